@@ -1,0 +1,91 @@
+#pragma once
+
+#include "assembly/problem.hpp"
+#include "gpu/core/csr_matrix.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace poisson {
+
+struct MeshSummary {
+  std::int64_t cells = 0;
+  std::int64_t vertices = 0;
+  std::int64_t dofs = 0;
+  std::int64_t nnz = 0;          ///< of the assembled matrix; in an estimate: before Dirichlet rows are emptied
+  std::int64_t n_diagonals = 0;  ///< of a lexicographically numbered box; 0 elsewhere
+  bool lexicographic = false;
+  bool exact_counts = true;      ///< false in an estimate of a refined unstructured mesh
+  std::set<unsigned> boundary_ids;
+  std::set<unsigned> material_ids;
+};
+
+/// What `check` needs: validates expressions, generator or file, boundary cover and material cover on the unrefined mesh, and
+/// predicts counts and the host bytes that mesh, matrix and output will need, without refining, distributing or assembling.
+struct Estimate {
+  MeshSummary mesh;
+  std::int64_t host_bytes = 0;
+};
+[[nodiscard]] Estimate estimate(ProblemSpec const& spec);
+
+struct LinearSystem {
+  /// Dirichlet rows and columns hold only their (natural) diagonal entry, and their right-hand side is 0.
+  CsrMatrix matrix;
+  HostVector<double> rhs;
+  /// Dirichlet values on constrained unknowns, 0 elsewhere: u = solution of the system + lift.
+  HostVector<double> lift;
+  bool pure_neumann = false;         ///< the constant vector spans the null space
+  double compatibility_defect = 0;   ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
+};
+
+struct ErrorNorms {
+  double l2 = 0, h1_seminorm = 0, linf = 0;  ///< absolute; linf over quadrature points and nodes
+};
+
+/// The mesh and the solution as output needs them; every node once.
+struct SolutionFields {
+  int order = 1;
+  HostVector<double> points;           ///< x y z of each node
+  HostVector<std::int64_t> cells;      ///< (order + 1)^3 nodes of each cell, lexicographic (x fastest)
+  HostVector<double> u;                ///< per node
+  HostVector<double> exact, error;     ///< per node; empty without `exact`
+  HostVector<int> material;            ///< per cell
+  HostVector<double> coefficient;      ///< per cell at the centre; 1 or 3 components
+  int coefficient_components = 1;
+  HostVector<double> flux;             ///< per cell at the centre, 3 components: -k grad u
+};
+
+/// A Galerkin discretisation of -div(k grad u) = f with Q_p elements: the only class that deal.II stands behind.
+/// Constructing it builds the mesh and numbers the unknowns (lexicographically on boxes, Cuthill-McKee elsewhere).
+/// Errors: InputError with the key path for anything wrong in the specification or the mesh file; EnvironmentError when the
+/// memory that `estimate` predicts is not there; Interrupted at safe points.
+class Discretization {
+public:
+  explicit Discretization(ProblemSpec spec);
+  ~Discretization();
+  Discretization(Discretization&&) noexcept;
+
+  [[nodiscard]] MeshSummary const& summary() const;
+  /// Threaded; the same bits whatever the number of threads.
+  [[nodiscard]] LinearSystem assemble();
+  /// Pure Neumann: shifts u so that its integral is zero. `u` has one entry per unknown.
+  void make_mean_free(std::span<double> u) const;
+  /// Precondition: the specification has `exact`. With pure Neumann the mean of `exact` is taken out first.
+  [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
+  [[nodiscard]] SolutionFields fields(std::span<double const> u) const;
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Version string of deal.II, for `poisson info`.
+[[nodiscard]] std::string dealii_version();
+/// Names of the generators that `problem.mesh.generator` takes, `box` first.
+[[nodiscard]] std::vector<std::string> generator_names();
+
+}  // namespace poisson

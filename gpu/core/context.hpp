@@ -1,0 +1,53 @@
+#pragma once
+
+#include "gpu/core/names.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poisson {
+
+enum class Backend { cpu, cuda };
+template <>
+struct Names<Backend> {
+  static constexpr std::array<Named<Backend>, 2> values{{{Backend::cpu, "cpu"}, {Backend::cuda, "cuda"}}};
+};
+
+struct DeviceDescription {
+  std::string name;
+  std::string compute_capability;  ///< "9.0"; empty for the host
+  int multiprocessors = 0;         ///< hardware threads for the host
+  std::int64_t memory_total = 0;   ///< bytes
+  std::int64_t memory_free = 0;    ///< bytes
+};
+
+/// Number of threads of the CPU backend; n = 0 asks for all that the process may use (its affinity and the cgroup's quota counted).
+void set_thread_count(int n);
+[[nodiscard]] int thread_count();
+
+[[nodiscard]] bool cuda_built();
+/// Empty when a CUDA device can be used; otherwise why not, in one sentence for the user.
+[[nodiscard]] std::string why_no_cuda();
+[[nodiscard]] std::vector<DeviceDescription> cuda_devices();
+[[nodiscard]] DeviceDescription host_description();
+
+/// One device of one backend: what arrays, matrices and solvers need to live and run there. Not copyable; outlives what uses it.
+/// How it looks inside (streams, scratch) is the backends' business.
+class Context {
+public:
+  virtual ~Context() = default;
+  [[nodiscard]] virtual Backend backend() const = 0;
+  [[nodiscard]] virtual DeviceDescription description() const = 0;
+  [[nodiscard]] virtual std::int64_t memory_peak() const = 0;  ///< most bytes allocated at once on a device; 0 on the host
+  virtual void synchronize() = 0;
+};
+
+/// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
+[[nodiscard]] std::unique_ptr<Context> make_context(Backend backend);
+
+/// Bytes per second, read plus written, of a large copy on this backend, best of a few; takes well under a second.
+[[nodiscard]] double measure_copy_bandwidth(Context& context);
+
+}  // namespace poisson

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "gpu/core/host_vector.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// The hand-over type: a matrix in compressed sparse rows in host memory. Every format is converted from it.
+/// Columns ascend within a row; a column occurs at most once in a row; explicit zeros are kept.
+struct CsrMatrix {
+  std::int64_t n_rows = 0;
+  std::int64_t n_columns = 0;
+  HostVector<std::int64_t> row_ptr;  ///< n_rows + 1 offsets into columns and values
+  HostVector<std::int32_t> columns;
+  HostVector<double> values;
+
+  [[nodiscard]] std::int64_t nnz() const noexcept { return static_cast<std::int64_t>(values.size()); }
+  /// Bytes of the three arrays: 12 nnz + 8 (n_rows + 1).
+  [[nodiscard]] std::int64_t bytes() const noexcept { return csr_bytes(n_rows, nnz()); }
+  [[nodiscard]] static constexpr std::int64_t csr_bytes(std::int64_t n_rows, std::int64_t nnz) noexcept {
+    return 12 * nnz + 8 * (n_rows + 1);
+  }
+};
+
+}  // namespace poisson

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace poisson {
+
+/// Enumerations that users spell: the one place that ties a value to its spelling in YAML, records, tests and benchmarks.
+template <class E>
+struct Named {
+  E value;
+  std::string_view name;
+};
+
+/// Specialise with `static constexpr std::array<Named<E>, n> values`.
+template <class E>
+struct Names;
+
+template <class E>
+[[nodiscard]] constexpr std::string_view name_of(E value) {
+  for (auto const& entry : Names<E>::values)
+    if (entry.value == value)
+      return entry.name;
+  return "?";
+}
+
+template <class E>
+[[nodiscard]] constexpr std::optional<E> parse_name(std::string_view name) {
+  for (auto const& entry : Names<E>::values)
+    if (entry.name == name)
+      return entry.value;
+  return std::nullopt;
+}
+
+}  // namespace poisson

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/names.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace poisson {
+
+enum class Format { csr, half_cds };
+template <>
+struct Names<Format> {
+  static constexpr std::array<Named<Format>, 2> values{{{Format::csr, "csr"}, {Format::half_cds, "half_cds"}}};
+};
+
+/// What one format would take for a given matrix; the row of the table that `auto` decides from.
+struct FormatEstimate {
+  Format format{};
+  std::int64_t bytes = 0;              ///< of the stored matrix
+  std::int64_t bytes_per_product = 0;  ///< compulsory: every stored value and index once, x once, y once
+  double padding_ratio = 1;            ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
+  std::string refusal;                 ///< why the format cannot or should not hold this matrix; empty when it can
+};
+
+/// The shape that bytes depend on, known before anything is assembled.
+struct MatrixShape {
+  std::int64_t n_rows = 0;
+  std::int64_t nnz = 0;
+  std::int64_t n_diagonals = 0;  ///< distinct column - row; 0: unknown, and many
+  bool symmetric = true;
+};
+
+[[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);
+[[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape);
+/// The admissible format with the fewest bytes per product. Precondition: `estimates` came from estimate_formats.
+[[nodiscard]] Format choose_format(std::vector<FormatEstimate> const& estimates);
+
+}  // namespace poisson

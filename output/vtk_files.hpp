@@ -1,0 +1,45 @@
+#pragma once
+
+#include "output/grid.hpp"
+
+#include "gpu/core/names.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace poisson {
+
+enum class VtkCompression { none, fast, best };
+template <>
+struct Names<VtkCompression> {
+  static constexpr std::array<Named<VtkCompression>, 3> values{
+      {{VtkCompression::none, "none"}, {VtkCompression::fast, "fast"}, {VtkCompression::best, "best"}}};
+};
+
+enum class VtkPrecision { single, double_ };
+template <>
+struct Names<VtkPrecision> {
+  static constexpr std::array<Named<VtkPrecision>, 2> values{{{VtkPrecision::single, "single"}, {VtkPrecision::double_, "double"}}};
+};
+
+struct VtkOptions {
+  VtkCompression compression = VtkCompression::fast;
+  VtkPrecision precision = VtkPrecision::double_;
+};
+
+/// Writes a VTU through VTK's own writer: appended binary, compressed; order 1 as VTK_HEXAHEDRON, higher orders as
+/// VTK_LAGRANGE_HEXAHEDRON. The file appears under `path` only when it is complete. Throws EnvironmentError naming file and
+/// reason (no space left, not writable ...).
+void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+struct PvdEntry {
+  double time = 0;     ///< shown by ParaView as the time value
+  std::string file;    ///< relative to the PVD file
+};
+void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries);
+
+[[nodiscard]] std::string vtk_version();
+
+}  // namespace poisson

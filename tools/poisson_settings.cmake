@@ -1,0 +1,27 @@
+# Compiler settings shared by the whole project and by gpu/ built alone.
+include_guard(GLOBAL)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+# The CPU kernels need vector and fused multiply-add instructions; everything else is built for the baseline.
+set(POISSON_CPU_ARCH "native" CACHE STRING "-march of gpu/'s host code; x86-64-v3 for a binary that travels")
+
+# Every target of the project links this.
+add_library(poisson_settings INTERFACE)
+target_compile_options(poisson_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>)
+if(POISSON_WERROR)
+  target_compile_options(poisson_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+if(POISSON_SANITIZE)
+  target_compile_options(poisson_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-omit-frame-pointer>)
+  target_link_options(poisson_settings INTERFACE $<HOST_LINK:-fsanitize=address,undefined>)
+endif()
+get_filename_component(POISSON_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
+target_include_directories(poisson_settings INTERFACE "${POISSON_ROOT}")
+find_package(OpenMP REQUIRED COMPONENTS CXX)
