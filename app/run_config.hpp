@@ -1,0 +1,65 @@
+#pragma once
+
+#include "assembly/problem.hpp"
+#include "gpu/core/context.hpp"
+#include "gpu/formats/format.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "output/vtk_files.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// One run as plain data: what a configuration file says, with every default filled in and checked.
+namespace poisson {
+
+/// How matrix entries are stored; double_double is to come, and is spelled here when it does.
+enum class MatrixPrecision { double_ };
+template <>
+struct Names<MatrixPrecision> {
+  static constexpr std::array<Named<MatrixPrecision>, 1> values{{{MatrixPrecision::double_, "double"}}};
+};
+
+struct MatrixOptions {
+  std::optional<Format> format;                          ///< nothing: auto
+  int slice_size = 32;                                   ///< rows per slice of the sliced formats; a power of two
+  MatrixPrecision precision = MatrixPrecision::double_;  ///< key solver.matrix_precision
+};
+
+/// An entry of analysis.svd; this version has none.
+struct AnalysisSpec {};
+
+struct OutputSpec {
+  std::string directory;  ///< a loaded configuration always has one
+  bool vtk_enabled = true;
+  VtkOptions vtk;
+  bool picture = true;
+};
+
+enum class SweepMode { product, zip };
+template <>
+struct Names<SweepMode> {
+  static constexpr std::array<Named<SweepMode>, 2> values{{{SweepMode::product, "product"}, {SweepMode::zip, "zip"}}};
+};
+
+struct SweepAxis {
+  std::string path;                 ///< a key path, "problem.element.order" or "problem.boundary[0].value"
+  std::vector<std::string> values;  ///< YAML text of each value, on one line; path + "=" + value is what Configuration::with takes
+};
+
+struct SweepSpec {
+  SweepMode mode = SweepMode::product;
+  std::vector<SweepAxis> axes;  ///< in the order of the file; with zip all of one length
+};
+
+struct RunConfig {
+  ProblemSpec problem;
+  MatrixOptions matrix;
+  SolverOptions solver;
+  std::optional<Backend> backend;  ///< nothing: auto
+  std::vector<AnalysisSpec> analysis;
+  OutputSpec output;
+  SweepSpec sweep;
+};
+
+}  // namespace poisson
