@@ -1,0 +1,26 @@
+#pragma once
+
+#include "app/config.hpp"
+#include "app/console.hpp"
+#include "app/result_record.hpp"
+
+#include <string>
+
+namespace poisson {
+
+/// What a command line gives beside the configuration.
+struct RunOptions {
+  std::string path;  ///< of the configuration file
+  bool overwrite = false;
+  int threads = 0;  ///< 0: all that the process may use
+};
+
+/// Exit codes of the program (see the README).
+enum ExitCode : int { exit_done = 0, exit_usage = 1, exit_not_converged = 2, exit_environment = 3 };
+
+/// Solves one configuration from mesh to files, and tells the console. Returns exit_done or exit_not_converged (results are written
+/// and marked); throws InputError (wrong configuration) or EnvironmentError. An interrupt during the solve writes what there
+/// is; one before it writes only the record.
+[[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console);
+
+}  // namespace poisson

@@ -1,0 +1,68 @@
+#include "app/result_record.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace poisson {
+
+std::string to_json(ResultRecord const& r) {
+  using json = nlohmann::ordered_json;
+  json formats = json::array();
+  for (auto const& f : r.formats) {
+    json row = {{"format", name_of(f.format)},
+                {"bytes", f.bytes},
+                {"bytes_per_product", f.bytes_per_product},
+                {"padding_ratio", f.padding_ratio}};
+    if (!f.refusal.empty())
+      row["refusal"] = f.refusal;
+    formats.push_back(row);
+  }
+  json out = {
+      {"poisson_version", POISSON_VERSION},
+      {"status", r.status},
+      {"reason", r.reason},
+      {"configuration", r.configuration_file},
+      {"fingerprint", r.fingerprint},
+      {"mesh",
+       {{"cells", r.mesh.cells},
+        {"vertices", r.mesh.vertices},
+        {"boundary_ids", r.mesh.boundary_ids},
+        {"material_ids", r.mesh.material_ids}}},
+      {"order", r.order},
+      {"dofs", r.mesh.dofs},
+      {"nnz", r.mesh.nnz},
+      {"matrix",
+       {{"format", name_of(r.format)},
+        {"bytes", r.matrix_bytes},
+        {"csr_bytes", r.csr_bytes},
+        {"padding_ratio", r.padding_ratio},
+        {"formats", formats}}},
+      {"backend", r.backend},
+      {"device", r.device},
+      {"threads", r.threads},
+      {"solver",
+       {{"method", name_of(r.solver.method)},
+        {"precision", name_of(r.solver.precision)},
+        {"preconditioner", name_of(r.solver.preconditioner)},
+        {"tolerance", r.solver.tolerance},
+        {"iterations", r.result.iterations},
+        {"residual_recursive", r.result.residual_recursive},
+        {"residual_true", r.residual_true},
+        {"seconds", r.result.seconds},
+        {"bytes_per_iteration", r.result.bytes_per_iteration},
+        {"bytes_per_second", r.bandwidth()},
+        {"copy_bytes_per_second", r.copy_bandwidth}}},
+  };
+  if (r.errors)
+    out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
+  if (r.compatibility_defect)
+    out["compatibility_defect"] = *r.compatibility_defect;
+  out["timing"] = {{"mesh", r.times.mesh},         {"assembly", r.times.assembly}, {"convert", r.times.convert},
+                   {"transfer", r.times.transfer}, {"solve", r.times.solve},       {"verify", r.times.verify},
+                   {"analysis", r.times.analysis}, {"output", r.times.output},     {"total", r.times.total}};
+  out["memory"] = {{"host_peak_bytes", r.host_peak_bytes}, {"device_peak_bytes", r.device_peak_bytes}};
+  out["files"] = r.files;
+  // A file name that is not UTF-8 must not cost the record.
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace poisson
