@@ -1,0 +1,55 @@
+import json
+
+import pytest
+import yaml
+from conftest import CUBE
+
+
+def test_check_prints_the_resolved_configuration_and_estimates(cube):
+    poisson, config = cube
+    done = poisson("check", config, "--set", "solver.tolerance=1e-9")
+    resolved = yaml.safe_load(done.stdout)  # estimates are comments
+    assert resolved["solver"]["tolerance"] == 1e-9 and resolved["problem"]["mesh"]["cells"] == [8, 8, 8]
+    assert "unknowns       729" in done.stdout and "non-zeros      15 625" in done.stdout
+    for word in ("csr", "half_cds", "device memory"):
+        assert word in done.stdout
+    assert not list(poisson.directory.glob("results"))
+
+
+def test_check_output_is_a_configuration(cube):
+    poisson, config = cube
+    poisson.write(poisson("check", config).stdout, "again.yaml")
+    poisson("run", "again.yaml", "--output", "out", "--quiet")
+    assert poisson.record()["status"] == "converged"
+
+
+@pytest.mark.parametrize("sets", ["problem.boundary[0].ids=[9]", "problem.source=sin(", "problem.mesh.file=missing.msh"])
+def test_check_finds_what_run_would_find(cube, sets):
+    poisson, config = cube
+    poisson("check", config, "--set", sets, code=1)
+
+
+def test_check_of_an_impossible_size(cube):
+    poisson, config = cube
+    poisson("check", config, "--set", "problem.mesh.cells=[1000000,1000000,1000000]", code=1, timeout=20)
+
+
+def test_schema_is_a_configuration_with_every_key(poisson):
+    text = poisson("schema").stdout
+    keys = yaml.safe_load(text)
+    assert set(keys) >= {"problem", "matrix", "solver", "backend", "analysis", "output", "sweep"}
+    assert set(keys["solver"]) >= {"method", "precision", "matrix_precision", "preconditioner", "tolerance", "max_iterations"}
+    poisson.write(text, "schema.yaml")
+    poisson("check", "schema.yaml")
+
+
+def test_info(poisson):
+    text = poisson("info").stdout
+    for word in ("deal.II", "VTK", "half_cds", "threads", "copy bandwidth", "cuda"):
+        assert word in text
+
+
+def test_version_and_help(poisson):
+    assert poisson("--version").stdout.startswith("poisson ")
+    assert "run CONFIG" in poisson("--help").stdout
+    assert "--set" in poisson("run", "--help").stdout

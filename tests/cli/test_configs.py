@@ -1,0 +1,32 @@
+"""Every configuration that ships is run, and is right where it says what is right."""
+
+import csv
+import shutil
+
+import pytest
+import yaml
+from conftest import ROOT
+
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+
+
+def test_there_are_configurations():
+    assert len(CONFIGS) >= 6
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
+def test_config(poisson, path):
+    shutil.copytree(ROOT / "configs", poisson.directory / "configs")
+    shutil.copytree(ROOT / "meshes", poisson.directory / "meshes")
+    text = yaml.safe_load(path.read_text())
+    if text.get("sweep"):
+        poisson("sweep", f"configs/{path.name}", "--output", "out")
+        rows = list(csv.DictReader(open(poisson.directory / "out/sweep.csv")))
+        assert rows and all(r["status"] == "converged" for r in rows)
+        return
+    poisson("run", f"configs/{path.name}", "--output", "out")
+    record = poisson.record()
+    assert record["status"] == "converged" and record["solver"]["residual_true"] < 10 * record["solver"]["tolerance"]
+    assert {"solution.vtu", "solution.png", "residuals.png"} <= set(record["files"])
+    if text["problem"].get("exact"):
+        assert record["errors"]["l2"] < 0.01

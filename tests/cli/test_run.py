@@ -1,0 +1,215 @@
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+from conftest import CUBE, array, read_vtu
+
+
+def test_record_and_files(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out")
+    r = poisson.record()
+    assert r["status"] == "converged"
+    assert r["mesh"]["cells"] == 512 and r["mesh"]["vertices"] == 729 and r["dofs"] == 729
+    # 7^3 free rows form the 27-point matrix of a box of 7^3 nodes; every Dirichlet row keeps its diagonal.
+    assert r["nnz"] == (3 * 7 - 2) ** 3 + (729 - 343)
+    assert r["matrix"]["format"] in ("csr", "half_cds")
+    assert r["matrix"]["csr_bytes"] == 12 * r["nnz"] + 8 * 730
+    assert 0 < r["matrix"]["bytes"] and r["matrix"]["padding_ratio"] >= 1
+    assert r["solver"]["method"] == "cg" and r["solver"]["precision"] == "double" and r["solver"]["preconditioner"] == "none"
+    assert r["solver"]["residual_recursive"] <= 1e-12 and r["solver"]["residual_true"] <= 2e-12
+    assert 0 < r["errors"]["l2"] < 0.02 and r["errors"]["l2"] < r["errors"]["h1_seminorm"]
+    assert set(r["timing"]) >= {"mesh", "assembly", "convert", "transfer", "solve", "analysis", "output", "total"}
+    assert r["memory"]["host_peak_bytes"] > 1e6
+    for name in r["files"]:
+        assert (poisson.directory / "out" / name).stat().st_size > 0
+    assert set(r["files"]) == set(os.listdir(poisson.directory / "out"))
+    assert {"result.json", "residuals.csv", "solution.vtu", "solution.pvd", "resolved.yaml"} <= set(r["files"])
+    rows = list(csv.DictReader(open(poisson.directory / "out/residuals.csv")))
+    assert len(rows) == r["solver"]["iterations"] + 1
+    assert float(rows[0]["relative_residual"]) == 1.0
+    assert math.isclose(float(rows[-1]["relative_residual"]), r["solver"]["residual_recursive"])
+    for word in ("mesh", "assembly", "solve", "unknowns", "non-zeros", "iterations", "GB/s", "solution.vtu"):
+        assert word in done.stdout, word
+
+
+def test_solution_in_the_file_is_the_solution(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "out")
+    grid = read_vtu(poisson.directory / "out/solution.vtu")
+    assert grid.GetNumberOfPoints() == 729 and grid.GetNumberOfCells() == 512
+    u, exact, error = (array(grid.GetPointData(), name) for name in ("u", "exact", "error"))
+    x = array(grid.GetPoints().GetData(), "Points") if False else np.array([grid.GetPoint(i) for i in range(729)])
+    assert np.allclose(exact, np.prod(np.sin(np.pi * x), axis=1), atol=1e-14)
+    assert np.array_equal(error, u - exact)
+    assert 1e-4 < np.abs(error).max() < 0.05
+    flux = array(grid.GetCellData(), "flux")
+    assert flux.shape == (512, 3)
+    centres = np.array([np.mean([grid.GetPoint(grid.GetCell(c).GetPointId(i)) for i in range(8)], axis=0) for c in range(512)])
+    expected = -np.pi * np.stack([np.cos(np.pi * centres[:, d]) * np.prod(np.delete(np.sin(np.pi * centres), d, axis=1), axis=1) for d in range(3)], axis=1)
+    assert np.abs(flux - expected).max() < 0.1
+    assert np.all(array(grid.GetCellData(), "coefficient") == 1)
+    assert np.all(array(grid.GetCellData(), "material") == 0)
+
+
+def test_formats_agree(cube):
+    poisson, config = cube
+    results = {}
+    for fmt in ("csr", "half_cds"):
+        poisson("run", config, "--output", fmt, "--set", f"matrix.format={fmt}", "--backend", "cpu", "--quiet")
+        r = poisson.record(fmt)
+        assert r["matrix"]["format"] == fmt and r["backend"] == "cpu"
+        results[fmt] = array(read_vtu(poisson.directory / fmt / "solution.vtu").GetPointData(), "u")
+    assert np.allclose(results["csr"], results["half_cds"], rtol=0, atol=1e-12)
+
+
+def test_same_bits_twice(cube):
+    poisson, config = cube
+    for name in ("a", "b"):
+        poisson("run", config, "--output", name, "--threads", 2, "--quiet")
+    a, b = (array(read_vtu(poisson.directory / n / "solution.vtu").GetPointData(), "u") for n in "ab")
+    assert a.tobytes() == b.tobytes()
+
+
+def test_earlier_results_are_refused_and_kept(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "out", "--quiet")
+    before = {f: (poisson.directory / "out" / f).read_bytes() for f in os.listdir(poisson.directory / "out")}
+    done = poisson("run", config, "--output", "out", code=1)
+    assert "--overwrite" in done.stderr
+    # a failing run with --overwrite must not cost the earlier results
+    poisson("run", config, "--output", "out", "--overwrite", "--set", "problem.boundary[0].ids=[77]", code=1)
+    assert before == {f: (poisson.directory / "out" / f).read_bytes() for f in os.listdir(poisson.directory / "out")}
+    poisson("run", config, "--output", "out", "--overwrite", "--set", "output.vtk.enabled=false", "--set", "output.picture=false")
+    assert "solution.vtu" not in os.listdir(poisson.directory / "out")
+
+
+def test_not_converged_is_written_and_marked(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--set", "problem.source='exp(x)*y'", "--set", "solver.max_iterations=3", code=2)
+    r = poisson.record()
+    assert r["status"] == "max_iterations" and r["solver"]["iterations"] == 3 and r["reason"]
+    assert r["solver"]["residual_true"] > 1e-12
+    assert (poisson.directory / "out/solution.vtu").exists()
+    assert "max_iterations" in done.stdout
+
+
+def test_quiet_says_nothing(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--quiet")
+    assert done.stdout == "" and done.stderr == ""
+
+
+def test_default_directory_is_the_name(cube):
+    poisson, config = cube
+    poisson("run", config)
+    assert poisson.record("results/cube")["status"] == "converged"
+
+
+def test_resolved_configuration_gives_the_same_run(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "a", "--quiet")
+    poisson("run", "a/resolved.yaml", "--output", "b", "--quiet")
+    a, b = poisson.record("a"), poisson.record("b")
+    assert a["fingerprint"] == b["fingerprint"] and a["errors"] == b["errors"]
+
+
+def test_single_precision_file_is_smaller(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "d", "--quiet", "--set", "output.vtk.compression=none")
+    poisson("run", config, "--output", "s", "--quiet", "--set", "output.vtk.compression=none", "--set", "output.vtk.precision=single")
+    d, s = (poisson.directory / n / "solution.vtu" for n in "ds")
+    assert s.stat().st_size < 0.8 * d.stat().st_size
+    assert np.allclose(*(array(read_vtu(f).GetPointData(), "u") for f in (d, s)), atol=1e-6)
+
+
+def test_pure_neumann(poisson):
+    config = poisson.write("""
+        problem:
+          mesh: {cells: [8, 8, 8]}
+          source: "3*pi^2*cos(pi*x)*cos(pi*y)*cos(pi*z)"
+          boundary: [{ids: all, type: neumann, value: "0"}]
+          exact: "cos(pi*x)*cos(pi*y)*cos(pi*z)"
+        """)
+    done = poisson("run", config, "--output", "out")
+    r = poisson.record()
+    assert r["status"] == "converged" and r["errors"]["l2"] < 0.02
+    assert abs(r["compatibility_defect"]) < 1e-10
+    assert "Neumann" in done.stdout
+    incompatible = poisson("run", config, "--output", "no", "--set", "problem.source=1", code=1)
+    assert "problem.boundary" in incompatible.stderr
+
+
+def test_higher_order_and_lagrange_cells(cube):
+    poisson, config = cube
+    errors = []
+    for order in (1, 2, 3):
+        poisson("run", config, "--output", f"o{order}", "--quiet", "--set", f"problem.element.order={order}", "--set", "problem.mesh.cells=[4,4,4]")
+        r = poisson.record(f"o{order}")
+        assert r["dofs"] == (4 * order + 1) ** 3
+        errors.append(r["errors"]["l2"])
+        grid = read_vtu(poisson.directory / f"o{order}/solution.vtu")
+        assert grid.GetNumberOfPoints() == r["dofs"] and grid.GetCellType(0) == (12 if order == 1 else 72)
+    assert errors[0] > 5 * errors[1] > 25 * errors[2]
+
+
+def test_interrupt_writes_what_there_is(cube):
+    poisson, config = cube
+    words = poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[48,48,48]", "--set", "problem.source='exp(3*x)*y'",
+                            "--set", "solver.tolerance=1e-15", "--set", "solver.max_iterations=100000000", "--set", "output.picture=false")
+    # A tolerance that double cannot reach keeps the solver busy, or ends it as stagnated; the interrupt comes first or it does not.
+    process = subprocess.Popen(words, cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stdout:
+        if "convert" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2, out + err
+    r = poisson.record()
+    assert r["status"] in ("interrupted", "stagnated") and (poisson.directory / "out/solution.vtu").exists()
+    assert not [f for f in os.listdir(poisson.directory / "out") if f not in r["files"]]
+
+
+def test_interrupt_before_the_solve(cube):
+    poisson, config = cube
+    process = subprocess.Popen(poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[90,90,90]"), cwd=poisson.directory,
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert "cube.yaml" in process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 2, out + err
+    assert poisson.record()["status"] == "interrupted"
+
+
+def test_plain_lines_when_not_on_a_terminal(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out")
+    assert "\r" not in done.stdout and "\x1b" not in done.stdout
+
+
+def test_progress_bar_on_a_terminal(cube):
+    import pty
+
+    poisson, config = cube
+    master, slave = pty.openpty()
+    process = subprocess.Popen(poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[40,40,40]", "--set", "problem.source='exp(3*x)*y'",
+                                               "--set", "problem.element.order=2", "--set", "output.picture=false", "--threads", "1"),
+                               cwd=poisson.directory, stdout=slave, stderr=slave)
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(master, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        shown += piece
+    assert process.wait(timeout=120) == 0
+    assert b"\r" in shown and b"iteration" in shown and b"it/s" in shown

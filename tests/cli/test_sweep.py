@@ -1,0 +1,135 @@
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as xml
+
+from conftest import CUBE
+
+SWEEP = CUBE + """
+sweep:
+  problem.element.order: [1, 2]
+  problem.mesh.cells: [[2, 2, 2], [4, 4, 4], [8, 8, 8]]
+output: {picture: false}
+"""
+
+
+def table(poisson, directory="out"):
+    with open(poisson.directory / directory / "sweep.csv") as f:
+        return list(csv.DictReader(f))
+
+
+def test_product_with_orders(poisson):
+    config = poisson.write(SWEEP)
+    done = poisson("sweep", config, "--output", "out")
+    rows = table(poisson)
+    assert len(rows) == 6 and all(r["status"] == "converged" for r in rows)
+    assert [r["problem.element.order"] for r in rows] == ["1"] * 3 + ["2"] * 3
+    for i, order in ((2, 1), (5, 2)):
+        assert abs(float(rows[i]["order_l2"]) - (order + 1)) < 0.25
+        assert abs(float(rows[i]["order_h1_seminorm"]) - order) < 0.25
+    assert rows[0]["order_l2"] == ""
+    assert "order" in done.stdout
+    summary = json.loads((poisson.directory / "out/sweep.json").read_text())
+    assert len(summary["cases"]) == 6 and summary["complete"]
+    steps = xml.parse(poisson.directory / "out/case.pvd").getroot().findall(".//DataSet")
+    assert len(steps) == 6
+    for step in steps:
+        assert (poisson.directory / "out" / step.get("file")).exists()
+
+
+def test_zip_and_jobs(poisson):
+    config = poisson.write(SWEEP.replace("[1, 2]", "[1, 2, 3]") + "  \n", "zip.yaml")
+    poisson("sweep", config, "--output", "out", "--jobs", 2, "--set", "sweep.mode=zip")
+    rows = table(poisson)
+    assert [(r["problem.element.order"], r["cells"]) for r in rows] == [("1", "8"), ("2", "64"), ("3", "512")]
+
+
+def test_order_alone(poisson):
+    config = poisson.write(CUBE + "sweep: {problem.element.order: [1, 2, 3]}\noutput: {picture: false}\n")
+    poisson("sweep", config, "--output", "out")
+    assert float(table(poisson)[1]["order_l2"]) > 2
+
+
+def test_a_failing_case_costs_no_other(poisson):
+    config = poisson.write(CUBE + """
+sweep:
+  problem.coefficient: ["1", "x - 0.5", "sqr(x)", "2"]
+output: {picture: false}
+""")
+    done = poisson("sweep", config, "--output", "out", code=1)
+    rows = table(poisson)
+    assert [r["status"] for r in rows] == ["converged", "failed", "failed", "converged"]
+    assert "problem.coefficient" in rows[1]["error"] and "problem.coefficient" in rows[2]["error"]
+    assert "case 1 failed" in done.stdout
+    assert rows[3]["exit_code"] == "0" and rows[1]["exit_code"] == "1"
+
+
+def test_resume_does_only_what_is_missing(poisson):
+    config = poisson.write(SWEEP)
+    poisson("sweep", config, "--output", "out")
+    poisson("sweep", config, "--output", "out", code=1)  # refused without --resume or --overwrite
+    cases = sorted((poisson.directory / "out/cases").iterdir())
+    stamps = {c.name: (c / "result.json").stat().st_mtime_ns for c in cases}
+    (cases[1] / "result.json").unlink()
+    longer = poisson.write(SWEEP.replace("[8, 8, 8]]", "[8, 8, 8], [3, 3, 3]]"))
+    done = poisson("sweep", longer, "--output", "out", "--resume")
+    assert "3 to do" in done.stdout
+    after = {c.name: (c / "result.json").stat().st_mtime_ns for c in (poisson.directory / "out/cases").iterdir()}
+    assert [n for n in stamps if after.get(n) == stamps[n]] == [c.name for c in cases if c != cases[1]]
+    rows = table(poisson)
+    assert len(rows) == 8 and all(r["status"] == "converged" for r in rows)
+
+
+def test_killed_and_resumed(poisson):
+    text = SWEEP.replace("[8, 8, 8]]", "[8, 8, 8], [32, 32, 32], [33, 33, 33], [34, 34, 34]]")
+    config = poisson.write(text)
+    process = subprocess.Popen(poisson.command("sweep", config, "--output", "out"), cwd=poisson.directory, text=True, stdout=subprocess.PIPE)
+    for line in process.stdout:
+        if line.strip().startswith("2/"):
+            break
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    time.sleep(1)  # the running case ends with its parent
+    assert not (poisson.directory / "out/sweep.json").exists()
+    done = poisson("sweep", config, "--output", "out", "--resume")
+    assert " to do" in done.stdout and "12 to do" not in done.stdout
+    rows = table(poisson)
+    assert len(rows) == 12 and all(r["status"] == "converged" for r in rows)
+
+
+def test_interrupted_and_resumed(poisson):
+    config = poisson.write(SWEEP.replace("[8, 8, 8]]", "[8, 8, 8], [40, 40, 40], [41, 41, 41]]"))
+    process = subprocess.Popen(poisson.command("sweep", config, "--output", "out"), cwd=poisson.directory, text=True, stdout=subprocess.PIPE)
+    for line in process.stdout:
+        if line.strip().startswith("2/"):
+            break
+    process.send_signal(signal.SIGINT)
+    rest = process.communicate(timeout=120)[0]
+    assert process.returncode == 2, rest
+    assert not json.loads((poisson.directory / "out/sweep.json").read_text())["complete"]
+    poisson("sweep", config, "--output", "out", "--resume")
+    assert all(r["status"] == "converged" for r in table(poisson))
+
+
+def test_nothing_to_sweep(cube):
+    poisson, config = cube
+    assert "sweep" in poisson("sweep", config, code=1).stderr
+
+
+def test_wrong_axes(poisson):
+    bad = poisson.write(CUBE + "sweep: {problem.mesh.cels: [1, 2]}\n")
+    done = poisson("sweep", bad, "--output", "out", code=1)
+    assert "cells" in done.stderr and "case.yaml:" in done.stderr
+    uneven = poisson.write(CUBE + "sweep: {mode: zip, problem.element.order: [1, 2], problem.mesh.refinements: [0]}\n")
+    poisson("sweep", uneven, "--output", "out", code=1)
+    assert not (poisson.directory / "out").exists()
+
+
+def test_run_leaves_the_sweep_out(poisson):
+    config = poisson.write(SWEEP)
+    done = poisson("run", config, "--output", "out")
+    assert "poisson sweep" in done.stdout and poisson.record()["status"] == "converged"
