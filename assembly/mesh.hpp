@@ -53,8 +53,8 @@ struct Mesh {
 void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order);
 void check_memory(std::int64_t bytes, char const* purpose);
 
-/// The mesh before refinement. For a box: its `cells`, in one level.
-/// Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
+/// The mesh before the refinements that the specification asks for. A box may have several levels even so; its leaves are its
+/// `cells`. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
 [[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec);
 
 /// The mesh, refined. Errors: as make_coarse_mesh and check_index_range, EnvironmentError when the triangulation will not fit in
