@@ -37,11 +37,22 @@ void set_thread_count(int n);
 /// How it looks inside (streams, scratch) is the backends' business.
 class Context {
 public:
+  Context() = default;
+  Context(Context const&) = delete;
+  Context& operator=(Context const&) = delete;
   virtual ~Context() = default;
   [[nodiscard]] virtual Backend backend() const = 0;
   [[nodiscard]] virtual DeviceDescription description() const = 0;
   [[nodiscard]] virtual std::int64_t memory_peak() const = 0;  ///< most bytes allocated at once on a device; 0 on the host
   virtual void synchronize() = 0;
+
+  /// Memory of the backend; core/array.hpp is the way to use it. Host pointers of upload and download need not be pinned.
+  /// Throws EnvironmentError with the bytes needed and free when there is not enough.
+  [[nodiscard]] virtual void* allocate(std::int64_t bytes) = 0;
+  virtual void deallocate(void* pointer, std::int64_t bytes) noexcept = 0;
+  virtual void upload(void* to, void const* from_host, std::int64_t bytes) = 0;    ///< returns when `from_host` may be reused
+  virtual void download(void* to_host, void const* from, std::int64_t bytes) = 0;  ///< returns when the data is there
+  virtual void set_zero(void* pointer, std::int64_t bytes) = 0;
 };
 
 /// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.

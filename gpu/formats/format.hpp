@@ -20,8 +20,8 @@ struct FormatEstimate {
   Format format{};
   std::int64_t bytes = 0;              ///< of the stored matrix
   std::int64_t bytes_per_product = 0;  ///< compulsory: every stored value and index once, x once, y once
-  double padding_ratio = 1;            ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
-  std::string refusal;                 ///< why the format cannot or should not hold this matrix; empty when it can
+  double padding_ratio = 1;  ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
+  std::string refusal;       ///< why the format cannot or should not hold this matrix; empty when it can
 };
 
 /// The shape that bytes depend on, known before anything is assembled.
@@ -36,5 +36,7 @@ struct MatrixShape {
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape);
 /// The admissible format with the fewest bytes per product. Precondition: `estimates` came from estimate_formats.
 [[nodiscard]] Format choose_format(std::vector<FormatEstimate> const& estimates);
+/// What to say when a matrix does not fit into `bytes_free`: the smallest admissible format if that fits, else what else helps.
+[[nodiscard]] std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int64_t bytes_free);
 
 }  // namespace poisson

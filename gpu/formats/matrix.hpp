@@ -18,6 +18,8 @@ public:
   /// Seconds that conversion from CSR took on the host, and that moving the result to the device took (0 on the host).
   double convert_seconds = 0;
   double transfer_seconds = 0;
+  /// First row of the assembled matrix that holds a NaN or an infinity, or -1: solvers refuse such a matrix.
+  std::int64_t row_not_finite = -1;
 };
 
 /// Converts on the context's backend. `csr` on the host shares the arrays and copies nothing.

@@ -58,12 +58,12 @@ struct SolverOptions {
 
 struct SolverResult {
   SolverStatus status{};
-  std::string reason;                ///< one sentence for the user when the status is not `converged`
+  std::string reason;  ///< one sentence for the user when the status is not `converged`
   std::int64_t iterations = 0;
-  double residual_recursive = 0;     ///< ||r|| / ||b|| of the recursion at the end
-  std::vector<double> history;       ///< relative residual after iteration 0, 1, ...
-  double seconds = 0;                ///< iterations only: no transfer, no conversion
-  double bytes_per_iteration = 0;    ///< compulsory bytes of one iteration, for GB/s
+  double residual_recursive = 0;   ///< ||r|| / ||b|| of the recursion at the end
+  std::vector<double> history;     ///< relative residual after iteration 0, 1, ...
+  double seconds = 0;              ///< iterations only: no transfer, no conversion
+  double bytes_per_iteration = 0;  ///< compulsory bytes of one iteration, for GB/s
 };
 
 /// Solves A x = b from x = 0 on the matrix's backend. b and x are host arrays of n_rows entries.

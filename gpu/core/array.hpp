@@ -1,0 +1,65 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+
+#include <cassert>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace poisson {
+
+/// An owning array in a backend's memory; uninitialised until written. The context outlives it.
+template <class T>
+class Array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+public:
+  Array() = default;
+  Array(Context& context, std::int64_t size)
+      : context_(&context), data_(static_cast<T*>(context.allocate(size * std::int64_t{sizeof(T)}))), size_(size) {}
+  Array(Context& context, std::span<T const> host) : Array(context, static_cast<std::int64_t>(host.size())) { upload(host); }
+  Array(Array&& other) noexcept
+      : context_(other.context_), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  Array& operator=(Array&& other) noexcept {
+    std::swap(context_, other.context_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  Array(Array const&) = delete;
+  Array& operator=(Array const&) = delete;
+  ~Array() {
+    if (data_ != nullptr)
+      context_->deallocate(data_, bytes());
+  }
+
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] T const* data() const noexcept { return data_; }
+  [[nodiscard]] std::int64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::int64_t bytes() const noexcept { return size_ * std::int64_t{sizeof(T)}; }
+
+  /// Precondition: as many entries as the array has.
+  void upload(std::span<T const> host) {
+    assert(static_cast<std::int64_t>(host.size()) == size_);
+    if (size_ > 0)
+      context_->upload(data_, host.data(), bytes());
+  }
+  void download(std::span<T> host) const {
+    assert(static_cast<std::int64_t>(host.size()) == size_);
+    if (size_ > 0)
+      context_->download(host.data(), data_, bytes());
+  }
+  void set_zero() {
+    if (size_ > 0)
+      context_->set_zero(data_, bytes());
+  }
+
+private:
+  Context* context_ = nullptr;
+  T* data_ = nullptr;
+  std::int64_t size_ = 0;
+};
+
+}  // namespace poisson

@@ -1,0 +1,19 @@
+#include "gpu/formats/registry.hpp"
+
+#include "gpu/formats/csr.hpp"
+#include "gpu/formats/half_cds.hpp"
+
+#include <array>
+
+namespace poisson {
+
+std::span<FormatEntry const> format_registry() {
+  static constexpr std::array entries{
+      FormatEntry{Format::csr, false, &Csr::estimate, &Csr::make},
+      FormatEntry{Format::half_cds, true, &HalfCds::estimate, &HalfCds::make},
+  };
+  static_assert(entries.size() == Names<Format>::values.size(), "every format has its row");
+  return entries;
+}
+
+}  // namespace poisson

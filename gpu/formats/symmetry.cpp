@@ -1,0 +1,72 @@
+#include "gpu/formats/symmetry.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace poisson {
+
+namespace {
+
+struct Entry {
+  double value = 0;
+  bool stored = false;
+};
+
+/// a(row, column). `guess` is where the entry would be in a row that mirrors its neighbour's pattern, as rows of a box do.
+Entry find_entry(CsrMatrix const& a, std::int64_t row, std::int64_t column, std::int64_t guess) {
+  std::int32_t const* const columns = a.columns.data();
+  std::int64_t const first = a.row_ptr[row], last = a.row_ptr[row + 1];
+  if (guess >= first && guess < last && columns[guess] == column)
+    return {a.values[guess], true};
+  auto const* const found = std::lower_bound(columns + first, columns + last, column);
+  if (found == columns + last || *found != column)
+    return {};
+  return {a.values[found - columns], true};
+}
+
+bool differ(CsrMatrix const& a, std::int64_t row, std::int64_t column, double value, double mirror) {
+  if (value == mirror || (std::isnan(value) && std::isnan(mirror)))
+    return false;
+  double const scale = std::max({std::abs(value), std::abs(mirror), std::abs(find_entry(a, row, row, -1).value),
+                                 std::abs(find_entry(a, column, column, -1).value)});
+  return !(std::abs(value - mirror) <= 64 * std::numeric_limits<double>::epsilon() * scale);
+}
+
+}  // namespace
+
+std::optional<Asymmetry> find_asymmetry(CsrMatrix const& matrix) {
+  // Entries above the diagonal are compared with their mirrors; only when some below have no partner are those looked at too.
+  std::int64_t first_bad = matrix.n_rows, above_with_mirror = 0, below = 0;
+#pragma omp parallel for schedule(static) reduction(min : first_bad) reduction(+ : above_with_mirror, below)
+  for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
+    std::int64_t const begin = matrix.row_ptr[row], end = matrix.row_ptr[row + 1];
+    for (std::int64_t e = begin; e < end; ++e) {
+      std::int64_t const column = matrix.columns[e];
+      below += column < row;
+      if (column <= row)
+        continue;
+      Entry const mirror = find_entry(matrix, column, row, matrix.row_ptr[column + 1] - 1 - (e - begin));
+      above_with_mirror += mirror.stored;
+      if (differ(matrix, row, column, matrix.values[e], mirror.value))
+        first_bad = std::min(first_bad, row);
+    }
+  }
+  if (first_bad == matrix.n_rows && above_with_mirror == below)
+    return std::nullopt;
+#pragma omp parallel for schedule(static) reduction(min : first_bad)
+  for (std::int64_t row = 0; row < matrix.n_rows; ++row)
+    for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1] && matrix.columns[e] < row; ++e)
+      if (differ(matrix, row, matrix.columns[e], matrix.values[e], find_entry(matrix, matrix.columns[e], row, -1).value))
+        first_bad = std::min(first_bad, row);
+  for (std::int64_t row = first_bad; row < std::min(first_bad + 1, matrix.n_rows); ++row)
+    for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e) {
+      std::int64_t const column = matrix.columns[e];
+      double const mirror = find_entry(matrix, column, row, -1).value;
+      if (differ(matrix, row, column, matrix.values[e], mirror))
+        return Asymmetry{row, column, matrix.values[e], mirror};
+    }
+  return std::nullopt;
+}
+
+}  // namespace poisson

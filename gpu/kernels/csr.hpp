@@ -1,0 +1,33 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// A matrix in compressed sparse rows in a backend's memory.
+struct CsrView {
+  std::int64_t n_rows = 0;
+  std::int64_t nnz = 0;
+  std::int64_t const* row_ptr = nullptr;
+  std::int32_t const* columns = nullptr;
+  double const* values = nullptr;
+};
+
+class CsrKernels {
+public:
+  virtual ~CsrKernels() = default;
+  /// y = alpha A x + beta y; y is not read when beta = 0.
+  virtual void product(Context& context, CsrView const& a, double alpha, double const* x, double beta, double* y) const = 0;
+  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
+  virtual void product_dot(Context& context, CsrView const& a, double const* x, double* y, double* dot,
+                           std::int32_t const* stop) const = 0;
+  /// d_i = a_ii, 0 where it is not stored.
+  virtual void diagonal(Context& context, CsrView const& a, double* d) const = 0;
+
+  static CsrKernels const& host();
+  static CsrKernels const& cuda();
+};
+
+}  // namespace poisson

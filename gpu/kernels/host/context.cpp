@@ -1,0 +1,168 @@
+#include "gpu/kernels/host/host.hpp"
+
+#include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <omp.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+
+namespace poisson {
+
+namespace {
+
+/// CPUs that the cgroup's quota allows, rounded up; 0 when there is no quota.
+int quota_of(std::string const& folder) {
+  if (std::ifstream v2(folder + "/cpu.max"); v2) {
+    std::string quota;
+    double period = 0;
+    if (v2 >> quota >> period && quota != "max" && period > 0)
+      return static_cast<int>(std::ceil(std::stod(quota) / period));
+    return 0;
+  }
+  std::ifstream quota_file(folder + "/cpu.cfs_quota_us"), period_file(folder + "/cpu.cfs_period_us");
+  double quota = 0, period = 0;
+  if (quota_file >> quota && period_file >> period && quota > 0 && period > 0)
+    return static_cast<int>(std::ceil(quota / period));
+  return 0;
+}
+
+/// The tightest quota on the way from this process's cgroup to the root; 0 when there is none.
+int cgroup_quota() {
+  int tightest = 0;
+  auto const consider = [&](int quota) {
+    if (quota > 0 && (tightest == 0 || quota < tightest))
+      tightest = quota;
+  };
+  std::ifstream cgroups("/proc/self/cgroup");
+  for (std::string line; std::getline(cgroups, line);) {
+    auto const first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos)
+      continue;
+    std::string const controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && controllers.find("cpu") == std::string::npos)
+      continue;
+    std::string const root = controllers.empty() ? "/sys/fs/cgroup" : "/sys/fs/cgroup/" + controllers;
+    for (std::string path = line.substr(second + 1);; path.erase(path.rfind('/'))) {
+      consider(quota_of(root + path));
+      if (path.rfind('/') == std::string::npos)
+        break;
+    }
+  }
+  return tightest;
+}
+
+std::string cpu_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("model name", 0) == 0)
+      if (auto const colon = line.find(": "); colon != std::string::npos)
+        return line.substr(colon + 2);
+  return "CPU";
+}
+
+std::int64_t available_memory() {
+  std::ifstream info("/proc/meminfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("MemAvailable:", 0) == 0)
+      return std::stoll(line.substr(13)) * 1024;
+  return std::int64_t{sysconf(_SC_AVPHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+}
+
+int usable_threads() {
+  int const affinity = omp_get_num_procs();
+  int const quota = cgroup_quota();
+  return quota > 0 && quota < affinity ? quota : affinity;
+}
+
+}  // namespace
+
+void set_thread_count(int n) {
+  omp_set_dynamic(0);
+  omp_set_num_threads(n > 0 ? n : usable_threads());
+}
+
+int thread_count() {
+  return omp_get_max_threads();
+}
+
+DeviceDescription host_description() {
+  DeviceDescription result;
+  result.name = cpu_name();
+  result.multiprocessors = usable_threads();
+  result.memory_total = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  result.memory_free = available_memory();
+  return result;
+}
+
+void parallel_copy(void* to, void const* from, std::int64_t bytes) {
+  constexpr std::int64_t chunk = std::int64_t{1} << 20;
+  std::int64_t const chunks = (bytes + chunk - 1) / chunk;
+#pragma omp parallel for schedule(static) if (chunks > 2)
+  for (std::int64_t i = 0; i < chunks; ++i)
+    std::memcpy(static_cast<char*>(to) + i * chunk, static_cast<char const*>(from) + i * chunk,
+                static_cast<std::size_t>(std::min(chunk, bytes - i * chunk)));
+}
+
+std::unique_ptr<Context> make_host_context() {
+  return std::make_unique<host::HostContext>();
+}
+
+double measure_host_copy_bandwidth() {
+  constexpr std::int64_t bytes = std::int64_t{1} << 27;  // beyond the last-level cache of common machines, and 0.1 s of work
+  HostVector<char> from(bytes), to(bytes);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < bytes; i += 4096)
+    from[static_cast<std::size_t>(i)] = static_cast<char>(i >> 12);
+  double best = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    auto const start = std::chrono::steady_clock::now();
+    parallel_copy(to.data(), from.data(), bytes);
+    std::chrono::duration<double> const seconds = std::chrono::steady_clock::now() - start;
+    if (repeat > 0)  // the first touches the pages
+      best = std::max(best, 2.0 * static_cast<double>(bytes) / seconds.count());
+  }
+  return best;
+}
+
+namespace host {
+
+void* HostContext::allocate(std::int64_t bytes) {
+  if (bytes == 0)
+    return nullptr;
+  try {
+    return UninitializedAllocator<char>().allocate(static_cast<std::size_t>(bytes));
+  } catch (std::bad_alloc const&) {
+    throw EnvironmentError("out of memory: " + format_bytes(bytes) + " needed on the host, " + format_bytes(available_memory()) +
+                           " available; use a coarser mesh or a machine with more memory");
+  }
+}
+
+void HostContext::deallocate(void* pointer, std::int64_t bytes) noexcept {
+  UninitializedAllocator<char>().deallocate(static_cast<char*>(pointer), static_cast<std::size_t>(bytes));
+}
+
+void HostContext::upload(void* to, void const* from_host, std::int64_t bytes) {
+  parallel_copy(to, from_host, bytes);
+}
+
+void HostContext::download(void* to_host, void const* from, std::int64_t bytes) {
+  parallel_copy(to_host, from, bytes);
+}
+
+void HostContext::set_zero(void* pointer, std::int64_t bytes) {
+  for_blocks(bytes, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    std::memset(static_cast<char*>(pointer) + begin, 0, static_cast<std::size_t>(end - begin));
+  });
+}
+
+}  // namespace host
+}  // namespace poisson

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/host_vector.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+namespace poisson::host {
+
+/// Rows in the unit of work and of summation. The partition into blocks depends on nothing but n, and partial sums are added
+/// in order, so sums have the same bits whatever the number of threads. 1024 rows of x, y and one diagonal fit the first-level
+/// cache.
+inline constexpr std::int64_t block_rows = 1024;
+
+[[nodiscard]] inline std::int64_t n_blocks(std::int64_t n) {
+  return (n + block_rows - 1) / block_rows;
+}
+
+class HostContext final : public Context {
+public:
+  Backend backend() const override { return Backend::cpu; }
+  DeviceDescription description() const override { return host_description(); }
+  std::int64_t memory_peak() const override { return 0; }
+  void synchronize() override {}
+  void* allocate(std::int64_t bytes) override;
+  void deallocate(void* pointer, std::int64_t bytes) noexcept override;
+  void upload(void* to, void const* from_host, std::int64_t bytes) override;
+  void download(void* to_host, void const* from, std::int64_t bytes) override;
+  void set_zero(void* pointer, std::int64_t bytes) override;
+
+  /// Room for `count` partial sums, reused by every call.
+  [[nodiscard]] double* partial_sums(std::int64_t count) {
+    if (static_cast<std::int64_t>(partial_sums_.size()) < count)
+      partial_sums_.resize(static_cast<std::size_t>(count));
+    return partial_sums_.data();
+  }
+
+private:
+  HostVector<double> partial_sums_;
+};
+
+/// Calls body(begin, end, block) for every block of rows, threaded.
+template <class Body>
+void for_blocks(std::int64_t n, Body const& body) {
+  std::int64_t const blocks = n_blocks(n);
+#pragma omp parallel for schedule(static) if (blocks > 4)
+  for (std::int64_t block = 0; block < blocks; ++block)
+    body(block * block_rows, std::min(n, (block + 1) * block_rows), block);
+}
+
+/// The sum over blocks of what `body(begin, end)` returns for each, added in order.
+template <class Body>
+[[nodiscard]] double sum_blocks(Context& context, std::int64_t n, Body const& body) {
+  double* const partial = static_cast<HostContext&>(context).partial_sums(n_blocks(n));
+  for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t block) { partial[block] = body(begin, end); });
+  double sum = 0;
+  for (std::int64_t block = 0; block < n_blocks(n); ++block)
+    sum += partial[block];
+  return sum;
+}
+
+}  // namespace poisson::host

@@ -1,0 +1,48 @@
+// Stands for kernels/cuda when CUDA is not built.
+#include "gpu/core/error.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/cg.hpp"
+#include "gpu/kernels/csr.hpp"
+#include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/vectors.hpp"
+
+namespace poisson {
+
+namespace {
+[[noreturn]] void refuse() {
+  throw EnvironmentError(why_no_cuda());
+}
+}  // namespace
+
+bool cuda_built() {
+  return false;
+}
+std::string why_no_cuda() {
+  return "this program was built without CUDA; use the cpu backend, or build with the CUDA toolkit (cmake --preset cuda)";
+}
+std::vector<DeviceDescription> cuda_devices() {
+  return {};
+}
+std::unique_ptr<Context> make_cuda_context() {
+  refuse();
+}
+double measure_cuda_copy_bandwidth(Context&) {
+  refuse();
+}
+
+CsrKernels const& CsrKernels::cuda() {
+  refuse();
+}
+HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+template <>
+VectorKernels<double> const& VectorKernels<double>::cuda() {
+  refuse();
+}
+template <>
+CgKernels<double> const& CgKernels<double>::cuda() {
+  refuse();
+}
+
+}  // namespace poisson

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// Vector operations outside the iteration loops. Pointers are in the backend's memory; sums are added in a fixed order.
+template <class T>
+class VectorKernels {
+public:
+  virtual ~VectorKernels() = default;
+  virtual void copy(Context& context, std::int64_t n, T const* x, T* y) const = 0;  ///< y = x
+  virtual void invert(Context& context, std::int64_t n, T* x) const = 0;            ///< x_i = 1 / x_i
+  virtual void dot(Context& context, std::int64_t n, T const* x, T const* y, T* result) const = 0;
+  virtual void distance_squared(Context& context, std::int64_t n, T const* x, T const* y, T* result) const = 0;
+
+  static VectorKernels const& host();
+  static VectorKernels const& cuda();
+};
+
+template <>
+VectorKernels<double> const& VectorKernels<double>::host();
+template <>
+VectorKernels<double> const& VectorKernels<double>::cuda();
+
+}  // namespace poisson

@@ -1,0 +1,66 @@
+// Compiled with -ffp-contract=off, see core/double_double.hpp.
+#include "gpu/core/double_double.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/solvers/solver.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace poisson {
+
+namespace {
+
+/// sqrt(sum v_i^2) without overflow or underflow, the same bits for any number of threads.
+double norm(std::span<double const> v) {
+  constexpr std::int64_t block = 4096;
+  auto const n = static_cast<std::int64_t>(v.size());
+  std::int64_t const blocks = (n + block - 1) / block;
+  double largest = 0;
+  bool finite = true;
+#pragma omp parallel for schedule(static) reduction(max : largest) reduction(&& : finite)
+  for (std::int64_t i = 0; i < n; ++i) {
+    largest = std::max(largest, std::abs(v[i]));
+    finite = finite && std::isfinite(v[i]);
+  }
+  if (!finite)
+    return std::numeric_limits<double>::quiet_NaN();
+  if (largest == 0)
+    return 0;
+  int const exponent = std::ilogb(largest);
+  HostVector<double> partial(static_cast<std::size_t>(blocks));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    DoubleDouble sum;
+    for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
+      double const scaled = std::scalbn(v[i], -exponent);
+      sum = sum + two_prod(scaled, scaled);
+    }
+    partial[b] = sum.hi;
+  }
+  DoubleDouble sum;
+  for (double const p : partial)
+    sum = sum + DoubleDouble{p, 0};
+  return std::scalbn(std::sqrt(sum.hi), exponent);
+}
+
+}  // namespace
+
+double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b) {
+  if (static_cast<std::int64_t>(x.size()) != matrix.n_columns || static_cast<std::int64_t>(b.size()) != matrix.n_rows)
+    throw InputError("true_residual: the matrix has " + std::to_string(matrix.n_rows) + " rows and " +
+                     std::to_string(matrix.n_columns) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +
+                     std::to_string(x.size()));
+  HostVector<double> r(b.size());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
+    DoubleDouble sum{b[row], 0};
+    for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
+      sum = sum + two_prod(-matrix.values[e], x[matrix.columns[e]]);
+    r[row] = sum.hi;
+  }
+  double const r_norm = norm(r), b_norm = norm(b);
+  return b_norm == 0 ? r_norm : r_norm / b_norm;
+}
+
+}  // namespace poisson
