@@ -1,0 +1,163 @@
+#include "assembly/discretization.hpp"
+
+#include "assembly/evaluation.hpp"
+#include "assembly/mesh.hpp"
+#include "assembly/parallel.hpp"
+#include "assembly/problem_data.hpp"
+#include "assembly/space.hpp"
+#include "assembly/system.hpp"
+#include "gpu/core/context.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <deal.II/base/exceptions.h>
+#include <deal.II/base/multithread_info.h>
+
+namespace poisson {
+
+namespace {
+
+/// Pairs of unknowns that share a cell. A pair belongs to the smallest edge, face or cell that holds both: per direction
+/// (p + 1)^2 pairs less the two that stay at an end.
+std::int64_t count_couplings(MeshCounts const& counts, int order) {
+  std::int64_t const pairs = static_cast<std::int64_t>(order + 1) * (order + 1) - 2;
+  return counts.vertices + pairs * (counts.edges + pairs * (counts.faces + pairs * counts.cells));
+}
+
+std::int64_t count_box_diagonals(BoxGrid const& box, int order) {
+  // On a box only one or two cells wide in some direction different shifts can be the same column - row.
+  std::int64_t const nx = box.cells[0] * order + 1, ny = box.cells[1] * order + 1;
+  std::set<std::int64_t> shifts;
+  for (int z = -order; z <= order; ++z)
+    for (int y = -order; y <= order; ++y)
+      for (int x = -order; x <= order; ++x)
+        shifts.insert((z * ny + y) * nx + x);
+  return static_cast<std::int64_t>(shifts.size());
+}
+
+Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int coefficient_components) {
+  Estimate estimate;
+  auto& mesh = estimate.mesh;
+  mesh.cells = counts.cells;
+  mesh.vertices = counts.vertices;
+  mesh.dofs = counts.unknowns(spec.order);
+  mesh.nnz = count_couplings(counts, spec.order);
+  mesh.lexicographic = counts.box.has_value();
+  mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
+  mesh.boundary_ids = counts.boundary_ids;
+  mesh.material_ids = counts.material_ids;
+
+  std::int64_t const local = static_cast<std::int64_t>(spec.order + 1) * (spec.order + 1) * (spec.order + 1);
+  std::int64_t const n = mesh.dofs;
+  std::int64_t const space = mesh.lexicographic ? 0 : mesh.cells * (4 * local + 4) + 24 * n;
+  std::int64_t const matrix = CsrMatrix::csr_bytes(n, mesh.nnz);
+  // The solver's format: diagonals on boxes; elsewhere CSR, whose arrays are shared.
+  std::int64_t const converted = mesh.lexicographic ? (mesh.n_diagonals + 1) / 2 * 8 * n : 0;
+  std::int64_t const vectors = 10 * 8 * n;
+  std::int64_t const fields = n * 8 * (spec.exact ? 6 : 4) + mesh.cells * (8 * local + 4 + 24 + 8 * coefficient_components);
+  // Numbering and pattern need lists of the cells around unknowns and copies of the space; the writer copies the fields once.
+  std::int64_t const numbering = mesh.lexicographic ? 0 : 2 * space + 4 * mesh.cells * local + 24 * n;
+  estimate.host_bytes = std::max(counts.triangulation_bytes * (mesh.lexicographic ? 0 : 1) + numbering,
+                                 space + matrix + converted + vectors + 2 * fields);
+  return estimate;
+}
+
+struct Validated {
+  MeshCounts counts;
+  ProblemData data;
+  Estimate estimate;
+};
+
+/// Everything that can be wrong with a specification and shows without the refined mesh.
+Validated validate(ProblemSpec const& spec) {
+  auto counts = predict_counts(spec.mesh);
+  ProblemData data(spec, counts.boundary_ids, counts.material_ids);
+  check_index_range(spec.mesh, counts, spec.order);
+  auto estimate = make_estimate(spec, counts, data.coefficient_components());
+  return {std::move(counts), std::move(data), std::move(estimate)};
+}
+
+}  // namespace
+
+Estimate estimate(ProblemSpec const& spec) {
+  return validate(spec).estimate;
+}
+
+struct Discretization::Impl {
+  Impl(ProblemSpec const& spec, Validated validated)
+      : data(std::move(validated.data)),
+        element(spec.order),
+        space(make_space(spec, validated.counts)),
+        summary(std::move(validated.estimate.mesh)) {}
+
+  Space make_space(ProblemSpec const& spec, MeshCounts const& counts) const {
+    if (counts.box)
+      return {*counts.box, element};
+    try {
+      // The triangulation is given up as soon as the space is made: it is the larger part of a mesh's memory.
+      return {make_mesh(spec.mesh), element};
+    } catch (dealii::ExceptionBase const& error) {
+      throw InputError("problem.mesh", std::string("deal.II cannot place the nodes of elements of order ") +
+                                           std::to_string(spec.order) + " on this mesh: " + error.what());
+    }
+  }
+
+  [[nodiscard]] bool is_pure_neumann() const {
+    if (!pure_neumann)
+      pure_neumann = poisson::is_pure_neumann(space, element, data);
+    return *pure_neumann;
+  }
+  [[nodiscard]] double shift_of_exact() const { return is_pure_neumann() ? mean_of_exact(space, element, data) : 0; }
+
+  ProblemData data;
+  ReferenceElement element;
+  Space space;
+  MeshSummary summary;
+  mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
+};
+
+Discretization::Discretization(ProblemSpec spec) {
+  dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
+  auto validated = validate(spec);
+  check_memory(validated.estimate.host_bytes, "mesh, matrix and output");
+  impl_ = std::make_unique<Impl>(spec, std::move(validated));
+}
+
+Discretization::~Discretization() = default;
+Discretization::Discretization(Discretization&&) noexcept = default;
+
+MeshSummary const& Discretization::summary() const {
+  return impl_->summary;
+}
+
+LinearSystem Discretization::assemble() {
+  auto system = assemble_system(impl_->space, impl_->element, impl_->data);
+  impl_->summary.nnz = system.matrix.nnz();
+  impl_->summary.exact_counts = true;
+  impl_->pure_neumann = system.pure_neumann;
+  return system;
+}
+
+void Discretization::make_mean_free(std::span<double> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  auto const integrals = basis_integrals(impl_->space, impl_->element);
+  double const mean = ordered_dot(integrals, u) / ordered_sum(integrals);
+  for (double& value : u)
+    value -= mean;
+}
+
+ErrorNorms Discretization::errors(std::span<double const> u) const {
+  assert(impl_->data.exact && static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return error_norms(impl_->space, impl_->element, impl_->data, u, impl_->shift_of_exact());
+}
+
+SolutionFields Discretization::fields(std::span<double const> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0);
+}
+
+std::string dealii_version() {
+  return DEAL_II_PACKAGE_VERSION;
+}
+
+}  // namespace poisson
