@@ -28,7 +28,7 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(estimated.host_bytes)) << "\n";
 
   auto const formats = estimate_formats(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true});
-  double const vectors = solver_vector_bytes(mesh.dofs, config.solver);
+  double const vectors = static_cast<double>(solver_bytes(mesh.dofs, config.solver));
   for (auto const& f : formats) {
     std::cout << "#   " << name_of(f.format) << std::string(15 - name_of(f.format).size(), ' ')
               << bytes_text(static_cast<double>(f.bytes)) << ", " << bytes_text(static_cast<double>(f.bytes_per_product))

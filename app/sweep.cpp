@@ -365,7 +365,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     set_thread_count(0);
     case_options.threads = std::max(1, thread_count() / jobs);
   }
-  console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.path +
+  console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
                (waiting < static_cast<int>(cases.size()) ? ", " + std::to_string(waiting) + " to do" : ""));
 
   struct Running {
@@ -433,7 +433,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   bool const complete = std::none_of(cases.begin(), cases.end(), [](Case const& c) {
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");
   });
-  std::string name = fs::path(options.path).stem().string();
+  std::string name = fs::path(options.run.path).stem().string();
   write_summary(cases, sweep, options.run, complete, name.empty() ? "sweep" : name, directory);
   closing_grid(cases, sweep, console);
   if (!complete)
