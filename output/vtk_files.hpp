@@ -35,8 +35,8 @@ void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<
                std::vector<Field> const& cell_fields, VtkOptions const& options);
 
 struct PvdEntry {
-  double time = 0;     ///< shown by ParaView as the time value
-  std::string file;    ///< relative to the PVD file
+  double time = 0;   ///< shown by ParaView as the time value
+  std::string file;  ///< relative to the PVD file
 };
 void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries);
 
