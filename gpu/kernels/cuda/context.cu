@@ -1,0 +1,249 @@
+#include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/cuda/cuda.cuh"
+
+#include <algorithm>
+#include <sstream>
+
+namespace poisson {
+
+namespace {
+
+__global__ void probe() {}
+
+DeviceDescription describe(int device) {
+  cudaDeviceProp properties{};
+  POISSON_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
+  DeviceDescription result;
+  result.name = properties.name;
+  result.compute_capability = std::to_string(properties.major) + "." + std::to_string(properties.minor);
+  result.multiprocessors = properties.multiProcessorCount;
+  result.memory_total = static_cast<std::int64_t>(properties.totalGlobalMem);
+  return result;
+}
+
+std::int64_t free_memory() {
+  std::size_t free = 0, total = 0;
+  POISSON_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return static_cast<std::int64_t>(free);
+}
+
+}  // namespace
+
+bool cuda_built() {
+  return true;
+}
+
+std::string why_no_cuda() {
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error == cudaSuccess && count == 0)
+    error = cudaErrorNoDevice;
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // clears it
+    return std::string("no CUDA device can be used: ") + cudaGetErrorString(error) +
+           "; use the cpu backend, or check the driver with nvidia-smi";
+  }
+  cudaFuncAttributes attributes{};
+  error = cudaFuncGetAttributes(&attributes, probe);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return std::string("the CUDA device cannot run this program: ") + cudaGetErrorString(error) +
+           "; build with -DCMAKE_CUDA_ARCHITECTURES set to its compute capability";
+  }
+  return {};
+}
+
+std::vector<DeviceDescription> cuda_devices() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) {
+    cudaGetLastError();
+    return {};
+  }
+  int current = 0;
+  POISSON_CUDA_CHECK(cudaGetDevice(&current));
+  std::vector<DeviceDescription> result;
+  for (int device = 0; device < count; ++device) {
+    POISSON_CUDA_CHECK(cudaSetDevice(device));
+    result.push_back(describe(device));
+    result.back().memory_free = free_memory();
+  }
+  POISSON_CUDA_CHECK(cudaSetDevice(current));
+  return result;
+}
+
+std::unique_ptr<Context> make_cuda_context() {
+  return std::make_unique<cuda::CudaContext>();
+}
+
+double measure_cuda_copy_bandwidth(Context& context) {
+  auto& device = cuda::of(context);
+  // Well beyond the second-level cache, and a quarter of what is free at most.
+  std::int64_t const bytes =
+      std::min<std::int64_t>(std::int64_t{1} << 30, device.description().memory_free / 8) & ~std::int64_t{255};
+  struct Buffers {
+    explicit Buffers(cuda::CudaContext& c, std::int64_t n) : context(c), size(n), from(c.allocate(n)), to(c.allocate(n)) {}
+    ~Buffers() {
+      context.deallocate(to, size);
+      context.deallocate(from, size);
+    }
+    cuda::CudaContext& context;
+    std::int64_t size;
+    void *from, *to;
+  } const buffers(device, bytes);
+  struct Events {
+    Events() {
+      POISSON_CUDA_CHECK(cudaEventCreate(&start));
+      POISSON_CUDA_CHECK(cudaEventCreate(&stop));
+    }
+    ~Events() {
+      static_cast<void>(cudaEventDestroy(start));
+      static_cast<void>(cudaEventDestroy(stop));
+    }
+    cudaEvent_t start = nullptr, stop = nullptr;
+  } const events;
+  device.set_zero(buffers.from, bytes);
+  double best = 0;
+  for (int repeat = 0; repeat < 8; ++repeat) {
+    POISSON_CUDA_CHECK(cudaEventRecord(events.start, device.stream()));
+    POISSON_CUDA_CHECK(
+        cudaMemcpyAsync(buffers.to, buffers.from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, device.stream()));
+    POISSON_CUDA_CHECK(cudaEventRecord(events.stop, device.stream()));
+    POISSON_CUDA_CHECK(cudaEventSynchronize(events.stop));
+    float milliseconds = 0;
+    POISSON_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events.start, events.stop));
+    best = std::max(best, 2e3 * static_cast<double>(bytes) / static_cast<double>(milliseconds));
+  }
+  return best;
+}
+
+namespace cuda {
+
+void check(cudaError_t error, char const* call, char const* file, int line) {
+  if (error == cudaSuccess)
+    return;
+  cudaGetLastError();  // clears an error that is not sticky
+  std::ostringstream text;
+  text << "CUDA: " << call << " failed: " << cudaGetErrorString(error) << " (" << cudaGetErrorName(error) << ", " << file << ':'
+       << line << ')';
+  throw EnvironmentError(text.str());
+}
+
+CudaContext::CudaContext() {
+  int device = 0;
+  POISSON_CUDA_CHECK(cudaGetDevice(&device));
+  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device));
+  POISSON_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  block_counter_ = static_cast<unsigned*>(allocate(sizeof(unsigned)));
+  set_zero(block_counter_, sizeof(unsigned));
+}
+
+CudaContext::~CudaContext() {
+  // Errors of calls enqueued before cannot be reported from here.
+  static_cast<void>(cudaStreamSynchronize(stream_));
+  for (Staging& staging : staging_) {
+    if (staging.free != nullptr)
+      static_cast<void>(cudaEventDestroy(staging.free));
+    static_cast<void>(cudaFreeHost(staging.host));
+  }
+  static_cast<void>(cudaFree(partial_sums_));
+  static_cast<void>(cudaFree(block_counter_));
+  static_cast<void>(cudaStreamDestroy(stream_));
+}
+
+DeviceDescription CudaContext::description() const {
+  int device = 0;
+  POISSON_CUDA_CHECK(cudaGetDevice(&device));
+  DeviceDescription result = describe(device);
+  result.memory_free = free_memory();
+  return result;
+}
+
+void CudaContext::synchronize() {
+  POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));
+}
+
+void* CudaContext::allocate(std::int64_t bytes) {
+  if (bytes == 0)
+    return nullptr;
+  void* pointer = nullptr;
+  cudaError_t const error = cudaMalloc(&pointer, static_cast<std::size_t>(bytes));
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw EnvironmentError("out of device memory: " + format_bytes(bytes) + " needed, " + format_bytes(free_memory()) +
+                           " free; use a format that takes less, a coarser mesh, or the cpu backend");
+  }
+  check(error, "cudaMalloc", __FILE__, __LINE__);
+  used_ += bytes;
+  peak_ = std::max(peak_, used_);
+  return pointer;
+}
+
+void CudaContext::deallocate(void* pointer, std::int64_t bytes) noexcept {
+  static_cast<void>(
+      cudaFree(pointer));  // waits for kernels that use it; an error would have shown, or will, in a call that can throw
+  used_ -= bytes;
+}
+
+void CudaContext::make_staging() {
+  for (Staging& staging : staging_)
+    if (staging.host == nullptr) {
+      POISSON_CUDA_CHECK(cudaEventCreateWithFlags(&staging.free, cudaEventDisableTiming));
+      POISSON_CUDA_CHECK(cudaMallocHost(&staging.host, static_cast<std::size_t>(staging_bytes)));
+    }
+}
+
+// Pageable memory crosses the bus through two pinned buffers: while one travels, the host's threads fill or empty the other.
+
+void CudaContext::upload(void* to, void const* from_host, std::int64_t bytes) {
+  make_staging();
+  int turn = 0;
+  for (std::int64_t done = 0; done < bytes; done += staging_bytes, turn ^= 1) {
+    std::int64_t const size = std::min(staging_bytes, bytes - done);
+    Staging& staging = staging_[turn];
+    POISSON_CUDA_CHECK(cudaEventSynchronize(staging.free));
+    parallel_copy(staging.host, static_cast<char const*>(from_host) + done, size);
+    POISSON_CUDA_CHECK(cudaMemcpyAsync(static_cast<char*>(to) + done, staging.host, static_cast<std::size_t>(size),
+                                       cudaMemcpyHostToDevice, stream_));
+    POISSON_CUDA_CHECK(cudaEventRecord(staging.free, stream_));
+  }
+}
+
+void CudaContext::download(void* to_host, void const* from, std::int64_t bytes) {
+  make_staging();
+  std::int64_t const chunks = (bytes + staging_bytes - 1) / staging_bytes;
+  auto const size_of = [&](std::int64_t chunk) { return std::min(staging_bytes, bytes - chunk * staging_bytes); };
+  for (std::int64_t chunk = 0; chunk <= chunks; ++chunk) {
+    if (chunk < chunks) {
+      Staging& staging = staging_[chunk % 2];
+      POISSON_CUDA_CHECK(cudaMemcpyAsync(staging.host, static_cast<char const*>(from) + chunk * staging_bytes,
+                                         static_cast<std::size_t>(size_of(chunk)), cudaMemcpyDeviceToHost, stream_));
+      POISSON_CUDA_CHECK(cudaEventRecord(staging.free, stream_));
+    }
+    if (chunk > 0) {
+      Staging& staging = staging_[(chunk - 1) % 2];
+      POISSON_CUDA_CHECK(cudaEventSynchronize(staging.free));
+      parallel_copy(static_cast<char*>(to_host) + (chunk - 1) * staging_bytes, staging.host, size_of(chunk - 1));
+    }
+  }
+}
+
+void CudaContext::set_zero(void* pointer, std::int64_t bytes) {
+  POISSON_CUDA_CHECK(cudaMemsetAsync(pointer, 0, static_cast<std::size_t>(bytes), stream_));
+}
+
+double* CudaContext::partial_sums(std::int64_t count) {
+  if (partial_sums_size_ < count) {
+    if (partial_sums_ != nullptr)
+      deallocate(partial_sums_, partial_sums_size_ * std::int64_t{sizeof(double)});
+    partial_sums_ = nullptr;
+    partial_sums_size_ = 0;
+    partial_sums_ = static_cast<double*>(allocate(count * std::int64_t{sizeof(double)}));
+    partial_sums_size_ = count;
+  }
+  return partial_sums_;
+}
+
+}  // namespace cuda
+}  // namespace poisson

@@ -1,0 +1,119 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+
+#include <cstdint>
+#include <cuda_runtime.h>
+#include <string>
+
+namespace poisson::cuda {
+
+/// The one checker of every CUDA call: throws EnvironmentError with the call, the error and where it happened.
+void check(cudaError_t error, char const* call, char const* file, int line);
+#define POISSON_CUDA_CHECK(call) ::poisson::cuda::check((call), #call, __FILE__, __LINE__)
+
+/// One stream, on which everything is enqueued in order; memory with its high-water mark; pinned buffers for transfers.
+class CudaContext final : public Context {
+public:
+  CudaContext();
+  ~CudaContext() override;
+  Backend backend() const override { return Backend::cuda; }
+  DeviceDescription description() const override;
+  std::int64_t memory_peak() const override { return peak_; }
+  void synchronize() override;
+  void* allocate(std::int64_t bytes) override;
+  void deallocate(void* pointer, std::int64_t bytes) noexcept override;
+  void upload(void* to, void const* from_host, std::int64_t bytes) override;
+  void download(void* to_host, void const* from, std::int64_t bytes) override;
+  void set_zero(void* pointer, std::int64_t bytes) override;
+
+  [[nodiscard]] cudaStream_t stream() const { return stream_; }
+  [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  /// Room for `count` partial sums, and the counter of finished blocks that belongs to it: 0 between kernels.
+  [[nodiscard]] double* partial_sums(std::int64_t count);
+  [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
+
+private:
+  static constexpr std::int64_t staging_bytes = std::int64_t{16} << 20;
+  struct Staging {
+    void* host = nullptr;
+    cudaEvent_t free = nullptr;
+  };
+  void make_staging();
+
+  cudaStream_t stream_ = nullptr;
+  int multiprocessors_ = 1;
+  std::int64_t used_ = 0, peak_ = 0;
+  Staging staging_[2];
+  double* partial_sums_ = nullptr;
+  std::int64_t partial_sums_size_ = 0;
+  unsigned* block_counter_ = nullptr;
+};
+
+[[nodiscard]] inline CudaContext& of(Context& context) {
+  return static_cast<CudaContext&>(context);
+}
+
+/// Blocks of `threads` for n items; n must be positive and the count fits the grid for every n of 32-bit columns.
+[[nodiscard]] inline unsigned n_blocks(std::int64_t n, int threads) {
+  return static_cast<unsigned>((n + threads - 1) / threads);
+}
+
+#ifdef __CUDACC__
+
+/// Sums v over the block in a fixed tree; the result is valid in thread 0. `threads` is the block size, a multiple of 32.
+template <int threads>
+__device__ double block_sum(double v) {
+  __shared__ double of_warp[threads / 32];
+  for (int distance = 16; distance > 0; distance /= 2)
+    v += __shfl_down_sync(0xffffffffu, v, distance);
+  __syncthreads();  // the array may still be read by the sum before
+  if (threadIdx.x % 32 == 0)
+    of_warp[threadIdx.x / 32] = v;
+  __syncthreads();
+  if (threadIdx.x < 32) {
+    v = threadIdx.x < threads / 32 ? of_warp[threadIdx.x] : 0.0;
+    for (int distance = 16; distance > 0; distance /= 2)
+      v += __shfl_down_sync(0xffffffffu, v, distance);
+  }
+  return v;
+}
+
+/// Adds up `sums` over the whole grid. The block that finishes last adds the blocks' partial sums, always in the same order, so
+/// that the result does not depend on timing. Returns true in thread 0 of that block, which then holds the totals in `sums`;
+/// by then every other block has read all it wanted. `partial` has room for count * gridDim.x; `counter` is 0 again afterwards.
+template <int threads, int count>
+__device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* counter) {
+  __shared__ bool is_last;
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    double const sum = block_sum<threads>(sums[k]);
+    if (threadIdx.x == 0)
+      partial[k * std::int64_t{gridDim.x} + blockIdx.x] = sum;
+  }
+  if (threadIdx.x == 0) {
+    __threadfence();
+    is_last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!is_last)
+    return false;
+  __threadfence();
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    // Four sums at once keep four loads in flight.
+    double sum[4] = {0, 0, 0, 0};
+    double const* const of_block = partial + k * std::int64_t{gridDim.x};
+    for (std::int64_t first = threadIdx.x; first < gridDim.x; first += 4 * threads)
+#pragma unroll
+      for (int j = 0; j < 4; ++j)
+        if (first + j * threads < gridDim.x)
+          sum[j] += __ldcg(of_block + first + j * threads);
+    sums[k] = block_sum<threads>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  }
+  return threadIdx.x == 0;
+}
+
+#endif
+
+}  // namespace poisson::cuda
