@@ -1,0 +1,455 @@
+#include "app/config_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+namespace poisson::schema {
+namespace {
+
+/// `ids` of a boundary condition: two members at once, hence the whole condition.
+struct BoundaryIds {
+  [[nodiscard]] std::string allowed() const {
+    return "list of integers >= 0, e.g. [0, 1]; or all, every id that no other entry names";
+  }
+  void read(YamlNode const& node, std::string const& path, BoundaryCondition& out) const {
+    if (node.kind == YamlNode::Kind::scalar && node.text == "all") {
+      out.all_ids = true;
+      return;
+    }
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, allowed());
+    Integer const id{0, 4294967294};  // deal.II reserves the largest 32-bit number for interior faces
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      id.read(node.items[i], path + "[" + std::to_string(i) + "]", out.ids.emplace_back());
+  }
+  [[nodiscard]] std::string write(BoundaryCondition const& value) const {
+    if (value.all_ids)
+      return "all";
+    std::vector<std::string> ids;
+    for (unsigned const id : value.ids)
+      ids.push_back(std::to_string(id));
+    return "[" + join(ids) + "]";
+  }
+};
+
+Keys<BoundaryCondition> const& boundary_keys() {
+  auto const robin = [](BoundaryCondition const& b) { return b.type == BoundaryType::robin; };
+  static Keys<BoundaryCondition> const keys{
+      key<BoundaryCondition>(
+          "ids", BoundaryIds{}, [](auto& b) -> auto& { return b; }, "", "Boundary ids of the mesh that this entry is for.")
+          .must_be_given("say which boundary ids, or all"),
+      key<BoundaryCondition>(
+          "type", Choice<BoundaryType>{}, [](auto& b) -> auto& { return b.type; }, "",
+          "dirichlet: u = value; neumann: k du/dn = value (flux into the domain); robin: k du/dn + alpha u = value.")
+          .must_be_given("dirichlet, neumann or robin"),
+      key<BoundaryCondition>(
+          "value", ExpressionText{}, [](auto& b) -> auto& { return b.value; },
+          "that of u (dirichlet), of k u / length (neumann, robin)", "Right-hand side of the condition."),
+      key<BoundaryCondition>(
+          "alpha", ExpressionText{}, [](auto& b) -> auto& { return b.alpha; }, "that of k / length", "Transfer coefficient, >= 0.")
+          .only("with type: robin", robin)
+          .must_be_given("a robin condition needs it", robin),
+  };
+  return keys;
+}
+
+struct BoundaryList {
+  [[nodiscard]] std::string allowed() const { return "list of conditions"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<BoundaryCondition>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, "list of conditions such as {ids: all, type: dirichlet, value: \"0\"}");
+    out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      if (node.items[i].kind != YamlNode::Kind::map)
+        reject_value(node.items[i], item, "a condition such as {ids: all, type: dirichlet, value: \"0\"}");
+      read_keys(boundary_keys(), node.items[i], item, out.emplace_back());
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<BoundaryCondition> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& condition : value)
+      entries.push_back(write_flow(boundary_keys(), condition));
+    return "[" + join(entries) + "]";
+  }
+};
+
+/// An expression, three, or a map from material ids to either.
+struct Coefficient {
+  using Map = std::map<int, CoefficientExpressions>;
+  [[nodiscard]] std::string allowed() const {
+    return "expression or number; [kx, ky, kz]; or {material id: either of these, ..., default: either}";
+  }
+  static CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path) {
+    CoefficientExpressions out;
+    if (node.kind == YamlNode::Kind::list) {
+      check_list_of_three(node, path, "expression or number, or a list of three: [kx, ky, kz]");
+      for (std::size_t i = 0; i < 3; ++i)
+        ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+    } else {
+      ExpressionText{}.read(node, path, out.emplace_back());
+    }
+    return out;
+  }
+  void read(YamlNode const& node, std::string const& path, Map& out) const {
+    out.clear();
+    if (node.kind != YamlNode::Kind::map) {
+      out[-1] = read_expressions(node, path);
+      return;
+    }
+    if (node.items.empty())
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const& name = node.keys[i].name;
+      int id = -1;
+      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+      bool const number = error == std::errc{} && end == name.data() + name.size() && id >= 0;
+      if (!number && name != "default")
+        reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0) and default");
+      if (!out.emplace(number ? id : -1, read_expressions(node.items[i], path + "[" + name + "]")).second)
+        reject(node.keys[i].origin, path, "material " + name + " is given twice");
+    }
+  }
+  [[nodiscard]] static std::string write_expressions(CoefficientExpressions const& value) {
+    std::vector<std::string> quoted;
+    for (auto const& expression : value)
+      quoted.push_back(quoted_text(expression));
+    return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
+  }
+  [[nodiscard]] std::string write(Map const& value) const {
+    if (value.size() == 1 && value.begin()->first == -1)
+      return write_expressions(value.begin()->second);
+    std::vector<std::string> entries;
+    for (auto const& [id, expressions] : value)
+      entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_expressions(expressions));
+    return "{" + join(entries) + "}";
+  }
+};
+
+/// Arguments of a mesh generator, kept in deal.II's notation: arguments apart by ':', elements by ',' and lists of lists by ';'.
+struct GeneratorArguments {
+  [[nodiscard]] std::string allowed() const {
+    return "list of the arguments in order, e.g. [[0, 0, 0], 0.5, 1.0]; or text in deal.II's notation, \"0, 0, 0 : 0.5 : 1.0\"";
+  }
+  struct Part {
+    std::string text;
+    std::size_t rank = 0;
+  };
+  Part convert(YamlNode const& node, std::string const& path) const {
+    if (node.kind == YamlNode::Kind::scalar)
+      return {node.text, 0};
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    constexpr std::array<std::string_view, 4> separators{", ", " ; ", " | ", " % "};
+    std::vector<std::string> parts;
+    std::size_t rank = 0;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      Part part = convert(node.items[i], path + "[" + std::to_string(i) + "]");
+      rank = std::max(rank, part.rank);
+      parts.push_back(std::move(part.text));
+    }
+    if (rank >= separators.size())
+      reject(node.origin, path, "lists nested deeper than any generator takes; allowed: " + allowed());
+    return {join(parts, separators[rank]), rank + 1};
+  }
+  void read(YamlNode const& node, std::string const& path, std::string& out) const {
+    if (node.kind == YamlNode::Kind::list) {
+      std::vector<std::string> parts;
+      for (std::size_t i = 0; i < node.items.size(); ++i)
+        parts.push_back(convert(node.items[i], path + "[" + std::to_string(i) + "]").text);
+      out = join(parts, " : ");
+    } else
+      out = convert(node, path).text;
+  }
+  [[nodiscard]] std::string write(std::string const& value) const { return quoted_text(value); }
+};
+
+struct Analyses {
+  [[nodiscard]] std::string allowed() const { return "empty list (this version has no analysis)"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<AnalysisSpec>& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    if (!node.items.empty())
+      reject(node.items[0].origin, path + "[0]", "analyses are not available in this version; allowed: " + allowed());
+    out.clear();
+  }
+  [[nodiscard]] std::string write(std::vector<AnalysisSpec> const&) const { return "[]"; }
+};
+
+struct Sweep {
+  [[nodiscard]] std::string allowed() const {
+    return "map from key paths to lists of values, e.g. {problem.element.order: [1, 2], solver.tolerance: [1e-6, 1e-12]}; its key "
+           "mode: " +
+           mode.allowed();
+  }
+  Choice<SweepMode> mode;
+  void read(YamlNode const& node, std::string const& path, SweepSpec& out) const {
+    if (node.kind != YamlNode::Kind::map)
+      reject_value(node, path, allowed());
+    out = {};
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const& name = node.keys[i].name;
+      YamlNode const& values = node.items[i];
+      if (name == "mode") {
+        mode.read(values, path + ".mode", out.mode);
+        continue;
+      }
+      if (values.kind != YamlNode::Kind::list || values.items.empty())
+        reject_value(values, path + "." + name, "list of one value or more");
+      SweepAxis& axis = out.axes.emplace_back();
+      axis.path = name;
+      for (auto const& value : values.items)
+        axis.values.push_back(flow_text(value));
+    }
+  }
+  [[nodiscard]] std::string write(SweepSpec const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& axis : value.axes)
+      entries.push_back(plain_or_quoted(axis.path) + ": [" + join(axis.values) + "]");
+    if (!value.axes.empty())
+      entries.push_back("mode: " + mode.write(value.mode));
+    return "{" + join(entries) + "}";
+  }
+};
+
+/// The member as a function of a RunConfig, const or not.
+#define POISSON_MEMBER(member)                                                                                                     \
+  [](auto& c) -> auto& {                                                                                                           \
+    return c.member;                                                                                                               \
+  }
+
+Keys<RunConfig> make_run_keys() {
+  auto const generated = [](RunConfig const& c) { return c.problem.mesh.file.empty(); };
+  auto const box = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box"; };
+  auto const other_generator = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator != "box"; };
+  std::int64_t const unlimited = std::numeric_limits<std::int64_t>::max();
+  auto const declare = [](std::string path, auto type, auto access, std::string unit, std::string meaning) {
+    return key<RunConfig>(std::move(path), std::move(type), access, std::move(unit), std::move(meaning));
+  };
+
+  Keys<RunConfig> keys{
+      section<RunConfig>(
+          "problem", "What is solved: -div(k grad u) = f on a mesh of hexahedra. Units are yours, as long as they are consistent."),
+      section<RunConfig>("problem.mesh", "Either a generator or a file."),
+      declare("problem.mesh.generator", Text{"box, or the name of a deal.II GridGenerator function such as hyper_shell"},
+              POISSON_MEMBER(problem.mesh.generator), "", "Shape that the program builds; box is a brick of equal cells.")
+          .or_null("box, or none with a file")
+          .only("without problem.mesh.file; set one of the two to null", generated),
+      declare("problem.mesh.arguments", GeneratorArguments{}, POISSON_MEMBER(problem.mesh.arguments), "",
+              "Arguments of that function, without the triangulation.")
+          .or_null("its defaults")
+          .only("with a generator other than box", other_generator),
+      declare("problem.mesh.origin", ThreeOf<Number>{}, POISSON_MEMBER(problem.mesh.origin), "length",
+              "Corner of the box with the smallest x, y, z.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.extent", ThreeOf<Number>{{0}}, POISSON_MEMBER(problem.mesh.extent), "length",
+              "Edge lengths of the box.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.cells", ThreeOf<Integer>{{1, 2147483647}}, POISSON_MEMBER(problem.mesh.cells), "",
+              "Cells of the box in x, y, z.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
+              "Mesh file instead of a generator (Gmsh .msh, Abaqus or UCD .inp, VTK ...), relative to the current directory or to "
+              "this file.")
+          .or_null("use the generator"),
+      declare("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",
+              "Global refinements; each splits every cell in 8."),
+      section<RunConfig>("problem.element", "Finite element."),
+      declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
+              "Polynomial order p of the element Q_p; 1 is trilinear."),
+      declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem.coefficient), "",
+              "k > 0: one, three along x, y, z (orthotropic), or by material id of the mesh."),
+      declare("problem.source", ExpressionText{}, POISSON_MEMBER(problem.source), "that of k u / length^2",
+              "f, the source density."),
+      declare("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
+              "Boundary conditions. Every boundary id of the mesh must be covered; those of a box are 0 .. 5 = -x +x -y +y -z +z.")
+          .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]"),
+      declare("problem.exact", ExpressionText{}, POISSON_MEMBER(problem.exact), "that of u",
+              "Exact solution, where known: errors are then reported.")
+          .or_null("not known"),
+      section<RunConfig>("matrix", "How the matrix is stored."),
+      declare("matrix.format", AutoChoice<Format>{{"crs_t", "sell_c_sigma", "cod_sell", "cds"}}, POISSON_MEMBER(matrix.format), "",
+              "Sparse format; auto takes the one that moves the fewest bytes per product."),
+      declare("matrix.slice_size", Integer{1, 1024, true}, POISSON_MEMBER(matrix.slice_size), "rows",
+              "Rows per slice of the sliced formats."),
+      section<RunConfig>("solver", "How the system is solved."),
+      declare("solver.method", Choice<Method>{{"bicgstab"}}, POISSON_MEMBER(solver.method), "", "Krylov method."),
+      declare("solver.precision", Choice<Precision>{{"double_double", "refined"}}, POISSON_MEMBER(solver.precision), "",
+              "Arithmetic of the solver."),
+      declare("solver.matrix_precision", Choice<MatrixPrecision>{{"double_double"}}, POISSON_MEMBER(matrix.precision), "",
+              "Precision in which matrix entries are stored."),
+      declare("solver.preconditioner", Choice<PreconditionerKind>{{"ic0", "ilu0"}}, POISSON_MEMBER(solver.preconditioner), "",
+              "Preconditioner."),
+      declare("solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
+              "The solver stops at this relative residual ||b - A x|| / ||b||."),
+      declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
+              "The solver gives up after so many iterations."),
+      declare("backend", AutoChoice<Backend>{}, POISSON_MEMBER(backend), "",
+              "Where to compute; auto takes cuda when there is a device that works."),
+      section<RunConfig>("analysis", "What is computed from the result."),
+      declare("analysis.svd", Analyses{}, POISSON_MEMBER(analysis), "", "Singular value analyses."),
+      section<RunConfig>("output", "What is written."),
+      declare("output.directory", Text{"path of a directory"}, POISSON_MEMBER(output.directory), "", "Where results go.")
+          .or_null("results/NAME, NAME being the configuration file's name without extension"),
+      section<RunConfig>("output.vtk", "Solution for ParaView (.vtu)."),
+      declare("output.vtk.enabled", Boolean{}, POISSON_MEMBER(output.vtk_enabled), "", "Whether it is written."),
+      declare("output.vtk.compression", Choice<VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
+              "Compression of the file."),
+      declare("output.vtk.precision", Choice<VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
+              "Floating-point numbers in the file."),
+      declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
+              "Whether a picture of the solution (.png) is drawn."),
+      declare("sweep", Sweep{}, POISSON_MEMBER(sweep), "",
+              "For `poisson sweep`: lists of values for any key paths; mode product runs every combination, zip the first values "
+              "together, then the second ones and so on."),
+  };
+  for (auto& k : keys)
+    if (k.path == "problem.boundary") {
+      for (auto const& inner : boundary_keys())
+        k.inner_keys.push_back(inner.path);
+      k.document = [](std::string const& indent) {
+        BoundaryCondition example;
+        example.all_ids = true;
+        // The first key of a list element stands behind the dash.
+        std::string const inner = indent + "  ";
+        std::string lines = document_keys(boundary_keys(), example, inner);
+        lines.replace(lines.find("\n" + inner + "ids") + 1, inner.size(), indent + "- ");
+        return lines;
+      };
+    }
+  return keys;
+}
+
+#undef POISSON_MEMBER
+
+/// The YAML text of a key's default when that is a list, else empty.
+std::string default_list(std::string const& path) {
+  for (auto const& k : run_keys())
+    if (k.read && k.path == path) {
+      RunConfig const defaults;
+      std::string text = k.write(defaults);
+      return text.starts_with('[') && text != "[]" ? text : "";
+    }
+  return "";
+}
+
+void check_boundary(YamlNode const& root, ProblemSpec const& problem) {
+  std::map<unsigned, std::size_t> owner;
+  std::optional<std::size_t> all;
+  for (std::size_t i = 0; i < problem.boundary.size(); ++i) {
+    auto const& condition = problem.boundary[i];
+    std::string const path = "problem.boundary[" + std::to_string(i) + "].ids";
+    auto const refuse = [&](std::string const& key, std::string const& what, std::size_t first) {
+      reject(locate_path(root, key).origin, key,
+             what + " already has a condition in problem.boundary[" + std::to_string(first) + "]; an id belongs to one entry");
+    };
+    if (condition.all_ids && all)
+      refuse(path, "all", *all);
+    if (condition.all_ids)
+      all = i;
+    for (std::size_t k = 0; k < condition.ids.size(); ++k)
+      if (auto const [entry, is_new] = owner.emplace(condition.ids[k], i); !is_new)
+        refuse(path + "[" + std::to_string(k) + "]", "boundary id " + std::to_string(condition.ids[k]), entry->second);
+  }
+}
+
+void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
+  constexpr std::size_t max_cases = 100000;
+  std::size_t n_cases = 1;
+  for (auto const& axis : sweep.axes) {
+    std::string const key = "sweep." + axis.path;
+    Origin origin = root.origin;
+    YamlNode const* const map = root.find("sweep");
+    for (std::size_t i = 0; map && i < map->keys.size(); ++i)
+      if (map->keys[i].name == axis.path)
+        origin = map->keys[i].origin;
+    auto const steps = split_path(axis.path);
+    if (steps.empty() || steps[0].name == "sweep" || steps[0].name == "output")
+      reject(origin, key, "cannot be swept; allowed: key paths of problem, matrix, solver and backend, e.g. problem.element.order");
+    YamlNode changed = root;
+    apply_set(changed, axis.path + "=" + axis.values.front(), origin.text() + ": sweep of");
+    check_names(changed, run_key_paths());
+    if (sweep.mode == SweepMode::zip && axis.values.size() != sweep.axes.front().values.size())
+      reject(origin, key,
+             "has " + std::to_string(axis.values.size()) + " values, but " + sweep.axes.front().path + " has " +
+                 std::to_string(sweep.axes.front().values.size()) + "; with mode: zip all lists have the same length");
+    n_cases = sweep.mode == SweepMode::zip ? axis.values.size() : n_cases * axis.values.size();
+    if (n_cases > max_cases)
+      reject(origin, key, "the sweep has more than " + std::to_string(max_cases) + " cases; shorten its lists, or use mode: zip");
+  }
+}
+
+}  // namespace
+
+Keys<RunConfig> const& run_keys() {
+  static Keys<RunConfig> const keys = make_run_keys();
+  return keys;
+}
+
+std::vector<std::string> const& run_key_paths() {
+  static std::vector<std::string> const paths = [] {
+    std::vector<std::string> all;
+    for (auto const& k : run_keys()) {
+      if (k.read)
+        all.push_back(k.path);
+      for (auto const& inner : k.inner_keys)
+        all.push_back(k.path + "[]." + inner);
+    }
+    return all;
+  }();
+  return paths;
+}
+
+void check_run(YamlNode const& root, RunConfig const& config) {
+  check_boundary(root, config.problem);
+  check_sweep(root, config.sweep);
+}
+
+void apply_set(YamlNode& root, std::string const& set, std::string_view origin) {
+  std::string const source = std::string(origin) + " " + shorten(set, 200);
+  auto const equals = set.find('=');
+  auto const steps = split_path(std::string_view(set).substr(0, std::min(equals, set.size())));
+  if (equals == std::string::npos || steps.empty())
+    throw ConfigError("", source + ": not of the form key.path=value, e.g. solver.tolerance=1e-8 or problem.boundary[0].value=1");
+  YamlNode value = parse_yaml(std::string_view(set).substr(equals + 1), source, false);
+  Origin const here = value.origin;
+
+  YamlNode* node = &root;
+  std::string path;
+  for (auto const& step : steps) {
+    if (node->kind == YamlNode::Kind::null) {
+      std::string const text = step.index ? default_list(path) : "{}";
+      if (!text.empty())
+        *node = parse_yaml(text, source, false);
+    }
+    if (node->kind == YamlNode::Kind::list) {
+      std::size_t i = 0;
+      auto const [end, error] = std::from_chars(step.name.data(), step.name.data() + step.name.size(), i);
+      if (!step.index || error != std::errc{} || end != step.name.data() + step.name.size() || i >= node->items.size())
+        reject(here, path + (step.index ? "[" + step.name + "]" : "." + step.name),
+               "is not there: " + path + " is a list of " + std::to_string(node->items.size()) + ", numbered from [0]");
+      node = &node->items[i];
+    } else if (node->kind == YamlNode::Kind::map) {
+      YamlNode* next = node->find(step.name);
+      if (!next) {
+        node->keys.push_back({step.name, here});
+        next = &node->items.emplace_back();
+        next->origin = here;
+      }
+      node = next;
+    } else {
+      reject(here, path + (step.index ? "[" + step.name + "]" : "." + step.name),
+             "is not there: " + path + " is " + (node->kind == YamlNode::Kind::null ? "not given" : "the value " + found(*node)) +
+                 "; set " + path + " as a whole");
+    }
+    path += step.index ? "[" + step.name + "]" : (path.empty() ? "" : ".") + step.name;
+  }
+  *node = std::move(value);
+}
+
+}  // namespace poisson::schema

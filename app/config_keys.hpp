@@ -1,0 +1,16 @@
+#pragma once
+
+#include "app/schema.hpp"
+
+namespace poisson::schema {
+
+/// Every key of a run, in the order of the schema and of the resolved configuration.
+[[nodiscard]] Keys<RunConfig> const& run_keys();
+/// Their paths, with those of list elements ("problem.boundary[].ids").
+[[nodiscard]] std::vector<std::string> const& run_key_paths();
+/// What one key's value says by itself is checked when it is read; here: what several say together, short of what needs the mesh.
+void check_run(YamlNode const& root, RunConfig const& config);
+/// "key.path=value" put into the tree; `origin` is how messages call it.
+void apply_set(YamlNode& root, std::string const& set, std::string_view origin);
+
+}  // namespace poisson::schema
