@@ -53,7 +53,7 @@ struct SolverOptions {
   bool constant_null_space = false;
   /// Called now and then (at least a few times a second, never once per iteration on a device) with the iteration and the
   /// relative residual. The solver also ends, with status `interrupted`, when core/interrupt.hpp asks for it.
-  std::function<void(std::int64_t iteration, double relative_residual)> monitor;
+  std::function<void(std::int64_t iteration, double relative_residual)> monitor{};
 };
 
 struct SolverResult {

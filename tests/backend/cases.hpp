@@ -1,0 +1,58 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/formats/format.hpp"
+#include "gpu/formats/matrix.hpp"
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+namespace poisson::testing {
+
+inline void expect_contains(std::string const& text, std::initializer_list<char const*> parts) {
+  for (char const* const part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is missing in: " << text;
+}
+
+template <Format format_, Backend backend_>
+struct Case {
+  static constexpr Format format = format_;
+  static constexpr Backend backend = backend_;
+};
+
+/// Every format on every backend; a new format adds its rows here.
+using Cases = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>,
+                               Case<Format::half_cds, Backend::cpu>, Case<Format::half_cds, Backend::cuda>>;
+
+struct CaseNames {
+  template <class C>
+  static std::string GetName(int) {
+    return std::string(name_of(C::format)) + "_" + std::string(name_of(C::backend));
+  }
+};
+
+/// A context of the backend; the test is skipped where there is no device.
+template <Backend backend>
+class OnBackend : public ::testing::Test {
+protected:
+  void SetUp() override {
+    if (backend == Backend::cuda && !why_no_cuda().empty())
+      GTEST_SKIP() << why_no_cuda();
+    context = make_context(backend);
+  }
+  std::unique_ptr<Context> context;
+};
+
+template <class C>
+class OnCase : public OnBackend<C::backend> {
+protected:
+  [[nodiscard]] std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr) {
+    return make_matrix(C::format, std::move(csr), *this->context);
+  }
+  static constexpr bool symmetric_only = C::format == Format::half_cds;
+};
+
+}  // namespace poisson::testing

@@ -1,0 +1,222 @@
+#include "tests/backend/cases.hpp"
+#include "tests/backend/matrices.hpp"
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
+
+#include <limits>
+
+namespace poisson::testing {
+
+namespace {
+
+/// The message of the InputError with key matrix.format that making the matrix throws.
+std::string refusal(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context) {
+  try {
+    static_cast<void>(make_matrix(format, std::move(csr), context));
+  } catch (InputError const& error) {
+    EXPECT_EQ(error.key(), "matrix.format");
+    return error.what();
+  }
+  ADD_FAILURE() << "no InputError";
+  return "";
+}
+
+template <class C>
+class FormatTest : public OnCase<C> {};
+TYPED_TEST_SUITE(FormatTest, Cases, CaseNames);
+
+TYPED_TEST(FormatTest, UnsymmetricInput) {
+  auto csr = banded(50, {1, 7}, 3);
+  auto const entry = static_cast<std::size_t>(csr->row_ptr[20]);  // a(20, 13)
+  ASSERT_EQ(csr->columns[entry], 13);
+  csr->values[entry] = 0.625;
+  if (!this->symmetric_only) {
+    EXPECT_NO_THROW(static_cast<void>(this->make(csr)));
+    return;
+  }
+  std::string const message = refusal(TypeParam::format, csr, *this->context);
+  expect_contains(message, {"a(13, 20)", "a(20, 13) = 0.625", "use csr"});
+  EXPECT_FALSE(shape_of(*csr).symmetric);
+  auto const missing_below = to_csr(3, {{{0, 0}, 1.0}, {{0, 2}, 4.0}, {{1, 1}, 1.0}, {{2, 2}, 1.0}});
+  expect_contains(refusal(TypeParam::format, missing_below, *this->context), {"a(0, 2) = 4 but a(2, 0) = 0"});
+  auto const missing_above = to_csr(3, {{{0, 0}, 1.0}, {{2, 0}, 4.0}, {{1, 1}, 1.0}, {{2, 2}, 1.0}});
+  expect_contains(refusal(TypeParam::format, missing_above, *this->context), {"a(0, 2)"});
+  auto const rectangular = to_csr(3, 2, {{{0, 0}, 1.0}});
+  expect_contains(refusal(TypeParam::format, rectangular, *this->context), {"3 rows", "2 columns"});
+}
+
+TYPED_TEST(FormatTest, RoundingAndExplicitZerosAreSymmetricEnough) {
+  auto csr = banded(40, {1, 2}, 5);
+  csr->values[static_cast<std::size_t>(csr->row_ptr[10])] *= 1 + std::numeric_limits<double>::epsilon();
+  EXPECT_NO_THROW(static_cast<void>(this->make(csr)));
+  EXPECT_TRUE(shape_of(*csr).symmetric);
+  auto const zero = to_csr(3, {{{0, 0}, 1.0}, {{0, 1}, 0.0}, {{1, 1}, 1.0}, {{2, 2}, 1.0}});
+  EXPECT_NO_THROW(static_cast<void>(this->make(zero)));
+}
+
+TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
+  int const nx = 7, ny = 6, nz = 5;
+  std::int64_t const n = nx * ny * nz, nnz = (3 * nx - 2) * (3 * ny - 2) * (3 * nz - 2);
+  auto const csr = box27(nx, ny, nz);
+  ASSERT_EQ(csr->nnz(), nnz);
+  auto const matrix = this->make(csr);
+  EXPECT_EQ(matrix->format(), TypeParam::format);
+  std::int64_t bytes = 0;
+  double padding = 1;
+  if constexpr (TypeParam::format == Format::csr)
+    bytes = 12 * nnz + 8 * (n + 1);
+  else {
+    bytes = 14 * 8 * n + 14 * 4;
+    padding = 14.0 * static_cast<double>(n) / static_cast<double>((nnz + n) / 2);
+  }
+  EXPECT_EQ(matrix->bytes(), bytes);
+  EXPECT_EQ(matrix->bytes_per_product(), bytes + 16 * n);
+  EXPECT_DOUBLE_EQ(matrix->padding_ratio(), padding);
+  for (FormatEstimate const& estimate : estimate_formats(shape_of(*csr)))
+    if (estimate.format == TypeParam::format) {
+      EXPECT_EQ(estimate.bytes, bytes);
+      EXPECT_EQ(estimate.bytes_per_product, bytes + 16 * n);
+      EXPECT_DOUBLE_EQ(estimate.padding_ratio, padding);
+      EXPECT_EQ(estimate.refusal, "");
+    }
+  if (TypeParam::backend == Backend::cuda) {
+    EXPECT_GE(this->context->memory_peak(), bytes);
+  }
+}
+
+TYPED_TEST(FormatTest, DeviceMemoryIsWhatIsStored) {
+  if (TypeParam::backend == Backend::cpu)
+    return;
+  auto const csr = box27(20, 20, 20);
+  std::int64_t const before = this->context->memory_peak();
+  auto const matrix = this->make(csr);
+  EXPECT_EQ(this->context->memory_peak() - before, matrix->bytes());
+}
+
+TEST(Formats, PaddingBeyondCsrIsRefusedWithFigures) {
+  Entries arrow;  // every diagonal is there, with one entry each
+  for (std::int64_t i = 0; i < 200; ++i)
+    arrow[{i, i}] = arrow[{i, 0}] = arrow[{0, i}] = 1;
+  auto const csr = to_csr(200, arrow);
+  auto const context = make_context(Backend::cpu);
+  std::string const message = refusal(Format::half_cds, csr, *context);
+  expect_contains(message, {"200 diagonals of 200 values", "100 times", "(320800 bytes)", "(8784 bytes)", "use csr"});
+  auto const estimates = estimate_formats(shape_of(*csr));
+  EXPECT_EQ(choose_format(estimates), Format::csr);
+}
+
+TEST(Formats, AutoTakesTheFewestBytesPerProduct) {
+  EXPECT_EQ(choose_format(estimate_formats(shape_of(*box27(8, 8, 8)))), Format::half_cds);
+  auto unsymmetric = box27(8, 8, 8);
+  unsymmetric->values[1] += 1;
+  EXPECT_EQ(choose_format(estimate_formats(shape_of(*unsymmetric))), Format::csr);
+  MatrixShape const unknown_diagonals{1000, 27000, 0, true};
+  EXPECT_EQ(choose_format(estimate_formats(unknown_diagonals)), Format::csr);
+}
+
+TEST(Formats, ShapeCountsDiagonals) {
+  EXPECT_EQ(shape_of(*box27(5, 5, 5)).n_diagonals, 27);
+  EXPECT_EQ(shape_of(*banded(300, {1, 4, 299}, 2)).n_diagonals, 7);
+  EXPECT_EQ(shape_of(*to_csr(5, {})).n_diagonals, 0);
+  EXPECT_EQ(shape_of(*to_csr(2, 5, {{{0, 4}, 1.0}, {{1, 0}, 1.0}})).n_diagonals, 2);
+}
+
+TEST(Formats, EstimatesBeyond32Bits) {
+  std::int64_t const n = 512LL * 512 * 512, nnz = 1534LL * 1534 * 1534;
+  auto const estimates = estimate_formats({n, nnz, 27, true});
+  EXPECT_EQ(estimates[0].bytes, 12 * nnz + 8 * (n + 1));
+  EXPECT_EQ(estimates[1].bytes, 14 * 8 * n + 56);
+  EXPECT_EQ(choose_format(estimates), Format::half_cds);
+  // So many diagonals that the byte count leaves 64 bits.
+  auto const absurd = estimate_formats({2000000000, 54000000000, 3999999999, true});
+  EXPECT_NE(absurd[1].refusal, "");
+}
+
+TEST(Formats, AdviceWhenMemoryIsShort) {
+  auto const estimates = estimate_formats({1000, 26000, 27, true});
+  expect_contains(advise_format(estimates, 200000), {"half_cds would fit"});
+  expect_contains(advise_format(estimates, 1000), {"no format fits"});
+}
+
+TEST(Formats, BytesForPeople) {
+  EXPECT_EQ(format_bytes(96), "96 bytes");
+  EXPECT_EQ(format_bytes(1536), "1.5 KiB (1536 bytes)");
+  EXPECT_EQ(format_bytes(std::int64_t{3} << 30), "3 GiB (3221225472 bytes)");
+}
+
+template <class C>
+class Memory : public OnBackend<C::backend> {};
+using Backends = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>>;
+TYPED_TEST_SUITE(Memory, Backends, CaseNames);
+
+TYPED_TEST(Memory, TransfersKeepEveryByte) {
+  for (std::int64_t const n : {1, 1000, (1 << 21) - 1, 1 << 21, (1 << 22) + 1, 5000001}) {  // around the pinned buffers' size
+    auto const data = random_vector(n, 11);
+    Array<double> const array(*this->context, std::span<double const>(data));
+    std::vector<double> back(data.size());
+    array.download(back);
+    ASSERT_TRUE(back == data) << n;
+  }
+}
+
+TYPED_TEST(Memory, TooMuchIsAnErrorWithFigures) {
+  try {
+    Array<double> const array(*this->context, std::int64_t{1} << 50);
+    FAIL() << "no EnvironmentError";
+  } catch (EnvironmentError const& error) {
+    expect_contains(error.what(), {"(9007199254740992 bytes)", "needed"});
+  }
+  Array<double> still_works(*this->context, 10);
+  still_works.set_zero();
+  std::vector<double> host(10, 1);
+  still_works.download(host);
+  EXPECT_EQ(host, std::vector<double>(10, 0));
+}
+
+TYPED_TEST(Memory, PeakIsCounted) {
+  if (TypeParam::backend == Backend::cpu) {
+    EXPECT_EQ(this->context->memory_peak(), 0);
+    return;
+  }
+  std::int64_t const before = this->context->memory_peak();
+  { Array<double> const a(*this->context, 1000), b(*this->context, 500); }
+  Array<double> const c(*this->context, 1000);
+  EXPECT_EQ(this->context->memory_peak() - before, 12000);
+}
+
+TYPED_TEST(Memory, CopyBandwidthIsPlausible) {
+  double const bandwidth = measure_copy_bandwidth(*this->context);
+  EXPECT_GT(bandwidth, 1e8);
+  EXPECT_LT(bandwidth, 1e14);
+}
+
+TEST(ContextTest, ThreadsAndDescriptions) {
+  int const before = thread_count();
+  set_thread_count(3);
+  EXPECT_EQ(thread_count(), 3);
+  set_thread_count(0);
+  EXPECT_GE(thread_count(), 1);
+  EXPECT_EQ(thread_count(), host_description().multiprocessors);
+  set_thread_count(before);
+  EXPECT_GT(host_description().memory_total, host_description().memory_free);
+  EXPECT_NE(host_description().name, "");
+}
+
+TEST(ContextTest, NoDeviceIsAnEnvironmentError) {
+  if (why_no_cuda().empty()) {
+    EXPECT_FALSE(cuda_devices().empty());
+    return;
+  }
+  EXPECT_TRUE(cuda_devices().empty());
+  try {
+    static_cast<void>(make_context(Backend::cuda));
+    FAIL() << "no EnvironmentError";
+  } catch (EnvironmentError const& error) {
+    EXPECT_EQ(error.what(), why_no_cuda());
+  }
+}
+
+}  // namespace
+}  // namespace poisson::testing

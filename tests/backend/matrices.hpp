@@ -1,0 +1,113 @@
+#pragma once
+
+#include "gpu/core/csr_matrix.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+namespace poisson::testing {
+
+using Entries = std::map<std::pair<std::int64_t, std::int64_t>, double>;
+
+inline std::shared_ptr<CsrMatrix> to_csr(std::int64_t n_rows, std::int64_t n_columns, Entries const& entries) {
+  auto matrix = std::make_shared<CsrMatrix>();
+  matrix->n_rows = n_rows;
+  matrix->n_columns = n_columns;
+  matrix->row_ptr.assign(static_cast<std::size_t>(n_rows) + 1, 0);
+  for (auto const& [place, value] : entries) {
+    ++matrix->row_ptr[static_cast<std::size_t>(place.first) + 1];
+    matrix->columns.push_back(static_cast<std::int32_t>(place.second));
+    matrix->values.push_back(value);
+  }
+  for (std::size_t row = 0; row < static_cast<std::size_t>(n_rows); ++row)
+    matrix->row_ptr[row + 1] += matrix->row_ptr[row];
+  return matrix;
+}
+
+inline std::shared_ptr<CsrMatrix> to_csr(std::int64_t n, Entries const& entries) {
+  return to_csr(n, n, entries);
+}
+
+/// Random values on the main diagonal and on the given others, both sides alike; definite when `dominant`.
+inline std::shared_ptr<CsrMatrix> banded(std::int64_t n, std::vector<std::int64_t> const& offsets, unsigned seed,
+                                         bool dominant = false) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  Entries entries;
+  for (std::int64_t i = 0; i < n; ++i) {
+    entries[{i, i}] = dominant ? 2.0 * static_cast<double>(offsets.size()) + 1 + uniform(random) : uniform(random);
+    for (std::int64_t const o : offsets)
+      if (i >= o)
+        entries[{i, i - o}] = entries[{i - o, i}] = uniform(random);
+  }
+  return to_csr(n, entries);
+}
+
+/// A 27-point stencil on nx x ny x nz points with the Q1 stiffness matrix's weights: zero Dirichlet values around (definite), or
+/// natural boundary conditions (row sums zero, singular). `noise` scatters the couplings and keeps the row sums of the latter.
+inline std::shared_ptr<CsrMatrix> box27(int nx, int ny, int nz, bool natural = false, double noise = 0, unsigned seed = 1) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-noise, noise);
+  double const weight[] = {8.0 / 3, -1e-3, -1.0 / 6, -1.0 / 12};
+  Entries entries;
+  auto const index = [&](int x, int y, int z) { return (std::int64_t{z} * ny + y) * nx + x; };
+  for (int z = 0; z < nz; ++z)
+    for (int y = 0; y < ny; ++y)
+      for (int x = 0; x < nx; ++x)
+        for (int dz = -1; dz <= 1; ++dz)
+          for (int dy = -1; dy <= 1; ++dy)
+            for (int dx = -1; dx <= 1; ++dx) {
+              int const x2 = x + dx, y2 = y + dy, z2 = z + dz;
+              if (x2 < 0 || y2 < 0 || z2 < 0 || x2 >= nx || y2 >= ny || z2 >= nz)
+                continue;
+              std::int64_t const i = index(x, y, z), j = index(x2, y2, z2);
+              if (j < i)
+                entries[{i, j}] = entries[{j, i}] = weight[std::abs(dx) + std::abs(dy) + std::abs(dz)] * (1 + uniform(random));
+              else if (i == j && !natural)
+                entries[{i, i}] = weight[0] + 6e-3;
+            }
+  if (natural)
+    for (auto const& [place, value] : Entries(entries))
+      entries[{place.first, place.first}] -= value;
+  return to_csr(std::int64_t{nx} * ny * nz, entries);
+}
+
+inline std::vector<double> random_vector(std::int64_t n, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<double> v(static_cast<std::size_t>(n));
+  for (double& entry : v)
+    entry = uniform(random);
+  return v;
+}
+
+/// The naive loop, in extended precision.
+inline std::vector<double> naive_product(CsrMatrix const& a, std::vector<double> const& x) {
+  std::vector<double> y;
+  for (std::int64_t row = 0; row < a.n_rows; ++row) {
+    long double sum = 0;
+    for (auto e = static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row)]);
+         e < static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
+      sum += static_cast<long double>(a.values[e]) * x[static_cast<std::size_t>(a.columns[e])];
+    y.push_back(static_cast<double>(sum));
+  }
+  return y;
+}
+
+/// Sum of |a_ij x_j| in every row: what rounding errors of a product are measured by.
+inline std::vector<double> absolute_product(CsrMatrix const& a, std::vector<double> const& x) {
+  CsrMatrix absolute = a;
+  for (double& value : absolute.values)
+    value = std::abs(value);
+  std::vector<double> absolute_x = x;
+  for (double& value : absolute_x)
+    value = std::abs(value);
+  return naive_product(absolute, absolute_x);
+}
+
+}  // namespace poisson::testing

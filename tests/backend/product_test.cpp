@@ -1,0 +1,173 @@
+#include "tests/backend/cases.hpp"
+#include "tests/backend/matrices.hpp"
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/error.hpp"
+
+#include <limits>
+#include <numeric>
+
+namespace poisson::testing {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+std::vector<double> download(Array<double> const& array) {
+  std::vector<double> host(static_cast<std::size_t>(array.size()));
+  array.download(host);
+  return host;
+}
+
+template <class C>
+class Product : public OnCase<C> {
+protected:
+  /// y = alpha A x + beta y, the fused product with its dot, and the diagonal, against naive loops.
+  void check(std::shared_ptr<CsrMatrix const> const& csr, std::string const& what) {
+    SCOPED_TRACE(what);
+    auto const matrix = this->make(csr);
+    EXPECT_EQ(matrix->n_rows(), csr->n_rows);
+    EXPECT_EQ(matrix->n_columns(), csr->n_columns);
+    auto const n = static_cast<std::size_t>(csr->n_rows);
+    auto const x = random_vector(csr->n_columns, 17), y = random_vector(csr->n_rows, 19);
+    auto const expected = naive_product(*csr, x), scale = absolute_product(*csr, x);
+    Array<double> const device_x(*this->context, std::span<double const>(x));
+    for (auto const& [alpha, beta] : {std::pair{1.0, 0.0}, {-2.5, 0.0}, {1.0, 1.0}, {-1.0, 0.75}, {0.0, 2.0}}) {
+      SCOPED_TRACE("alpha " + std::to_string(alpha) + " beta " + std::to_string(beta));
+      Array<double> device_y(*this->context, std::span<double const>(beta == 0 ? std::vector<double>(n, nan) : y));
+      matrix->product(alpha, device_x.data(), beta, device_y.data());
+      auto const result = download(device_y);
+      for (std::size_t i = 0; i < n; ++i) {
+        double const wanted = alpha * expected[i] + (beta == 0 ? 0 : beta * y[i]);
+        ASSERT_NEAR(result[i], wanted, 4e-15 * (std::abs(alpha) * scale[i] + std::abs(beta * y[i]))) << "row " << i;
+      }
+    }
+    if (csr->n_rows != csr->n_columns)
+      return;
+    std::vector<std::int32_t> const no{0}, yes{1};
+    Array<std::int32_t> const running(*this->context, std::span<std::int32_t const>(no));
+    Array<std::int32_t> const stopped(*this->context, std::span<std::int32_t const>(yes));
+    Array<double> device_y(*this->context, std::span<double const>(std::vector<double>(n, nan)));
+    Array<double> dot(*this->context, std::span<double const>(std::vector<double>{nan}));
+    if (n > 0) {
+      matrix->product_dot(device_x.data(), device_y.data(), dot.data(), stopped.data());
+      EXPECT_TRUE(std::isnan(download(device_y)[n / 2])) << "a stopped product must leave y alone";
+      EXPECT_TRUE(std::isnan(download(dot)[0]));
+      matrix->product_dot(device_x.data(), device_y.data(), dot.data(), running.data());
+      auto const result = download(device_y);
+      long double sum = 0, size = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        ASSERT_NEAR(result[i], expected[i], 4e-15 * scale[i]) << "row " << i;
+        sum += static_cast<long double>(x[i]) * expected[i];
+        size += static_cast<long double>(std::abs(x[i])) * scale[i];
+      }
+      EXPECT_NEAR(download(dot)[0], static_cast<double>(sum), 1e-14 * static_cast<double>(size));
+    }
+    Array<double> diagonal(*this->context, csr->n_rows);
+    matrix->diagonal(diagonal.data());
+    auto const result = download(diagonal);
+    for (std::size_t row = 0; row < n; ++row) {
+      double wanted = 0;
+      for (auto e = static_cast<std::size_t>(csr->row_ptr[row]); e < static_cast<std::size_t>(csr->row_ptr[row + 1]); ++e)
+        if (static_cast<std::size_t>(csr->columns[e]) == row)
+          wanted = csr->values[e];
+      ASSERT_EQ(result[row], wanted) << "row " << row;
+    }
+  }
+};
+
+TYPED_TEST_SUITE(Product, Cases, CaseNames);
+
+TYPED_TEST(Product, BandedOfSizesAroundWarpsAndBlocks) {
+  for (std::int64_t const n : {2, 3, 31, 32, 33, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2049, 5121})
+    this->check(banded(n, {1, 2}, static_cast<unsigned>(n)), "banded, n = " + std::to_string(n));
+}
+
+TYPED_TEST(Product, DiagonalsOfAnyDistance) {
+  this->check(banded(7000, {1, 31, 32, 33, 1023, 1024, 1025, 3000, 6999}, 5), "far diagonals");
+  this->check(banded(1500, {1499}, 6), "corner diagonal");
+  this->check(banded(20000, {7, 5000, 9999, 15000}, 7), "diagonals that cross every thread's part");
+}
+
+TYPED_TEST(Product, Box27) {
+  this->check(box27(5, 4, 3, false, 0.5), "5 x 4 x 3");
+  this->check(box27(17, 16, 15, false, 0.5), "17 x 16 x 15");
+  this->check(box27(2, 2, 2, true, 0.5), "2 x 2 x 2, where diagonals coincide");
+  this->check(box27(40, 3, 90, true, 0.5), "40 x 3 x 90");
+}
+
+TYPED_TEST(Product, OneRowNoRowEmptyRows) {
+  this->check(to_csr(1, {{{0, 0}, -3.5}}), "1 x 1");
+  this->check(to_csr(0, {}), "0 x 0");
+  this->check(to_csr(1, {}), "1 x 1 without entries");
+  this->check(to_csr(300, {}), "no entries");
+  Entries some;
+  for (std::int64_t i = 0; i < 2000; ++i)
+    some[{i, i}] = 1.0 + static_cast<double>(i);
+  for (std::int64_t i : {0, 1, 63, 64, 700, 1999})
+    some.erase({i, i});
+  this->check(to_csr(2000, some), "diagonal with holes");
+}
+
+TYPED_TEST(Product, DiagonalNotStored) {
+  Entries entries;
+  for (std::int64_t i = 3; i < 1300; ++i)
+    entries[{i, i - 3}] = entries[{i - 3, i}] = 1.0 / static_cast<double>(i);
+  this->check(to_csr(1300, entries), "two diagonals without the main one");
+}
+
+TYPED_TEST(Product, SameBitsEveryTimeAndForAnyThreadCount) {
+  int const threads = thread_count();
+  auto const csr = box27(31, 30, 29, false, 0.5);
+  auto const matrix = this->make(csr);
+  auto const x = random_vector(csr->n_rows, 3);
+  Array<double> const device_x(*this->context, std::span<double const>(x));
+  Array<double> y(*this->context, csr->n_rows), dot(*this->context, 1);
+  Array<std::int32_t> const running(*this->context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
+  std::vector<double> first_y, first_dot;
+  for (int const count : {1, 2, 3, 1, 7}) {
+    set_thread_count(count);
+    matrix->product_dot(device_x.data(), y.data(), dot.data(), running.data());
+    if (first_y.empty()) {
+      first_y = download(y);
+      first_dot = download(dot);
+    }
+    EXPECT_EQ(download(y), first_y) << count << " threads";
+    EXPECT_EQ(download(dot), first_dot) << count << " threads";
+  }
+  set_thread_count(threads);
+}
+
+TYPED_TEST(Product, UnsymmetricWhereTheFormatHoldsIt) {
+  if (this->symmetric_only)
+    return;  // refusals are tested in format_test.cpp
+  std::mt19937_64 random(9);
+  for (int const mean : {1, 3, 6, 12, 27, 60, 150}) {  // one for every number of threads a row
+    Entries entries;
+    for (std::int64_t i = 0; i < 400; ++i)
+      for (std::int64_t j = 0; j < 300; ++j)
+        if (random() % 300 < static_cast<unsigned>(mean))
+          entries[{i, j}] = 1.0 / (1.0 + static_cast<double>(random() % 1000));
+    for (std::int64_t j = 0; j < 300; ++j)
+      entries[{7, j}] = 0.25;
+    this->check(to_csr(400, 300, entries), "rectangular, mean row length " + std::to_string(mean));
+  }
+  this->check(to_csr(3, 2, {{{0, 1}, 1.0}, {{2, 0}, 2.0}}), "3 x 2");
+}
+
+TYPED_TEST(Product, Permuted) {
+  if (this->symmetric_only)
+    return;  // too many diagonals
+  auto const csr = box27(9, 9, 9, false, 0.5);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(csr->n_rows));
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), std::mt19937_64(4));
+  Entries entries;
+  for (std::size_t row = 0; row < order.size(); ++row)
+    for (auto e = static_cast<std::size_t>(csr->row_ptr[row]); e < static_cast<std::size_t>(csr->row_ptr[row + 1]); ++e)
+      entries[{order[row], order[static_cast<std::size_t>(csr->columns[e])]}] = csr->values[e];
+  this->check(to_csr(csr->n_rows, entries), "permuted box");
+}
+
+}  // namespace
+}  // namespace poisson::testing
