@@ -61,6 +61,16 @@ public:
   void reset(std::int64_t cell) {
     space_.dofs(cell, dofs.data());
     geometry_.reset(cell, dofs.data());
+    if (space_.box && cell_is_set_) {  // the cells of a box differ by a shift only
+      auto const h = space_.box_cell_size();
+      for (int i = 0; i < 3; ++i) {
+        int const stride = i == 0 ? 1 : i == 1 ? m : m * m;
+        for (int q = 0; q < n_points; ++q)
+          x_[i][q] = geometry_.nodes(i)[0] + h[i] * gauss[q / stride % m];
+      }
+      return;
+    }
+    cell_is_set_ = true;
     int const n = map_.n_functions;
     double const* const v = map_.values.data();
     double const* const d = map_.derivatives.data();
@@ -104,6 +114,7 @@ private:
   std::array<std::vector<double>, 9> jacobian_;
   std::vector<std::array<double, 9>> cofactors_;
   std::vector<double> determinants_;
+  bool cell_is_set_ = false;
 
 public:
   int m, n_points;

@@ -331,6 +331,8 @@ private:
           [&](Row& row, std::int64_t const p) {
             auto const [begin, end] = part(n, rows_per_part, p);
             for (auto i = begin; i < end; ++i) {
+              if (i == begin + 64)  // the first rows tell how long the others will be, near enough
+                collected[p].reserve(collected[p].size() * static_cast<std::size_t>(end - begin) / 56);
               row.columns.clear();
               if (constrained_[i]) {
                 row.columns.push_back(static_cast<std::int32_t>(i));
