@@ -43,13 +43,13 @@ std::string format_number(double value, int digits) {
   auto const e = text.find('e');
   int exponent = 0;
   std::from_chars(text.data() + e + (text[e + 1] == '+' ? 2 : 1), text.data() + text.size(), exponent);
-  auto strip = [](std::string digits) {
-    if (digits.find('.') != std::string::npos) {
-      digits.erase(digits.find_last_not_of('0') + 1);
-      if (digits.back() == '.')
-        digits.pop_back();
+  auto strip = [](std::string number) {
+    if (number.find('.') != std::string::npos) {
+      number.erase(number.find_last_not_of('0') + 1);
+      if (number.back() == '.')
+        number.pop_back();
     }
-    return digits;
+    return number;
   };
   if (exponent >= -3 && exponent < 5)
     return strip(fixed(value, std::max(0, digits - 1 - exponent)));

@@ -124,7 +124,7 @@ void draw_axes(Canvas& canvas, View const& view, BoundingBox const& box, double 
     Axis const axis(l[edge.axis], h[edge.axis], false, false, target);
     double widest = 0;
     for (auto const& tick : axis.ticks()) {
-      if (length < 2 * size)  // too short for any
+      if (length < 3.5 * size)  // too short for any
         break;
       double const t = std::clamp(axis.position(tick.value), 0.0, 1.0);
       Canvas::Point const p{a.first + t * (b.first - a.first), a.second + t * (b.second - a.second)};

@@ -17,6 +17,7 @@
 #include <vtkCellType.h>
 #include <vtkDoubleArray.h>
 #include <vtkErrorCode.h>
+#include <vtkExecutive.h>
 #include <vtkFloatArray.h>
 #include <vtkHigherOrderHexahedron.h>
 #include <vtkIntArray.h>
@@ -165,7 +166,9 @@ void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<
   observer->SetClientData(&message);
 
   vtkNew<GridWriter> writer;
+  // Errors would otherwise be printed, by the writer and by what drives it.
   writer->AddObserver(vtkCommand::ErrorEvent, observer);
+  writer->GetExecutive()->AddObserver(vtkCommand::ErrorEvent, observer);
   writer->stream = &stream;
   writer->SetFileName(file.temporary_path().c_str());
   writer->SetInputData(mesh);
@@ -193,8 +196,8 @@ void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<
   if (int const error = buffer.close(); error != 0)
     throw_write_error(path, error);
   if (written == 0 || writer->GetErrorCode() != vtkErrorCode::NoError)
-    throw EnvironmentError("cannot write '" + path.string() + "': VTK says: " +
-                           (message.empty() ? vtkErrorCode::GetStringFromErrorCode(writer->GetErrorCode()) : message));
+    throw EnvironmentError("cannot write '" + path.string() + "': VTK reports " +
+                           (message.empty() ? "error " + std::to_string(writer->GetErrorCode()) : message));
   file.commit();
 }
 
