@@ -59,7 +59,7 @@ SolverResult cg(Operator<T> const& a, std::span<double const> b, std::span<doubl
 
   SolverResult result;
   result.bytes_per_iteration = static_cast<double>(a.bytes_per_product() + std::int64_t{sizeof(T)} * n * (jacobi ? 11 : 9));
-  require_memory(context, std::int64_t{sizeof(T)} * n * (jacobi ? 5 : 4), "the solver's vectors",
+  require_memory(context, solver_bytes(n, options), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
 
   Array<T> inverse_diagonal;
@@ -177,6 +177,11 @@ SolverResult cg(Operator<T> const& a, std::span<double const> b, std::span<doubl
   x.download(solution);
   rhs.take_back(solution, x_out);
   return result;
+}
+
+std::int64_t solver_bytes(std::int64_t n_rows, SolverOptions const& options) {
+  std::int64_t const vectors = options.preconditioner == PreconditionerKind::jacobi ? 5 : 4;
+  return vectors * n_rows * std::int64_t{sizeof(double)};
 }
 
 template SolverResult cg<double>(Operator<double> const&, std::span<double const>, std::span<double>, SolverOptions const&,

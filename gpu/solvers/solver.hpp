@@ -72,6 +72,9 @@ struct SolverResult {
 [[nodiscard]] SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<double> x, SolverOptions const& options,
                                  Context& context);
 
+/// Device bytes of the vectors that `solve` allocates besides the matrix.
+[[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, SolverOptions const& options);
+
 /// ||b - A x|| / ||b|| (||b - A x|| when b = 0), in double-double arithmetic on the host, straight from the assembled matrix:
 /// shares no code with the solvers or formats.
 [[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b);
