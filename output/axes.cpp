@@ -89,6 +89,8 @@ void Axis::decade_ticks() {
       break;
   for (int k = first; k <= last; ++k) {
     bool const named = k % step == 0;
+    if (!named && decades > 60)
+      continue;
     ticks_.push_back({std::pow(10.0, k), named ? format_decade(k) : std::string()});
     if (decades <= 4 && k < last)
       for (int m = 2; m < 10; ++m)

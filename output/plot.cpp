@@ -18,9 +18,9 @@ struct Range {
   }
 };
 
-/// Beyond 1e300 differences overflow; nothing real is lost.
+/// Beyond 1e300 differences overflow, and below 1e-300 decades end; nothing real is lost.
 bool drawable(double v, bool logarithmic) {
-  return std::isfinite(v) && std::abs(v) < 1e300 && (!logarithmic || v >= std::numeric_limits<double>::min());
+  return std::abs(v) < 1e300 && (!logarithmic || v > 1e-300);
 }
 
 using Points = std::vector<Canvas::Point>;
