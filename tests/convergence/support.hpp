@@ -1,0 +1,173 @@
+#pragma once
+
+#include "assembly/discretization.hpp"
+
+#include <array>
+#include <cmath>
+#include <deal.II/lac/precondition.h>
+#include <deal.II/lac/solver_cg.h>
+#include <deal.II/lac/solver_control.h>
+#include <deal.II/lac/vector.h>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+/// For tests of assembly/: deal.II's CG on the assembled arrays, so that nothing here depends on the solvers in gpu/.
+namespace poisson::test {
+
+using DealVector = dealii::Vector<double>;
+
+struct CsrOperator {
+  CsrMatrix const& matrix;
+  void vmult(DealVector& y, DealVector const& x) const {
+    for (std::int64_t i = 0; i < matrix.n_rows; ++i) {
+      double sum = 0;
+      for (auto a = matrix.row_ptr[i]; a < matrix.row_ptr[i + 1]; ++a)
+        sum += matrix.values[a] * x(static_cast<unsigned>(matrix.columns[a]));
+      y(static_cast<unsigned>(i)) = sum;
+    }
+  }
+};
+
+struct JacobiPreconditioner {
+  explicit JacobiPreconditioner(CsrMatrix const& matrix) : inverse(static_cast<unsigned>(matrix.n_rows)) {
+    for (std::int64_t i = 0; i < matrix.n_rows; ++i)
+      for (auto a = matrix.row_ptr[i]; a < matrix.row_ptr[i + 1]; ++a)
+        if (matrix.columns[a] == i)
+          inverse(static_cast<unsigned>(i)) = 1 / matrix.values[a];
+  }
+  void vmult(DealVector& y, DealVector const& x) const {
+    y = x;
+    y.scale(inverse);
+  }
+  DealVector inverse;
+};
+
+/// u, Dirichlet values included; of mean zero for pure Neumann problems.
+inline std::vector<double> solve(Discretization& discretization) {
+  auto const system = discretization.assemble();
+  auto const n = static_cast<unsigned>(system.matrix.n_rows);
+  DealVector x(n), b(n);
+  for (unsigned i = 0; i < n; ++i)
+    b(i) = system.rhs[i];
+  dealii::ReductionControl control(10000, 1e-300, 1e-13);
+  dealii::SolverCG<DealVector> cg(control);
+  if (b.l2_norm() > 0)
+    cg.solve(CsrOperator{system.matrix}, x, b, JacobiPreconditioner(system.matrix));
+  std::vector<double> u(n);
+  for (unsigned i = 0; i < n; ++i)
+    u[i] = x(i) + system.lift[i];
+  if (system.pure_neumann)
+    discretization.make_mean_free(u);
+  return u;
+}
+
+inline ErrorNorms solve_and_measure(ProblemSpec const& spec) {
+  Discretization discretization(spec);
+  return discretization.errors(solve(discretization));
+}
+
+inline BoundaryCondition dirichlet(std::string value, std::vector<unsigned> ids = {}) {
+  return {ids.empty(), std::move(ids), BoundaryType::dirichlet, std::move(value), "0"};
+}
+inline BoundaryCondition neumann(std::string value, std::vector<unsigned> ids = {}) {
+  return {ids.empty(), std::move(ids), BoundaryType::neumann, std::move(value), "0"};
+}
+inline BoundaryCondition robin(std::string alpha, std::string value, std::vector<unsigned> ids = {}) {
+  return {ids.empty(), std::move(ids), BoundaryType::robin, std::move(value), std::move(alpha)};
+}
+
+/// Blocks of hexahedra in a Gmsh 2.2 file that is removed with this object. Nodes on the surface of a block stay in place, those
+/// inside are moved by up to `distortion` cell sizes.
+class MeshFile {
+public:
+  using Material = std::function<int(double x, double y, double z)>;
+
+  MeshFile() {
+    static int count = 0;
+    path_ = (std::filesystem::temp_directory_path() /
+             ("poisson_test_" + std::to_string(getpid()) + "_" + std::to_string(count++) + ".msh"))
+                .string();
+  }
+  MeshFile(MeshFile const&) = delete;
+  MeshFile& operator=(MeshFile const&) = delete;
+  ~MeshFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+
+  MeshFile& add_block(
+      std::array<double, 3> origin, std::array<double, 3> extent, std::array<int, 3> n, double distortion = 0,
+      Material const& material = [](double, double, double) { return 0; }) {
+    auto const first = points_.size();
+    for (int k = 0; k <= n[2]; ++k)
+      for (int j = 0; j <= n[1]; ++j)
+        for (int i = 0; i <= n[0]; ++i) {
+          std::array<int, 3> const index{i, j, k};
+          std::array<double, 3> x{};
+          bool inside = true;
+          for (std::size_t d = 0; d < 3; ++d)
+            inside = inside && index[d] > 0 && index[d] < n[d];
+          for (std::size_t d = 0; d < 3; ++d) {
+            double const shift = inside ? distortion * std::sin(3.0 * i + 5.0 * j + 7.0 * k + 2.0 * static_cast<double>(d)) : 0;
+            x[d] = origin[d] + extent[d] * (index[d] + shift) / n[d];
+          }
+          points_.push_back(x);
+        }
+    auto const at = [&](int i, int j, int k) { return first + static_cast<std::size_t>((k * (n[1] + 1) + j) * (n[0] + 1) + i); };
+    for (int k = 0; k < n[2]; ++k)
+      for (int j = 0; j < n[1]; ++j)
+        for (int i = 0; i < n[0]; ++i) {
+          cells_.push_back({at(i, j, k), at(i + 1, j, k), at(i + 1, j + 1, k), at(i, j + 1, k), at(i, j, k + 1),
+                            at(i + 1, j, k + 1), at(i + 1, j + 1, k + 1), at(i, j + 1, k + 1)});
+          materials_.push_back(material(origin[0] + extent[0] * (i + 0.5) / n[0], origin[1] + extent[1] * (j + 0.5) / n[1],
+                                        origin[2] + extent[2] * (k + 0.5) / n[2]));
+        }
+    return *this;
+  }
+
+  [[nodiscard]] MeshSpec spec() const {
+    std::ofstream out(path_);
+    out.precision(17);
+    out << "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n" << points_.size() << '\n';
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      out << i + 1 << ' ' << points_[i][0] << ' ' << points_[i][1] << ' ' << points_[i][2] << '\n';
+    out << "$EndNodes\n$Elements\n" << cells_.size() << '\n';
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      out << i + 1 << " 5 2 " << materials_[i] << ' ' << materials_[i];
+      for (auto const node : cells_[i])
+        out << ' ' << node + 1;
+      out << '\n';
+    }
+    out << "$EndElements\n";
+    MeshSpec mesh;
+    mesh.file = path_;
+    return mesh;
+  }
+
+private:
+  std::string path_;
+  std::vector<std::array<double, 3>> points_;
+  std::vector<std::array<std::size_t, 8>> cells_;
+  std::vector<int> materials_;
+};
+
+inline MeshSpec box(std::int64_t nx, std::int64_t ny, std::int64_t nz, std::array<double, 3> extent = {1, 1, 1}) {
+  MeshSpec mesh;
+  mesh.cells = {nx, ny, nz};
+  mesh.extent = extent;
+  return mesh;
+}
+
+inline MeshSpec generator(std::string name, int refinements, std::string arguments = "") {
+  MeshSpec mesh;
+  mesh.generator = std::move(name);
+  mesh.arguments = std::move(arguments);
+  mesh.refinements = refinements;
+  return mesh;
+}
+
+}  // namespace poisson::test
