@@ -122,13 +122,13 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
 }
 
 extern "C" void on_signal(int signal) {
-  // The first asks for a clean stop; one more, a second later or after, ends the program at once.
+  // The first asks for a clean stop; another one, a second later or after, ends the program at once.
   static timespec first{};
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  if (interrupt_requested() && now.tv_sec - first.tv_sec >= 1)
+  if (first.tv_sec != 0 && now.tv_sec - first.tv_sec > 1)
     _exit(128 + signal);
-  if (!interrupt_requested())
+  if (first.tv_sec == 0)
     first = now;
   request_interrupt();
 }

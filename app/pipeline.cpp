@@ -208,6 +208,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     solver.constant_null_space = system.pure_neumann;
     solver.monitor = [&](std::int64_t iteration, double residual) { console.progress(iteration, residual, solver.tolerance); };
     record.result = solve(*stored, system.rhs, u, solver, *context);
+    clear_interrupt();
     console.end_progress();
     record.status = name_of(record.result.status);
     record.reason = record.result.reason;
@@ -234,8 +235,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     record.times.output = timer.seconds();
     console.stage("output", record.times.output, directory.path().string());
   } catch (Interrupted const&) {
+    if (record.result.history.empty())
+      record.reason = "interrupted before the solve";
     record.status = "interrupted";
-    record.reason = "interrupted before the solve";
   }
 
   attempt([&] {
