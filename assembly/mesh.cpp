@@ -28,7 +28,8 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
   return __builtin_mul_overflow(a, b, &result) ? saturated : std::min(result, saturated);
 }
 std::int64_t plus(std::int64_t a, std::int64_t b) {
-  return std::min(a + b, saturated);
+  std::int64_t result = 0;
+  return __builtin_add_overflow(a, b, &result) ? saturated : std::min(result, saturated);
 }
 
 bool is_box(MeshSpec const& spec) {
@@ -47,7 +48,7 @@ void check_box(MeshSpec const& spec) {
     throw InputError("problem.mesh.arguments",
                      "the generator 'box' takes no arguments; it is described by the keys origin, extent and cells");
   for (std::size_t d = 0; d < 3; ++d) {
-    std::string const index = "[" + std::to_string(d) + "]";
+    std::string const index = std::string("[").append(std::to_string(d)).append("]");
     std::ostringstream found;
     if (spec.cells[d] < 1) {
       found << "a box needs at least 1 cell in every direction, not " << spec.cells[d];

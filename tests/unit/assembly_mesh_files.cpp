@@ -132,7 +132,7 @@ void for_cells(Grid const& grid, std::function<void(unsigned, std::vector<unsign
 std::string list(std::vector<unsigned> const& nodes, char const* separator = " ") {
   std::string text;
   for (unsigned const node : nodes)
-    text += (text.empty() ? "" : separator) + std::to_string(node);
+    text.append(text.empty() ? "" : separator).append(std::to_string(node));
   return text;
 }
 
@@ -403,6 +403,10 @@ std::string const unit_nodes =
     "8 0 1 1\n9 0 0 2\n10 1 0 2\n11 1 1 2\n12 0 1 2\n$EndNodes\n$Elements\n";
 std::string const cube = " 5 2 1 1 1 2 3 4 5 6 7 8\n";
 
+std::string one_cube(std::string nodes) {
+  return nodes.append("1\n1").append(cube).append("$EndElements\n");
+}
+
 TEST_F(MeshFiles, WrongFiles) {
   expect_error((folder_ / "none.msh").string(), "no such mesh file");
   fs::create_directory(folder_ / "dir.msh");
@@ -448,10 +452,10 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
   expect_error(write("p.msh", unit_nodes + "2\n1" + cube + "2" + cube + "$EndElements\n"), "overlap");
   std::string nan = unit_nodes;
   nan.replace(nan.find("7 1 1 1"), 7, "7 1 nan 1");
-  expect_error(write("q.msh", nan + "1\n1" + cube + "$EndElements\n"), "line 12: y of a node is 'nan'");
+  expect_error(write("q.msh", one_cube(nan)), "line 12: y of a node is 'nan'");
   std::string twice = unit_nodes;
   twice.replace(twice.find("12 0 1 2"), 8, "11 0 1 2");
-  expect_error(write("r.msh", twice + "1\n1" + cube + "$EndElements\n"), "node 11 is defined twice");
+  expect_error(write("r.msh", one_cube(twice)), "node 11 is defined twice");
   // Interior quadrilaterals and unused nodes are harmless.
   Mesh const two =
       read(write("s.msh", unit_nodes + "3\n1" + cube + "2 5 2 7 7 5 6 7 8 9 10 11 12\n3 3 2 3 3 5 6 7 8\n$EndElements\n"));
@@ -463,13 +467,13 @@ TEST_F(MeshFiles, InvertedAndFlatCells) {
   // Vertex 7 pulled through the opposite corner.
   std::string inverted = unit_nodes;
   inverted.replace(inverted.find("7 1 1 1"), 7, "7 -1 -1 -1");
-  std::string const message = error_of(write("a.msh", inverted + "1\n1" + cube + "$EndElements\n"));
+  std::string const message = error_of(write("a.msh", one_cube(inverted)));
   EXPECT_NE(message.find("line 21: 1 of 1 cells are inverted"), std::string::npos) << message;
   EXPECT_NE(message.find("centre at (0.25, 0.25, 0.25)"), std::string::npos) << message;
   std::string flat = unit_nodes;
   for (char const* const top : {"5 0 0 1", "6 1 0 1", "7 1 1 1", "8 0 1 1"})
     flat.replace(flat.find(top) + 6, 1, "0");
-  expect_error(write("b.msh", flat + "1\n1" + cube + "$EndElements\n"), "1 of 1 cells have no volume");
+  expect_error(write("b.msh", one_cube(flat)), "1 of 1 cells have no volume");
 }
 
 TEST_F(MeshFiles, TooFineIsRefusedBeforeItIsBuilt) {
@@ -526,7 +530,8 @@ TEST_F(MeshFiles, RealMeshes) {
     EXPECT_EQ(found.faces, expected.faces);
     EXPECT_EQ(found.cells.size(), sample.cells);
     double smallest = INFINITY;
-    for (auto const& cell : read((folder / sample.name).string(), 1).triangulation->active_cell_iterators())
+    Mesh const fine = read((folder / sample.name).string(), 1);
+    for (auto const& cell : fine.triangulation->active_cell_iterators())
       smallest = std::min(smallest, cell->measure());
     EXPECT_GT(smallest, 0);
   }
