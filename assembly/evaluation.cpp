@@ -56,21 +56,28 @@ public:
     weights.resize(n_points);
     cofactors_.resize(n_points);
     determinants_.resize(n_points);
+    if (space.box) {
+      box_cell_ = space.box_cell_size();
+      auto const [hx, hy, hz] = box_cell_;
+      for (int q = 0; q < n_points; ++q) {
+        cofactors_[q] = {hy * hz, 0, 0, 0, hx * hz, 0, 0, 0, hx * hy};
+        determinants_[q] = hx * hy * hz;
+        weights[q] = reference_weights_[q] * determinants_[q];
+      }
+    }
   }
 
   void reset(std::int64_t cell) {
     space_.dofs(cell, dofs.data());
     geometry_.reset(cell, dofs.data());
-    if (space_.box && cell_is_set_) {  // the cells of a box differ by a shift only
-      auto const h = space_.box_cell_size();
+    if (space_.box) {  // the cells differ by a shift only
       for (int i = 0; i < 3; ++i) {
         int const stride = i == 0 ? 1 : i == 1 ? m : m * m;
         for (int q = 0; q < n_points; ++q)
-          x_[i][q] = geometry_.nodes(i)[0] + h[i] * gauss[q / stride % m];
+          x_[i][q] = geometry_.nodes(i)[0] + box_cell_[i] * gauss[q / stride % m];
       }
       return;
     }
-    cell_is_set_ = true;
     int const n = map_.n_functions;
     double const* const v = map_.values.data();
     double const* const d = map_.derivatives.data();
@@ -114,7 +121,7 @@ private:
   std::array<std::vector<double>, 9> jacobian_;
   std::vector<std::array<double, 9>> cofactors_;
   std::vector<double> determinants_;
-  bool cell_is_set_ = false;
+  Point3 box_cell_{};
 
 public:
   int m, n_points;

@@ -303,10 +303,8 @@ TEST(System, DoesNotDependOnTheNumberOfThreads) {
   int const before = thread_count();
   MeshFile file;
   file.add_block({0, 0, 0}, {1, 1, 1}, {9, 8, 7}, 0.2);
-  for (auto const& mesh : {box(12, 10, 40), generator("hyper_ball", 2), file.spec()})
+  for (auto const& mesh : {box(6, 5, 40), generator("hyper_ball", 2), file.spec()})
     for (int const order : {1, 3}) {
-      if (order == 3 && mesh.generator == "box" && mesh.file.empty())
-        continue;
       ProblemSpec spec;
       spec.mesh = mesh;
       spec.order = order;
@@ -317,7 +315,7 @@ TEST(System, DoesNotDependOnTheNumberOfThreads) {
       std::vector<LinearSystem> systems;
       std::vector<ErrorNorms> errors;
       std::vector<SolutionFields> fields;
-      for (int const threads : {1, 2, 5}) {
+      for (int const threads : {1, 2, 3}) {
         set_thread_count(threads);
         Discretization discretization(spec);
         systems.push_back(discretization.assemble());

@@ -1,0 +1,234 @@
+/// Manufactured solutions: observed rates (L2: p + 1, H1: p), and solutions that the space contains.
+#include "tests/convergence/support.hpp"
+
+#include "gpu/core/error.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+namespace poisson {
+namespace {
+
+using namespace test;
+
+/// u = sin(2x + y) e^z
+struct Waves {
+  static constexpr char const* u = "sin(2*x + y)*exp(z)";
+  static constexpr char const* f = "4*sin(2*x + y)*exp(z)";
+  static constexpr char const* dx = "2*cos(2*x + y)*exp(z)";
+};
+
+/// Solves on meshes whose cell size halves from one to the next and checks the last observed rates: at most 0.2 below those of
+/// theory, and at most `above` better, which coarse curved meshes are before they settle.
+void expect_rates(std::vector<ProblemSpec> const& specs, double above = 0.2) {
+  std::vector<ErrorNorms> errors;
+  for (auto const& spec : specs)
+    errors.push_back(solve_and_measure(spec));
+  auto const& coarse = errors[errors.size() - 2];
+  auto const& fine = errors.back();
+  double const p = specs[0].order;
+  double const l2_rate = std::log2(coarse.l2 / fine.l2), h1_rate = std::log2(coarse.h1_seminorm / fine.h1_seminorm);
+  EXPECT_GT(l2_rate, p + 1 - 0.2) << "order " << p << ", L2 " << coarse.l2 << " -> " << fine.l2;
+  EXPECT_LT(l2_rate, p + 1 + above) << "order " << p << ", L2 " << coarse.l2 << " -> " << fine.l2;
+  EXPECT_GT(h1_rate, p - 0.2) << "order " << p << ", H1 " << coarse.h1_seminorm << " -> " << fine.h1_seminorm;
+  EXPECT_LT(h1_rate, p + above) << "order " << p << ", H1 " << coarse.h1_seminorm << " -> " << fine.h1_seminorm;
+  EXPECT_LT(fine.linf, coarse.linf / std::pow(2, p + 0.5));
+}
+
+ProblemSpec waves(int order, MeshSpec mesh) {
+  ProblemSpec spec;
+  spec.mesh = std::move(mesh);
+  spec.order = order;
+  spec.source = Waves::f;
+  spec.boundary = {dirichlet(Waves::u)};
+  spec.exact = Waves::u;
+  return spec;
+}
+
+/// Cells per direction that reach the asymptotic rate quickly enough.
+std::vector<int> resolutions(int order) {
+  return order == 1 ? std::vector<int>{8, 16} : std::vector<int>{4, 8};
+}
+
+template <class Change>
+void expect_rates_on_box(int order, Change const& change) {
+  std::vector<ProblemSpec> specs;
+  for (int const n : resolutions(order)) {
+    auto spec = waves(order, box(n, n, n));
+    change(spec);
+    specs.push_back(spec);
+  }
+  expect_rates(specs);
+}
+
+class Order : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Q, Order, testing::Values(1, 2, 3));
+
+TEST_P(Order, BoxWithDirichletValues) {
+  expect_rates_on_box(GetParam(), [](auto&) {});
+}
+
+TEST_P(Order, BoxWithNeumannAndRobin) {
+  expect_rates_on_box(GetParam(), [](auto& spec) {
+    spec.boundary = {dirichlet(Waves::u, {0}),
+                     neumann(Waves::dx, {1}),
+                     robin("1 + x", "-cos(2*x + y)*exp(z) + (1 + x)*sin(2*x + y)*exp(z)", {2}),
+                     neumann("cos(2*x + y)*exp(z)", {3}),
+                     neumann("-sin(2*x + y)*exp(z)", {4}),
+                     robin("2", "3*sin(2*x + y)*exp(z)", {5})};
+  });
+}
+
+TEST_P(Order, BoxWithRobinOnly) {
+  expect_rates_on_box(GetParam(), [](auto& spec) {
+    spec.boundary = {robin("1", "(-2*cos(2*x + y) + sin(2*x + y))*exp(z)", {0}),
+                     robin("1", "(2*cos(2*x + y) + sin(2*x + y))*exp(z)", {1}),
+                     robin("1", "(-cos(2*x + y) + sin(2*x + y))*exp(z)", {2}),
+                     robin("1", "(cos(2*x + y) + sin(2*x + y))*exp(z)", {3}),
+                     robin("1", "0", {4}),
+                     robin("1", "2*sin(2*x + y)*exp(z)", {5})};
+  });
+}
+
+TEST_P(Order, BoxWithVariableCoefficient) {
+  expect_rates_on_box(GetParam(), [](auto& spec) {
+    spec.coefficient = {{-1, {"1 + x + y*y"}}};
+    spec.exact = "sin(x + y + z)";
+    spec.source = "3*(1 + x + y*y)*sin(x + y + z) - (1 + 2*y)*cos(x + y + z)";
+    spec.boundary = {dirichlet(*spec.exact)};
+  });
+}
+
+TEST_P(Order, BoxWithOrthotropicCoefficient) {
+  expect_rates_on_box(GetParam(), [](auto& spec) {
+    spec.coefficient = {{-1, {"1 + x*x", "2", "3 + z"}}};
+    spec.exact = "sin(x + y + z)";
+    spec.source = "(6 + x*x + z)*sin(x + y + z) - (1 + 2*x)*cos(x + y + z)";
+    spec.boundary = {dirichlet(*spec.exact)};
+  });
+}
+
+/// k = 1 for x < 1/2 and 5 beyond; u has a kink there, k du/dx has none.
+TEST_P(Order, TwoMaterialsWithAlignedInterface) {
+  std::vector<ProblemSpec> specs;
+  std::vector<std::unique_ptr<MeshFile>> files;
+  for (int const n : {4, 8}) {
+    files.push_back(std::make_unique<MeshFile>());
+    files.back()->add_block({0, 0, 0}, {1, 1, 1}, {n, n, n}, 0, [](double x, double, double) { return x < 0.5 ? 1 : 7; });
+    auto spec = waves(GetParam(), files.back()->spec());
+    spec.coefficient = {{1, {"1"}}, {-1, {"5"}}};
+    spec.exact = "(x < 0.5 ? 5 : 1)*(x - 0.5)*cos(x)*cos(y)";
+    spec.source = "10*cos(y)*(sin(x) + (x - 0.5)*cos(x))";
+    spec.boundary = {dirichlet(*spec.exact)};
+    specs.push_back(spec);
+  }
+  expect_rates(specs);
+}
+
+TEST_P(Order, PureNeumann) {
+  // The mean of `exact` is not zero and does not matter.
+  expect_rates_on_box(GetParam(), [](auto& spec) {
+    spec.exact = "3 + cos(pi*x)*cos(pi*y)*cos(pi*z)";
+    spec.source = "3*pi^2*cos(pi*x)*cos(pi*y)*cos(pi*z)";
+    spec.boundary = {neumann("0")};
+  });
+}
+
+TEST_P(Order, GeneratedBallWithCurvedCells) {
+  std::vector<ProblemSpec> specs;
+  for (int const r : {1, 2, 3})
+    if (r < 3 || GetParam() < 3)
+      specs.push_back(waves(GetParam(), generator("hyper_ball", r)));
+  expect_rates(specs, 0.45);
+}
+
+TEST_P(Order, GeneratedBallWithNeumannOnTheCurvedBoundary) {
+  // Isoparametric cells: the boundary is approximated well enough for the full rate of the flux too.
+  std::vector<ProblemSpec> specs;
+  for (int const r : {1, 2, 3})
+    if (r < 3 || GetParam() < 3) {
+      specs.push_back(waves(GetParam(), generator("hyper_ball", r)));
+      specs.back().boundary = {
+          robin("1", "(2*x*cos(2*x + y) + y*cos(2*x + y) + z*sin(2*x + y))*exp(z)/sqrt(x*x + y*y + z*z) + sin(2*x + y)*exp(z)")};
+    }
+  expect_rates(specs, 0.45);
+}
+
+TEST_P(Order, BallFromFile) {
+  std::vector<ProblemSpec> specs;
+  MeshSpec mesh;
+  mesh.file = (std::filesystem::path(__FILE__).parent_path() / "../../meshes/ball.msh").string();
+  for (int const r : {0, 1}) {
+    mesh.refinements = r;
+    specs.push_back(waves(GetParam(), mesh));
+  }
+  expect_rates(specs);
+}
+
+TEST(RealMesh, Ball) {
+  char const* const folder = std::getenv("POISSON_REAL_DATA");
+  if (folder == nullptr)
+    GTEST_SKIP() << "POISSON_REAL_DATA is not set";
+  MeshSpec mesh;
+  mesh.file = std::string(folder) + "/meshes/sphere_r6.msh";
+  for (int const order : {1, 2}) {
+    std::vector<ProblemSpec> specs;
+    for (int const r : {0, 1}) {
+      mesh.refinements = r;
+      specs.push_back(waves(order, mesh));
+    }
+    expect_rates(specs);
+  }
+}
+
+TEST(Patch, LinearSolutionIsExactOnDistortedCells) {
+  MeshFile file;
+  file.add_block({-1, 0, 2}, {2, 1, 3}, {4, 5, 3}, 0.25);
+  for (int order = 1; order <= 4; ++order) {
+    auto spec = waves(order, file.spec());
+    spec.coefficient = {{-1, {"2", "3", "0.5"}}};
+    spec.source = "0";
+    spec.exact = "1 + 2*x - 3*y + z/2";
+    spec.boundary = {dirichlet(*spec.exact)};
+    auto const errors = solve_and_measure(spec);
+    EXPECT_LT(errors.linf, 1e-11) << order;
+    EXPECT_LT(errors.h1_seminorm, 1e-10) << order;
+  }
+}
+
+TEST(Patch, PolynomialsOfTheElementsDegreeAreExactOnBoxes) {
+  for (int order = 1; order <= 8; ++order) {
+    auto const p = std::to_string(order), q = std::to_string(order - 1);
+    auto spec = waves(order, order <= 4 ? box(3, 2, 2, {1, 2, 1.5}) : box(1, 2, 1));
+    spec.exact = std::string("x^").append(p) + " - 2*y^" + p + "*z";
+    spec.source = order == 1 ? "0"
+                             : std::string("-").append(p) + "*" + q + "*(x^" + std::to_string(order - 2) + " - 2*z*y^" +
+                                   std::to_string(order - 2) + ")";
+    spec.boundary = {dirichlet(*spec.exact)};
+    auto const errors = solve_and_measure(spec);
+    EXPECT_LT(errors.linf, 1e-10) << order;
+    EXPECT_LT(errors.l2, 1e-10) << order;
+    EXPECT_LT(errors.h1_seminorm, 1e-9) << order;
+  }
+}
+
+TEST(Patch, DirichletOverridesNeumannOnSharedEdgesAndTheEarlierEntryWins) {
+  // u = 1 on -x, 2 on -y: the shared edge takes the entry that comes first.
+  for (bool const swapped : {false, true}) {
+    ProblemSpec spec;
+    spec.mesh = box(2, 2, 2);
+    auto const a = dirichlet("1", {0}), b = dirichlet("2", {2});
+    spec.boundary = {neumann("5", {1, 3, 4, 5}), swapped ? b : a, swapped ? a : b};
+    Discretization discretization(spec);
+    auto const system = discretization.assemble();
+    EXPECT_EQ(system.lift[0], swapped ? 2 : 1);
+    EXPECT_EQ(system.rhs[0], 0);
+    EXPECT_EQ(system.lift[3], 1);  // on -x only
+    EXPECT_EQ(system.lift[1], 2);  // on -y only
+    EXPECT_EQ(system.matrix.row_ptr[1] - system.matrix.row_ptr[0], 1);
+  }
+}
+
+}  // namespace
+}  // namespace poisson
