@@ -1,4 +1,4 @@
-// gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--json FILE]
+// gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--json FILE]
 // Copy and read bandwidth, products and CG on 27-point boxes of n^3 nodes, beside the time that their compulsory bytes take at
 // the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
 #include "gpu/core/array.hpp"
@@ -88,7 +88,7 @@ double pattern(std::int64_t i) {
   return std::sin(0.37 * static_cast<double>(i % 1009) + 1e-5 * static_cast<double>(i));
 }
 
-int run(Backend backend, std::vector<std::int64_t> const& sizes, std::string const& json_file) {
+int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<Format> const& formats, std::string const& json_file) {
   set_thread_count(0);
   auto const context = make_context(backend);
   DeviceDescription const device = context->description();
@@ -104,7 +104,7 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::string con
     std::vector<double> x_host(rows), b(rows, 1.0), solution(rows);
     for (std::size_t i = 0; i < rows; ++i)
       x_host[i] = pattern(static_cast<std::int64_t>(i));
-    for (Format const format : {Format::csr, Format::half_cds}) {
+    for (Format const format : formats) {
       auto const print = [&](std::string const& what, double seconds, double bytes, double bandwidth, double flops) {
         std::printf("%5lld %-9s %-14s %12.4f %12.4f %7.1f%% %10.1f %10.1f\n", static_cast<long long>(n),
                     std::string(name_of(format)).c_str(), what.c_str(), seconds * 1e3, bytes / bandwidth * 1e3,
@@ -169,11 +169,14 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::string con
 int main(int argc, char** argv) {
   Backend backend = why_no_cuda().empty() ? Backend::cuda : Backend::cpu;
   std::vector<std::int64_t> sizes{64, 128};
+  std::vector<Format> formats{Format::csr, Format::half_cds};
   std::string json_file;
   for (int i = 1; i < argc; i += 2) {
     std::string const key = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (key == "--backend" && parse_name<Backend>(value)) {
       backend = *parse_name<Backend>(value);
+    } else if (key == "--format" && parse_name<Format>(value)) {
+      formats = {*parse_name<Format>(value)};
     } else if (key == "--nodes" && !value.empty()) {
       sizes.clear();
       std::istringstream list(value);
@@ -182,12 +185,12 @@ int main(int argc, char** argv) {
     } else if (key == "--json" && !value.empty()) {
       json_file = value;
     } else {
-      std::fprintf(stderr, "usage: gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--json FILE]\n");
+      std::fprintf(stderr, "usage: gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format csr|half_cds] [--json FILE]\n");
       return 1;
     }
   }
   try {
-    return run(backend, sizes, json_file);
+    return run(backend, sizes, formats, json_file);
   } catch (std::exception const& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());
     return 3;

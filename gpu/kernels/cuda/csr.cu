@@ -33,20 +33,26 @@ __global__ void __launch_bounds__(threads)
     y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum);
 }
 
+/// Rows of one block of product_dot_kernel: enough that the blocks' partial sums are few.
+constexpr int rows_per_block = 512;
+
 template <int team>
 __global__ void __launch_bounds__(threads)
     product_dot_kernel(CsrView a, double const* __restrict__ x, double* __restrict__ y, double* dot, std::int32_t const* stop,
                        double* partial, unsigned* counter) {
   if (*stop != 0)
     return;
-  std::int64_t const row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / team;
-  double const value = row_product<team>(a, x, row, threadIdx.x % team);
   double sum[1] = {0};
-  if (row < a.n_rows && threadIdx.x % team == 0) {
-    y[row] = value;
-    sum[0] = __ldg(x + row) * value;
+  std::int64_t const first = std::int64_t{blockIdx.x} * rows_per_block + threadIdx.x / team;
+  for (int r = 0; r < rows_per_block; r += threads / team) {
+    std::int64_t const row = first + r;
+    double const value = row_product<team>(a, x, row, threadIdx.x % team);
+    if (row < a.n_rows && threadIdx.x % team == 0) {
+      y[row] = value;
+      sum[0] = fma(__ldg(x + row), value, sum[0]);
+    }
   }
-  if (cuda::grid_sum<threads>(sum, partial, counter))
+  if (cuda::grid_sum<threads, 16>(sum, partial, counter))
     *dot = sum[0];
 }
 
@@ -66,19 +72,19 @@ __global__ void diagonal_kernel(CsrView a, double* d) {
   d[row] = first < end && a.columns[first] == row ? a.values[first] : 0;
 }
 
-/// Calls launch with an integral constant: as many threads a row as give each about four entries.
+/// Calls launch with an integral constant, the threads that share a row: about eight entries for each.
 template <class Launch>
 void with_team(CsrView const& a, Launch const& launch) {
   std::int64_t const mean = a.nnz / a.n_rows;
-  if (mean <= 4)
+  if (mean <= 8)
     launch(std::integral_constant<int, 1>{});
-  else if (mean <= 8)
-    launch(std::integral_constant<int, 2>{});
   else if (mean <= 16)
-    launch(std::integral_constant<int, 4>{});
+    launch(std::integral_constant<int, 2>{});
   else if (mean <= 48)
-    launch(std::integral_constant<int, 8>{});
+    launch(std::integral_constant<int, 4>{});
   else if (mean <= 96)
+    launch(std::integral_constant<int, 8>{});
+  else if (mean <= 192)
     launch(std::integral_constant<int, 16>{});
   else
     launch(std::integral_constant<int, 32>{});
@@ -102,7 +108,7 @@ public:
       return;
     auto& device = cuda::of(context);
     with_team(a, [&](auto team) {
-      unsigned const blocks = cuda::n_blocks(a.n_rows, threads / team());
+      unsigned const blocks = cuda::n_blocks(a.n_rows, rows_per_block);
       product_dot_kernel<team()>
           <<<blocks, threads, 0, device.stream()>>>(a, x, y, dot, stop, device.partial_sums(blocks), device.block_counter());
     });

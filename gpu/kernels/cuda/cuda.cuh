@@ -82,7 +82,8 @@ __device__ double block_sum(double v) {
 /// Adds up `sums` over the whole grid. The block that finishes last adds the blocks' partial sums, always in the same order, so
 /// that the result does not depend on timing. Returns true in thread 0 of that block, which then holds the totals in `sums`;
 /// by then every other block has read all it wanted. `partial` has room for count * gridDim.x; `counter` is 0 again afterwards.
-template <int threads, int count>
+/// The last block keeps `at_once` loads a thread in flight: more is quicker there, but takes registers from the whole kernel.
+template <int threads, int at_once = 4, int count>
 __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* counter) {
   __shared__ bool is_last;
 #pragma unroll
@@ -101,15 +102,19 @@ __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* count
   __threadfence();
 #pragma unroll
   for (int k = 0; k < count; ++k) {
-    // Four sums at once keep four loads in flight.
-    double sum[4] = {0, 0, 0, 0};
+    double sum[at_once] = {};
     double const* const of_block = partial + k * std::int64_t{gridDim.x};
-    for (std::int64_t first = threadIdx.x; first < gridDim.x; first += 4 * threads)
+    for (std::int64_t first = threadIdx.x; first < gridDim.x; first += at_once * threads)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
+      for (int j = 0; j < at_once; ++j)
         if (first + j * threads < gridDim.x)
           sum[j] += __ldcg(of_block + first + j * threads);
-    sums[k] = block_sum<threads>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+#pragma unroll
+    for (int half = at_once / 2; half > 0; half /= 2)
+#pragma unroll
+      for (int j = 0; j < half; ++j)
+        sum[j] += sum[j + half];
+    sums[k] = block_sum<threads>(sum[0]);
   }
   return threadIdx.x == 0;
 }

@@ -26,36 +26,47 @@ struct AnyOffsets {
   [[nodiscard]] __device__ std::int64_t operator[](int k) const { return __ldg(value + k); }
 };
 
-template <class Offsets>
-__device__ double row_product(std::int64_t n, double const* __restrict__ values, Offsets const& offsets,
-                              double const* __restrict__ x, std::int64_t i) {
+/// With `inside`, every term of the row is known to exist: no branch keeps the loads from being issued together.
+template <bool inside, class Offsets>
+__device__ __forceinline__ double row_product(std::int64_t n, double const* __restrict__ values, Offsets const& offsets,
+                                              double const* __restrict__ x, std::int64_t i) {
   double sum = __ldg(values + i) * __ldg(x + i);
 #pragma unroll
   for (int k = 1; k < offsets.size(); ++k) {
     std::int64_t const o = offsets[k];
-    if (i >= o)
+    if (inside || i >= o)
       sum = fma(__ldg(values + k * n + i), __ldg(x + i - o), sum);
   }
 #pragma unroll
   for (int k = 1; k < offsets.size(); ++k) {
     std::int64_t const o = offsets[k];
-    if (i + o < n)
+    if (inside || i + o < n)
       sum = fma(__ldg(values + k * n + i + o), __ldg(x + i + o), sum);
   }
   return sum;
 }
 
+/// Rows of a thread in product_kernel, `threads` apart.
+constexpr int rows_per_thread = 2;
+
 template <class Offsets>
 __global__ void __launch_bounds__(threads)
     product_kernel(std::int64_t n, double const* __restrict__ values, Offsets const offsets, double alpha,
                    double const* __restrict__ x, double beta, double* __restrict__ y) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= n)
-    return;
-  double const sum = row_product(n, values, offsets, x, i);
-  y[i] = beta == 0 ? alpha * sum : fma(beta, y[i], alpha * sum);
+  constexpr int rows = threads * rows_per_thread;
+  std::int64_t const first = std::int64_t{blockIdx.x} * rows, reach = offsets[offsets.size() - 1];
+  bool const inside = first >= reach && first + rows + reach <= n;
+#pragma unroll
+  for (int r = 0; r < rows_per_thread; ++r) {
+    std::int64_t const i = first + r * threads + threadIdx.x;
+    if (i >= n)
+      return;
+    double const sum = inside ? row_product<true>(n, values, offsets, x, i) : row_product<false>(n, values, offsets, x, i);
+    y[i] = beta == 0 ? alpha * sum : fma(beta, y[i], alpha * sum);
+  }
 }
 
+/// One row a thread and tested terms: with the sum over the grid there are too few registers for more, which was measured slower.
 template <class Offsets>
 __global__ void __launch_bounds__(threads)
     product_dot_kernel(std::int64_t n, double const* __restrict__ values, Offsets const offsets, double const* __restrict__ x,
@@ -65,7 +76,7 @@ __global__ void __launch_bounds__(threads)
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   double sum[1] = {0};
   if (i < n) {
-    double const value = row_product(n, values, offsets, x, i);
+    double const value = row_product<false>(n, values, offsets, x, i);
     y[i] = value;
     sum[0] = __ldg(x + i) * value;
   }
@@ -90,8 +101,8 @@ public:
     if (a.n == 0)
       return;
     with_offsets(a, [&](auto const& offsets) {
-      product_kernel<<<cuda::n_blocks(a.n, threads), threads, 0, cuda::of(context).stream()>>>(a.n, a.values, offsets, alpha, x,
-                                                                                               beta, y);
+      product_kernel<<<cuda::n_blocks(a.n, threads * rows_per_thread), threads, 0, cuda::of(context).stream()>>>(
+          a.n, a.values, offsets, alpha, x, beta, y);
     });
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
