@@ -233,7 +233,7 @@ void Layout::comment(std::string const& path, std::string const& text) {
       out_ += line + "\n";
       line = start;
     }
-    line += " " + text.substr(i, end - i);
+    line.append(1, ' ').append(text, i, end - i);
     i = end + 1;
   }
   out_ += line + "\n";

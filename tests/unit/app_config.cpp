@@ -193,7 +193,7 @@ TEST_P(BadConfig, SaysWhereWhatAndWhatIsAllowed) {
 #define BOUNDARY "\n  boundary: [{ids: all, type: dirichlet}]\n"
 INSTANTIATE_TEST_SUITE_P(
     Values, BadConfig,
-    testing::Values(
+    testing::ValuesIn(std::vector<BadValue>{
         BadValue{
             "unknown_key",
             "problem:\n  mesh:\n    cels: [1, 1, 1]" BOUNDARY,
@@ -372,7 +372,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "problem:\n  source: \"\xE9\"" BOUNDARY,
                  {"dir/case.yaml:2:12: not a text file in UTF-8: it holds the byte 0xE9"}},
         BadValue{
-            "escaped_control_character", "problem:\n  mesh: {file: \"a\\0b\"}" BOUNDARY, {"2:16: text with control characters"}}),
+            "escaped_control_character", "problem:\n  mesh: {file: \"a\\0b\"}" BOUNDARY, {"2:16: text with control characters"}}}),
     [](testing::TestParamInfo<BadValue> const& parameter) { return parameter.param.name; });
 #undef BOUNDARY
 
@@ -390,9 +390,9 @@ TEST(Config, BinaryDeepAndExplodingInputEndsAtOnce) {
   }
   std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 20; ++i) {
-    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
+    bomb.append("a").append(std::to_string(i)).append(": &a").append(std::to_string(i)).append(" [");
     for (int k = 0; k < 10; ++k)
-      bomb += (k ? ", *a" : "*a") + std::to_string(i - 1);
+      bomb.append(k ? ", *a" : "*a").append(std::to_string(i - 1));
     bomb += "]\n";
   }
   EXPECT_TRUE(contains(error_of(bomb), {"more than 100000 values, aliases expanded"}));
