@@ -30,12 +30,12 @@ int print_check(Configuration const& configuration) {
   auto const formats = estimate_formats(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true});
   double const vectors = static_cast<double>(solver_bytes(mesh.dofs, config.solver));
   for (auto const& f : formats) {
-    std::cout << "#   " << name_of(f.format) << std::string(15 - name_of(f.format).size(), ' ')
-              << bytes_text(static_cast<double>(f.bytes)) << ", " << bytes_text(static_cast<double>(f.bytes_per_product))
-              << " a product, device memory " << bytes_text(static_cast<double>(f.bytes) + vectors);
-    if (!f.refusal.empty())
-      std::cout << "; refused: " << f.refusal;
-    std::cout << "\n";
+    std::cout << "#   " << name_of(f.format) << std::string(15 - name_of(f.format).size(), ' ');
+    if (f.refusal.empty())
+      std::cout << bytes_text(static_cast<double>(f.bytes)) << ", " << bytes_text(static_cast<double>(f.bytes_per_product)) << " a product, device memory "
+                << bytes_text(static_cast<double>(f.bytes) + vectors) << "\n";
+    else
+      std::cout << "refused: " << f.refusal << "\n";
   }
   std::cout << "#   format         " << name_of(config.matrix.format.value_or(choose_format(formats)))
             << (config.matrix.format ? "" : " (auto)") << "\n";

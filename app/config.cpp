@@ -2,9 +2,12 @@
 
 #include "app/config_keys.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <system_error>
 
@@ -103,9 +106,16 @@ std::string fingerprint(RunConfig const& config) {
   identity.output.directory.clear();
   identity.sweep = {};
   std::uint64_t hash = 0xcbf29ce484222325u;
-  for (unsigned char const byte : resolved_yaml(identity)) {
-    hash ^= byte;
+  auto const add = [&hash](char byte) {
+    hash ^= static_cast<unsigned char>(byte);
     hash *= 0x100000001b3u;
+  };
+  for (char const byte : resolved_yaml(identity))
+    add(byte);
+  if (!config.problem.mesh.file.empty()) {  // an edited mesh is another problem
+    std::ifstream mesh(config.problem.mesh.file, std::ios::binary);
+    for (std::array<char, 65536> block; mesh.read(block.data(), block.size()), mesh.gcount() > 0;)
+      std::for_each_n(block.begin(), mesh.gcount(), add);
   }
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));

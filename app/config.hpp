@@ -59,7 +59,8 @@ private:
 /// file) are null. The text depends on the values only.
 [[nodiscard]] std::string resolved_yaml(RunConfig const& config);
 
-/// 16 hexadecimal digits that identify what a run computes: FNV-1a over the resolved text without output.directory and sweep.
+/// 16 hexadecimal digits that identify what a run computes: FNV-1a over the resolved text without output.directory
+/// and sweep, and over the content of the mesh file.
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
 
 }  // namespace poisson

@@ -154,7 +154,11 @@ void Number::read(YamlNode const& node, std::string const& path, double& out) co
 std::string Number::write(double value) const {
   std::array<char, 32> buffer{};
   auto const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
-  return {buffer.data(), end};
+  std::string text(buffer.data(), end);
+  // YAML 1.1 readers (PyYAML) take 1e-12 for a string, 1.0e-12 for a number.
+  if (auto const exponent = text.find('e'); exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
+  return text;
 }
 
 void Boolean::read(YamlNode const& node, std::string const& path, bool& out) const {
