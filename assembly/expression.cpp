@@ -16,8 +16,10 @@
 namespace poisson {
 namespace {
 
-// Expressions are compiled to postfix code for a stack machine. The limits keep the compiler's recursion and the machine's
-// stack bounded whatever the input; both are far beyond what a person writes.
+// Expressions are compiled to postfix code for a stack machine. muParser is not used: Debian's 2.3.3 truncates constants to
+// integers when it folds && (0.25 && 1 becomes 0), log is the decimal one there, and it cannot say where most errors are. The
+// limits keep the compiler's recursion and the machine's stack bounded whatever the input; both are far beyond what a person
+// writes.
 constexpr std::size_t max_length = 20000;
 constexpr int max_nesting = 200;  ///< a pair of parentheses counts as two
 constexpr std::size_t stack_size = 256;
