@@ -119,7 +119,7 @@ struct Discretization::Impl {
 Discretization::Discretization(ProblemSpec spec) {
   dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
   auto validated = validate(spec);
-  check_memory(validated.estimate.host_bytes, "mesh, matrix and output");
+  check_memory(validated.estimate.host_bytes, "this problem (mesh, matrix, solution and output together)");
   impl_ = std::make_unique<Impl>(spec, std::move(validated));
 }
 
