@@ -4,6 +4,7 @@
 #include "assembly/parallel.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <numeric>
 
@@ -149,22 +150,31 @@ public:
     return system_.pure_neumann;
   }
 
-  LinearSystem run() {
+  LinearSystem run(AssemblyTimes* times) {
+    auto const start = Clock::now();
     prepare();
+    auto const prepared = Clock::now();
     if (space_.box) {
       couplings_.emplace(space_, data_);
       make_box_pattern();
     } else {
       make_pattern();
     }
+    auto const has_pattern = Clock::now();
     add_cells();
     add_robin_blocks();
     if (system_.pure_neumann)
       make_compatible();
+    if (times != nullptr) {
+      times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
+      times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
+    }
     return std::move(system_);
   }
 
 private:
+  using Clock = std::chrono::steady_clock;
+
   [[nodiscard]] Scatter scatter() { return {system_, constrained_}; }
 
   void constrain() {
@@ -322,23 +332,30 @@ private:
       auto const around = space_.cells_around_dofs();
       struct Row {
         std::vector<std::int32_t> dofs, columns;
+        std::span<std::int32_t const> cells;  // that `columns` belongs to
       };
       parallel_for(
           parts,
           [&] {
-            return Row{std::vector<std::int32_t>(space_.n_local), {}};
+            return Row{std::vector<std::int32_t>(space_.n_local), {}, {}};
           },
           [&](Row& row, std::int64_t const p) {
             auto const [begin, end] = part(n, rows_per_part, p);
             for (auto i = begin; i < end; ++i) {
               if (i == begin + 64)  // the first rows tell how long the others will be, near enough
                 collected[p].reserve(collected[p].size() * static_cast<std::size_t>(end - begin) / 56);
-              row.columns.clear();
               if (constrained_[i]) {
-                row.columns.push_back(static_cast<std::int32_t>(i));
-              } else {
-                for (auto a = around.offsets[i]; a < around.offsets[i + 1]; ++a) {
-                  space_.dofs(around.cells[a], row.dofs.data());
+                m.row_ptr[i + 1] = 1;
+                collected[p].push_back(static_cast<std::int32_t>(i));
+                continue;
+              }
+              std::span const cells(around.cells.data() + around.offsets[i], around.cells.data() + around.offsets[i + 1]);
+              // Unknowns inside the same cell, face or edge have the same couplings.
+              if (!std::equal(cells.begin(), cells.end(), row.cells.begin(), row.cells.end())) {
+                row.cells = cells;
+                row.columns.clear();
+                for (auto const cell : cells) {
+                  space_.dofs(cell, row.dofs.data());
                   for (auto const dof : row.dofs)
                     if (!constrained_[dof])
                       row.columns.push_back(dof);
@@ -614,8 +631,8 @@ bool is_pure_neumann(Space const& space, ReferenceElement const& element, Proble
   return Assembler(space, element, data).prepare();
 }
 
-LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  return Assembler(space, element, data).run();
+LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data, AssemblyTimes* times) {
+  return Assembler(space, element, data).run(times);
 }
 
 }  // namespace poisson

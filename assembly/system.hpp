@@ -6,9 +6,15 @@
 
 namespace poisson {
 
+/// Seconds, for benchmarks.
+struct AssemblyTimes {
+  double pattern = 0, values = 0;
+};
+
 /// The system of a problem on a space. Errors: InputError for values that a coefficient, source or condition must not take, for
 /// a mesh whose cells are turned inside out, and for problems without a solution or with several.
-[[nodiscard]] LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data);
+[[nodiscard]] LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                           AssemblyTimes* times = nullptr);
 
 /// Nothing fixes the constant: no Dirichlet condition, and no Robin condition with alpha > 0. Errors: as assemble_system.
 [[nodiscard]] bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data);
