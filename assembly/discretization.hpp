@@ -19,7 +19,7 @@ struct MeshSummary {
   std::int64_t nnz = 0;          ///< of the assembled matrix; in an estimate: before Dirichlet rows are emptied
   std::int64_t n_diagonals = 0;  ///< of a lexicographically numbered box; 0 elsewhere
   bool lexicographic = false;
-  bool exact_counts = true;      ///< false in an estimate of a refined unstructured mesh
+  bool exact_counts = true;  ///< of every conforming mesh, refined or not, closed forms give dofs and nnz
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
 };
@@ -38,8 +38,9 @@ struct LinearSystem {
   HostVector<double> rhs;
   /// Dirichlet values on constrained unknowns, 0 elsewhere: u = solution of the system + lift.
   HostVector<double> lift;
-  bool pure_neumann = false;         ///< the constant vector spans the null space
-  double compatibility_defect = 0;   ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
+  bool pure_neumann = false;  ///< the constant vector spans the null space
+  double compatibility_defect =
+      0;  ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
 };
 
 struct ErrorNorms {
@@ -49,20 +50,21 @@ struct ErrorNorms {
 /// The mesh and the solution as output needs them; every node once.
 struct SolutionFields {
   int order = 1;
-  HostVector<double> points;           ///< x y z of each node
-  HostVector<std::int64_t> cells;      ///< (order + 1)^3 nodes of each cell, lexicographic (x fastest)
-  HostVector<double> u;                ///< per node
-  HostVector<double> exact, error;     ///< per node; empty without `exact`
-  HostVector<int> material;            ///< per cell
-  HostVector<double> coefficient;      ///< per cell at the centre; 1 or 3 components
+  HostVector<double> points;        ///< x y z of each node
+  HostVector<std::int64_t> cells;   ///< (order + 1)^3 nodes of each cell, lexicographic (x fastest)
+  HostVector<double> u;             ///< per node
+  HostVector<double> exact, error;  ///< per node; empty without `exact`
+  HostVector<int> material;         ///< per cell
+  HostVector<double> coefficient;   ///< per cell at the centre; 1 or 3 components
   int coefficient_components = 1;
-  HostVector<double> flux;             ///< per cell at the centre, 3 components: -k grad u
+  HostVector<double> flux;  ///< per cell at the centre, 3 components: -k grad u
 };
 
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements: the only class that deal.II stands behind.
-/// Constructing it builds the mesh and numbers the unknowns (lexicographically on boxes, Cuthill-McKee elsewhere).
-/// Errors: InputError with the key path for anything wrong in the specification or the mesh file; EnvironmentError when the
-/// memory that `estimate` predicts is not there; Interrupted at safe points.
+/// Constructing it builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns
+/// (lexicographically on boxes, Cuthill-McKee elsewhere). Errors: InputError with the key path for anything wrong in the
+/// specification or the mesh file; EnvironmentError when the memory that `estimate` predicts is not there; Interrupted at safe
+/// points.
 class Discretization {
 public:
   explicit Discretization(ProblemSpec spec);
