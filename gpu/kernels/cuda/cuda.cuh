@@ -81,20 +81,22 @@ __device__ double block_sum(double v) {
 
 /// Adds up `sums` over the whole grid. The block that finishes last adds the blocks' partial sums, always in the same order, so
 /// that the result does not depend on timing. Returns true in thread 0 of that block, which then holds the totals in `sums`;
-/// by then every other block has read all it wanted. `partial` has room for count * gridDim.x; `counter` is 0 again afterwards.
-/// The last block keeps `at_once` loads a thread in flight: more is quicker there, but takes registers from the whole kernel.
+/// by then every other block has read all it wanted. `partial` has room for count times the number of blocks; `counter` is 0 again
+/// afterwards. The last block keeps `at_once` loads a thread in flight: more is quicker there, but takes registers from the whole
+/// kernel.
 template <int threads, int at_once = 4, int count>
 __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* counter) {
   __shared__ bool is_last;
+  unsigned const blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
 #pragma unroll
   for (int k = 0; k < count; ++k) {
     double const sum = block_sum<threads>(sums[k]);
     if (threadIdx.x == 0)
-      partial[k * std::int64_t{gridDim.x} + blockIdx.x] = sum;
+      partial[k * std::int64_t{blocks} + block] = sum;
   }
   if (threadIdx.x == 0) {
     __threadfence();
-    is_last = atomicInc(counter, gridDim.x - 1) == gridDim.x - 1;
+    is_last = atomicInc(counter, blocks - 1) == blocks - 1;
   }
   __syncthreads();
   if (!is_last)
@@ -103,11 +105,11 @@ __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* count
 #pragma unroll
   for (int k = 0; k < count; ++k) {
     double sum[at_once] = {};
-    double const* const of_block = partial + k * std::int64_t{gridDim.x};
-    for (std::int64_t first = threadIdx.x; first < gridDim.x; first += at_once * threads)
+    double const* const of_block = partial + k * std::int64_t{blocks};
+    for (std::int64_t first = threadIdx.x; first < blocks; first += at_once * threads)
 #pragma unroll
       for (int j = 0; j < at_once; ++j)
-        if (first + j * threads < gridDim.x)
+        if (first + j * threads < blocks)
           sum[j] += __ldcg(of_block + first + j * threads);
 #pragma unroll
     for (int half = at_once / 2; half > 0; half /= 2)
