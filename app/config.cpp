@@ -62,6 +62,7 @@ Configuration parse_configuration(std::string_view text, std::string const& name
   auto root = std::make_shared<YamlNode>(parse_yaml(text, name, true));
   if (root->kind == YamlNode::Kind::null)
     throw ConfigError("", name + ": the file is empty; it needs at least problem.boundary (`poisson schema` shows every key)");
+  schema::check_names(*root, schema::run_key_paths());  // before anything is set in what may not even be a map
   for (auto const& set : sets)
     schema::apply_set(*root, set, "--set");
   return {std::move(root), name};

@@ -440,6 +440,12 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     console.line("  The sweep is not complete; --resume does what is missing.");
   console.line("  files: " + root.string() + "/ sweep.csv, sweep.json, " + name + ".pvd, cases/");
 
+  auto const failed = std::find_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
+  if (failed != cases.end()) {
+    auto const count = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
+    std::cerr << "poisson: error: " << count << " of " << cases.size() << " cases failed; case " << failed - cases.begin() << ": "
+              << failed->error << std::endl;
+  }
   int worst = complete ? exit_done : exit_not_converged;
   for (auto const& c : cases)
     worst = std::max(worst, c.exit_code);

@@ -546,7 +546,7 @@ TEST(Config, SchemaIsAConfigurationWithTheDefaults) {
         "compression",    "picture",     "sweep"})
     EXPECT_TRUE(schema.find(" " + key + ":") != std::string::npos || schema.find("\n" + key + ":") != std::string::npos) << key;
   EXPECT_TRUE(
-      contains(schema, {"tolerance: 1e-12", "Allowed: auto, csr, half_cds.", "Unit: length.", "Allowed: integer from 1 to 8."}));
+      contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, half_cds.", "Unit: length.", "Allowed: integer from 1 to 8."}));
 }
 
 TEST(Config, ResolvedConfigurationLoadsToTheSame) {
