@@ -96,6 +96,7 @@ SolverResult cg(Operator<T> const& a, std::span<double const> b, std::span<doubl
   scalars.tolerance = options.tolerance;
   Array<CgScalars<T>> device_scalars(context, std::span<CgScalars<T> const>(&scalars, 1));
   Array<T> history(context, history_capacity);
+  history.set_zero();  // it is always downloaded whole
   CgScalars<T>* const s = device_scalars.data();
   std::vector<T> recent(history_capacity);
 

@@ -6,7 +6,7 @@ import resource
 import subprocess
 
 import pytest
-from conftest import CUBE, EXECUTABLE
+from conftest import CUBE
 
 MESHES = pathlib.Path(os.environ.get("POISSON_REAL_DATA", "/nonexistent")) / "meshes"
 

@@ -1,8 +1,5 @@
-import json
-
 import pytest
 import yaml
-from conftest import CUBE
 
 
 def test_check_prints_the_resolved_configuration_and_estimates(cube):

@@ -6,7 +6,7 @@ from conftest import ROOT
 
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
 OWNERS = {r"deal\.II/": {"assembly"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
-          r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda"}, r"muParser": {"assembly"}, r"cairo": {"output"}}
+          r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda"}, r"cairo": {"output"}}
 
 
 def includes():

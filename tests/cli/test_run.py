@@ -1,14 +1,12 @@
 import csv
-import json
 import math
 import os
 import signal
 import subprocess
-import time
 
 import numpy as np
 import pytest
-from conftest import CUBE, array, read_vtu
+from conftest import array, read_vtu
 
 
 def test_record_and_files(cube):
@@ -45,7 +43,7 @@ def test_solution_in_the_file_is_the_solution(cube):
     grid = read_vtu(poisson.directory / "out/solution.vtu")
     assert grid.GetNumberOfPoints() == 729 and grid.GetNumberOfCells() == 512
     u, exact, error = (array(grid.GetPointData(), name) for name in ("u", "exact", "error"))
-    x = array(grid.GetPoints().GetData(), "Points") if False else np.array([grid.GetPoint(i) for i in range(729)])
+    x = np.array([grid.GetPoint(i) for i in range(729)])
     assert np.allclose(exact, np.prod(np.sin(np.pi * x), axis=1), atol=1e-14)
     assert np.array_equal(error, u - exact)
     assert 1e-4 < np.abs(error).max() < 0.05
@@ -197,7 +195,10 @@ def test_progress_bar_on_a_terminal(cube):
     import pty
 
     poisson, config = cube
-    master, slave = pty.openpty()
+    try:
+        master, slave = pty.openpty()
+    except OSError as error:
+        pytest.skip(f"no pseudo-terminal here: {error}")
     process = subprocess.Popen(poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[40,40,40]", "--set", "problem.source='exp(3*x)*y'",
                                                "--set", "problem.element.order=2", "--set", "output.picture=false", "--threads", "1"),
                                cwd=poisson.directory, stdout=slave, stderr=slave)
