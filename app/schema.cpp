@@ -1,5 +1,7 @@
 #include "app/schema.hpp"
 
+#include "gpu/core/nearest_name.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -49,35 +51,6 @@ std::string join(std::vector<std::string> const& words, std::string_view separat
 
 namespace {
 
-/// Insertions, deletions, replacements and swaps of neighbours (optimal string alignment), letter case and - _ taken as equal.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  auto const fold = [](char c) { return c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c))); };
-  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i)
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        d[i][j] = i + j;
-        continue;
-      }
-      std::size_t const replaced = d[i - 1][j - 1] + (fold(a[i - 1]) == fold(b[j - 1]) ? 0 : 1);
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, replaced});
-      if (i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]))
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
-    }
-  return d[a.size()][b.size()];
-}
-
-/// How far `word` is from `candidate`, or a large number when it is no likely misspelling of it. A beginning of it counts as near.
-std::size_t misspelling(std::string_view word, std::string_view candidate) {
-  constexpr std::size_t never = 1000;
-  if (word.size() > 64)
-    return never;
-  if (word.size() >= 3 && word.size() < candidate.size() && candidate.starts_with(word))
-    return 1;
-  std::size_t const distance = edit_distance(word, candidate);
-  return distance <= std::max<std::size_t>(1, std::min(word.size(), candidate.size()) / 3) ? distance : never;
-}
-
 std::string last_name(std::string const& path) {
   return path.substr(path.find_last_of('.') + 1);
 }
@@ -102,17 +75,6 @@ Numeral parse_number(YamlNode const& node, double& value) {
 }
 
 }  // namespace
-
-std::string nearest(std::string_view word, std::vector<std::string> const& candidates) {
-  std::string best;
-  std::size_t best_distance = 1000;
-  for (auto const& candidate : candidates)
-    if (std::size_t const distance = misspelling(word, candidate); distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
-  return best;
-}
 
 std::string Integer::allowed() const {
   std::string const kind = power_of_two ? "power of two" : "integer";
@@ -201,7 +163,7 @@ std::string parse_choice(YamlNode const& node, std::string const& path, std::vec
     return node.text;
   if (has(planned))
     reject(node.origin, path, "'" + node.text + "' is not available in this version; allowed: " + join(names));
-  std::string const near = nearest(node.text, names);
+  std::string const near = nearest_name(node.text, names);
   reject(node.origin, path,
          "found " + found(node) + (near.empty() ? "" : "; did you mean '" + near + "'?") +
              (near.empty() ? "; allowed: " : " Allowed: ") + join(names));

@@ -29,8 +29,6 @@ namespace poisson::schema {
 /// The value found, for messages: 'abc', the text "1", a list, a map, nothing.
 [[nodiscard]] std::string found(YamlNode const& node);
 [[noreturn]] void reject_value(YamlNode const& node, std::string const& path, std::string const& allowed);
-/// The candidate that is spelled almost like `word`, or empty.
-[[nodiscard]] std::string nearest(std::string_view word, std::vector<std::string> const& candidates);
 [[nodiscard]] std::string join(std::vector<std::string> const& words, std::string_view separator = ", ");
 
 struct Integer {

@@ -1,7 +1,7 @@
 #include "assembly/expression.hpp"
 
-#include "assembly/nearest_name.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/nearest_name.hpp"
 
 #include <array>
 #include <charconv>

@@ -1,4 +1,5 @@
 #include "assembly/mesh_raw.hpp"
+#include "assembly/text.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -20,30 +21,11 @@ std::string in_quotes(std::string_view text) {
   return "'" + std::string(text.substr(0, 40)) + (text.size() > 40 ? "..." : "") + "'";
 }
 
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_blank(text.front()))
-    text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back()))
-    text.remove_suffix(1);
-  return text;
-}
-
 std::string upper(std::string_view text) {
   std::string result(text);
   for (char& c : result)
     c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return result;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    auto const place = text.find(separator);
-    parts.push_back(trim(text.substr(0, place)));
-    if (place == std::string_view::npos)
-      return parts;
-    text.remove_prefix(place + 1);
-  }
 }
 
 std::vector<std::string_view> words_of(std::string_view text) {

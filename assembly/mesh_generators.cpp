@@ -1,8 +1,9 @@
 #include "assembly/discretization.hpp"
 #include "assembly/mesh.hpp"
 #include "assembly/mesh_sources.hpp"
-#include "assembly/nearest_name.hpp"
+#include "assembly/text.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/nearest_name.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -604,22 +605,6 @@ std::string signature(Generator const& generator) {
         std::string(i ? "; " : " ") + argument.name + " (" + type_name(argument.type) + "; default \"" + argument.standard + "\")";
   }
   return text;
-}
-
-std::string_view trim(std::string_view text) {
-  auto const first = text.find_first_not_of(" \t\r\n");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    auto const place = text.find(separator);
-    parts.push_back(trim(text.substr(0, place)));
-    if (place == std::string_view::npos)
-      return parts;
-    text.remove_prefix(place + 1);
-  }
 }
 
 template <class Number>

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace poisson {
+
+inline constexpr std::size_t no_misspelling = 1000;
+
+/// How far `word` is from `candidate`: insertions, deletions, replacements and swaps of neighbours (optimal string alignment), letter
+/// case and - _ taken as equal; 1 for the beginning of it; no_misspelling when that is too far for a slip of the pen.
+[[nodiscard]] std::size_t misspelling(std::string_view word, std::string_view candidate);
+
+/// The name that a user probably meant, the first of the nearest; empty when none is near.
+template <class Names>
+[[nodiscard]] std::string nearest_name(std::string_view word, Names const& names) {
+  std::string best;
+  std::size_t best_distance = no_misspelling;
+  for (std::string_view const name : names)
+    if (std::size_t const distance = misspelling(word, name); distance < best_distance) {
+      best = name;
+      best_distance = distance;
+    }
+  return best;
+}
+
+}  // namespace poisson
