@@ -6,7 +6,7 @@
 
 namespace poisson {
 
-FormatEstimate Csr::estimate(MatrixShape const& shape) {
+FormatEstimate Csr::estimate(MatrixShape const& shape, FormatOptions const&) {
   FormatEstimate result;
   result.format = Format::csr;
   result.bytes = CsrMatrix::csr_bytes(shape.n_rows, shape.nnz);
@@ -14,7 +14,7 @@ FormatEstimate Csr::estimate(MatrixShape const& shape) {
   return result;
 }
 
-std::unique_ptr<Matrix> Csr::make(std::shared_ptr<CsrMatrix const> csr, Context& context) {
+std::unique_ptr<Matrix> Csr::make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const&) {
   return std::unique_ptr<Matrix>(new Csr(std::move(csr), context));
 }
 

@@ -9,8 +9,8 @@ namespace poisson {
 /// Compressed sparse rows. On the host it shares the arrays it was made from.
 class Csr final : public Matrix {
 public:
-  static FormatEstimate estimate(MatrixShape const& shape);
-  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context);
+  static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
+  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
 
   Format format() const override { return Format::csr; }
   std::int64_t bytes() const override { return CsrMatrix::csr_bytes(view_.n_rows, view_.nnz); }

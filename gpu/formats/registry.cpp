@@ -9,8 +9,8 @@ namespace poisson {
 
 std::span<FormatEntry const> format_registry() {
   static constexpr std::array entries{
-      FormatEntry{Format::csr, false, &Csr::estimate, &Csr::make},
-      FormatEntry{Format::half_cds, true, &HalfCds::estimate, &HalfCds::make},
+      FormatEntry{Format::csr, false, &Csr::estimate, nullptr, &Csr::make},
+      FormatEntry{Format::half_cds, true, &HalfCds::estimate, nullptr, &HalfCds::make},
   };
   static_assert(entries.size() == Names<Format>::values.size(), "every format has its row");
   return entries;

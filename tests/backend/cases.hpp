@@ -49,8 +49,8 @@ protected:
 template <class C>
 class OnCase : public OnBackend<C::backend> {
 protected:
-  [[nodiscard]] std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr) {
-    return make_matrix(C::format, std::move(csr), *this->context);
+  [[nodiscard]] std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, FormatOptions const& options = {}) {
+    return make_matrix(C::format, std::move(csr), *this->context, options);
   }
   static constexpr bool symmetric_only = C::format == Format::half_cds;
 };
