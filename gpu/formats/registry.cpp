@@ -2,6 +2,7 @@
 
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/half_cds.hpp"
+#include "gpu/formats/sell_c_sigma.hpp"
 
 #include <array>
 
@@ -10,6 +11,7 @@ namespace poisson {
 std::span<FormatEntry const> format_registry() {
   static constexpr std::array entries{
       FormatEntry{Format::csr, false, &Csr::estimate, nullptr, &Csr::make},
+      FormatEntry{Format::sell_c_sigma, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, &SellCSigma::make},
       FormatEntry{Format::half_cds, true, &HalfCds::estimate, nullptr, &HalfCds::make},
   };
   static_assert(entries.size() == Names<Format>::values.size(), "every format has its row");

@@ -5,6 +5,8 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace poisson::testing {
@@ -29,6 +31,23 @@ FormatEstimate estimate_of(Format format, std::vector<FormatEstimate> const& est
       return estimate;
   ADD_FAILURE() << "no estimate of " << name_of(format);
   return {};
+}
+
+/// Entries that slices of c rows hold after sorting windows of sigma rows, counted slice by slice.
+std::int64_t sell_entries(CsrMatrix const& csr, std::int64_t c, std::int64_t sigma) {
+  std::vector<std::int64_t> lengths;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(csr.n_rows); ++row)
+    lengths.push_back(csr.row_ptr[row + 1] - csr.row_ptr[row]);
+  std::int64_t const window = sigma == 0 ? std::max<std::int64_t>(1, csr.n_rows) : sigma;
+  for (std::int64_t first = 0; first < csr.n_rows; first += window)
+    std::sort(lengths.begin() + first, lengths.begin() + std::min(csr.n_rows, first + window), std::greater<>());
+  std::int64_t stored = 0;
+  while (!lengths.empty()) {
+    auto const slice = lengths.begin() + std::min<std::int64_t>(c, static_cast<std::int64_t>(lengths.size()));
+    stored += c * *std::max_element(lengths.begin(), slice);
+    lengths.erase(lengths.begin(), slice);
+  }
+  return stored;
 }
 
 template <class C>
@@ -75,7 +94,11 @@ TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
   double padding = 1;
   if constexpr (TypeParam::format == Format::csr)
     bytes = 12 * nnz + 8 * (n + 1);
-  else {
+  else if constexpr (TypeParam::format == Format::sell_c_sigma) {
+    std::int64_t const stored = sell_entries(*csr, 32, 1);
+    bytes = 12 * stored + 8 * (7 + 1);  // 210 rows
+    padding = static_cast<double>(stored) / static_cast<double>(nnz);
+  } else {
     bytes = 14 * 8 * n + 14 * 4;
     padding = 14.0 * static_cast<double>(n) / static_cast<double>((nnz + n) / 2);
   }
@@ -92,6 +115,30 @@ TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
   if (TypeParam::backend == Backend::cuda) {
     EXPECT_GE(this->context->memory_peak(), bytes);
   }
+}
+
+TYPED_TEST(FormatTest, BytesOfSlicesAreExact) {
+  if (TypeParam::format != Format::sell_c_sigma)
+    return;
+  for (auto const& csr : {uneven(700, 650, 1), uneven(33, 40, 2), uneven(5, 5, 3), to_csr(70, {}), to_csr(0, {})})
+    for (int const c : {1, 4, 32, 64, 1024})
+      for (std::int64_t const sigma : {1, 2, 100, 0}) {
+        SCOPED_TRACE(std::to_string(csr->n_rows) + " rows, C = " + std::to_string(c) + ", sigma = " + std::to_string(sigma));
+        FormatOptions const options{.slice_size = c, .sigma = sigma};
+        std::int64_t const before = this->context->memory_peak();
+        auto const matrix = this->make(csr, options);
+        std::int64_t const slices = (csr->n_rows + c - 1) / c;
+        std::int64_t const bytes = 12 * sell_entries(*csr, c, sigma) + 8 * (slices + 1) + (sigma == 1 ? 0 : 4 * csr->n_rows);
+        EXPECT_EQ(matrix->bytes(), bytes);
+        EXPECT_EQ(matrix->bytes_per_product(), bytes + 8 * (csr->n_rows + csr->n_columns));
+        auto const estimate = estimate_of(TypeParam::format, estimate_formats(*csr, options));
+        EXPECT_EQ(estimate.bytes, bytes);
+        EXPECT_EQ(estimate.bytes_per_product, matrix->bytes_per_product());
+        EXPECT_DOUBLE_EQ(estimate.padding_ratio, matrix->padding_ratio());
+        EXPECT_LE(this->context->memory_peak() - before, bytes);
+      }
+  // From the shape alone rows are taken as equal: 70 rows of 3 entries, in three slices of 32.
+  EXPECT_EQ(estimate_of(TypeParam::format, estimate_formats(MatrixShape{70, 210, 3, true})).bytes, 12 * 96 * 3 + 8 * 4);
 }
 
 TYPED_TEST(FormatTest, DeviceMemoryIsWhatIsStored) {

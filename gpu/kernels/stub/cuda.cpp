@@ -4,6 +4,7 @@
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -34,6 +35,9 @@ CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+SellKernels const& SellKernels::cuda() {
   refuse();
 }
 template <>
