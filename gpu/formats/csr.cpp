@@ -2,9 +2,29 @@
 
 #include "gpu/kernels/backends.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 namespace poisson {
+
+namespace {
+
+/// About eight entries for each thread.
+int threads_by_mean_length(CsrMatrix const& csr) {
+  std::int64_t const mean = csr.n_rows > 0 ? csr.nnz() / csr.n_rows : 0;
+  return mean <= 8 ? 1 : mean <= 16 ? 2 : mean <= 48 ? 4 : mean <= 96 ? 8 : mean <= 192 ? 16 : 32;
+}
+
+/// The paper's rule: 16 when the longest row has 32 entries or more, else 2^(ceil(log2 longest) - 2), at least 1.
+int threads_by_longest_row(CsrMatrix const& csr) {
+  std::int64_t longest = 0;
+#pragma omp parallel for schedule(static) reduction(max : longest)
+  for (std::int64_t row = 0; row < csr.n_rows; ++row)
+    longest = std::max(longest, csr.row_ptr[row + 1] - csr.row_ptr[row]);
+  return longest >= 32 ? 16 : longest > 16 ? 8 : longest > 8 ? 4 : longest > 4 ? 2 : 1;
+}
+
+}  // namespace
 
 FormatEstimate Csr::estimate(MatrixShape const& shape, FormatOptions const&) {
   FormatEstimate result;
@@ -15,12 +35,24 @@ FormatEstimate Csr::estimate(MatrixShape const& shape, FormatOptions const&) {
 }
 
 std::unique_ptr<Matrix> Csr::make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const&) {
-  return std::unique_ptr<Matrix>(new Csr(std::move(csr), context));
+  int const threads = threads_by_mean_length(*csr);
+  return std::unique_ptr<Matrix>(new Csr(Format::csr, std::move(csr), context, threads));
 }
 
-Csr::Csr(std::shared_ptr<CsrMatrix const> csr, Context& context)
-    : context_(context), kernels_(kernels_for<CsrKernels>(context)), n_columns_(csr->n_columns) {
-  view_ = {csr->n_rows, csr->nnz(), csr->row_ptr.data(), csr->columns.data(), csr->values.data()};
+FormatEstimate Csr::estimate_crs_t(MatrixShape const& shape, FormatOptions const& options) {
+  FormatEstimate result = estimate(shape, options);
+  result.format = Format::crs_t;
+  return result;
+}
+
+std::unique_ptr<Matrix> Csr::make_crs_t(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options) {
+  int const threads = options.threads_per_row != 0 ? options.threads_per_row : threads_by_longest_row(*csr);
+  return std::unique_ptr<Matrix>(new Csr(Format::crs_t, std::move(csr), context, threads));
+}
+
+Csr::Csr(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context, int threads_per_row)
+    : format_(format), context_(context), kernels_(kernels_for<CsrKernels>(context)), n_columns_(csr->n_columns) {
+  view_ = {csr->n_rows, csr->nnz(), csr->row_ptr.data(), csr->columns.data(), csr->values.data(), threads_per_row};
   if (context.backend() == Backend::cpu) {
     host_ = std::move(csr);
     return;

@@ -11,6 +11,7 @@ namespace poisson {
 std::span<FormatEntry const> format_registry() {
   static constexpr std::array entries{
       FormatEntry{Format::csr, false, &Csr::estimate, nullptr, &Csr::make},
+      FormatEntry{Format::crs_t, false, &Csr::estimate_crs_t, nullptr, &Csr::make_crs_t},
       FormatEntry{Format::sell_c_sigma, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, &SellCSigma::make},
       FormatEntry{Format::half_cds, true, &HalfCds::estimate, nullptr, &HalfCds::make},
   };

@@ -24,9 +24,10 @@ struct Case {
 };
 
 /// Every format on every backend; a new format adds its rows here.
-using Cases = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>,
-                               Case<Format::sell_c_sigma, Backend::cpu>, Case<Format::sell_c_sigma, Backend::cuda>,
-                               Case<Format::half_cds, Backend::cpu>, Case<Format::half_cds, Backend::cuda>>;
+using Cases = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>, Case<Format::crs_t, Backend::cpu>,
+                               Case<Format::crs_t, Backend::cuda>, Case<Format::sell_c_sigma, Backend::cpu>,
+                               Case<Format::sell_c_sigma, Backend::cuda>, Case<Format::half_cds, Backend::cpu>,
+                               Case<Format::half_cds, Backend::cuda>>;
 
 struct CaseNames {
   template <class C>

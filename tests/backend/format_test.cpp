@@ -92,7 +92,7 @@ TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
   EXPECT_EQ(matrix->format(), TypeParam::format);
   std::int64_t bytes = 0;
   double padding = 1;
-  if constexpr (TypeParam::format == Format::csr)
+  if constexpr (TypeParam::format == Format::csr || TypeParam::format == Format::crs_t)
     bytes = 12 * nnz + 8 * (n + 1);
   else if constexpr (TypeParam::format == Format::sell_c_sigma) {
     std::int64_t const stored = sell_entries(*csr, 32, 1);

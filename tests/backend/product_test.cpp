@@ -189,6 +189,33 @@ TYPED_TEST(Product, EverySliceSizeAndWindow) {
     }
 }
 
+TYPED_TEST(Product, EveryNumberOfThreadsPerRow) {
+  if (TypeParam::format != Format::crs_t)
+    return;
+  for (int const threads : {1, 2, 4, 8, 16, 32}) {
+    std::string const what = std::to_string(threads) + " threads a row: ";
+    FormatOptions const options{.threads_per_row = threads};
+    for (int const n : {1, 7, 255 / threads, 256 / threads, 256 / threads + 1, 511, 513, 1030})
+      this->check(uneven(n, n, 5), what + "uneven, n = " + std::to_string(n), options);
+    this->check(uneven(300, 170, 6), what + "300 x 170", options);
+    this->check(banded(300, {1, 2, 3, 7, 8, 9, 100, 101, 110, 111, 115, 120, 121, 130, 140, 150, 160}, 3), what + "banded",
+                options);
+  }
+}
+
+TYPED_TEST(Product, LongestRowChoosesTheThreadsPerRow) {
+  if (TypeParam::format != Format::crs_t)
+    return;
+  for (std::int64_t const longest : {0, 1, 4, 5, 8, 9, 16, 17, 31, 32, 200})
+    for (std::int64_t const others : {std::int64_t{0}, std::min<std::int64_t>(longest, 3), longest}) {
+      Entries entries;
+      for (std::int64_t row = 0; row < 300; ++row)
+        for (std::int64_t j = 0; j < (row == 100 ? longest : others); ++j)
+          entries[{row, (row + 3 * j) % 601}] = 1.0 / static_cast<double>(row + j + 1);
+      this->check(to_csr(300, 601, entries), "longest row " + std::to_string(longest) + ", others " + std::to_string(others));
+    }
+}
+
 TYPED_TEST(Product, InfinityStaysInTheRowsThatTouchIt) {
   // Diagonals are full here, so that formats which store whole diagonals store nothing else.
   std::vector<std::shared_ptr<CsrMatrix>> matrices{banded(700, {1, 5}, 3)};
