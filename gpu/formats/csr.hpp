@@ -6,9 +6,9 @@
 
 namespace poisson {
 
-/// Compressed sparse rows, as csr or as crs_t (Yoshizawa, Takahashi 2012): the same arrays and kernels, and another number of
-/// threads that share a row on a GPU. On the host that number has no meaning, both are one loop, and the arrays are those that the
-/// matrix was made from.
+/// Compressed sparse rows, as csr or as crs_t (Yoshizawa, Takahashi 2012): the same arrays and kernels, but for crs_t
+/// the number of threads that share a row on a GPU can be asked for. On the host that number has no meaning, both are one loop, and
+/// the arrays are those that the matrix was made from.
 class Csr final : public Matrix {
 public:
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
