@@ -9,11 +9,14 @@
 
 namespace poisson {
 
-enum class Format { csr, crs_t, sell_c_sigma, half_cds };
+enum class Format { csr, crs_t, sell_c_sigma, cds, half_cds };
 template <>
 struct Names<Format> {
-  static constexpr std::array<Named<Format>, 4> values{
-      {{Format::csr, "csr"}, {Format::crs_t, "crs_t"}, {Format::sell_c_sigma, "sell_c_sigma"}, {Format::half_cds, "half_cds"}}};
+  static constexpr std::array<Named<Format>, 5> values{{{Format::csr, "csr"},
+                                                        {Format::crs_t, "crs_t"},
+                                                        {Format::sell_c_sigma, "sell_c_sigma"},
+                                                        {Format::cds, "cds"},
+                                                        {Format::half_cds, "half_cds"}}};
 };
 
 /// What the formats can be tuned by; a format looks at its own part only.

@@ -98,6 +98,9 @@ TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
     std::int64_t const stored = sell_entries(*csr, 32, 1);
     bytes = 12 * stored + 8 * (7 + 1);  // 210 rows
     padding = static_cast<double>(stored) / static_cast<double>(nnz);
+  } else if constexpr (TypeParam::format == Format::cds) {
+    bytes = 27 * 8 * n + 27 * 4;
+    padding = 27.0 * static_cast<double>(n) / static_cast<double>(nnz);
   } else {
     bytes = 14 * 8 * n + 14 * 4;
     padding = 14.0 * static_cast<double>(n) / static_cast<double>((nnz + n) / 2);
@@ -121,8 +124,8 @@ TYPED_TEST(FormatTest, BytesOfSlicesAreExact) {
   if (TypeParam::format != Format::sell_c_sigma)
     return;
   for (auto const& csr : {uneven(700, 650, 1), uneven(33, 40, 2), uneven(5, 5, 3), to_csr(70, {}), to_csr(0, {})})
-    for (int const c : {1, 4, 32, 64, 1024})
-      for (std::int64_t const sigma : {1, 2, 100, 0}) {
+    for (int const c : {1, 32, 1024})
+      for (std::int64_t const sigma : {1, 100, 0}) {
         SCOPED_TRACE(std::to_string(csr->n_rows) + " rows, C = " + std::to_string(c) + ", sigma = " + std::to_string(sigma));
         FormatOptions const options{.slice_size = c, .sigma = sigma};
         std::int64_t const before = this->context->memory_peak();
@@ -158,8 +161,10 @@ TEST(Formats, PaddingBeyondCsrIsRefusedWithFigures) {
   auto const context = make_context(Backend::cpu);
   std::string const message = refusal(Format::half_cds, csr, *context);
   expect_contains(message, {"200 diagonals of 200 values", "100 times", "(320800 bytes)", "(8784 bytes)", "use csr"});
-  auto const estimates = estimate_formats(*csr);
-  EXPECT_EQ(choose_format(estimates), Format::csr);
+  // 399 diagonals in all: 638400 bytes and 399 offsets.
+  expect_contains(refusal(Format::cds, csr, *context),
+                  {"399 diagonals of 200 values", "133 times", "(639996 bytes)", "(8784 bytes)"});
+  EXPECT_EQ(choose_format(estimate_formats(*csr)), Format::csr);
 }
 
 TEST(Formats, OptionsOutOfRangeAreRefused) {
@@ -190,7 +195,7 @@ TEST(Formats, AutoTakesTheFewestBytesPerProduct) {
   EXPECT_EQ(choose_format(estimate_formats(*box27(8, 8, 8))), Format::half_cds);
   auto unsymmetric = box27(8, 8, 8);
   unsymmetric->values[1] += 1;
-  EXPECT_EQ(choose_format(estimate_formats(*unsymmetric)), Format::csr);
+  EXPECT_EQ(choose_format(estimate_formats(*unsymmetric)), Format::cds);
   MatrixShape const unknown_diagonals{1000, 27000, 0, true};
   EXPECT_EQ(choose_format(estimate_formats(unknown_diagonals)), Format::csr);
 }

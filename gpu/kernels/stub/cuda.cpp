@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
@@ -32,6 +33,9 @@ double measure_cuda_copy_bandwidth(Context&) {
 }
 
 CsrKernels const& CsrKernels::cuda() {
+  refuse();
+}
+CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
