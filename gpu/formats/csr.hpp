@@ -6,13 +6,18 @@
 
 namespace poisson {
 
-/// Compressed sparse rows. On the host it shares the arrays it was made from.
+/// Compressed sparse rows, as csr or as crs_t (Yoshizawa, Takahashi 2012): the same arrays and kernels, but for crs_t
+/// the number of threads that share a row on a GPU can be asked for. On the host that number has no meaning, both are one loop, and
+/// the arrays are those that the matrix was made from.
 class Csr final : public Matrix {
 public:
-  static FormatEstimate estimate(MatrixShape const& shape);
-  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context);
+  static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
+  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
 
-  Format format() const override { return Format::csr; }
+  static FormatEstimate estimate_crs_t(MatrixShape const& shape, FormatOptions const& options);
+  static std::unique_ptr<Matrix> make_crs_t(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
+
+  Format format() const override { return format_; }
   std::int64_t bytes() const override { return CsrMatrix::csr_bytes(view_.n_rows, view_.nnz); }
   double padding_ratio() const override { return 1; }
   std::int64_t n_rows() const override { return view_.n_rows; }
@@ -23,8 +28,9 @@ public:
   void diagonal(double* d) const override;
 
 private:
-  Csr(std::shared_ptr<CsrMatrix const> csr, Context& context);
+  Csr(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context, int threads_per_row);
 
+  Format format_;
   Context& context_;
   CsrKernels const& kernels_;
   std::shared_ptr<CsrMatrix const> host_;  ///< what view_ points into on the host; null on a device

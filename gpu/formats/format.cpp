@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cassert>
 #include <sstream>
 
@@ -57,6 +58,47 @@ std::string asymmetry_message(Format format, Asymmetry const& a) {
   return text.str();
 }
 
+bool is_power_of_two(std::int64_t value, std::int64_t largest) {
+  return value >= 1 && value <= largest && std::has_single_bit(static_cast<std::uint64_t>(value));
+}
+
+void require_valid(FormatOptions const& options) {
+  if (!is_power_of_two(options.slice_size, 1024))
+    throw InputError("matrix.slice_size", "found " + std::to_string(options.slice_size) +
+                                              "; allowed: a power of two from 1 to 1024; 32 suits most matrices");
+  if (options.sigma < 0)
+    throw InputError("matrix.sigma", "found " + std::to_string(options.sigma) +
+                                         "; allowed: a number of rows, or 0 for all of them; 1 leaves the rows in place");
+  if (options.threads_per_row != 0 && !is_power_of_two(options.threads_per_row, 32))
+    throw InputError("matrix.threads_per_row", "found " + std::to_string(options.threads_per_row) +
+                                                   "; allowed: a power of two from 1 to 32, or 0 for the format's own choice");
+}
+
+FormatEstimate exact_estimate(FormatEntry const& entry, CsrMatrix const& matrix, MatrixShape const& shape,
+                              FormatOptions const& options) {
+  FormatEstimate result = entry.estimate_exact != nullptr ? entry.estimate_exact(matrix, options) : entry.estimate(shape, options);
+  // Shapes do not know the columns; they count x as long as y.
+  if (entry.estimate_exact == nullptr)
+    result.bytes_per_product += 8 * (matrix.n_columns - matrix.n_rows);
+  return result;
+}
+
+/// `estimate(entry)` for every format, with refusals for want of symmetry.
+template <class Estimate>
+std::vector<FormatEstimate> estimate_all(bool symmetric, Estimate const& estimate) {
+  std::vector<FormatEstimate> result;
+  for (FormatEntry const& entry : format_registry()) {
+    result.push_back(estimate(entry));
+    if (entry.symmetric_only && !symmetric)
+      result.back().refusal = std::string(name_of(entry.format)) + " holds symmetric matrices only; use csr";
+  }
+  return result;
+}
+
+std::vector<FormatEstimate> exact_estimates(CsrMatrix const& matrix, MatrixShape const& shape, FormatOptions const& options) {
+  return estimate_all(shape.symmetric, [&](FormatEntry const& entry) { return exact_estimate(entry, matrix, shape, options); });
+}
+
 }  // namespace
 
 MatrixShape shape_of(CsrMatrix const& matrix) {
@@ -64,14 +106,12 @@ MatrixShape shape_of(CsrMatrix const& matrix) {
           matrix.n_rows == matrix.n_columns && !find_asymmetry(matrix).has_value()};
 }
 
-std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape) {
-  std::vector<FormatEstimate> result;
-  for (FormatEntry const& entry : format_registry()) {
-    result.push_back(entry.estimate(shape));
-    if (entry.symmetric_only && !shape.symmetric)
-      result.back().refusal = std::string(name_of(entry.format)) + " holds symmetric matrices only; use csr";
-  }
-  return result;
+std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOptions const& options) {
+  return estimate_all(shape.symmetric, [&](FormatEntry const& entry) { return entry.estimate(shape, options); });
+}
+
+std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options) {
+  return exact_estimates(matrix, shape_of(matrix), options);
 }
 
 Format choose_format(std::vector<FormatEstimate> const& estimates) {
@@ -93,7 +133,9 @@ std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int
   return std::string(name_of(best->format)) + " would fit with " + format_bytes(best->bytes);
 }
 
-std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context) {
+std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
+                                    FormatOptions const& options) {
+  require_valid(options);
   FormatEntry const& entry = entry_of(format);
   MatrixShape shape{csr->n_rows, csr->nnz(), count_diagonals(*csr), true};
   if (entry.symmetric_only) {
@@ -104,15 +146,15 @@ std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix con
     if (auto const asymmetry = find_asymmetry(*csr))
       throw InputError("matrix.format", asymmetry_message(format, *asymmetry));
   }
-  FormatEstimate const estimate = entry.estimate(shape);
+  FormatEstimate const estimate = exact_estimate(entry, *csr, shape, options);
   if (!estimate.refusal.empty())
     throw InputError("matrix.format", estimate.refusal);
   if (context.backend() != Backend::cpu) {
     shape.symmetric = entry.symmetric_only || (csr->n_rows == csr->n_columns && !find_asymmetry(*csr));
     require_memory(context, estimate.bytes, "a matrix in " + std::string(name_of(format)),
-                   advise_format(estimate_formats(shape), context.description().memory_free));
+                   advise_format(exact_estimates(*csr, shape, options), context.description().memory_free));
   }
-  auto matrix = entry.make(csr, context);
+  auto matrix = entry.make(csr, context, options);
   matrix->row_not_finite = first_row_not_finite(*csr);
   return matrix;
 }

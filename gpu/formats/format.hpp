@@ -9,10 +9,22 @@
 
 namespace poisson {
 
-enum class Format { csr, half_cds };
+enum class Format { csr, crs_t, sell_c_sigma, cds, half_cds };
 template <>
 struct Names<Format> {
-  static constexpr std::array<Named<Format>, 2> values{{{Format::csr, "csr"}, {Format::half_cds, "half_cds"}}};
+  static constexpr std::array<Named<Format>, 5> values{{{Format::csr, "csr"},
+                                                        {Format::crs_t, "crs_t"},
+                                                        {Format::sell_c_sigma, "sell_c_sigma"},
+                                                        {Format::cds, "cds"},
+                                                        {Format::half_cds, "half_cds"}}};
+};
+
+/// What the formats can be tuned by; a format looks at its own part only.
+struct FormatOptions {
+  int slice_size = 32;  ///< C, rows of a slice: a power of two from 1 to 1024
+  std::int64_t sigma =
+      1;  ///< rows of a window that is sorted by row length before slices are cut: 1 keeps all in place, 0 sorts all rows
+  int threads_per_row = 0;  ///< a power of two from 1 to 32; 0: chosen by the format's rule
 };
 
 /// What one format would take for a given matrix; the row of the table that `auto` decides from.
@@ -33,7 +45,10 @@ struct MatrixShape {
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);
-[[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape);
+/// From the shape alone, before anything is assembled. A format whose bytes depend on the rows' lengths takes them as equal.
+[[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOptions const& options = {});
+/// From the matrix: to the byte what make_matrix would allocate, where the format does not refuse.
+[[nodiscard]] std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options = {});
 /// The admissible format with the fewest bytes per product. Precondition: `estimates` came from estimate_formats.
 [[nodiscard]] Format choose_format(std::vector<FormatEstimate> const& estimates);
 /// What to say when a matrix does not fit into `bytes_free`: the smallest admissible format if that fits, else what else helps.

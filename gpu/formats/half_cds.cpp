@@ -57,7 +57,7 @@ std::int64_t fill(CsrMatrix const& csr, std::vector<std::int32_t> const& offsets
 
 }  // namespace
 
-FormatEstimate HalfCds::estimate(MatrixShape const& shape) {
+FormatEstimate HalfCds::estimate(MatrixShape const& shape, FormatOptions const&) {
   FormatEstimate result;
   result.format = Format::half_cds;
   if (shape.n_diagonals == 0 && shape.nnz > 0) {
@@ -84,7 +84,7 @@ FormatEstimate HalfCds::estimate(MatrixShape const& shape) {
   return result;
 }
 
-std::unique_ptr<Matrix> HalfCds::make(std::shared_ptr<CsrMatrix const> csr, Context& context) {
+std::unique_ptr<Matrix> HalfCds::make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const&) {
   return std::unique_ptr<Matrix>(new HalfCds(*csr, context));
 }
 

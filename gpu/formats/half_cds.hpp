@@ -11,8 +11,8 @@ namespace poisson {
 class HalfCds final : public Matrix {
 public:
   /// n n_d values and n_d offsets of 4 bytes, with n_d = n_diagonals / 2 + 1; refused when that is more than CSR takes.
-  static FormatEstimate estimate(MatrixShape const& shape);
-  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context);
+  static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
+  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
 
   Format format() const override { return Format::half_cds; }
   std::int64_t bytes() const override { return values_.bytes() + backend_offsets_.bytes(); }

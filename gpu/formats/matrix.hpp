@@ -23,8 +23,10 @@ public:
 };
 
 /// Converts on the context's backend. `csr` on the host shares the arrays and copies nothing.
-/// Throws InputError (key "matrix.format") when the format refuses the matrix, with the figures and a format that fits;
+/// Throws InputError (key "matrix.slice_size", "matrix.sigma" or "matrix.threads_per_row") when an option is out of range, whatever
+/// the format; InputError (key "matrix.format") when the format refuses the matrix, with the figures and a format that fits;
 /// EnvironmentError when device memory does not suffice, naming the bytes needed, the bytes free and a format that would fit.
-[[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context);
+[[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
+                                                  FormatOptions const& options = {});
 
 }  // namespace poisson

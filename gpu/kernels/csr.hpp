@@ -13,6 +13,10 @@ struct CsrView {
   std::int64_t const* row_ptr = nullptr;
   std::int32_t const* columns = nullptr;
   double const* values = nullptr;
+  /// Threads that share a row on a GPU, a power of two from 1 to 32; the host gives every row to one thread. A row's terms are
+  /// added by every thread in ascending order and the threads' sums in a fixed tree, so results depend on this number, but on
+  /// nothing else of the launch.
+  int threads_per_row = 1;
 };
 
 class CsrKernels {

@@ -24,8 +24,11 @@ struct Case {
 };
 
 /// Every format on every backend; a new format adds its rows here.
-using Cases = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>,
-                               Case<Format::half_cds, Backend::cpu>, Case<Format::half_cds, Backend::cuda>>;
+using Cases =
+    ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>, Case<Format::crs_t, Backend::cpu>,
+                     Case<Format::crs_t, Backend::cuda>, Case<Format::sell_c_sigma, Backend::cpu>,
+                     Case<Format::sell_c_sigma, Backend::cuda>, Case<Format::cds, Backend::cpu>, Case<Format::cds, Backend::cuda>,
+                     Case<Format::half_cds, Backend::cpu>, Case<Format::half_cds, Backend::cuda>>;
 
 struct CaseNames {
   template <class C>
@@ -49,10 +52,12 @@ protected:
 template <class C>
 class OnCase : public OnBackend<C::backend> {
 protected:
-  [[nodiscard]] std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr) {
-    return make_matrix(C::format, std::move(csr), *this->context);
+  [[nodiscard]] std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, FormatOptions const& options = {}) {
+    return make_matrix(C::format, std::move(csr), *this->context, options);
   }
   static constexpr bool symmetric_only = C::format == Format::half_cds;
+  /// Whether the format takes any matrix, and not only those of few diagonals.
+  static constexpr bool any_pattern = C::format != Format::half_cds && C::format != Format::cds;
 };
 
 }  // namespace poisson::testing

@@ -5,6 +5,8 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <limits>
 
 namespace poisson::testing {
@@ -21,6 +23,31 @@ std::string refusal(Format format, std::shared_ptr<CsrMatrix const> csr, Context
   }
   ADD_FAILURE() << "no InputError";
   return "";
+}
+
+FormatEstimate estimate_of(Format format, std::vector<FormatEstimate> const& estimates) {
+  for (FormatEstimate const& estimate : estimates)
+    if (estimate.format == format)
+      return estimate;
+  ADD_FAILURE() << "no estimate of " << name_of(format);
+  return {};
+}
+
+/// Entries that slices of c rows hold after sorting windows of sigma rows, counted slice by slice.
+std::int64_t sell_entries(CsrMatrix const& csr, std::int64_t c, std::int64_t sigma) {
+  std::vector<std::int64_t> lengths;
+  for (std::size_t row = 0; row < static_cast<std::size_t>(csr.n_rows); ++row)
+    lengths.push_back(csr.row_ptr[row + 1] - csr.row_ptr[row]);
+  std::int64_t const window = sigma == 0 ? std::max<std::int64_t>(1, csr.n_rows) : sigma;
+  for (std::int64_t first = 0; first < csr.n_rows; first += window)
+    std::sort(lengths.begin() + first, lengths.begin() + std::min(csr.n_rows, first + window), std::greater<>());
+  std::int64_t stored = 0;
+  while (!lengths.empty()) {
+    auto const slice = lengths.begin() + std::min<std::int64_t>(c, static_cast<std::int64_t>(lengths.size()));
+    stored += c * *std::max_element(lengths.begin(), slice);
+    lengths.erase(lengths.begin(), slice);
+  }
+  return stored;
 }
 
 template <class C>
@@ -65,16 +92,23 @@ TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
   EXPECT_EQ(matrix->format(), TypeParam::format);
   std::int64_t bytes = 0;
   double padding = 1;
-  if constexpr (TypeParam::format == Format::csr)
+  if constexpr (TypeParam::format == Format::csr || TypeParam::format == Format::crs_t)
     bytes = 12 * nnz + 8 * (n + 1);
-  else {
+  else if constexpr (TypeParam::format == Format::sell_c_sigma) {
+    std::int64_t const stored = sell_entries(*csr, 32, 1);
+    bytes = 12 * stored + 8 * (7 + 1);  // 210 rows
+    padding = static_cast<double>(stored) / static_cast<double>(nnz);
+  } else if constexpr (TypeParam::format == Format::cds) {
+    bytes = 27 * 8 * n + 27 * 4;
+    padding = 27.0 * static_cast<double>(n) / static_cast<double>(nnz);
+  } else {
     bytes = 14 * 8 * n + 14 * 4;
     padding = 14.0 * static_cast<double>(n) / static_cast<double>((nnz + n) / 2);
   }
   EXPECT_EQ(matrix->bytes(), bytes);
   EXPECT_EQ(matrix->bytes_per_product(), bytes + 16 * n);
   EXPECT_DOUBLE_EQ(matrix->padding_ratio(), padding);
-  for (FormatEstimate const& estimate : estimate_formats(shape_of(*csr)))
+  for (FormatEstimate const& estimate : estimate_formats(*csr))
     if (estimate.format == TypeParam::format) {
       EXPECT_EQ(estimate.bytes, bytes);
       EXPECT_EQ(estimate.bytes_per_product, bytes + 16 * n);
@@ -84,6 +118,30 @@ TYPED_TEST(FormatTest, BytesAndPaddingAreExact) {
   if (TypeParam::backend == Backend::cuda) {
     EXPECT_GE(this->context->memory_peak(), bytes);
   }
+}
+
+TYPED_TEST(FormatTest, BytesOfSlicesAreExact) {
+  if (TypeParam::format != Format::sell_c_sigma)
+    return;
+  for (auto const& csr : {uneven(700, 650, 1), uneven(33, 40, 2), uneven(5, 5, 3), to_csr(70, {}), to_csr(0, {})})
+    for (int const c : {1, 32, 1024})
+      for (std::int64_t const sigma : {1, 100, 0}) {
+        SCOPED_TRACE(std::to_string(csr->n_rows) + " rows, C = " + std::to_string(c) + ", sigma = " + std::to_string(sigma));
+        FormatOptions const options{.slice_size = c, .sigma = sigma};
+        std::int64_t const before = this->context->memory_peak();
+        auto const matrix = this->make(csr, options);
+        std::int64_t const slices = (csr->n_rows + c - 1) / c;
+        std::int64_t const bytes = 12 * sell_entries(*csr, c, sigma) + 8 * (slices + 1) + (sigma == 1 ? 0 : 4 * csr->n_rows);
+        EXPECT_EQ(matrix->bytes(), bytes);
+        EXPECT_EQ(matrix->bytes_per_product(), bytes + 8 * (csr->n_rows + csr->n_columns));
+        auto const estimate = estimate_of(TypeParam::format, estimate_formats(*csr, options));
+        EXPECT_EQ(estimate.bytes, bytes);
+        EXPECT_EQ(estimate.bytes_per_product, matrix->bytes_per_product());
+        EXPECT_DOUBLE_EQ(estimate.padding_ratio, matrix->padding_ratio());
+        EXPECT_LE(this->context->memory_peak() - before, bytes);
+      }
+  // From the shape alone rows are taken as equal: 70 rows of 3 entries, in three slices of 32.
+  EXPECT_EQ(estimate_of(TypeParam::format, estimate_formats(MatrixShape{70, 210, 3, true})).bytes, 12 * 96 * 3 + 8 * 4);
 }
 
 TYPED_TEST(FormatTest, DeviceMemoryIsWhatIsStored) {
@@ -103,15 +161,41 @@ TEST(Formats, PaddingBeyondCsrIsRefusedWithFigures) {
   auto const context = make_context(Backend::cpu);
   std::string const message = refusal(Format::half_cds, csr, *context);
   expect_contains(message, {"200 diagonals of 200 values", "100 times", "(320800 bytes)", "(8784 bytes)", "use csr"});
-  auto const estimates = estimate_formats(shape_of(*csr));
-  EXPECT_EQ(choose_format(estimates), Format::csr);
+  // 399 diagonals in all: 638400 bytes and 399 offsets.
+  expect_contains(refusal(Format::cds, csr, *context),
+                  {"399 diagonals of 200 values", "133 times", "(639996 bytes)", "(8784 bytes)"});
+  EXPECT_EQ(choose_format(estimate_formats(*csr)), Format::csr);
+}
+
+TEST(Formats, OptionsOutOfRangeAreRefused) {
+  auto const csr = banded(40, {1}, 3);
+  auto const context = make_context(Backend::cpu);
+  auto const key_of = [&](FormatOptions const& options) -> std::string {
+    try {
+      static_cast<void>(make_matrix(Format::csr, csr, *context, options));
+    } catch (InputError const& error) {
+      return error.key();
+    }
+    return "accepted";
+  };
+  for (int const size : {-32, 0, 3, 33, 2048})
+    EXPECT_EQ(key_of({.slice_size = size}), "matrix.slice_size") << size;
+  EXPECT_EQ(key_of({.sigma = -1}), "matrix.sigma");
+  for (int const threads : {-1, 3, 64})
+    EXPECT_EQ(key_of({.threads_per_row = threads}), "matrix.threads_per_row") << threads;
+  EXPECT_EQ(key_of({.slice_size = 1024, .sigma = 0, .threads_per_row = 32}), "accepted");
+}
+
+TEST(Formats, EstimatesOfRectangularMatricesCountTheColumns) {
+  auto const csr = to_csr(2, 5, {{{0, 4}, 1.0}, {{1, 0}, 1.0}});
+  EXPECT_EQ(estimate_formats(*csr)[0].bytes_per_product, 12 * 2 + 8 * 3 + 8 * (2 + 5));
 }
 
 TEST(Formats, AutoTakesTheFewestBytesPerProduct) {
-  EXPECT_EQ(choose_format(estimate_formats(shape_of(*box27(8, 8, 8)))), Format::half_cds);
+  EXPECT_EQ(choose_format(estimate_formats(*box27(8, 8, 8))), Format::half_cds);
   auto unsymmetric = box27(8, 8, 8);
   unsymmetric->values[1] += 1;
-  EXPECT_EQ(choose_format(estimate_formats(shape_of(*unsymmetric))), Format::csr);
+  EXPECT_EQ(choose_format(estimate_formats(*unsymmetric)), Format::cds);
   MatrixShape const unknown_diagonals{1000, 27000, 0, true};
   EXPECT_EQ(choose_format(estimate_formats(unknown_diagonals)), Format::csr);
 }
@@ -126,12 +210,12 @@ TEST(Formats, ShapeCountsDiagonals) {
 TEST(Formats, EstimatesBeyond32Bits) {
   std::int64_t const n = 512LL * 512 * 512, nnz = 1534LL * 1534 * 1534;
   auto const estimates = estimate_formats({n, nnz, 27, true});
-  EXPECT_EQ(estimates[0].bytes, 12 * nnz + 8 * (n + 1));
-  EXPECT_EQ(estimates[1].bytes, 14 * 8 * n + 56);
+  EXPECT_EQ(estimate_of(Format::csr, estimates).bytes, 12 * nnz + 8 * (n + 1));
+  EXPECT_EQ(estimate_of(Format::half_cds, estimates).bytes, 14 * 8 * n + 56);
   EXPECT_EQ(choose_format(estimates), Format::half_cds);
   // So many diagonals that the byte count leaves 64 bits.
   auto const absurd = estimate_formats({2000000000, 54000000000, 3999999999, true});
-  EXPECT_NE(absurd[1].refusal, "");
+  EXPECT_NE(estimate_of(Format::half_cds, absurd).refusal, "");
 }
 
 TEST(Formats, AdviceWhenMemoryIsShort) {

@@ -77,6 +77,23 @@ inline std::shared_ptr<CsrMatrix> box27(int nx, int ny, int nz, bool natural = f
   return to_csr(std::int64_t{nx} * ny * nz, entries);
 }
 
+/// Rows of very different length: most short, some empty, a few long, one dense; the main diagonal here and there. The last column
+/// is in no row but the dense one.
+inline std::shared_ptr<CsrMatrix> uneven(std::int64_t n_rows, std::int64_t n_columns, unsigned seed) {
+  std::mt19937_64 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  Entries entries;
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    auto const kind = random() % 16;
+    std::int64_t const length = kind < 3 ? 0 : kind < 15 ? 1 + row % 9 : 40;
+    for (std::int64_t j = 0; j < length && n_columns > 1; ++j)
+      entries[{row, static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(n_columns - 1))}] = uniform(random);
+  }
+  for (std::int64_t column = 0; column < n_columns; ++column)
+    entries[{n_rows / 3, column}] = uniform(random);
+  return to_csr(n_rows, n_columns, entries);
+}
+
 inline std::vector<double> random_vector(std::int64_t n, unsigned seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> uniform(-1, 1);

@@ -76,7 +76,7 @@ TYPED_TEST_SUITE(Solve, Cases, CaseNames);
 
 TYPED_TEST(Solve, AgreesWithCholesky) {
   for (auto const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi})
-    for (auto const& csr : {banded(200, {1, 14}, 1, true), box27(6, 5, 4, false, 0.3), banded(33, {1}, 2, true)}) {
+    for (auto const& csr : {banded(200, {1, 14}, 1, true), box27(7, 7, 7, false, 0.3), banded(33, {1}, 2, true)}) {
       auto const b = random_vector(csr->n_rows, 5);
       auto const expected = cholesky_solve(*csr, b);
       auto const result = this->solve(csr, b, {.preconditioner = preconditioner, .tolerance = 1e-13});
@@ -250,7 +250,7 @@ TYPED_TEST(Solve, DivergenceIsSeen) {
 
 TYPED_TEST(Solve, InconsistentSystemStagnates) {
   // Singular with b outside its range: the residual cannot fall below the part of b in the null space.
-  auto const csr = box27(4, 4, 4, true);
+  auto const csr = box27(6, 6, 6, true);
   std::vector<double> b = random_vector(csr->n_rows, 3);
   for (double& v : b)
     v += 1;
@@ -285,7 +285,7 @@ TYPED_TEST(Solve, ConstantNullSpace) {
 
 TYPED_TEST(Solve, NullSpaceProjectionLastsThroughALongRun) {
   // 1e-9 of b lies in the null space and the run is long: without the projection the mean of x would drift.
-  auto const csr = box27(60, 4, 3, true);
+  auto const csr = box27(60, 5, 3, true);
   auto b = random_vector(csr->n_rows, 8);
   double const mean = std::accumulate(b.begin(), b.end(), 0.0) / static_cast<double>(b.size());
   for (double& v : b)

@@ -320,8 +320,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"no_material", "problem:\n  coefficient: {}" BOUNDARY, {"problem.coefficient: found a map"}},
         BadValue{"nested_material", "problem:\n  coefficient: {1: {2: 3}}" BOUNDARY, {"problem.coefficient[1]: found a map"}},
         BadValue{"future_format",
-                 "problem:" BOUNDARY "matrix: {format: crs_t}\n",
-                 {"3:18: matrix.format: 'crs_t' is not available in this version; allowed: auto, csr, half_cds"}},
+                 "problem:" BOUNDARY "matrix: {format: cod_sell}\n",
+                 {"3:18: matrix.format: 'cod_sell' is not available in this version; allowed: auto, csr, crs_t, sell_c_sigma, cds, half_cds"}},
         BadValue{"unknown_format", "problem:" BOUNDARY "matrix: {format: half-cds}\n", {"did you mean 'half_cds'?"}},
         BadValue{
             "slice_size", "problem:" BOUNDARY "matrix: {slice_size: 33}\n", {"found '33'; allowed: power of two from 1 to 1024"}},
@@ -546,7 +546,7 @@ TEST(Config, SchemaIsAConfigurationWithTheDefaults) {
         "compression",    "picture",     "sweep"})
     EXPECT_TRUE(schema.find(" " + key + ":") != std::string::npos || schema.find("\n" + key + ":") != std::string::npos) << key;
   EXPECT_TRUE(
-      contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, half_cds.", "Unit: length.", "Allowed: integer from 1 to 8."}));
+      contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cds, half_cds.", "Unit: length.", "Allowed: integer from 1 to 8."}));
 }
 
 TEST(Config, ResolvedConfigurationLoadsToTheSame) {

@@ -72,22 +72,23 @@ __global__ void diagonal_kernel(CsrView a, double* d) {
   d[row] = first < end && a.columns[first] == row ? a.values[first] : 0;
 }
 
-/// Calls launch with an integral constant, the threads that share a row: about eight entries for each.
+/// Calls launch with an integral constant, the threads that share a row.
 template <class Launch>
 void with_team(CsrView const& a, Launch const& launch) {
-  std::int64_t const mean = a.nnz / a.n_rows;
-  if (mean <= 8)
-    launch(std::integral_constant<int, 1>{});
-  else if (mean <= 16)
-    launch(std::integral_constant<int, 2>{});
-  else if (mean <= 48)
-    launch(std::integral_constant<int, 4>{});
-  else if (mean <= 96)
-    launch(std::integral_constant<int, 8>{});
-  else if (mean <= 192)
-    launch(std::integral_constant<int, 16>{});
-  else
-    launch(std::integral_constant<int, 32>{});
+  switch (a.threads_per_row) {
+  case 1:
+    return launch(std::integral_constant<int, 1>{});
+  case 2:
+    return launch(std::integral_constant<int, 2>{});
+  case 4:
+    return launch(std::integral_constant<int, 4>{});
+  case 8:
+    return launch(std::integral_constant<int, 8>{});
+  case 16:
+    return launch(std::integral_constant<int, 16>{});
+  default:
+    return launch(std::integral_constant<int, 32>{});
+  }
 }
 
 class CudaCsr final : public CsrKernels {

@@ -1,9 +1,11 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -33,7 +35,13 @@ double measure_cuda_copy_bandwidth(Context&) {
 CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
+CdsKernels const& CdsKernels::cuda() {
+  refuse();
+}
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+SellKernels const& SellKernels::cuda() {
   refuse();
 }
 template <>

@@ -1,0 +1,45 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/sell_c_sigma.hpp"
+
+namespace poisson {
+
+/// SELL-C-sigma (Kreutzer et al. 2014): slices of C rows, each as wide as its longest row and stored column by column. With sigma
+/// other than 1 the rows of every window of sigma rows are first sorted by descending length, stably; x and y keep the matrix's
+/// order. Any matrix; the last slice is as high as the others.
+class SellCSigma final : public Matrix {
+public:
+  /// As if all rows were as long as the mean, rounded up.
+  static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
+  /// 12 bytes a stored entry, 8 (n_slices + 1), and 4 a row when sigma is not 1.
+  static FormatEstimate estimate_exact(CsrMatrix const& matrix, FormatOptions const& options);
+  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
+
+  Format format() const override { return Format::sell_c_sigma; }
+  std::int64_t bytes() const override { return values_.bytes() + columns_.bytes() + slice_ptr_.bytes() + rows_.bytes(); }
+  double padding_ratio() const override { return padding_ratio_; }
+  std::int64_t n_rows() const override { return view_.n_rows; }
+  std::int64_t n_columns() const override { return n_columns_; }
+  std::int64_t bytes_per_product() const override { return bytes() + 8 * (n_columns_ + view_.n_rows); }
+  void product(double alpha, double const* x, double beta, double* y) const override;
+  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
+  void diagonal(double* d) const override;
+
+private:
+  SellCSigma(CsrMatrix const& csr, Context& context, FormatOptions const& options);
+
+  Context& context_;
+  SellKernels const& kernels_;
+  Array<std::int64_t> slice_ptr_;
+  Array<std::int32_t> rows_;
+  Array<std::int32_t> columns_;
+  Array<double> values_;
+  SellView view_;
+  std::int64_t n_columns_;
+  double padding_ratio_ = 1;
+};
+
+}  // namespace poisson

@@ -1,0 +1,113 @@
+#include "gpu/kernels/sell_c_sigma.hpp"
+
+#include "gpu/kernels/host/host.hpp"
+
+namespace poisson {
+
+namespace {
+
+constexpr int largest_slice = 1024;
+static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
+
+/// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0.
+template <int fixed>
+void slice_product(SellView const& a, std::int64_t slice, double const* __restrict x, double* __restrict sums) {
+  int const c = fixed > 0 ? fixed : a.slice_size;
+  std::fill(sums, sums + c, 0.0);
+  std::int64_t const end = a.slice_ptr[slice + 1];
+  for (std::int64_t first = a.slice_ptr[slice]; first < end; first += c) {
+    std::int32_t const* __restrict const columns = a.columns + first;
+    double const* __restrict const values = a.values + first;
+    // A lane that has ended loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
+#pragma omp simd
+    for (int lane = 0; lane < c; ++lane) {
+      std::int32_t const column = columns[lane];
+      double const loaded = x[column < 0 ? 0 : column];
+      sums[lane] += values[lane] * (column < 0 ? 0.0 : loaded);
+    }
+  }
+}
+
+/// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
+template <int fixed, class Row>
+void for_rows(SellView const& a, double const* x, std::int64_t begin, std::int64_t end, Row const& row) {
+  int const c = fixed > 0 ? fixed : a.slice_size;
+  alignas(64) double sums[fixed > 0 ? fixed : largest_slice];
+  for (std::int64_t first = begin; first < end; first += c) {
+    slice_product<fixed>(a, first / c, x, sums);
+    std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
+    if (a.rows == nullptr)
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        row(first + lane, sums[lane]);
+    else
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        row(std::int64_t{a.rows[first + lane]}, sums[lane]);
+  }
+}
+
+/// Calls launch with C as an integral constant where it is a usual one, else with 0.
+template <class Launch>
+void with_slice_size(SellView const& a, Launch const& launch) {
+  switch (a.slice_size) {
+  case 4:
+    return launch(std::integral_constant<int, 4>{});
+  case 8:
+    return launch(std::integral_constant<int, 8>{});
+  case 16:
+    return launch(std::integral_constant<int, 16>{});
+  case 32:
+    return launch(std::integral_constant<int, 32>{});
+  default:
+    return launch(std::integral_constant<int, 0>{});
+  }
+}
+
+class HostSell final : public SellKernels {
+public:
+  void product(Context&, SellView const& a, double alpha, double const* x, double beta, double* y) const override {
+    with_slice_size(a, [&](auto c) {
+      host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+        for_rows<c()>(a, x, begin, end,
+                      [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : alpha * sum + beta * y[row]; });
+      });
+    });
+  }
+
+  void product_dot(Context& context, SellView const& a, double const* x, double* y, double* dot,
+                   std::int32_t const* stop) const override {
+    if (*stop != 0)
+      return;
+    with_slice_size(a, [&](auto c) {
+      *dot = host::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
+        double total = 0;
+        for_rows<c()>(a, x, begin, end, [&](std::int64_t row, double sum) {
+          y[row] = sum;
+          total += x[row] * sum;
+        });
+        return total;
+      });
+    });
+  }
+
+  void diagonal(Context&, SellView const& a, double* d) const override {
+    host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t place = begin; place < end; ++place) {
+        std::int64_t const slice = place / a.slice_size, row = a.rows == nullptr ? place : a.rows[place];
+        double value = 0;
+        for (std::int64_t e = a.slice_ptr[slice] + place % a.slice_size; e < a.slice_ptr[slice + 1]; e += a.slice_size)
+          if (a.columns[e] == row)
+            value = a.values[e];
+        d[row] = value;
+      }
+    });
+  }
+};
+
+}  // namespace
+
+SellKernels const& SellKernels::host() {
+  static HostSell const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

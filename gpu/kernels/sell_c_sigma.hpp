@@ -1,0 +1,40 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// A matrix in slices of `slice_size` rows in a backend's memory. Place p of the storage is lane p % C of slice p / C, and holds
+/// row rows[p], or row p without `rows`. Entry j of that row is at slice_ptr[p / C] + j C + p % C; where the row has ended, the
+/// column is -1 and the value 0.
+struct SellView {
+  std::int64_t n_rows = 0;
+  std::int64_t n_slices = 0;
+  std::int32_t slice_size = 32;             ///< C
+  std::int64_t const* slice_ptr = nullptr;  ///< n_slices + 1 offsets into columns and values
+  std::int32_t const* rows = nullptr;       ///< n_rows of them; null: rows are in place
+  std::int32_t const* columns = nullptr;
+  double const* values = nullptr;
+};
+
+/// Every product adds the terms of a row by ascending column, so that results depend neither on C and sigma, nor on the number of
+/// threads and the launch (the dot, whose terms are added in the order of storage, depends on C and sigma only). An entry of x
+/// enters only the rows that store an entry for it.
+class SellKernels {
+public:
+  virtual ~SellKernels() = default;
+  /// y = alpha A x + beta y; y is not read when beta = 0.
+  virtual void product(Context& context, SellView const& a, double alpha, double const* x, double beta, double* y) const = 0;
+  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
+  virtual void product_dot(Context& context, SellView const& a, double const* x, double* y, double* dot,
+                           std::int32_t const* stop) const = 0;
+  /// d_i = a_ii, 0 where it is not stored.
+  virtual void diagonal(Context& context, SellView const& a, double* d) const = 0;
+
+  static SellKernels const& host();
+  static SellKernels const& cuda();
+};
+
+}  // namespace poisson
