@@ -27,13 +27,13 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   boundary ids   " << list(mesh.boundary_ids) << "\n#   material ids   " << list(mesh.material_ids) << "\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(estimated.host_bytes)) << "\n";
 
-  auto const formats = estimate_formats(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true});
+  auto const formats = estimate_formats(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true}, config.matrix.format_options());
   double const vectors = static_cast<double>(solver_bytes(mesh.dofs, config.solver));
   for (auto const& f : formats) {
     std::cout << "#   " << name_of(f.format) << std::string(15 - name_of(f.format).size(), ' ');
     if (f.refusal.empty())
-      std::cout << bytes_text(static_cast<double>(f.bytes)) << ", " << bytes_text(static_cast<double>(f.bytes_per_product)) << " a product, device memory "
-                << bytes_text(static_cast<double>(f.bytes) + vectors) << "\n";
+      std::cout << bytes_text(static_cast<double>(f.bytes)) << ", " << bytes_text(static_cast<double>(f.bytes_per_product))
+                << " a product, device memory " << bytes_text(static_cast<double>(f.bytes) + vectors) << "\n";
     else
       std::cout << "refused: " << f.refusal << "\n";
   }

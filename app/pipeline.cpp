@@ -53,14 +53,8 @@ std::string residuals_csv(std::vector<double> const& history) {
   return out.str();
 }
 
-FormatOptions format_options(MatrixOptions const& options) {
-  FormatOptions result;
-  result.slice_size = options.slice_size;
-  return result;
-}
-
 Format pick_format(MatrixOptions const& options, CsrMatrix const& matrix, ResultRecord& record) {
-  record.formats = estimate_formats(matrix, format_options(options));
+  record.formats = estimate_formats(matrix, options.format_options());
   if (options.format)
     return *options.format;
   Format const chosen = choose_format(record.formats);
@@ -210,7 +204,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     std::unique_ptr<Context> const context = future_context.get();
     record.device = context->description().name;
     record.format = pick_format(config.matrix, *matrix, record);
-    auto const stored = make_matrix(record.format, matrix, *context, format_options(config.matrix));
+    auto const stored = make_matrix(record.format, matrix, *context, config.matrix.format_options());
     record.matrix_bytes = stored->bytes();
     record.padding_ratio = stored->padding_ratio();
     record.times.transfer = stored->transfer_seconds;

@@ -24,6 +24,12 @@ struct MatrixOptions {
   std::optional<Format> format;                          ///< nothing: auto
   int slice_size = 32;                                   ///< rows per slice of the sliced formats; a power of two
   MatrixPrecision precision = MatrixPrecision::double_;  ///< key solver.matrix_precision
+
+  [[nodiscard]] FormatOptions format_options() const {
+    FormatOptions options;
+    options.slice_size = slice_size;
+    return options;
+  }
 };
 
 /// An entry of analysis.svd; this version has none.

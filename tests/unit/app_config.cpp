@@ -321,7 +321,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"nested_material", "problem:\n  coefficient: {1: {2: 3}}" BOUNDARY, {"problem.coefficient[1]: found a map"}},
         BadValue{"future_format",
                  "problem:" BOUNDARY "matrix: {format: cod_sell}\n",
-                 {"3:18: matrix.format: 'cod_sell' is not available in this version; allowed: auto, csr, crs_t, sell_c_sigma, cds, half_cds"}},
+                 {"3:18: matrix.format: 'cod_sell' is not available in this version; allowed: auto, csr, crs_t, sell_c_sigma, cds, "
+                  "half_cds"}},
         BadValue{"unknown_format", "problem:" BOUNDARY "matrix: {format: half-cds}\n", {"did you mean 'half_cds'?"}},
         BadValue{
             "slice_size", "problem:" BOUNDARY "matrix: {slice_size: 33}\n", {"found '33'; allowed: power of two from 1 to 1024"}},
@@ -545,8 +546,8 @@ TEST(Config, SchemaIsAConfigurationWithTheDefaults) {
         "preconditioner", "tolerance",   "max_iterations", "backend",    "svd",    "directory", "enabled",
         "compression",    "picture",     "sweep"})
     EXPECT_TRUE(schema.find(" " + key + ":") != std::string::npos || schema.find("\n" + key + ":") != std::string::npos) << key;
-  EXPECT_TRUE(
-      contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cds, half_cds.", "Unit: length.", "Allowed: integer from 1 to 8."}));
+  EXPECT_TRUE(contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cds, half_cds.", "Unit: length.",
+                                "Allowed: integer from 1 to 8."}));
 }
 
 TEST(Config, ResolvedConfigurationLoadsToTheSame) {
