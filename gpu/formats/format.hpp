@@ -22,8 +22,7 @@ struct Names<Format> {
 /// What the formats can be tuned by; a format looks at its own part only.
 struct FormatOptions {
   int slice_size = 32;  ///< C, rows of a slice: a power of two from 1 to 1024
-  std::int64_t sigma =
-      1;  ///< rows of a window that is sorted by row length before slices are cut: 1 keeps all in place, 0 sorts all rows
+  std::int64_t sigma = 1;   ///< rows of a window sorted by length before slices are cut: 1 keeps all in place, 0 sorts all rows
   int threads_per_row = 0;  ///< a power of two from 1 to 32; 0: chosen by the format's rule
 };
 
