@@ -81,11 +81,11 @@ public:
     if (a.n_rows == 0)
       return;
     auto& device = cuda::of(context);
-    unsigned const blocks = std::min(cuda::n_blocks(a.n_rows, threads), 8U * static_cast<unsigned>(device.multiprocessors()));
-    double* const partial = device.partial_sums(blocks);
     cuda::with_offsets<27>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
-      product_dot_kernel<<<blocks, threads, 0, device.stream()>>>(Shape{a.n_rows, a.n_columns}, a.values, offsets, x, y, dot, stop,
-                                                                  partial, device.block_counter());
+      auto const kernel = product_dot_kernel<std::remove_cvref_t<decltype(offsets)>>;
+      unsigned const blocks = std::min(cuda::n_blocks(a.n_rows, threads), cuda::resident_blocks(device, kernel, threads));
+      kernel<<<blocks, threads, 0, device.stream()>>>(Shape{a.n_rows, a.n_columns}, a.values, offsets, x, y, dot, stop,
+                                                      device.partial_sums(blocks), device.block_counter());
     });
     POISSON_CUDA_CHECK(cudaGetLastError());
   }

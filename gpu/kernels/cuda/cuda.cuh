@@ -62,6 +62,15 @@ private:
   return static_cast<unsigned>((n + threads - 1) / threads);
 }
 
+/// Blocks of `threads` that the device holds at once: what kernels want that take their work in turns.
+template <class... Parameters>
+[[nodiscard]] unsigned resident_blocks(CudaContext const& device, void (*kernel)(Parameters...), int threads,
+                                       std::size_t shared_bytes = 0) {
+  int of_multiprocessor = 1;
+  POISSON_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads, shared_bytes));
+  return static_cast<unsigned>(of_multiprocessor * device.multiprocessors());
+}
+
 #ifdef __CUDACC__
 
 /// Sums v over the block in a fixed tree; the result is valid in thread 0. `threads` is the block size, a multiple of 32.

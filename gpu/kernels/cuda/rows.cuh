@@ -119,10 +119,10 @@ void rows_product_dot(Context& context, Source const& a, double const* x, double
   auto& device = of(context);
   constexpr int units = Source::threads / (Source::unit * phases);
   std::int64_t const groups = n_blocks(a.n_units(), units);
-  auto const blocks =
-      static_cast<unsigned>(std::min<std::int64_t>(groups, std::int64_t{2048 / Source::threads} * device.multiprocessors()));
-  rows_product_dot_kernel<phases><<<blocks, Source::threads, 0, device.stream()>>>(
-      a, groups, x, y, dot, stop, device.partial_sums(blocks), device.block_counter());
+  auto const kernel = rows_product_dot_kernel<phases, Source>;
+  auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(groups, resident_blocks(device, kernel, Source::threads)));
+  kernel<<<blocks, Source::threads, 0, device.stream()>>>(a, groups, x, y, dot, stop, device.partial_sums(blocks),
+                                                          device.block_counter());
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
