@@ -1,0 +1,49 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// A matrix in CoD-SELL (Murakami 2024, section 3.2) in a backend's memory: slices of C rows with one dictionary of column distances
+/// each. Place p of the storage is lane p % C of slice p / C, and holds row rows[p].
+///
+/// Slice s has R = (value_ptr[s + 1] - value_ptr[s]) / C columns of values, each C wide, and D - 1 = dictionary_ptr[s + 1] -
+/// dictionary_ptr[s] distances (none where R = 0). Column 0 of the values are the base terms; columns 1 ... D - 1 belong to the
+/// distances, which ascend: the term's column is the row's base plus the distance; columns D ... R - 1 are the other terms of the
+/// row by ascending column. Its columns start at value_ptr[s] - C dictionary_ptr[s]: C (R - D + 1) of them, C wide: first the base
+/// of each row, then the other terms' columns. A column of -1 stands where there is no term, its value is 0: where a row's other
+/// terms have ended, and as the base of empty rows and of lanes beyond the last row. Such rows stand only in slices of D = 1, where
+/// bases are the rows' first columns; but lanes beyond the last row stand in any, and have values of 0 throughout.
+struct CodSellView {
+  std::int64_t n_rows = 0;
+  std::int64_t n_columns = 0;
+  std::int64_t n_slices = 0;
+  std::int32_t slice_size = 32;                  ///< C
+  std::int64_t const* value_ptr = nullptr;       ///< n_slices + 1
+  std::int64_t const* dictionary_ptr = nullptr;  ///< n_slices + 1
+  std::int32_t const* rows = nullptr;            ///< n_rows
+  std::int32_t const* columns = nullptr;         ///< value_ptr[n_slices] - C dictionary_ptr[n_slices]
+  std::int32_t const* dictionary = nullptr;      ///< dictionary_ptr[n_slices]
+  double const* values = nullptr;                ///< value_ptr[n_slices]
+};
+
+/// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on the
+/// launch. An entry of x enters only the rows that store an entry for it.
+class CodSellKernels {
+public:
+  virtual ~CodSellKernels() = default;
+  /// y = alpha A x + beta y; y is not read when beta = 0.
+  virtual void product(Context& context, CodSellView const& a, double alpha, double const* x, double beta, double* y) const = 0;
+  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
+  virtual void product_dot(Context& context, CodSellView const& a, double const* x, double* y, double* dot,
+                           std::int32_t const* stop) const = 0;
+  /// d_i = a_ii, 0 where it is not stored.
+  virtual void diagonal(Context& context, CodSellView const& a, double* d) const = 0;
+
+  static CodSellKernels const& host();
+  static CodSellKernels const& cuda();
+};
+
+}  // namespace poisson
