@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/core/host_vector.hpp"
 
 #include <cassert>
 #include <cstdint>
@@ -50,6 +51,23 @@ public:
     assert(static_cast<std::int64_t>(host.size()) == size_);
     if (size_ > 0)
       context_->download(host.data(), data_, bytes());
+  }
+  /// The same entries in the memory of `target`, which may be this array's own context. Waits for what writes this array.
+  [[nodiscard]] Array copy_to(Context& target) const {
+    Array copy(target, size_);
+    if (size_ == 0)
+      return copy;
+    if (context_->backend() == Backend::cpu)
+      copy.upload(std::span<T const>(data_, static_cast<std::size_t>(size_)));
+    else if (target.backend() == Backend::cpu)
+      download(std::span<T>(copy.data_, static_cast<std::size_t>(size_)));
+    else {
+      HostVector<T> host(static_cast<std::size_t>(size_));
+      download(host);
+      copy.upload(host);
+      target.synchronize();
+    }
+    return copy;
   }
   void set_zero() {
     if (size_ > 0)

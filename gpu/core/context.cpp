@@ -41,7 +41,7 @@ void require_memory(Context const& context, std::int64_t bytes, std::string cons
     return;
   std::int64_t const free = context.description().memory_free;
   if (bytes > free)
-    throw EnvironmentError(what + " needs " + format_bytes(bytes) + " of device memory, and " + format_bytes(free) + " are free; " +
+    throw OutOfMemoryError(what + " needs " + format_bytes(bytes) + " of device memory, and " + format_bytes(free) + " are free; " +
                            advice);
 }
 

@@ -44,10 +44,11 @@ public:
   [[nodiscard]] virtual Backend backend() const = 0;
   [[nodiscard]] virtual DeviceDescription description() const = 0;
   [[nodiscard]] virtual std::int64_t memory_peak() const = 0;  ///< most bytes allocated at once on a device; 0 on the host
+  [[nodiscard]] virtual std::int64_t memory_used() const = 0;  ///< bytes allocated on a device now; 0 on the host
   virtual void synchronize() = 0;
 
   /// Memory of the backend; core/array.hpp is the way to use it. Host pointers of upload and download need not be pinned.
-  /// Throws EnvironmentError with the bytes needed and free when there is not enough.
+  /// Throws OutOfMemoryError with the bytes needed and free when there is not enough.
   [[nodiscard]] virtual void* allocate(std::int64_t bytes) = 0;
   virtual void deallocate(void* pointer, std::int64_t bytes) noexcept = 0;
   virtual void upload(void* to, void const* from_host, std::int64_t bytes) = 0;    ///< returns when `from_host` may be reused

@@ -24,6 +24,12 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// Memory, of the host or of a device, does not suffice. Where there is a way that takes less, this is the error to catch.
+class OutOfMemoryError : public EnvironmentError {
+public:
+  using EnvironmentError::EnvironmentError;
+};
+
 /// Thrown by long stages (mesh, assembly) when an interrupt was requested; see core/interrupt.hpp.
 class Interrupted : public std::runtime_error {
 public:

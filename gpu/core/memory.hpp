@@ -10,7 +10,7 @@ namespace poisson {
 /// "12.3 GiB (13207024435 bytes)", or "96 bytes".
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 
-/// Throws EnvironmentError when the context's device has less free memory than `bytes`: "`what` needs ... ; ... are free;
+/// Throws OutOfMemoryError when the context's device has less free memory than `bytes`: "`what` needs ... ; ... are free;
 /// `advice`". Does nothing on the host, where the operating system decides.
 void require_memory(Context const& context, std::int64_t bytes, std::string const& what, std::string const& advice);
 

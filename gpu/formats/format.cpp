@@ -2,13 +2,16 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/formats/csr.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/formats/symmetry.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/conversion.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cassert>
+#include <chrono>
 #include <sstream>
 
 namespace poisson {
@@ -22,32 +25,12 @@ FormatEntry const& entry_of(Format format) {
   return *found;
 }
 
-std::int64_t count_diagonals(CsrMatrix const& matrix) {
-  // Racing threads store the same value; looking first keeps the cache lines shared.
-  std::vector<std::atomic<char>> seen(static_cast<std::size_t>(matrix.n_rows + matrix.n_columns));
-#pragma omp parallel for schedule(static)
-  for (std::int64_t row = 0; row < matrix.n_rows; ++row)
-    for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e) {
-      auto& flag = seen[static_cast<std::size_t>(matrix.columns[e] - row + matrix.n_rows)];
-      if (flag.load(std::memory_order_relaxed) == 0)
-        flag.store(1, std::memory_order_relaxed);
-    }
-  return std::count_if(seen.begin(), seen.end(), [](auto const& flag) { return flag.load(std::memory_order_relaxed) != 0; });
+CsrAnalysis analyse(Csr const& matrix, bool symmetry) {
+  return kernels_for<ConversionKernels>(matrix.context()).analyse(matrix.context(), matrix.view(), symmetry);
 }
 
-std::int64_t first_row_not_finite(CsrMatrix const& matrix) {
-  std::int64_t first = matrix.n_rows;
-#pragma omp parallel for schedule(static) reduction(min : first)
-  for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
-    // 0 * v is 0 for every finite v, and NaN otherwise: a sum without branches.
-    double sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
-      sum += 0 * matrix.values[e];
-    if (sum != 0)
-      first = std::min(first, row);
-  }
-  return first < matrix.n_rows ? first : -1;
+MatrixShape shape_of(Csr const& matrix, CsrAnalysis const& found) {
+  return {matrix.n_rows(), matrix.view().nnz, found.n_diagonals, found.symmetric};
 }
 
 std::string asymmetry_message(Format format, Asymmetry const& a) {
@@ -62,7 +45,10 @@ bool is_power_of_two(std::int64_t value, std::int64_t largest) {
   return value >= 1 && value <= largest && std::has_single_bit(static_cast<std::uint64_t>(value));
 }
 
-void require_valid(FormatOptions const& options) {
+void require_valid(FormatOptions const& options, Context const& context) {
+  if (options.conversion == Conversion::device && context.backend() == Backend::cpu)
+    throw InputError("matrix.conversion", "found device, but the matrix will live on the cpu backend; allowed there: automatic, "
+                                          "sequential, host; or use the cuda backend");
   if (!is_power_of_two(options.slice_size, 1024))
     throw InputError("matrix.slice_size", "found " + std::to_string(options.slice_size) +
                                               "; allowed: a power of two from 1 to 1024; 32 suits most matrices");
@@ -74,12 +60,11 @@ void require_valid(FormatOptions const& options) {
                                                    "; allowed: a power of two from 1 to 32, or 0 for the format's own choice");
 }
 
-FormatEstimate exact_estimate(FormatEntry const& entry, CsrMatrix const& matrix, MatrixShape const& shape,
-                              FormatOptions const& options) {
+FormatEstimate exact_estimate(FormatEntry const& entry, Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
   FormatEstimate result = entry.estimate_exact != nullptr ? entry.estimate_exact(matrix, options) : entry.estimate(shape, options);
   // Shapes do not know the columns; they count x as long as y.
   if (entry.estimate_exact == nullptr)
-    result.bytes_per_product += 8 * (matrix.n_columns - matrix.n_rows);
+    result.bytes_per_product += 8 * (matrix.n_columns() - matrix.n_rows());
   return result;
 }
 
@@ -95,15 +80,62 @@ std::vector<FormatEstimate> estimate_all(bool symmetric, Estimate const& estimat
   return result;
 }
 
-std::vector<FormatEstimate> exact_estimates(CsrMatrix const& matrix, MatrixShape const& shape, FormatOptions const& options) {
+std::vector<FormatEstimate> exact_estimates(Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
   return estimate_all(shape.symmetric, [&](FormatEntry const& entry) { return exact_estimate(entry, matrix, shape, options); });
+}
+
+/// A matrix on the host that its owner keeps.
+Csr borrowed(CsrMatrix const& matrix, Context& host) {
+  return Csr(std::shared_ptr<CsrMatrix const>(std::shared_ptr<void>(), &matrix), host);
+}
+
+/// Throws InputError when the format holds symmetric matrices only, and this is none.
+void require_symmetry(FormatEntry const& entry, Csr const& matrix, CsrAnalysis const& found) {
+  if (!entry.symmetric_only || found.symmetric)
+    return;
+  if (matrix.n_rows() != matrix.n_columns())
+    throw InputError("matrix.format", std::string(name_of(entry.format)) + " holds square matrices only, and this one has " +
+                                          std::to_string(matrix.n_rows()) + " rows and " + std::to_string(matrix.n_columns()) +
+                                          " columns; use csr");
+  bool const on_host = matrix.context().backend() == Backend::cpu;
+  CsrMatrix const copy = on_host ? CsrMatrix() : matrix.to_csr();
+  if (auto const asymmetry = find_asymmetry(on_host ? matrix.view() : view_of(copy)))
+    throw InputError("matrix.format", asymmetry_message(entry.format, *asymmetry));
+}
+
+/// Refusals, then whether `target` has room for the result, then the conversion, in the memory of `matrix`.
+std::unique_ptr<Matrix> convert(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options, Context const& target) {
+  CsrAnalysis found = analyse(matrix, entry.symmetric_only);
+  require_symmetry(entry, matrix, found);
+  FormatEstimate const estimate = exact_estimate(entry, matrix, shape_of(matrix, found), options);
+  if (!estimate.refusal.empty())
+    throw InputError("matrix.format", estimate.refusal);
+  bool const allocates = !entry.shares_csr || &target != &matrix.context();
+  if (target.backend() != Backend::cpu && allocates) {
+    std::int64_t const free = target.description().memory_free;
+    if (estimate.bytes > free) {
+      found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
+      require_memory(target, estimate.bytes, "a matrix in " + std::string(name_of(entry.format)),
+                     advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
+    }
+  }
+  auto const start = std::chrono::steady_clock::now();
+  auto result = entry.convert(matrix, options);
+  matrix.context().synchronize();
+  result->convert_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result->row_not_finite = found.row_not_finite;
+  return result;
 }
 
 }  // namespace
 
 MatrixShape shape_of(CsrMatrix const& matrix) {
-  return {matrix.n_rows, matrix.nnz(), count_diagonals(matrix),
-          matrix.n_rows == matrix.n_columns && !find_asymmetry(matrix).has_value()};
+  auto const host = make_context(Backend::cpu);
+  return shape_of(borrowed(matrix, *host));
+}
+
+MatrixShape shape_of(Csr const& matrix) {
+  return shape_of(matrix, analyse(matrix, true));
 }
 
 std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOptions const& options) {
@@ -111,6 +143,11 @@ std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOpt
 }
 
 std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options) {
+  auto const host = make_context(Backend::cpu);
+  return estimate_formats(borrowed(matrix, *host), options);
+}
+
+std::vector<FormatEstimate> estimate_formats(Csr const& matrix, FormatOptions const& options) {
   return exact_estimates(matrix, shape_of(matrix), options);
 }
 
@@ -135,28 +172,25 @@ std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int
 
 std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                     FormatOptions const& options) {
-  require_valid(options);
+  require_valid(options, context);
   FormatEntry const& entry = entry_of(format);
-  MatrixShape shape{csr->n_rows, csr->nnz(), count_diagonals(*csr), true};
-  if (entry.symmetric_only) {
-    if (csr->n_rows != csr->n_columns)
-      throw InputError("matrix.format", std::string(name_of(format)) + " holds square matrices only, and this one has " +
-                                            std::to_string(csr->n_rows) + " rows and " + std::to_string(csr->n_columns) +
-                                            " columns; use csr");
-    if (auto const asymmetry = find_asymmetry(*csr))
-      throw InputError("matrix.format", asymmetry_message(format, *asymmetry));
-  }
-  FormatEstimate const estimate = exact_estimate(entry, *csr, shape, options);
-  if (!estimate.refusal.empty())
-    throw InputError("matrix.format", estimate.refusal);
-  if (context.backend() != Backend::cpu) {
-    shape.symmetric = entry.symmetric_only || (csr->n_rows == csr->n_columns && !find_asymmetry(*csr));
-    require_memory(context, estimate.bytes, "a matrix in " + std::string(name_of(format)),
-                   advise_format(exact_estimates(*csr, shape, options), context.description().memory_free));
-  }
-  auto matrix = entry.make(csr, context, options);
-  matrix->row_not_finite = first_row_not_finite(*csr);
-  return matrix;
+  if (context.backend() == Backend::cpu)
+    return convert(entry, Csr(std::move(csr), context), options, context);
+  auto const host = make_context(Backend::cpu);
+  return convert(entry, Csr(std::move(csr), *host), options, context)->copy_to(context);
+}
+
+std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options) {
+  Context& context = source.context();
+  require_valid(options, context);
+  FormatEntry const& entry = entry_of(format);
+  if (context.backend() == Backend::cpu)
+    return convert(entry, source, options, context);
+  auto const host = make_context(Backend::cpu);
+  auto const copy = source.copy_to(*host);
+  auto result = convert(entry, static_cast<Csr const&>(*copy), options, context)->copy_to(context);
+  result->transfer_seconds += copy->transfer_seconds;
+  return result;
 }
 
 }  // namespace poisson

@@ -19,11 +19,24 @@ struct Names<Format> {
                                                         {Format::half_cds, "half_cds"}}};
 };
 
+/// Where a matrix is converted from CSR: `sequential` by one thread of the host (the reference; only cod_sell makes a difference,
+/// the others take `host`), `host` by all its threads, `device` on the device that the matrix will live on, `automatic` there as
+/// well where device memory holds CSR, format and scratch at once, else on the host.
+enum class Conversion { automatic, sequential, host, device };
+template <>
+struct Names<Conversion> {
+  static constexpr std::array<Named<Conversion>, 4> values{{{Conversion::automatic, "automatic"},
+                                                            {Conversion::sequential, "sequential"},
+                                                            {Conversion::host, "host"},
+                                                            {Conversion::device, "device"}}};
+};
+
 /// What the formats can be tuned by; a format looks at its own part only.
 struct FormatOptions {
-  int slice_size = 32;  ///< C, rows of a slice: a power of two from 1 to 1024
+  int slice_size = 32;      ///< C, rows of a slice: a power of two from 1 to 1024
   std::int64_t sigma = 1;   ///< rows of a window sorted by length before slices are cut: 1 keeps all in place, 0 sorts all rows
   int threads_per_row = 0;  ///< a power of two from 1 to 32; 0: chosen by the format's rule
+  Conversion conversion = Conversion::automatic;
 };
 
 /// What one format would take for a given matrix; the row of the table that `auto` decides from.
@@ -35,6 +48,8 @@ struct FormatEstimate {
   std::string refusal;       ///< why the format cannot or should not hold this matrix; empty when it can
 };
 
+class Csr;
+
 /// The shape that bytes depend on, known before anything is assembled.
 struct MatrixShape {
   std::int64_t n_rows = 0;
@@ -44,10 +59,12 @@ struct MatrixShape {
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);
+[[nodiscard]] MatrixShape shape_of(Csr const& matrix);
 /// From the shape alone, before anything is assembled. A format whose bytes depend on the rows' lengths takes them as equal.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOptions const& options = {});
 /// From the matrix: to the byte what make_matrix would allocate, where the format does not refuse.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options = {});
+[[nodiscard]] std::vector<FormatEstimate> estimate_formats(Csr const& matrix, FormatOptions const& options = {});
 /// The admissible format with the fewest bytes per product. Precondition: `estimates` came from estimate_formats.
 [[nodiscard]] Format choose_format(std::vector<FormatEstimate> const& estimates);
 /// What to say when a matrix does not fit into `bytes_free`: the smallest admissible format if that fits, else what else helps.

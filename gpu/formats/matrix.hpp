@@ -12,21 +12,45 @@ namespace poisson {
 /// A stored matrix: an operator that knows its format and its bytes.
 class Matrix : public Operator<double> {
 public:
+  explicit Matrix(Context& context) : context_(&context) {}
   [[nodiscard]] virtual Format format() const = 0;
   [[nodiscard]] virtual std::int64_t bytes() const = 0;  ///< exactly what is allocated for it on its backend
   [[nodiscard]] virtual double padding_ratio() const = 0;
-  /// Seconds that conversion from CSR took on the host, and that moving the result to the device took (0 on the host).
+  [[nodiscard]] Context& context() const { return *context_; }  ///< in whose memory it is
+  /// The same matrix in another context's memory, of either backend; its transfer_seconds are those of this copy.
+  /// Throws OutOfMemoryError.
+  [[nodiscard]] std::unique_ptr<Matrix> copy_to(Context& target) const;
+  /// The matrix that this one was converted from, in host memory, bit for bit, explicit zeros included. Two formats cannot keep
+  /// all: cds and half_cds give zeros a positive sign, and half_cds gives a matrix that is symmetric only to rounding (or stores a
+  /// zero on one side only) its lower triangle on both sides.
+  [[nodiscard]] CsrMatrix to_csr() const;
+
+  /// Seconds that conversion from CSR took, on whichever backend, and that moving CSR or the result to the device took (0 on the
+  /// host).
   double convert_seconds = 0;
   double transfer_seconds = 0;
   /// First row of the assembled matrix that holds a NaN or an infinity, or -1: solvers refuse such a matrix.
   std::int64_t row_not_finite = -1;
+
+protected:
+  /// copy_to, without seconds and row_not_finite.
+  [[nodiscard]] virtual std::unique_ptr<Matrix> copied_to(Context& target) const = 0;
+  /// to_csr of a matrix in host memory.
+  [[nodiscard]] virtual CsrMatrix host_csr() const = 0;
+
+private:
+  Context* context_;
 };
 
-/// Converts on the context's backend. `csr` on the host shares the arrays and copies nothing.
+/// Converts and moves as options.conversion says. csr and crs_t on the host share the arrays and copy nothing.
 /// Throws InputError (key "matrix.slice_size", "matrix.sigma" or "matrix.threads_per_row") when an option is out of range, whatever
-/// the format; InputError (key "matrix.format") when the format refuses the matrix, with the figures and a format that fits;
-/// EnvironmentError when device memory does not suffice, naming the bytes needed, the bytes free and a format that would fit.
+/// the format, or (key "matrix.conversion") when a device is asked for and the context has none; InputError (key "matrix.format")
+/// when the format refuses the matrix, with the figures and a format that fits; OutOfMemoryError when device memory does not
+/// suffice, naming the bytes needed, the bytes free and a format that would fit.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                                   FormatOptions const& options = {});
+/// The same from CSR in a backend's memory, in which the result will be too; csr and crs_t share the source's arrays. Errors as
+/// above.
+[[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options = {});
 
 }  // namespace poisson

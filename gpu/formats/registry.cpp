@@ -11,11 +11,11 @@ namespace poisson {
 
 std::span<FormatEntry const> format_registry() {
   static constexpr std::array entries{
-      FormatEntry{Format::csr, false, &Csr::estimate, nullptr, &Csr::make},
-      FormatEntry{Format::crs_t, false, &Csr::estimate_crs_t, nullptr, &Csr::make_crs_t},
-      FormatEntry{Format::sell_c_sigma, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, &SellCSigma::make},
-      FormatEntry{Format::cds, false, &Cds::estimate, nullptr, &Cds::make},
-      FormatEntry{Format::half_cds, true, &HalfCds::estimate, nullptr, &HalfCds::make},
+      FormatEntry{Format::csr, false, true, &Csr::estimate, nullptr, &Csr::convert},
+      FormatEntry{Format::crs_t, false, true, &Csr::estimate_crs_t, nullptr, &Csr::convert_to_crs_t},
+      FormatEntry{Format::sell_c_sigma, false, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, &SellCSigma::convert},
+      FormatEntry{Format::cds, false, false, &Cds::estimate, nullptr, &Cds::convert},
+      FormatEntry{Format::half_cds, true, false, &HalfCds::estimate, nullptr, &HalfCds::convert},
   };
   static_assert(entries.size() == Names<Format>::values.size(), "every format has its row");
   return entries;

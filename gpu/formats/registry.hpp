@@ -11,11 +11,14 @@ namespace poisson {
 struct FormatEntry {
   Format format;
   bool symmetric_only;
+  bool shares_csr;  ///< holds the arrays of the CSR matrix that it was made from, and allocates nothing
   FormatEstimate (*estimate)(MatrixShape const& shape, FormatOptions const& options);
-  /// The estimate from the matrix itself; null where the shape says it all.
-  FormatEstimate (*estimate_exact)(CsrMatrix const& matrix, FormatOptions const& options);
+  /// The estimate from the matrix itself, on its backend; null where the shape says it all.
+  FormatEstimate (*estimate_exact)(Csr const& matrix, FormatOptions const& options);
+  /// The matrix in this format in the memory of csr.context(), converted there. `csr` need not outlive it. Exactly bytes() remain
+  /// allocated, or none where arrays are shared with `csr`. Throws OutOfMemoryError.
   /// Precondition: the matrix is symmetric (to rounding) where the format wants it, and `estimate` did not refuse its shape.
-  std::unique_ptr<Matrix> (*make)(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
+  std::unique_ptr<Matrix> (*convert)(Csr const& csr, FormatOptions const& options);
 };
 
 [[nodiscard]] std::span<FormatEntry const> format_registry();

@@ -1,82 +1,33 @@
 #include "gpu/formats/sell_c_sigma.hpp"
 
+#include "gpu/formats/csr.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/conversion.hpp"
 
-#include <algorithm>
-#include <chrono>
 #include <numeric>
-#include <parallel/algorithm>
 
 namespace poisson {
 
 namespace {
 
 struct Layout {
-  HostVector<std::int64_t> slice_ptr;
-  HostVector<std::int32_t> rows;  ///< empty when all rows are in place
+  Array<std::int32_t> rows;  ///< empty when all rows are in place
+  Array<std::int64_t> slice_ptr;
+  std::int64_t stored = 0;
 };
 
 std::int64_t slices_of(std::int64_t n_rows, std::int64_t c) {
   return (n_rows + c - 1) / c;
 }
 
-std::int64_t length_of(CsrMatrix const& csr, std::int64_t row) {
-  return csr.row_ptr[row + 1] - csr.row_ptr[row];
-}
-
-HostVector<std::int32_t> sorted_rows(CsrMatrix const& csr, std::int64_t sigma) {
-  std::int64_t const n = csr.n_rows, window = sigma == 0 ? n : std::min(sigma, n);
-  HostVector<std::int32_t> rows(static_cast<std::size_t>(n));
-  std::iota(rows.begin(), rows.end(), 0);
-  auto const longer = [&](std::int32_t a, std::int32_t b) { return length_of(csr, a) > length_of(csr, b); };
-  if (window == n) {
-    __gnu_parallel::stable_sort(rows.begin(), rows.end(), longer);
-    return rows;
-  }
-#pragma omp parallel for schedule(dynamic, 16)
-  for (std::int64_t begin = 0; begin < n; begin += window)
-    std::stable_sort(rows.begin() + begin, rows.begin() + std::min(n, begin + window), longer);
-  return rows;
-}
-
-Layout layout_of(CsrMatrix const& csr, FormatOptions const& options) {
+Layout layout_of(Csr const& csr, FormatOptions const& options) {
+  auto const& kernels = kernels_for<ConversionKernels>(csr.context());
   Layout layout;
   if (options.sigma != 1)
-    layout.rows = sorted_rows(csr, options.sigma);
-  std::int64_t const c = options.slice_size, slices = slices_of(csr.n_rows, c);
-  layout.slice_ptr.resize(static_cast<std::size_t>(slices) + 1);
-  layout.slice_ptr[0] = 0;
-#pragma omp parallel for schedule(static)
-  for (std::int64_t slice = 0; slice < slices; ++slice) {
-    std::int64_t width = 0;
-    for (std::int64_t place = slice * c; place < std::min(csr.n_rows, (slice + 1) * c); ++place)
-      width = std::max(width, length_of(csr, layout.rows.empty() ? place : layout.rows[place]));
-    layout.slice_ptr[slice + 1] = c * width;
-  }
-  std::partial_sum(layout.slice_ptr.begin(), layout.slice_ptr.end(), layout.slice_ptr.begin());
+    layout.rows = kernels.rows_by_length(csr.context(), csr.view(), options.sigma);
+  layout.slice_ptr = kernels.slice_ptr(csr.context(), csr.view(), layout.rows.data(), options.slice_size);
+  csr.context().download(&layout.stored, layout.slice_ptr.data() + layout.slice_ptr.size() - 1, sizeof layout.stored);
   return layout;
-}
-
-/// Writes every place once, padding included.
-void fill(CsrMatrix const& csr, Layout const& layout, std::int64_t c, std::int32_t* columns, double* values) {
-  std::int64_t const slices = slices_of(csr.n_rows, c);
-#pragma omp parallel for schedule(static)
-  for (std::int64_t slice = 0; slice < slices; ++slice)
-    for (std::int64_t lane = 0; lane < c; ++lane) {
-      std::int64_t const place = slice * c + lane;
-      std::int64_t to = layout.slice_ptr[slice] + lane;
-      if (place < csr.n_rows) {
-        std::int64_t const row = layout.rows.empty() ? place : layout.rows[place];
-        for (std::int64_t e = csr.row_ptr[row]; e < csr.row_ptr[row + 1]; ++e, to += c) {
-          columns[to] = csr.columns[e];
-          values[to] = csr.values[e];
-        }
-      }
-      for (; to < layout.slice_ptr[slice + 1]; to += c) {
-        columns[to] = -1;
-        values[to] = 0;
-      }
-    }
 }
 
 FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int64_t nnz, std::int64_t stored,
@@ -98,58 +49,90 @@ FormatEstimate SellCSigma::estimate(MatrixShape const& shape, FormatOptions cons
   return estimate_of(shape.n_rows, shape.n_rows, shape.nnz, places * length, options);
 }
 
-FormatEstimate SellCSigma::estimate_exact(CsrMatrix const& matrix, FormatOptions const& options) {
-  return estimate_of(matrix.n_rows, matrix.n_columns, matrix.nnz(), layout_of(matrix, options).slice_ptr.back(), options);
+FormatEstimate SellCSigma::estimate_exact(Csr const& matrix, FormatOptions const& options) {
+  return estimate_of(matrix.n_rows(), matrix.n_columns(), matrix.view().nnz, layout_of(matrix, options).stored, options);
 }
 
-std::unique_ptr<Matrix> SellCSigma::make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options) {
-  return std::unique_ptr<Matrix>(new SellCSigma(*csr, context, options));
+std::unique_ptr<Matrix> SellCSigma::convert(Csr const& csr, FormatOptions const& options) {
+  Context& context = csr.context();
+  Layout layout = layout_of(csr, options);
+  Array<std::int32_t> columns(context, layout.stored);
+  Array<double> values(context, layout.stored);
+  SliceLayout const slices{options.slice_size, layout.rows.data(), layout.slice_ptr.data()};
+  kernels_for<ConversionKernels>(context).fill_slices(context, csr.view(), slices, columns.data(), values.data());
+  SellView view;
+  view.n_rows = csr.n_rows();
+  view.n_slices = slices_of(csr.n_rows(), options.slice_size);
+  view.slice_size = options.slice_size;
+  double const padding = csr.view().nnz > 0 ? static_cast<double>(layout.stored) / static_cast<double>(csr.view().nnz) : 1;
+  return std::unique_ptr<Matrix>(
+      new SellCSigma(context, view, csr.n_columns(), padding,
+                     {std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns), std::move(values)}));
 }
 
-SellCSigma::SellCSigma(CsrMatrix const& csr, Context& context, FormatOptions const& options)
-    : context_(context), kernels_(kernels_for<SellKernels>(context)), n_columns_(csr.n_columns) {
-  auto const start = std::chrono::steady_clock::now();
-  Layout const layout = layout_of(csr, options);
-  std::int64_t const stored = layout.slice_ptr.back();
-  auto converted = start;
-  if (context.backend() == Backend::cpu) {
-    columns_ = Array<std::int32_t>(context, stored);
-    values_ = Array<double>(context, stored);
-    fill(csr, layout, options.slice_size, columns_.data(), values_.data());
-    converted = std::chrono::steady_clock::now();
-  } else {
-    HostVector<std::int32_t> columns(static_cast<std::size_t>(stored));
-    HostVector<double> values(static_cast<std::size_t>(stored));
-    fill(csr, layout, options.slice_size, columns.data(), values.data());
-    converted = std::chrono::steady_clock::now();
-    columns_ = Array<std::int32_t>(context, columns);
-    values_ = Array<double>(context, values);
-  }
-  slice_ptr_ = Array<std::int64_t>(context, layout.slice_ptr);
-  if (options.sigma != 1)
-    rows_ = Array<std::int32_t>(context, layout.rows);
-  context.synchronize();
-  convert_seconds = std::chrono::duration<double>(converted - start).count();
-  if (context.backend() != Backend::cpu)
-    transfer_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - converted).count();
-  if (csr.nnz() > 0)
-    padding_ratio_ = static_cast<double>(stored) / static_cast<double>(csr.nnz());
-  view_ = {csr.n_rows,         slices_of(csr.n_rows, options.slice_size),
-           options.slice_size, slice_ptr_.data(),
-           rows_.data(),       columns_.data(),
-           values_.data()};
+SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage)
+    : Matrix(context),
+      kernels_(kernels_for<SellKernels>(context)),
+      storage_(std::move(storage)),
+      view_(like),
+      n_columns_(n_columns),
+      padding_ratio_(padding_ratio) {
+  view_.slice_ptr = storage_.slice_ptr.data();
+  view_.rows = storage_.rows.data();
+  view_.columns = storage_.columns.data();
+  view_.values = storage_.values.data();
+}
+
+std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
+  Storage copy{storage_.rows.copy_to(target), storage_.slice_ptr.copy_to(target), storage_.columns.copy_to(target),
+               storage_.values.copy_to(target)};
+  return std::unique_ptr<Matrix>(new SellCSigma(target, view_, n_columns_, padding_ratio_, std::move(copy)));
+}
+
+CsrMatrix SellCSigma::host_csr() const {
+  std::int64_t const c = view_.slice_size;
+  // Calls take(row, first, end) with where the entries of a place lie, C apart.
+  auto const for_places = [&](auto const& take) {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t place = 0; place < view_.n_rows; ++place)
+      take(static_cast<std::size_t>(view_.rows == nullptr ? place : view_.rows[place]), view_.slice_ptr[place / c] + place % c,
+           view_.slice_ptr[place / c + 1]);
+  };
+  CsrMatrix result;
+  result.n_rows = view_.n_rows;
+  result.n_columns = n_columns_;
+  result.row_ptr.resize(static_cast<std::size_t>(view_.n_rows) + 1);
+  result.row_ptr[0] = 0;
+  for_places([&](std::size_t row, std::int64_t first, std::int64_t end) {
+    std::int64_t length = 0;
+    for (std::int64_t e = first; e < end && view_.columns[e] >= 0; e += c)
+      ++length;
+    result.row_ptr[row + 1] = length;
+  });
+  std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
+  result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
+  result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
+  for_places([&](std::size_t row, std::int64_t first, std::int64_t) {
+    std::int64_t from = first;
+    for (auto e = static_cast<std::size_t>(result.row_ptr[row]); e < static_cast<std::size_t>(result.row_ptr[row + 1]);
+         ++e, from += c) {
+      result.columns[e] = view_.columns[from];
+      result.values[e] = view_.values[from];
+    }
+  });
+  return result;
 }
 
 void SellCSigma::product(double alpha, double const* x, double beta, double* y) const {
-  kernels_.product(context_, view_, alpha, x, beta, y);
+  kernels_.product(context(), view_, alpha, x, beta, y);
 }
 
 void SellCSigma::product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const {
-  kernels_.product_dot(context_, view_, x, y, dot, stop);
+  kernels_.product_dot(context(), view_, x, y, dot, stop);
 }
 
 void SellCSigma::diagonal(double* d) const {
-  kernels_.diagonal(context_, view_, d);
+  kernels_.diagonal(context(), view_, d);
 }
 
 }  // namespace poisson

@@ -15,11 +15,13 @@ public:
   /// As if all rows were as long as the mean, rounded up.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   /// 12 bytes a stored entry, 8 (n_slices + 1), and 4 a row when sigma is not 1.
-  static FormatEstimate estimate_exact(CsrMatrix const& matrix, FormatOptions const& options);
-  static std::unique_ptr<Matrix> make(std::shared_ptr<CsrMatrix const> csr, Context& context, FormatOptions const& options);
+  static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
+  static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::sell_c_sigma; }
-  std::int64_t bytes() const override { return values_.bytes() + columns_.bytes() + slice_ptr_.bytes() + rows_.bytes(); }
+  std::int64_t bytes() const override {
+    return storage_.values.bytes() + storage_.columns.bytes() + storage_.slice_ptr.bytes() + storage_.rows.bytes();
+  }
   double padding_ratio() const override { return padding_ratio_; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return n_columns_; }
@@ -28,18 +30,25 @@ public:
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
   void diagonal(double* d) const override;
 
-private:
-  SellCSigma(CsrMatrix const& csr, Context& context, FormatOptions const& options);
+protected:
+  std::unique_ptr<Matrix> copied_to(Context& target) const override;
+  CsrMatrix host_csr() const override;
 
-  Context& context_;
+private:
+  struct Storage {
+    Array<std::int32_t> rows;  ///< empty when all rows are in place
+    Array<std::int64_t> slice_ptr;
+    Array<std::int32_t> columns;
+    Array<double> values;
+  };
+  /// Takes from `like` what is not in the arrays: sizes, C and whether rows are in place.
+  SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage);
+
   SellKernels const& kernels_;
-  Array<std::int64_t> slice_ptr_;
-  Array<std::int32_t> rows_;
-  Array<std::int32_t> columns_;
-  Array<double> values_;
+  Storage storage_;
   SellView view_;
   std::int64_t n_columns_;
-  double padding_ratio_ = 1;
+  double padding_ratio_;
 };
 
 }  // namespace poisson

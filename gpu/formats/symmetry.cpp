@@ -14,8 +14,8 @@ struct Entry {
 };
 
 /// a(row, column). `guess` is where the entry would be in a row that mirrors its neighbour's pattern, as rows of a box do.
-Entry find_entry(CsrMatrix const& a, std::int64_t row, std::int64_t column, std::int64_t guess) {
-  std::int32_t const* const columns = a.columns.data();
+Entry find_entry(CsrView const& a, std::int64_t row, std::int64_t column, std::int64_t guess) {
+  std::int32_t const* const columns = a.columns;
   std::int64_t const first = a.row_ptr[row], last = a.row_ptr[row + 1];
   if (guess >= first && guess < last && columns[guess] == column)
     return {a.values[guess], true};
@@ -25,7 +25,7 @@ Entry find_entry(CsrMatrix const& a, std::int64_t row, std::int64_t column, std:
   return {a.values[found - columns], true};
 }
 
-bool differ(CsrMatrix const& a, std::int64_t row, std::int64_t column, double value, double mirror) {
+bool differ(CsrView const& a, std::int64_t row, std::int64_t column, double value, double mirror) {
   if (value == mirror || (std::isnan(value) && std::isnan(mirror)))
     return false;
   double const scale = std::max({std::abs(value), std::abs(mirror), std::abs(find_entry(a, row, row, -1).value),
@@ -35,7 +35,7 @@ bool differ(CsrMatrix const& a, std::int64_t row, std::int64_t column, double va
 
 }  // namespace
 
-std::optional<Asymmetry> find_asymmetry(CsrMatrix const& matrix) {
+std::optional<Asymmetry> find_asymmetry(CsrView const& matrix) {
   // Entries above the diagonal are compared with their mirrors; only when some below have no partner are those looked at too.
   std::int64_t first_bad = matrix.n_rows, above_with_mirror = 0, below = 0;
 #pragma omp parallel for schedule(static) reduction(min : first_bad) reduction(+ : above_with_mirror, below)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/csr_matrix.hpp"
+#include "gpu/kernels/csr.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@ struct Asymmetry {
 
 /// The first row, and in it the first column, whose entry differs from its mirror image by more than 64 units in the last place of
 /// the largest among the two entries and their diagonal entries (element matrices are symmetric to rounding only). Entries
-/// that are not stored count as 0, and two NaNs as equal. Precondition: the matrix is square. Threaded.
-[[nodiscard]] std::optional<Asymmetry> find_asymmetry(CsrMatrix const& matrix);
+/// that are not stored count as 0, and two NaNs as equal. Precondition: the matrix is square, and in host memory. Threaded.
+[[nodiscard]] std::optional<Asymmetry> find_asymmetry(CsrView const& host_matrix);
 
 }  // namespace poisson

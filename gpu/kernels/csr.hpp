@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/core/csr_matrix.hpp"
 
 #include <cstdint>
 
@@ -9,6 +10,7 @@ namespace poisson {
 /// A matrix in compressed sparse rows in a backend's memory.
 struct CsrView {
   std::int64_t n_rows = 0;
+  std::int64_t n_columns = 0;
   std::int64_t nnz = 0;
   std::int64_t const* row_ptr = nullptr;
   std::int32_t const* columns = nullptr;
@@ -18,6 +20,11 @@ struct CsrView {
   /// nothing else of the launch.
   int threads_per_row = 1;
 };
+
+/// The matrix as it lies in host memory.
+[[nodiscard]] inline CsrView view_of(CsrMatrix const& a) {
+  return {a.n_rows, a.n_columns, a.nnz(), a.row_ptr.data(), a.columns.data(), a.values.data()};
+}
 
 class CsrKernels {
 public:

@@ -171,7 +171,7 @@ void* CudaContext::allocate(std::int64_t bytes) {
   cudaError_t const error = cudaMalloc(&pointer, static_cast<std::size_t>(bytes));
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw EnvironmentError("out of device memory: " + format_bytes(bytes) + " needed, " + format_bytes(free_memory()) +
+    throw OutOfMemoryError("out of device memory: " + format_bytes(bytes) + " needed, " + format_bytes(free_memory()) +
                            " free; use a format that takes less, a coarser mesh, or the cpu backend");
   }
   check(error, "cudaMalloc", __FILE__, __LINE__);

@@ -20,6 +20,7 @@ public:
   Backend backend() const override { return Backend::cuda; }
   DeviceDescription description() const override;
   std::int64_t memory_peak() const override { return peak_; }
+  std::int64_t memory_used() const override { return used_; }
   void synchronize() override;
   void* allocate(std::int64_t bytes) override;
   void deallocate(void* pointer, std::int64_t bytes) noexcept override;

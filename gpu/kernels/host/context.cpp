@@ -141,7 +141,7 @@ void* HostContext::allocate(std::int64_t bytes) {
   try {
     return UninitializedAllocator<char>().allocate(static_cast<std::size_t>(bytes));
   } catch (std::bad_alloc const&) {
-    throw EnvironmentError("out of memory: " + format_bytes(bytes) + " needed on the host, " + format_bytes(available_memory()) +
+    throw OutOfMemoryError("out of memory: " + format_bytes(bytes) + " needed on the host, " + format_bytes(available_memory()) +
                            " available; use a coarser mesh or a machine with more memory");
   }
 }

@@ -23,6 +23,7 @@ public:
   Backend backend() const override { return Backend::cpu; }
   DeviceDescription description() const override { return host_description(); }
   std::int64_t memory_peak() const override { return 0; }
+  std::int64_t memory_used() const override { return 0; }
   void synchronize() override {}
   void* allocate(std::int64_t bytes) override;
   void deallocate(void* pointer, std::int64_t bytes) noexcept override;

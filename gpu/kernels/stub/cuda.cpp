@@ -3,6 +3,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
+#include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -33,6 +34,9 @@ double measure_cuda_copy_bandwidth(Context&) {
 }
 
 CsrKernels const& CsrKernels::cuda() {
+  refuse();
+}
+ConversionKernels const& ConversionKernels::cuda() {
   refuse();
 }
 CdsKernels const& CdsKernels::cuda() {

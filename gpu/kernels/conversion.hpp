@@ -1,0 +1,60 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/kernels/csr.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace poisson {
+
+/// What formats and solvers want to know of a matrix before it is converted.
+struct CsrAnalysis {
+  std::int64_t n_diagonals = 0;      ///< distinct column - row
+  std::int64_t longest_row = 0;      ///< entries
+  std::int64_t row_not_finite = -1;  ///< the first with a NaN or an infinity, or -1
+  bool symmetric = false;            ///< square, and find_asymmetry (formats/symmetry.hpp) finds nothing; false when not asked for
+};
+
+/// Where the entries of a matrix go in SELL-C-sigma, cod_sell and the like; see SellView.
+struct SliceLayout {
+  std::int64_t slice_size = 32;             ///< C
+  std::int32_t const* rows = nullptr;       ///< the row at every place; null: rows are in place
+  std::int64_t const* slice_ptr = nullptr;  ///< offsets of slices into the entries, n_slices + 1 of them
+};
+
+/// The passes that conversions from CSR consist of. All pointers and arrays are in the context's memory; both backends give the
+/// same bits. Scratch is freed before a call returns. Throws OutOfMemoryError when there is no room for scratch or result.
+class ConversionKernels {
+public:
+  virtual ~ConversionKernels() = default;
+  /// Symmetry takes as long as all the rest, and is looked at only when asked for.
+  virtual CsrAnalysis analyse(Context& context, CsrView const& a, bool symmetry) const = 0;
+
+  /// The rows by descending length, stably, within windows of sigma rows; sigma = 0: one window of all rows.
+  /// Precondition: fewer than 2^31 rows.
+  virtual Array<std::int32_t> rows_by_length(Context& context, CsrView const& a, std::int64_t sigma) const = 0;
+  /// SliceLayout::slice_ptr: every slice is as wide as its longest row. `rows` may be null. `slice_size` is a power of two.
+  virtual Array<std::int64_t> slice_ptr(Context& context, CsrView const& a, std::int32_t const* rows,
+                                        std::int64_t slice_size) const = 0;
+  /// Entries of rows in slices, column by column; every place is written, with column -1 and value 0 where a row has ended.
+  virtual void fill_slices(Context& context, CsrView const& a, SliceLayout const& layout, std::int32_t* columns,
+                           double* values) const = 0;
+
+  /// The offsets column - row of all entries, ascending; with `half`, the offsets row - column of entries on or below the diagonal,
+  /// ascending, and 0 in any case.
+  virtual std::vector<std::int32_t> diagonals(Context& context, CsrView const& a, bool half) const = 0;
+  /// values[k * n_rows + i] = a(i, i + offsets[k]), with `half` a(i, i - offsets[k]); `offsets` as from `diagonals`, on the host
+  /// and in the backend's memory. Places where nothing is stored hold -0.0, and stored zeros of either sign +0.0, so that the way
+  /// back finds what was stored. Returns the number of stored entries taken.
+  virtual std::int64_t fill_diagonals(Context& context, CsrView const& a, std::span<std::int32_t const> offsets,
+                                      std::int32_t const* backend_offsets, bool half, double* values) const = 0;
+  /// d = values, with 0 for the -0.0 of places where nothing is stored.
+  virtual void copy_diagonal(Context& context, std::int64_t n, double const* values, double* d) const = 0;
+
+  static ConversionKernels const& host();
+  static ConversionKernels const& cuda();
+};
+
+}  // namespace poisson
