@@ -14,19 +14,19 @@ struct CodSellSearch {
   std::int32_t slice_size = 32;  ///< C
   int pair_window = 4;           ///< rows that follow a row and may become its partner: R of Algorithm 5
   int merge_window = 16;         ///< the same for groups of rows
-  int base_candidates = 0;       ///< leading columns of a row that may be its base; 0: log2 of its length and one more, as Algorithm 4
+  int base_candidates = 0;  ///< leading columns of a row that may be its base; 0: log2 of its length and one more, as Algorithm 4
   /// Sorted rows that are grouped by themselves, a multiple of C; all of them (rounded up) make Algorithm 5 as it is printed.
   std::int64_t chunk_rows = 0;
 };
 
 /// What grouping finds; arrays in the backend's memory.
 struct CodSellGroups {
-  std::int32_t* rows = nullptr;           ///< n_rows: row of place p
-  std::int32_t* bases = nullptr;          ///< n_rows: base column of place p, -1 where the row is empty
-  std::int64_t* value_ptr = nullptr;      ///< n_slices + 1, see CodSellView
-  std::int64_t* dictionary_ptr = nullptr; ///< n_slices + 1, see CodSellView
-  std::int32_t* shared = nullptr;         ///< nnz: holds the slices' distances, ascending ...
-  std::int64_t* shared_at = nullptr;      ///< n_slices: ... those of slice s from here on
+  std::int32_t* rows = nullptr;            ///< n_rows: row of place p
+  std::int32_t* bases = nullptr;           ///< n_rows: base column of place p, -1 where the row is empty
+  std::int64_t* value_ptr = nullptr;       ///< n_slices + 1, see CodSellView
+  std::int64_t* dictionary_ptr = nullptr;  ///< n_slices + 1, see CodSellView
+  std::int32_t* shared = nullptr;          ///< nnz: holds the slices' distances, ascending ...
+  std::int64_t* shared_at = nullptr;       ///< n_slices: ... those of slice s from here on
 };
 
 /// From CSR to CoD-SELL, in two steps: which rows share a slice, then the slices. Both backends give the same arrays, bit for bit,
@@ -77,8 +77,7 @@ inline constexpr std::int64_t longest_searched = 4096;
 
 /// Number of distances a_i - a_base that are also among b_j - b_base. Both lists ascend.
 [[nodiscard]] POISSON_HOST_DEVICE inline std::int32_t count_common(std::int32_t const* a, std::int64_t n_a, std::int32_t a_base,
-                                                                   std::int32_t const* b, std::int64_t n_b,
-                                                                   std::int32_t b_base) {
+                                                                   std::int32_t const* b, std::int64_t n_b, std::int32_t b_base) {
   std::int32_t common = 0;
   for (std::int64_t i = 0, j = 0; i < n_a && j < n_b;) {
     std::int32_t const of_a = a[i] - a_base, of_b = b[j] - b_base;

@@ -12,7 +12,8 @@ namespace {
 
 using std::size_t;
 
-/// Keeps in `a` (already distances: a_base = 0, or columns) the distances that are also in `b`; `to` may be `a`. Returns their number.
+/// Keeps in `a` (already distances: a_base = 0, or columns) the distances that are also in `b`; `to` may be `a`. Returns their
+/// number.
 std::int32_t intersect(std::int32_t const* a, std::int64_t n_a, std::int32_t a_base, std::int32_t const* b, std::int64_t n_b,
                        std::int32_t b_base, std::int32_t* to) {
   std::int32_t common = 0;
@@ -57,8 +58,7 @@ Pattern longest_pattern(Row a, Row b, int limit, std::int32_t at_least) {
       std::int64_t const n_a = a.length - i - 1, n_b = b.length - j - 1;
       if (std::min(n_a, n_b) <= best.size)
         break;  // the same goes for every j that follows
-      std::int32_t const size =
-          cod_sell::count_common(a.columns + i + 1, n_a, a.columns[i], b.columns + j + 1, n_b, b.columns[j]);
+      std::int32_t const size = cod_sell::count_common(a.columns + i + 1, n_a, a.columns[i], b.columns + j + 1, n_b, b.columns[j]);
       if (size > best.size)
         best = {size, i, j};
       if (best.size == largest)
@@ -248,8 +248,7 @@ private:
         std::int64_t base = 0;
         std::int32_t best = 0;
         for (std::int64_t j = 0; j < candidates && best < n_shared; ++j) {
-          std::int32_t const size =
-              cod_sell::count_common(to, n_shared, 0, r.columns + j + 1, r.length - j - 1, r.columns[j]);
+          std::int32_t const size = cod_sell::count_common(to, n_shared, 0, r.columns + j + 1, r.length - j - 1, r.columns[j]);
           if (size > best) {
             best = size;
             base = j;
