@@ -114,28 +114,39 @@ void require_symmetry(FormatEntry const& entry, Csr const& matrix, CsrAnalysis c
     throw InputError("matrix.format", asymmetry_message(entry.format, *asymmetry));
 }
 
-/// Refusals, then whether `target` has room for the result, then the conversion, in the memory of `matrix`.
-std::unique_ptr<Matrix> convert(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options, Context const& target) {
+/// Throws what makes the conversion impossible: InputError when the format refuses the matrix, OutOfMemoryError when `target`,
+/// where the result will be, has no room for it.
+CsrAnalysis require_possible(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options, Context const& target) {
   CsrAnalysis found = analyse(matrix, entry.symmetric_only);
   require_symmetry(entry, matrix, found);
   FormatEstimate const estimate = exact_estimate(entry, matrix, shape_of(matrix, found), options);
   if (!estimate.refusal.empty())
     throw InputError("matrix.format", estimate.refusal);
-  bool const allocates = !entry.shares_csr || &target != &matrix.context();
-  if (target.backend() != Backend::cpu && allocates) {
-    std::int64_t const free = target.description().memory_free;
-    if (estimate.bytes > free) {
-      found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
-      require_memory(target, estimate.bytes, "a matrix in " + std::string(name_of(entry.format)),
-                     advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
-    }
+  bool const shared = entry.shares_csr && &target == &matrix.context();
+  if (target.backend() == Backend::cpu || shared)
+    return found;
+  std::int64_t const free = target.description().memory_free;
+  if (estimate.bytes > free) {
+    found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
+    require_memory(target, estimate.bytes, "a matrix in " + std::string(name_of(entry.format)),
+                   advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
   }
+  return found;
+}
+
+std::unique_ptr<Matrix> convert(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options,
+                                CsrAnalysis const& found) {
   auto const start = std::chrono::steady_clock::now();
   auto result = entry.convert(matrix, options);
   matrix.context().synchronize();
   result->convert_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result->row_not_finite = found.row_not_finite;
   return result;
+}
+
+/// Whether to convert on the device that the matrix will live on.
+bool on_device(FormatOptions const& options) {
+  return options.conversion == Conversion::automatic || options.conversion == Conversion::device;
 }
 
 }  // namespace
@@ -184,22 +195,45 @@ std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int
 std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                     FormatOptions const& options) {
   require_valid(format, options, context);
-  FormatEntry const& entry = entry_of(format);
   if (context.backend() == Backend::cpu)
-    return convert(entry, Csr(std::move(csr), context), options, context);
+    return make_matrix(format, Csr(std::move(csr), context), options);
+  FormatEntry const& entry = entry_of(format);
+  if (on_device(options))
+    try {
+      require_memory(context, csr->bytes(), "a matrix in csr, which the device converts from,",
+                     "set matrix.conversion to automatic, and the host converts");
+      Csr const source(csr, context);
+      CsrAnalysis const found = require_possible(entry, source, options, context);
+      auto result = convert(entry, source, options, found);
+      result->transfer_seconds = source.transfer_seconds;
+      return result;
+    } catch (OutOfMemoryError const&) {
+      if (options.conversion == Conversion::device)
+        throw;
+    }
   auto const host = make_context(Backend::cpu);
-  return convert(entry, Csr(std::move(csr), *host), options, context)->copy_to(context);
+  Csr const source(std::move(csr), *host);
+  CsrAnalysis const found = require_possible(entry, source, options, context);
+  return convert(entry, source, options, found)->copy_to(context);
 }
 
 std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options) {
   Context& context = source.context();
   require_valid(format, options, context);
   FormatEntry const& entry = entry_of(format);
+  CsrAnalysis const found = require_possible(entry, source, options, context);
   if (context.backend() == Backend::cpu)
-    return convert(entry, source, options, context);
+    return convert(entry, source, options, found);
+  if (on_device(options))
+    try {
+      return convert(entry, source, options, found);
+    } catch (OutOfMemoryError const&) {  // no room for scratch
+      if (options.conversion == Conversion::device)
+        throw;
+    }
   auto const host = make_context(Backend::cpu);
   auto const copy = source.copy_to(*host);
-  auto result = convert(entry, static_cast<Csr const&>(*copy), options, context)->copy_to(context);
+  auto result = convert(entry, static_cast<Csr const&>(*copy), options, found)->copy_to(context);
   result->transfer_seconds += copy->transfer_seconds;
   return result;
 }

@@ -1,39 +1,10 @@
 #include "gpu/formats/symmetry.hpp"
 
+#include "gpu/kernels/csr_search.hpp"
+
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace poisson {
-
-namespace {
-
-struct Entry {
-  double value = 0;
-  bool stored = false;
-};
-
-/// a(row, column). `guess` is where the entry would be in a row that mirrors its neighbour's pattern, as rows of a box do.
-Entry find_entry(CsrView const& a, std::int64_t row, std::int64_t column, std::int64_t guess) {
-  std::int32_t const* const columns = a.columns;
-  std::int64_t const first = a.row_ptr[row], last = a.row_ptr[row + 1];
-  if (guess >= first && guess < last && columns[guess] == column)
-    return {a.values[guess], true};
-  auto const* const found = std::lower_bound(columns + first, columns + last, column);
-  if (found == columns + last || *found != column)
-    return {};
-  return {a.values[found - columns], true};
-}
-
-bool differ(CsrView const& a, std::int64_t row, std::int64_t column, double value, double mirror) {
-  if (value == mirror || (std::isnan(value) && std::isnan(mirror)))
-    return false;
-  double const scale = std::max({std::abs(value), std::abs(mirror), std::abs(find_entry(a, row, row, -1).value),
-                                 std::abs(find_entry(a, column, column, -1).value)});
-  return !(std::abs(value - mirror) <= 64 * std::numeric_limits<double>::epsilon() * scale);
-}
-
-}  // namespace
 
 std::optional<Asymmetry> find_asymmetry(CsrView const& matrix) {
   // Entries above the diagonal are compared with their mirrors; only when some below have no partner are those looked at too.
@@ -46,9 +17,9 @@ std::optional<Asymmetry> find_asymmetry(CsrView const& matrix) {
       below += column < row;
       if (column <= row)
         continue;
-      Entry const mirror = find_entry(matrix, column, row, matrix.row_ptr[column + 1] - 1 - (e - begin));
+      CsrEntry const mirror = find_entry(matrix, column, row, matrix.row_ptr[column + 1] - 1 - (e - begin));
       above_with_mirror += mirror.stored;
-      if (differ(matrix, row, column, matrix.values[e], mirror.value))
+      if (asymmetric(matrix, row, column, matrix.values[e], mirror.value))
         first_bad = std::min(first_bad, row);
     }
   }
@@ -57,13 +28,13 @@ std::optional<Asymmetry> find_asymmetry(CsrView const& matrix) {
 #pragma omp parallel for schedule(static) reduction(min : first_bad)
   for (std::int64_t row = 0; row < matrix.n_rows; ++row)
     for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1] && matrix.columns[e] < row; ++e)
-      if (differ(matrix, row, matrix.columns[e], matrix.values[e], find_entry(matrix, matrix.columns[e], row, -1).value))
+      if (asymmetric(matrix, row, matrix.columns[e], matrix.values[e], find_entry(matrix, matrix.columns[e], row, -1).value))
         first_bad = std::min(first_bad, row);
   for (std::int64_t row = first_bad; row < std::min(first_bad + 1, matrix.n_rows); ++row)
     for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e) {
       std::int64_t const column = matrix.columns[e];
       double const mirror = find_entry(matrix, column, row, -1).value;
-      if (differ(matrix, row, column, matrix.values[e], mirror))
+      if (asymmetric(matrix, row, column, matrix.values[e], mirror))
         return Asymmetry{row, column, matrix.values[e], mirror};
     }
   return std::nullopt;

@@ -4,6 +4,7 @@
 #include "gpu/kernels/csr.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,15 @@ struct SliceLayout {
   std::int64_t slice_size = 32;             ///< C
   std::int32_t const* rows = nullptr;       ///< the row at every place; null: rows are in place
   std::int64_t const* slice_ptr = nullptr;  ///< offsets of slices into the entries, n_slices + 1 of them
+};
+
+struct CooMatrix;
+
+/// Where a matrix in CSR is to be written.
+struct CsrTarget {
+  std::int64_t* row_ptr = nullptr;
+  std::int32_t* columns = nullptr;
+  double* values = nullptr;
 };
 
 /// The passes that conversions from CSR consist of. All pointers and arrays are in the context's memory; both backends give the
@@ -52,6 +62,11 @@ public:
                                       std::int32_t const* backend_offsets, bool half, double* values) const = 0;
   /// d = values, with 0 for the -0.0 of places where nothing is stored.
   virtual void copy_diagonal(Context& context, std::int64_t n, double const* values, double* d) const = 0;
+
+  /// The matrix in CSR, entries at the same place summed in the order of the list. Calls target(nnz) once, for memory of the backend to
+  /// write to. Precondition: rows and columns are within the matrix.
+  virtual void csr_from_coo(Context& context, CooMatrix const& coo,
+                            std::function<CsrTarget(std::int64_t nnz)> const& target) const = 0;
 
   static ConversionKernels const& host();
   static ConversionKernels const& cuda();

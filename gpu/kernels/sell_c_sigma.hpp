@@ -19,9 +19,9 @@ struct SellView {
   double const* values = nullptr;
 };
 
-/// Every product adds the terms of a row by ascending column, so that results depend neither on C and sigma, nor on the number of
-/// threads and the launch (the dot, whose terms are added in the order of storage, depends on C and sigma only). An entry of x
-/// enters only the rows that store an entry for it.
+/// The host adds the terms of a row by ascending column; a GPU may give a row several threads, each of which does so with its part,
+/// as the slice size, the number of rows and the device tell. No sum depends on anything else of the launch. An entry of x enters
+/// only the rows that store an entry for it.
 class SellKernels {
 public:
   virtual ~SellKernels() = default;

@@ -4,6 +4,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/formats/csr.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -130,7 +131,7 @@ TYPED_TEST(FormatTest, BytesOfSlicesAreExact) {
       for (std::int64_t const sigma : {1, 100, 0}) {
         SCOPED_TRACE(std::to_string(csr->n_rows) + " rows, C = " + std::to_string(c) + ", sigma = " + std::to_string(sigma));
         FormatOptions const options{.slice_size = c, .sigma = sigma};
-        std::int64_t const before = this->context->memory_peak();
+        std::int64_t const before = this->context->memory_used();
         auto const matrix = this->make(csr, options);
         std::int64_t const slices = (csr->n_rows + c - 1) / c;
         std::int64_t const bytes = 12 * sell_entries(*csr, c, sigma) + 8 * (slices + 1) + (sigma == 1 ? 0 : 4 * csr->n_rows);
@@ -140,7 +141,9 @@ TYPED_TEST(FormatTest, BytesOfSlicesAreExact) {
         EXPECT_EQ(estimate.bytes, bytes);
         EXPECT_EQ(estimate.bytes_per_product, matrix->bytes_per_product());
         EXPECT_DOUBLE_EQ(estimate.padding_ratio, matrix->padding_ratio());
-        EXPECT_LE(this->context->memory_peak() - before, bytes);
+        if (TypeParam::backend == Backend::cuda) {
+          EXPECT_EQ(this->context->memory_used() - before, bytes);
+        }
       }
   // From the shape alone rows are taken as equal: 70 rows of 3 entries, in three slices of 32.
   EXPECT_EQ(estimate_of(TypeParam::format, estimate_formats(MatrixShape{70, 210, 3, true})).bytes, 12 * 96 * 3 + 8 * 4);
@@ -150,9 +153,18 @@ TYPED_TEST(FormatTest, DeviceMemoryIsWhatIsStored) {
   if (TypeParam::backend == Backend::cpu)
     return;
   auto const csr = box27(20, 20, 20);
-  std::int64_t const before = this->context->memory_peak();
-  auto const matrix = this->make(csr);
-  EXPECT_EQ(this->context->memory_peak() - before, matrix->bytes());
+  std::int64_t const before = this->context->memory_used();
+  for (Conversion const conversion : {Conversion::automatic, Conversion::host, Conversion::device}) {
+    auto const matrix = this->make(csr, {.conversion = conversion});
+    EXPECT_EQ(this->context->memory_used() - before, matrix->bytes()) << name_of(conversion);
+  }
+  EXPECT_EQ(this->context->memory_used(), before);
+  // From CSR on the device its own arrays are added, unless they are shared.
+  Csr const source(csr, *this->context);
+  EXPECT_EQ(this->context->memory_used() - before, csr->bytes());
+  auto const matrix = make_matrix(TypeParam::format, source);
+  bool const shared = TypeParam::format == Format::csr || TypeParam::format == Format::crs_t;
+  EXPECT_EQ(this->context->memory_used() - before, csr->bytes() + (shared ? 0 : matrix->bytes()));
 }
 
 TEST(Formats, PaddingBeyondCsrIsRefusedWithFigures) {
@@ -277,10 +289,12 @@ TYPED_TEST(Memory, PeakIsCounted) {
     EXPECT_EQ(this->context->memory_peak(), 0);
     return;
   }
-  std::int64_t const before = this->context->memory_peak();
+  std::int64_t const before = this->context->memory_peak(), used = this->context->memory_used();
   { Array<double> const a(*this->context, 1000), b(*this->context, 500); }
+  EXPECT_EQ(this->context->memory_used(), used);
   Array<double> const c(*this->context, 1000);
   EXPECT_EQ(this->context->memory_peak() - before, 12000);
+  EXPECT_EQ(this->context->memory_used() - used, 8000);
 }
 
 TYPED_TEST(Memory, CopyBandwidthIsPlausible) {

@@ -77,6 +77,28 @@ inline std::shared_ptr<CsrMatrix> box27(int nx, int ny, int nz, bool natural = f
   return to_csr(std::int64_t{nx} * ny * nz, entries);
 }
 
+/// A symmetric matrix on the 27-point stencil of nx x ny x nz points with couplings that differ everywhere, built fast enough for a
+/// million rows; the first `n_rows` of them, or all.
+inline std::shared_ptr<CsrMatrix> large_box27(std::int64_t nx, std::int64_t ny, std::int64_t nz, std::int64_t n_rows = 0) {
+  auto csr = std::make_shared<CsrMatrix>();
+  csr->n_rows = csr->n_columns = n_rows > 0 ? n_rows : nx * ny * nz;
+  csr->row_ptr.push_back(0);
+  for (std::int64_t i = 0; i < csr->n_rows; ++i) {
+    std::int64_t const x = i % nx, y = i / nx % ny, z = i / nx / ny;
+    for (std::int64_t z2 = std::max<std::int64_t>(z - 1, 0); z2 <= std::min(z + 1, nz - 1); ++z2)
+      for (std::int64_t y2 = std::max<std::int64_t>(y - 1, 0); y2 <= std::min(y + 1, ny - 1); ++y2)
+        for (std::int64_t x2 = std::max<std::int64_t>(x - 1, 0); x2 <= std::min(x + 1, nx - 1); ++x2) {
+          std::int64_t const j = (z2 * ny + y2) * nx + x2;
+          if (j >= csr->n_rows)
+            continue;
+          csr->columns.push_back(static_cast<std::int32_t>(j));
+          csr->values.push_back(i == j ? 30 : std::sin(0.7 * static_cast<double>(i + j) + static_cast<double>((i ^ j) % 1013)));
+        }
+    csr->row_ptr.push_back(static_cast<std::int64_t>(csr->columns.size()));
+  }
+  return csr;
+}
+
 /// Rows of very different length: most short, some empty, a few long, one dense; the main diagonal here and there. The last column
 /// is in no row but the dense one.
 inline std::shared_ptr<CsrMatrix> uneven(std::int64_t n_rows, std::int64_t n_columns, unsigned seed) {

@@ -108,6 +108,31 @@ TYPED_TEST(Product, LargePlanes) {
               "14 diagonals, not of a box");
 }
 
+TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
+  // Large enough for the CUDA kernels that small matrices do not reach: half_cds then marches through the planes, tile by tile, and
+  // formats by rows give each row its usual number of threads. Lines of even and odd length, whole and broken tiles and planes.
+  if (TypeParam::backend == Backend::cpu && TypeParam::format != Format::half_cds)
+    return;
+  this->check(large_box27(96, 88, 61), "96 x 88 x 61");
+  this->check(large_box27(97, 83, 65), "97 x 83 x 65");
+  this->check(large_box27(33, 9, 1800), "33 x 9 x 1800");
+  this->check(large_box27(257, 129, 15, 257 * 129 * 15 - 300), "257 x 129 x 15 without the last 300 rows");
+}
+
+TYPED_TEST(Product, LongRows) {
+  // Longer than the threads of a row may take on a GPU; the whole block then works on them.
+  if (!this->any_pattern)
+    return;
+  this->check(uneven(900, 9000, 4), "one dense row of 9000");
+  Entries entries;
+  for (std::int64_t row = 0; row < 200; ++row)
+    for (std::int64_t j = 0; j < (row % 3 == 0 ? 700 + 50 * row : row % 5); ++j)
+      entries[{row, j}] = 1.0 / static_cast<double>(row + j + 1);
+  for (int const c : {2, 8, 32, 128})
+    this->check(to_csr(200, 11000, entries), "every third row long, C = " + std::to_string(c),
+                {.slice_size = c, .threads_per_row = std::min(c, 32)});
+}
+
 TYPED_TEST(Product, OneRowNoRowEmptyRows) {
   this->check(to_csr(1, {{{0, 0}, -3.5}}), "1 x 1");
   this->check(to_csr(0, {}), "0 x 0");

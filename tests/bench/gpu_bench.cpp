@@ -3,7 +3,7 @@
 // the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/box.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/solvers/solver.hpp"
@@ -25,33 +25,9 @@ namespace {
 
 using namespace poisson;
 
-/// The Q1 stiffness matrix of the Laplacian on n^3 interior nodes of a uniform box, times the mesh width.
 std::shared_ptr<CsrMatrix const> box(std::int64_t n) {
-  auto matrix = std::make_shared<CsrMatrix>();
-  matrix->n_rows = matrix->n_columns = n * n * n;
-  auto const entries_of = [n](std::int64_t c) { return 2 + (c > 0 && c + 1 < n) - (n == 1); };
-  matrix->row_ptr.resize(static_cast<std::size_t>(matrix->n_rows) + 1);
-  matrix->row_ptr[0] = 0;
-  for (std::int64_t row = 0; row < matrix->n_rows; ++row)
-    matrix->row_ptr[static_cast<std::size_t>(row) + 1] =
-        matrix->row_ptr[static_cast<std::size_t>(row)] +
-        std::int64_t{entries_of(row % n)} * entries_of(row / n % n) * entries_of(row / n / n);
-  auto const nnz = static_cast<std::size_t>(matrix->row_ptr.back());
-  matrix->columns.resize(nnz);
-  matrix->values.resize(nnz);
-  double const weight[] = {8.0 / 3, 0, -1.0 / 6, -1.0 / 12};
-#pragma omp parallel for schedule(static)
-  for (std::int64_t row = 0; row < matrix->n_rows; ++row) {
-    std::int64_t const x = row % n, y = row / n % n, z = row / n / n;
-    auto e = static_cast<std::size_t>(matrix->row_ptr[static_cast<std::size_t>(row)]);
-    for (std::int64_t z2 = std::max<std::int64_t>(z - 1, 0); z2 <= std::min(z + 1, n - 1); ++z2)
-      for (std::int64_t y2 = std::max<std::int64_t>(y - 1, 0); y2 <= std::min(y + 1, n - 1); ++y2)
-        for (std::int64_t x2 = std::max<std::int64_t>(x - 1, 0); x2 <= std::min(x + 1, n - 1); ++x2, ++e) {
-          matrix->columns[e] = static_cast<std::int32_t>((z2 * n + y2) * n + x2);
-          matrix->values[e] = weight[(x != x2) + (y != y2) + (z != z2)];
-        }
-  }
-  return matrix;
+  auto const host = make_context(Backend::cpu);
+  return std::make_shared<CsrMatrix const>(box_laplacian(*host, n, n, n)->to_csr());
 }
 
 /// Median seconds of one call: several at a time, so that launch and clock do not count, between waits for the device.
@@ -100,7 +76,7 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<For
                         {"copy_bytes_per_second", copy}, {"read_bytes_per_second", read}, {"rows", nlohmann::json::array()}};
   std::printf("%5s %-12s %-14s %12s %12s %8s %10s %10s\n", "n", "format", "what", "ms", "floor ms", "share", "GB/s", "GFLOP/s");
   for (std::int64_t const n : sizes) {
-    auto const csr = box(n);
+    std::shared_ptr<CsrMatrix const> const csr = box(n);
     auto const rows = static_cast<std::size_t>(csr->n_rows);
     std::vector<double> x_host(rows), b(rows, 1.0), solution(rows);
     for (std::size_t i = 0; i < rows; ++i)

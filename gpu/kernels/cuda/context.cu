@@ -134,6 +134,8 @@ CudaContext::CudaContext() {
   int device = 0;
   POISSON_CUDA_CHECK(cudaGetDevice(&device));
   POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device));
+  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, device));
+  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&shared_memory_per_block_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   POISSON_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
   block_counter_ = static_cast<unsigned*>(allocate(sizeof(unsigned)));
   set_zero(block_counter_, sizeof(unsigned));

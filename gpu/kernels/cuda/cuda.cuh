@@ -30,6 +30,8 @@ public:
 
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
+  [[nodiscard]] std::int64_t l2_bytes() const { return l2_bytes_; }
+  [[nodiscard]] int shared_memory_per_block() const { return shared_memory_per_block_; }  ///< bytes, what kernels may opt in to
   /// Room for `count` partial sums, and the counter of finished blocks that belongs to it: 0 between kernels.
   [[nodiscard]] double* partial_sums(std::int64_t count);
   [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
@@ -43,7 +45,7 @@ private:
   void make_staging();
 
   cudaStream_t stream_ = nullptr;
-  int multiprocessors_ = 1;
+  int multiprocessors_ = 1, l2_bytes_ = 0, shared_memory_per_block_ = 0;
   std::int64_t used_ = 0, peak_ = 0;
   Staging staging_[2];
   double* partial_sums_ = nullptr;
@@ -58,6 +60,15 @@ private:
 /// Blocks of `threads` for n items; n must be positive and the count fits the grid for every n of 32-bit columns.
 [[nodiscard]] inline unsigned n_blocks(std::int64_t n, int threads) {
   return static_cast<unsigned>((n + threads - 1) / threads);
+}
+
+/// Blocks of `threads` that the device holds at once: what kernels want that take their work in turns.
+template <class... Parameters>
+[[nodiscard]] unsigned resident_blocks(CudaContext const& device, void (*kernel)(Parameters...), int threads,
+                                       std::size_t shared_bytes = 0) {
+  int of_multiprocessor = 1;
+  POISSON_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads, shared_bytes));
+  return static_cast<unsigned>(of_multiprocessor * device.multiprocessors());
 }
 
 #ifdef __CUDACC__

@@ -1,6 +1,8 @@
 #include "gpu/kernels/half_cds.hpp"
 
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/half_cds_march.cuh"
+#include "gpu/kernels/cuda/offsets.cuh"
 
 #include <algorithm>
 
@@ -8,13 +10,12 @@ namespace poisson {
 
 namespace {
 
+// Large boxes are marched through (half_cds_march.cuh). Everything else takes one thread a row here.
+
 constexpr int threads = 1024;
 
-/// Which rows a block takes: `threads` neighbouring rows of a plane, and the same rows of the next planes, up to `chunk` of them.
-/// On a box the plane is one of nodes, and the values that row i takes from the plane above, a(i + o, i), are those that the
-/// block's next rows hold as their own: they are then still in the L1 cache, and each value crosses from L2 once instead of
-/// twice. (Without this L2, not DRAM, bounds the product: 216 bytes a row cross from it and 112 from DRAM.) It also bounds the
-/// distance of that reuse when planes are so large that L2 forgets them. Any plane gives the same result.
+/// Which rows a block takes: `threads` neighbouring rows of a plane, and the same rows of the next planes, up to `chunk` of them,
+/// so that values that row i takes from the plane above are found in L1 by the block's next rows. Any plane gives the same result.
 struct Tiling {
   std::int64_t n, plane;
   int chunk;
@@ -30,22 +31,6 @@ Tiling tiling_of(HalfCdsView const& a, int multiprocessors) {
   std::int64_t const chunk = std::clamp<std::int64_t>(tiles * planes / (4 * multiprocessors), 1, 16);
   return {a.n, plane, static_cast<int>(chunk), static_cast<unsigned>(tiles), static_cast<unsigned>((planes + chunk - 1) / chunk)};
 }
-
-/// Offsets as a kernel argument: constant memory, and compile-time loop bounds.
-template <int count>
-struct FixedOffsets {
-  std::int32_t value[count];
-  [[nodiscard]] __device__ constexpr int size() const { return count; }
-  [[nodiscard]] __device__ std::int64_t operator[](int k) const { return value[k]; }
-};
-
-/// Any number of offsets, read through the cache.
-struct AnyOffsets {
-  std::int32_t const* value;
-  int count;
-  [[nodiscard]] __device__ int size() const { return count; }
-  [[nodiscard]] __device__ std::int64_t operator[](int k) const { return __ldg(value + k); }
-};
 
 /// With `inside`, every term of the row is known to exist: no branch keeps the loads from being issued together.
 template <bool inside, class Offsets>
@@ -67,7 +52,7 @@ __device__ __forceinline__ double row_product(std::int64_t n, double const* __re
   return sum;
 }
 
-/// Calls row(i, (A x)_i) for every row of this thread.
+/// Calls row(i, (A x)_i, x_i) for every row of this thread.
 template <class Offsets, class Row>
 __device__ __forceinline__ void for_rows(Tiling const& tiling, double const* __restrict__ values, Offsets const& offsets,
                                          double const* __restrict__ x, Row const& row) {
@@ -79,7 +64,7 @@ __device__ __forceinline__ void for_rows(Tiling const& tiling, double const* __r
   for (int z = 0; z < tiling.chunk && i < n; ++z, i += tiling.plane) {
     std::int64_t const first = i - threadIdx.x;
     bool const inside = first >= reach && first + threads + reach <= n;
-    row(i, inside ? row_product<true>(n, values, offsets, x, i) : row_product<false>(n, values, offsets, x, i));
+    row(i, inside ? row_product<true>(n, values, offsets, x, i) : row_product<false>(n, values, offsets, x, i), __ldg(x + i));
   }
 }
 
@@ -87,8 +72,9 @@ template <class Offsets>
 __global__ void __launch_bounds__(threads, 1)
     product_kernel(Tiling const tiling, double const* __restrict__ values, Offsets const offsets, double alpha,
                    double const* __restrict__ x, double beta, double* __restrict__ y) {
-  for_rows(tiling, values, offsets, x,
-           [&](std::int64_t i, double value) { __stcs(y + i, beta == 0 ? alpha * value : fma(beta, y[i], alpha * value)); });
+  for_rows(tiling, values, offsets, x, [&](std::int64_t i, double value, double) {
+    __stcs(y + i, beta == 0 ? alpha * value : fma(beta, y[i], alpha * value));
+  });
 }
 
 template <class Offsets>
@@ -98,23 +84,34 @@ __global__ void __launch_bounds__(threads, 1)
   if (*stop != 0)
     return;
   double sum[1] = {0};
-  for_rows(tiling, values, offsets, x, [&](std::int64_t i, double value) {
+  for_rows(tiling, values, offsets, x, [&](std::int64_t i, double value, double x_i) {
     __stcs(y + i, value);
-    sum[0] = fma(__ldg(x + i), value, sum[0]);
+    sum[0] = fma(x_i, value, sum[0]);
   });
   if (cuda::grid_sum<threads>(sum, partial, counter))
     *dot = sum[0];
 }
 
-/// Calls launch with the offsets in the form that suits their number; 14 is a 27-point stencil.
-template <class Launch>
-void with_offsets(HalfCdsView const& a, Launch const& launch) {
-  if (a.offsets.size() == 14) {
-    FixedOffsets<14> offsets;
-    std::copy(a.offsets.begin(), a.offsets.end(), offsets.value);
-    launch(offsets);
-  } else
-    launch(AnyOffsets{a.backend_offsets, static_cast<int>(a.offsets.size())});
+__global__ void __launch_bounds__(march::threads, 1)
+    march_product_kernel(march::Box const box, double const* __restrict__ values, double alpha, double const* __restrict__ x,
+                         double beta, double* __restrict__ y) {
+  march::for_rows(box, values, x, [&](std::int64_t i, double value, double) {
+    __stcs(y + i, beta == 0 ? alpha * value : fma(beta, y[i], alpha * value));
+  });
+}
+
+__global__ void __launch_bounds__(march::threads, 1)
+    march_product_dot_kernel(march::Box const box, double const* __restrict__ values, double const* __restrict__ x,
+                             double* __restrict__ y, double* dot, std::int32_t const* stop, double* partial, unsigned* counter) {
+  if (*stop != 0)
+    return;
+  double sum[1] = {0};
+  march::for_rows(box, values, x, [&](std::int64_t i, double value, double x_i) {
+    __stcs(y + i, value);
+    sum[0] = fma(x_i, value, sum[0]);
+  });
+  if (cuda::grid_sum<march::threads>(sum, partial, counter))
+    *dot = sum[0];
 }
 
 class CudaHalfCds final : public HalfCdsKernels {
@@ -123,10 +120,16 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    Tiling const tiling = tiling_of(a, device.multiprocessors());
-    with_offsets(a, [&](auto const& offsets) {
-      product_kernel<<<tiling.grid(), threads, 0, device.stream()>>>(tiling, a.values, offsets, alpha, x, beta, y);
-    });
+    if (auto const box = march::box_of(a, device)) {
+      march::allow_shared_memory(march_product_kernel);
+      march_product_kernel<<<box->grid(), march::threads, march::shared_bytes, device.stream()>>>(*box, a.values, alpha, x, beta,
+                                                                                                  y);
+    } else {
+      Tiling const tiling = tiling_of(a, device.multiprocessors());
+      cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
+        product_kernel<<<tiling.grid(), threads, 0, device.stream()>>>(tiling, a.values, offsets, alpha, x, beta, y);
+      });
+    }
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -135,12 +138,19 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    Tiling const tiling = tiling_of(a, device.multiprocessors());
-    double* const partial = device.partial_sums(std::int64_t{tiling.tiles} * tiling.chunks);
-    with_offsets(a, [&](auto const& offsets) {
-      product_dot_kernel<<<tiling.grid(), threads, 0, device.stream()>>>(tiling, a.values, offsets, x, y, dot, stop, partial,
-                                                                         device.block_counter());
-    });
+    if (auto const box = march::box_of(a, device)) {
+      march::allow_shared_memory(march_product_dot_kernel);
+      dim3 const grid = box->grid();
+      march_product_dot_kernel<<<grid, march::threads, march::shared_bytes, device.stream()>>>(
+          *box, a.values, x, y, dot, stop, device.partial_sums(std::int64_t{grid.x} * grid.y), device.block_counter());
+    } else {
+      Tiling const tiling = tiling_of(a, device.multiprocessors());
+      double* const partial = device.partial_sums(std::int64_t{tiling.tiles} * tiling.chunks);
+      cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
+        product_dot_kernel<<<tiling.grid(), threads, 0, device.stream()>>>(tiling, a.values, offsets, x, y, dot, stop, partial,
+                                                                           device.block_counter());
+      });
+    }
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

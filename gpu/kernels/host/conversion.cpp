@@ -1,5 +1,6 @@
 #include "gpu/kernels/conversion.hpp"
 
+#include "gpu/formats/coo.hpp"
 #include "gpu/formats/symmetry.hpp"
 #include "gpu/kernels/host/host.hpp"
 
@@ -160,6 +161,58 @@ public:
       for (std::int64_t i = begin; i < end; ++i)
         d[i] = values[i] == 0 ? 0.0 : values[i];
     });
+  }
+
+  void csr_from_coo(Context&, CooMatrix const& coo, std::function<CsrTarget(std::int64_t)> const& target) const override {
+    std::int64_t const n = coo.n_rows, count = coo.nnz();
+    std::int32_t const* const rows = coo.rows.data();
+    std::int32_t const* const columns = coo.columns.data();
+    // Entries by row, in whatever order the threads find them, then by column and place in the list within a row.
+    std::vector<std::int64_t> ends(static_cast<std::size_t>(n) + 1, 0);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < count; ++i)
+#pragma omp atomic
+      ++ends[static_cast<std::size_t>(rows[i]) + 1];
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
+    HostVector<std::int64_t> order(static_cast<std::size_t>(count));
+    // ends[row] moves from the row's first place to the place behind its last.
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t place = 0;
+      std::int64_t& next = ends[static_cast<std::size_t>(rows[i])];
+#pragma omp atomic capture
+      place = next++;
+      order[static_cast<std::size_t>(place)] = i;
+    }
+    std::int64_t* const first = order.data();
+    auto const begin_of = [&](std::int64_t row) { return row == 0 ? first : first + ends[static_cast<std::size_t>(row) - 1]; };
+    auto const end_of = [&](std::int64_t row) { return first + ends[static_cast<std::size_t>(row)]; };
+    HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(n) + 1);
+    row_ptr[0] = 0;
+#pragma omp parallel for schedule(dynamic, 1024)
+    for (std::int64_t row = 0; row < n; ++row) {
+      std::sort(begin_of(row), end_of(row),
+                [&](std::int64_t x, std::int64_t y) { return columns[x] != columns[y] ? columns[x] < columns[y] : x < y; });
+      std::int64_t distinct = 0;
+      for (std::int64_t const* i = begin_of(row); i < end_of(row); ++i)
+        distinct += i == begin_of(row) || columns[i[0]] != columns[i[-1]];
+      row_ptr[static_cast<std::size_t>(row) + 1] = distinct;
+    }
+    std::partial_sum(row_ptr.begin(), row_ptr.end(), row_ptr.begin());
+    CsrTarget const to = target(row_ptr.back());
+    to.row_ptr[n] = row_ptr.back();
+#pragma omp parallel for schedule(dynamic, 1024)
+    for (std::int64_t row = 0; row < n; ++row) {
+      std::int64_t e = to.row_ptr[row] = row_ptr[static_cast<std::size_t>(row)];
+      for (std::int64_t const* i = begin_of(row); i < end_of(row); ++e) {
+        std::int32_t const column = columns[*i];
+        double sum = coo.values[static_cast<std::size_t>(*i)];
+        for (++i; i < end_of(row) && columns[*i] == column; ++i)
+          sum += coo.values[static_cast<std::size_t>(*i)];
+        to.columns[e] = column;
+        to.values[e] = sum;
+      }
+    }
   }
 };
 

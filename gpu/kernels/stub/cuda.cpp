@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/box.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/cod_sell.hpp"
@@ -36,6 +37,9 @@ double measure_cuda_copy_bandwidth(Context&) {
 }
 
 CsrKernels const& CsrKernels::cuda() {
+  refuse();
+}
+BoxKernels const& BoxKernels::cuda() {
   refuse();
 }
 ConversionKernels const& ConversionKernels::cuda() {

@@ -1,0 +1,291 @@
+#pragma once
+
+#include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/half_cds.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+
+/// The half_cds product for the 27-point stencil of a box, by marching through its planes.
+///
+/// Every off-diagonal value is used by two rows. One thread a row reads it twice from L2, and L2, not DRAM, then bounds the
+/// product. Here a block owns a tile of lines of a plane and walks from plane to plane. The values and x of the next planes travel
+/// into shared memory while the block works on one (asynchronous copies: no registers, no waiting), and each crosses from L2 once,
+/// but for the tile's rim. A plane's values serve its own rows, and, through the nine diagonals that connect planes, complete the
+/// rows of the plane below, whose sums wait in registers; x of the three planes is in registers too.
+///
+/// All copies are of 8 bytes, and neighbours are offsets in the flat numbering: neither the length of lines nor their alignment
+/// matters, and neither does it whether the matrix really is one of a box, as long as its diagonals are where a box has them.
+/// Blocks that run at the same time work on neighbouring tiles of the same planes: rims are then found in L2, and DRAM pages are
+/// read whole. (An even distribution of planes over blocks without that order is 1.3 times slower.)
+namespace poisson::march {
+
+constexpr int width = 32, height = 8, threads = width * height;
+/// Planes in shared memory: one in use, the others on their way. Five leave too little of L1 to copies in flight.
+constexpr int stages = 4;
+
+/// How the planes of a box are shared out. A tile is `tile_width` x `tile_height` nodes, at most width x height.
+struct Box {
+  std::int64_t n, plane;
+  std::int32_t line, lines, planes;
+  std::int32_t tiles_x, tile_width, tile_height, tiles;
+  std::int32_t chunk;  ///< planes of a block
+  [[nodiscard]] dim3 grid() const { return {static_cast<unsigned>(tiles), static_cast<unsigned>((planes + chunk - 1) / chunk)}; }
+};
+
+/// Diagonal k of the lower half, k = 1 ... 13, couples a node to the one at (-dx, -dy, -dz); those of k >= 5 connect planes.
+constexpr int first_between_planes = 5, diagonals = 14;
+__host__ __device__ constexpr int dx(int k) {
+  return (k + 13) % 3 - 1;
+}
+__host__ __device__ constexpr int dy(int k) {
+  return (k + 13) / 3 % 3 - 1;
+}
+
+// Where things are in the shared memory of a plane: windows of the tile, each as much larger than the tile as its diagonal's upper
+// term reaches, and last the window of x, with a rim all around.
+constexpr int absolute(int a) {
+  return a < 0 ? -a : a;
+}
+constexpr int window_pitch(int k) {
+  return width + absolute(dx(k));
+}
+constexpr int window_size(int k) {
+  return window_pitch(k) * (height + absolute(dy(k)));
+}
+constexpr int window_start(int k) {
+  int start = 0;
+  for (int j = 0; j < k; ++j)
+    start += window_size(j);
+  return start;
+}
+constexpr int x_pitch = width + 2, x_start = window_start(diagonals), plane_size = x_start + x_pitch * (height + 2);
+constexpr int shared_bytes = stages * plane_size * 8;
+
+/// Place of the tile's node (0, 0) in window k; `diagonals` stands for x.
+constexpr int origin(int k) {
+  return k == diagonals ? x_start + x_pitch + 1 : window_start(k) + (dy(k) < 0 ? window_pitch(k) : 0) + (dx(k) < 0 ? 1 : 0);
+}
+constexpr int pitch(int k) {
+  return k == diagonals ? x_pitch : window_pitch(k);
+}
+/// Entries of the rim of window k: whole rows above and below, then columns left and right.
+constexpr int rim_rows(int k) {
+  return k == diagonals ? 2 : absolute(dy(k));
+}
+constexpr int rim_columns(int k) {
+  return k == diagonals ? 2 : absolute(dx(k));
+}
+constexpr int rim_size(int k) {
+  return rim_rows(k) * pitch(k) + rim_columns(k) * height;
+}
+constexpr int all_rims() {
+  int size = 0;
+  for (int k = 0; k <= diagonals; ++k)
+    size += rim_size(k);
+  return size;
+}
+constexpr int rims_per_thread = (all_rims() + threads - 1) / threads;
+
+/// The box that the offsets describe, when they do, the device has the shared memory, and the matrix is beyond its L2 (what L2
+/// holds is read faster by one thread a row).
+inline std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device) {
+  if (a.offsets.size() != diagonals || 8 * diagonals * a.n < device.l2_bytes() || device.shared_memory_per_block() < shared_bytes)
+    return std::nullopt;
+  std::int64_t const line = a.offsets[3], plane = a.offsets[9];
+  for (int k = 0; k < diagonals; ++k)
+    if (a.offsets[static_cast<std::size_t>(k)] != (k >= first_between_planes) * plane + dy(k) * line + dx(k))
+      return std::nullopt;
+  auto const pieces = [](std::int64_t whole, std::int64_t most) { return (whole + most - 1) / most; };
+  std::int64_t const lines = pieces(plane, line), planes = pieces(a.n, plane);
+  std::int64_t const tiles_x = pieces(line, width), tiles_y = pieces(lines, height);
+  if (tiles_x * tiles_y > INT32_MAX)
+    return std::nullopt;
+  // As many chunks of planes as make the last round of blocks a full one. The pipeline's start costs about three planes a chunk.
+  std::int64_t best_chunk = planes;
+  double best_cost = 1e300;
+  for (std::int64_t chunks = 1; chunks <= pieces(planes, 4); ++chunks) {
+    std::int64_t const chunk = pieces(planes, chunks);
+    std::int64_t const rounds = pieces(tiles_x * tiles_y * pieces(planes, chunk), device.multiprocessors());
+    double const cost = static_cast<double>(rounds) * (static_cast<double>(chunk) + 3);
+    if (cost < 0.995 * best_cost) {
+      best_cost = cost;
+      best_chunk = chunk;
+    }
+  }
+  Box box{};
+  box.n = a.n;
+  box.plane = plane;
+  box.line = static_cast<std::int32_t>(line);
+  box.lines = static_cast<std::int32_t>(lines);
+  box.planes = static_cast<std::int32_t>(planes);
+  box.tiles_x = static_cast<std::int32_t>(tiles_x);
+  box.tile_width = static_cast<std::int32_t>(pieces(line, tiles_x));
+  box.tile_height = static_cast<std::int32_t>(pieces(lines, tiles_y));
+  box.tiles = static_cast<std::int32_t>(tiles_x * tiles_y);
+  box.chunk = static_cast<std::int32_t>(best_chunk);
+  return box;
+}
+
+template <class Kernel>
+void allow_shared_memory(Kernel* kernel) {
+  POISSON_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+}
+
+#ifdef __CUDACC__
+
+/// Calls f with the integral constants begin ... end - 1.
+template <int begin, int end, class F>
+__device__ __forceinline__ void unrolled(F const& f) {
+  if constexpr (begin < end) {
+    f(std::integral_constant<int, begin>{});
+    unrolled<begin + 1, end>(f);
+  }
+}
+
+/// *to = from[index] in the background, or 0 where it does not exist.
+__device__ __forceinline__ void copy_async(unsigned to, double const* from, std::int64_t index, bool exists) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(to), "l"(from + (exists ? index : 0)), "r"(exists ? 8 : 0));
+}
+
+/// An entry of a rim that a thread copies for every plane.
+struct RimEntry {
+  double const* from = nullptr;  ///< null: none
+  std::int64_t in_plane = 0;     ///< flat index less that of the plane
+  int to = 0;                    ///< place in a plane's shared memory
+  bool between_planes = true;    ///< needed for the plane after the last one as well
+};
+
+__device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* values, double const* x, int x0, int y0, int number) {
+  RimEntry entry;
+  unrolled<0, diagonals + 1>([&](auto window) {
+    constexpr int k = window, size = rim_size(k), row_entries = rim_rows(k) * pitch(k);
+    if (number >= 0 && number < size) {
+      int px = 0, py = 0;
+      if (number < row_entries) {
+        px = number % pitch(k) - (k == diagonals || dx(k) < 0);
+        py = (k == diagonals ? number < pitch(k) : dy(k) < 0) ? -1 : box.tile_height;
+      } else {
+        int const column = number - row_entries;
+        px = (k == diagonals ? column < height : dx(k) < 0) ? -1 : width;
+        py = column % height;
+      }
+      // A tile narrower than the window has its rim nearer.
+      bool const beyond =
+          (number < row_entries && px >= box.tile_width && px != width) || (number >= row_entries && py >= box.tile_height);
+      if (px == width)
+        px = box.tile_width;
+      if (!beyond) {
+        entry.from = k == diagonals ? x : values + k * box.n;
+        entry.in_plane = std::int64_t{y0 + py} * box.line + x0 + px;
+        entry.to = origin(k) + py * pitch(k) + px;
+        entry.between_planes = k >= first_between_planes;
+      }
+    }
+    number -= size;
+  });
+  return entry;
+}
+
+/// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order. The terms of a row are added in the order of
+/// HalfCdsKernels.
+template <class Row>
+__device__ __forceinline__ void for_rows(Box const& box, double const* __restrict__ values, double const* __restrict__ x,
+                                         Row const& row) {
+  extern __shared__ double shared[];
+  auto const shared_address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  int const tx = threadIdx.x % width, ty = threadIdx.x / width;
+  int const x0 = static_cast<int>(blockIdx.x) % box.tiles_x * box.tile_width;
+  int const y0 = static_cast<int>(blockIdx.x) / box.tiles_x * box.tile_height;
+  int const first = static_cast<int>(blockIdx.y) * box.chunk, last = min(first + box.chunk, box.planes);  // [first, last)
+  std::int64_t const in_plane = std::int64_t{y0 + ty} * box.line + x0 + tx;
+  bool const in_tile = tx < box.tile_width && ty < box.tile_height;
+  bool const has_row = in_tile && x0 + tx < box.line && y0 + ty < box.lines && in_plane < box.plane;
+
+  RimEntry rim[rims_per_thread];
+#pragma unroll
+  for (int r = 0; r < rims_per_thread; ++r)
+    rim[r] = rim_entry(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
+
+  // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it.
+  auto const copy_plane = [&](int z) {
+    if (z <= last && z < box.planes) {
+      bool const own_rows = z < last;
+      unsigned const stage = shared_address + 8U * static_cast<unsigned>(z % stages * plane_size);
+      std::int64_t const plane = z * box.plane, i = plane + in_plane;
+      if (in_tile) {
+        bool const exists = i < box.n;
+        unrolled<0, diagonals>([&](auto diagonal) {
+          constexpr int k = diagonal, at = origin(k), step = pitch(k);
+          if (k >= first_between_planes || own_rows)
+            copy_async(stage + 8U * static_cast<unsigned>(at + ty * step + tx), values + k * box.n, i, exists);
+        });
+        copy_async(stage + 8U * static_cast<unsigned>(origin(diagonals) + ty * x_pitch + tx), x, i, exists);
+      }
+#pragma unroll
+      for (int r = 0; r < rims_per_thread; ++r)
+        if (rim[r].from != nullptr && (rim[r].between_planes || own_rows)) {
+          std::int64_t const j = plane + rim[r].in_plane;
+          copy_async(stage + 8U * static_cast<unsigned>(rim[r].to), rim[r].from, j, j >= 0 && j < box.n);
+        }
+    }
+    asm volatile("cp.async.commit_group;\n");
+  };
+#pragma unroll
+  for (int s = 0; s < stages - 1; ++s)
+    copy_plane(first + s);
+
+  // x around the node, by (dy + 1) * 3 + dx + 1, in the plane below.
+  double x_below[9], sum = 0;
+#pragma unroll
+  for (int d = 0; d < 9; ++d) {
+    std::int64_t const j = (std::int64_t{first} - 1) * box.plane + in_plane + (d / 3 - 1) * std::int64_t{box.line} + (d % 3 - 1);
+    x_below[d] = j >= 0 && j < box.n ? __ldg(x + j) : 0;
+  }
+  for (int z = first; z <= last; ++z) {
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(stages - 2));
+    __syncthreads();  // plane z is there for all, and nobody reads plane z - 1 any more
+    copy_plane(z + stages - 1);
+    std::int64_t const below = (std::int64_t{z} - 1) * box.plane + in_plane;
+    bool const completes = has_row && z > first && below < box.n;
+    if (z == box.planes) {  // above the last plane there is nothing
+      if (completes)
+        row(below, sum, x_below[4]);
+      break;
+    }
+    double const* const plane = shared + z % stages * plane_size;
+    double const* const x_window = plane + x_start + ty * x_pitch + tx;
+    double x_here[9];
+#pragma unroll
+    for (int d = 0; d < 9; ++d)
+      x_here[d] = x_window[d / 3 * x_pitch + d % 3];
+    // The value of diagonal k in the row of the node at (+shift dx, +shift dy).
+    auto const value = [&](auto diagonal, auto shift) {
+      constexpr int k = diagonal, step = pitch(k), at = origin(k) + shift * (dy(k) * step + dx(k));
+      return plane[at + ty * step + tx];
+    };
+    constexpr std::integral_constant<int, 0> own{};
+    constexpr std::integral_constant<int, 1> upper{};
+    if (z > first) {
+      unrolled<first_between_planes, diagonals>(
+          [&](auto k) { sum = fma(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)], sum); });
+      if (completes)
+        row(below, sum, x_below[4]);
+    }
+    if (z < last) {
+      sum = value(std::integral_constant<int, 0>{}, own) * x_here[4];
+      unrolled<1, first_between_planes>([&](auto k) { sum = fma(value(k, own), x_here[(1 - dy(k)) * 3 + 1 - dx(k)], sum); });
+      unrolled<first_between_planes, diagonals>(
+          [&](auto k) { sum = fma(value(k, own), x_below[(1 - dy(k)) * 3 + 1 - dx(k)], sum); });
+      unrolled<1, first_between_planes>([&](auto k) { sum = fma(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)], sum); });
+    }
+#pragma unroll
+    for (int d = 0; d < 9; ++d)
+      x_below[d] = x_here[d];
+  }
+}
+
+#endif
+
+}  // namespace poisson::march

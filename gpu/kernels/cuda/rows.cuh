@@ -1,0 +1,134 @@
+#pragma once
+
+#include "gpu/kernels/cuda/cuda.cuh"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace poisson::cuda {
+
+// Products of matrices that are stored by rows: CSR, and slices of rows. A Source is a view of the matrix, known to the kernel by
+//   threads         of a block
+//   minimum_blocks  on a multiprocessor, which bounds the registers
+//   unit            rows that lie side by side in memory, a power of two up to 32: a slice of that many rows, 32 neighbouring rows
+//                   of a higher slice, 1 for CSR
+//   n_rows, n_units()
+//   width(u)        entries of the longest row of unit u
+//   partial<phases>(u, live, lane, phase, x)   the part of row `lane` of unit u that thread `phase` of the row's `phases` threads
+//                   adds up; 0 unless `live`; called by all threads of a warp
+//   row(place)      which row stands at place u * unit + lane
+// The threads of a row are `unit` apart, so that neighbouring threads read neighbouring entries whatever the height of slices. A
+// row's terms are added in an order that depends on the matrix and the device alone.
+
+#ifdef __CUDACC__
+
+/// Units wider than this times the phases are left to the whole block, so that one long row does not hold up a product.
+constexpr int widest_per_phase = 128;
+
+/// Adds the parts of every row; the sum is valid in phase 0. Called by the whole block.
+template <int threads, int unit, int phases>
+__device__ __forceinline__ double add_phases(double sum) {
+  constexpr int size = unit * phases;
+#pragma unroll
+  for (int distance = (size < 32 ? size : 32) / 2; distance >= unit; distance /= 2)
+    sum += __shfl_down_sync(0xffffffffu, sum, distance);
+  if constexpr (size > 32) {
+    __shared__ double of_warp[threads];
+    constexpr int warps = size / 32;
+    int const warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    __syncthreads();  // the array may still be read by the sum before
+    if (lane < unit)
+      of_warp[warp * 32 + lane] = sum;
+    __syncthreads();
+    if (warp % warps == 0 && lane < unit)
+#pragma unroll
+      for (int w = 1; w < warps; ++w)
+        sum += of_warp[(warp + w) * 32 + lane];
+  }
+  return sum;
+}
+
+/// Calls finish(row, (A x)_row) for the rows of block `group`, once for each row, in one thread.
+template <int phases, class Source, class Finish>
+__device__ __forceinline__ void for_rows(Source const& a, double const* __restrict__ x, std::int64_t group, Finish const& finish) {
+  constexpr int unit = Source::unit, threads = Source::threads, size = unit * phases, units = threads / size;
+  constexpr bool can_split = size < threads;
+  std::int64_t const u = group * units + threadIdx.x / size;
+  int const lane = threadIdx.x % unit, phase = threadIdx.x / unit % phases;
+  bool const exists = u < a.n_units();
+  bool const wide = can_split && exists && a.width(u) > widest_per_phase * phases;
+  double const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
+  std::int64_t const place = u * unit + lane;
+  if (exists && !wide && phase == 0 && place < a.n_rows)
+    finish(a.row(place), sum);
+  if constexpr (can_split)
+    if (__syncthreads_or(wide)) {
+      constexpr int all = threads / unit;
+      for (std::int64_t w = group * units; w < min((group + 1) * units, a.n_units()); ++w)
+        if (a.width(w) > widest_per_phase * phases) {
+          int const its_lane = threadIdx.x % unit;
+          double const its_sum = add_phases<threads, unit, all>(a.template partial<all>(w, true, its_lane, threadIdx.x / unit, x));
+          std::int64_t const its_place = w * unit + its_lane;
+          if (threadIdx.x < unit && its_place < a.n_rows)
+            finish(a.row(its_place), its_sum);
+        }
+    }
+}
+
+template <int phases, class Source>
+__global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
+    rows_product_kernel(Source const a, double alpha, double const* __restrict__ x, double beta, double* __restrict__ y) {
+  for_rows<phases>(a, x, blockIdx.x,
+                   [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum); });
+}
+
+/// A block takes every gridDim.x-th group, so that partial sums are few.
+template <int phases, class Source>
+__global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
+    rows_product_dot_kernel(Source const a, std::int64_t groups, double const* __restrict__ x, double* __restrict__ y, double* dot,
+                            std::int32_t const* stop, double* partial, unsigned* counter) {
+  if (*stop != 0)
+    return;
+  double sums[1] = {0};
+  for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x)
+    for_rows<phases>(a, x, group, [&](std::int64_t row, double sum) {
+      y[row] = sum;
+      sums[0] = fma(__ldg(x + row), sum, sums[0]);
+    });
+  if (grid_sum<Source::threads, 8>(sums, partial, counter))
+    *dot = sums[0];
+}
+
+#endif
+
+/// y = alpha A x + beta y with `phases` threads for each row.
+template <int phases, class Source>
+void rows_product(Context& context, Source const& a, double alpha, double const* x, double beta, double* y) {
+  if (a.n_rows == 0)
+    return;
+  constexpr int units = Source::threads / (Source::unit * phases);
+  rows_product_kernel<phases><<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+/// y = A x and *dot = x . y unless *stop is set. Precondition: n_rows > 0, square.
+template <int phases, class Source>
+void rows_product_dot(Context& context, Source const& a, double const* x, double* y, double* dot, std::int32_t const* stop) {
+  if (a.n_rows == 0)
+    return;
+  auto& device = of(context);
+  constexpr int units = Source::threads / (Source::unit * phases);
+  std::int64_t const groups = n_blocks(a.n_units(), units);
+  auto const kernel = rows_product_dot_kernel<phases, Source>;
+  auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(groups, resident_blocks(device, kernel, Source::threads)));
+  kernel<<<blocks, Source::threads, 0, device.stream()>>>(a, groups, x, y, dot, stop, device.partial_sums(blocks),
+                                                          device.block_counter());
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+/// Whether a matrix is so small that a device is not filled by `threads` of them; more threads for each row then help.
+[[nodiscard]] inline bool leaves_device_idle(Context& context, std::int64_t threads) {
+  return threads < std::int64_t{1024} * of(context).multiprocessors();
+}
+
+}  // namespace poisson::cuda
