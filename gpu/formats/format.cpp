@@ -2,6 +2,7 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/formats/cod_sell.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/formats/symmetry.hpp"
@@ -45,19 +46,29 @@ bool is_power_of_two(std::int64_t value, std::int64_t largest) {
   return value >= 1 && value <= largest && std::has_single_bit(static_cast<std::uint64_t>(value));
 }
 
-void require_valid(FormatOptions const& options, Context const& context) {
+void require_valid(Format format, FormatOptions const& options, Context const& context) {
   if (options.conversion == Conversion::device && context.backend() == Backend::cpu)
     throw InputError("matrix.conversion", "found device, but the matrix will live on the cpu backend; allowed there: automatic, "
                                           "sequential, host; or use the cuda backend");
   if (!is_power_of_two(options.slice_size, 1024))
     throw InputError("matrix.slice_size", "found " + std::to_string(options.slice_size) +
                                               "; allowed: a power of two from 1 to 1024; 32 suits most matrices");
-  if (options.sigma < 0)
-    throw InputError("matrix.sigma", "found " + std::to_string(options.sigma) +
+  if (format == Format::cod_sell && !CodSell::has_slice_size(options.slice_size))
+    throw InputError("matrix.slice_size", "found " + std::to_string(options.slice_size) +
+                                              "; allowed with cod_sell: a power of two from 2 to 256; 32 suits most matrices");
+  if (options.sigma.value_or(0) < 0)
+    throw InputError("matrix.sigma", "found " + std::to_string(*options.sigma) +
                                          "; allowed: a number of rows, or 0 for all of them; 1 leaves the rows in place");
   if (options.threads_per_row != 0 && !is_power_of_two(options.threads_per_row, 32))
     throw InputError("matrix.threads_per_row", "found " + std::to_string(options.threads_per_row) +
                                                    "; allowed: a power of two from 1 to 32, or 0 for the format's own choice");
+  auto const require_range = [](char const* key, int value, int smallest, char const* zero) {
+    if (value < smallest || value > 64)
+      throw InputError(key, "found " + std::to_string(value) + "; allowed: " + std::to_string(smallest) + " to 64" + zero);
+  };
+  require_range("matrix.pair_window", options.pair_window, 1, "; 4 suits most matrices");
+  require_range("matrix.merge_window", options.merge_window, 1, "; 16 suits most matrices");
+  require_range("matrix.base_candidates", options.base_candidates, 0, ", where 0 takes log2 of the row's length, and one");
 }
 
 FormatEstimate exact_estimate(FormatEntry const& entry, Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
@@ -183,7 +194,7 @@ std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int
 
 std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                     FormatOptions const& options) {
-  require_valid(options, context);
+  require_valid(format, options, context);
   if (context.backend() == Backend::cpu)
     return make_matrix(format, Csr(std::move(csr), context), options);
   FormatEntry const& entry = entry_of(format);
@@ -208,7 +219,7 @@ std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix con
 
 std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options) {
   Context& context = source.context();
-  require_valid(options, context);
+  require_valid(format, options, context);
   FormatEntry const& entry = entry_of(format);
   CsrAnalysis const found = require_possible(entry, source, options, context);
   if (context.backend() == Backend::cpu)

@@ -4,17 +4,19 @@
 #include "gpu/core/names.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace poisson {
 
-enum class Format { csr, crs_t, sell_c_sigma, cds, half_cds };
+enum class Format { csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds };
 template <>
 struct Names<Format> {
-  static constexpr std::array<Named<Format>, 5> values{{{Format::csr, "csr"},
+  static constexpr std::array<Named<Format>, 6> values{{{Format::csr, "csr"},
                                                         {Format::crs_t, "crs_t"},
                                                         {Format::sell_c_sigma, "sell_c_sigma"},
+                                                        {Format::cod_sell, "cod_sell"},
                                                         {Format::cds, "cds"},
                                                         {Format::half_cds, "half_cds"}}};
 };
@@ -33,9 +35,16 @@ struct Names<Conversion> {
 
 /// What the formats can be tuned by; a format looks at its own part only.
 struct FormatOptions {
-  int slice_size = 32;      ///< C, rows of a slice: a power of two from 1 to 1024
-  std::int64_t sigma = 1;   ///< rows of a window sorted by length before slices are cut: 1 keeps all in place, 0 sorts all rows
+  int slice_size = 32;  ///< C, rows of a slice: a power of two from 1 to 1024, of cod_sell from 2 to 256
+  /// Rows of a window sorted by length before slices are cut: 1 keeps all in place, 0 sorts all rows. Nothing: the format's own,
+  /// 1 of sell_c_sigma and 0 of cod_sell.
+  std::optional<std::int64_t> sigma = std::nullopt;
   int threads_per_row = 0;  ///< a power of two from 1 to 32; 0: chosen by the format's rule
+  // cod_sell looks for rows with a common pattern (Murakami 2024, Algorithms 4 and 5); the defaults are the thesis's.
+  int pair_window = 4;    ///< rows that follow a row and may become its partner, 1 to 64
+  int merge_window = 16;  ///< groups that follow a group and may be merged with it, 1 to 64
+  int base_candidates =
+      0;  ///< leading columns of a row that its distances may count from, up to 64; 0: log2 of its length, and one
   Conversion conversion = Conversion::automatic;
 };
 
@@ -62,7 +71,7 @@ struct MatrixShape {
 [[nodiscard]] MatrixShape shape_of(Csr const& matrix);
 /// From the shape alone, before anything is assembled. A format whose bytes depend on the rows' lengths takes them as equal.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(MatrixShape const& shape, FormatOptions const& options = {});
-/// From the matrix: to the byte what make_matrix would allocate, where the format does not refuse.
+/// From the matrix: to the byte what make_matrix would allocate, where the format does not refuse; of cod_sell a prediction.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options = {});
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(Csr const& matrix, FormatOptions const& options = {});
 /// The admissible format with the fewest bytes per product. Precondition: `estimates` came from estimate_formats.

@@ -1,6 +1,7 @@
 #include "gpu/formats/registry.hpp"
 
 #include "gpu/formats/cds.hpp"
+#include "gpu/formats/cod_sell.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/formats/sell_c_sigma.hpp"
@@ -14,6 +15,7 @@ std::span<FormatEntry const> format_registry() {
       FormatEntry{Format::csr, false, true, &Csr::estimate, nullptr, &Csr::convert},
       FormatEntry{Format::crs_t, false, true, &Csr::estimate_crs_t, nullptr, &Csr::convert_to_crs_t},
       FormatEntry{Format::sell_c_sigma, false, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, &SellCSigma::convert},
+      FormatEntry{Format::cod_sell, false, false, &CodSell::estimate, &CodSell::estimate_exact, &CodSell::convert},
       FormatEntry{Format::cds, false, false, &Cds::estimate, nullptr, &Cds::convert},
       FormatEntry{Format::half_cds, true, false, &HalfCds::estimate, nullptr, &HalfCds::convert},
   };

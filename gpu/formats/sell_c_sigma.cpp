@@ -20,11 +20,15 @@ std::int64_t slices_of(std::int64_t n_rows, std::int64_t c) {
   return (n_rows + c - 1) / c;
 }
 
+std::int64_t sigma_of(FormatOptions const& options) {
+  return options.sigma.value_or(1);
+}
+
 Layout layout_of(Csr const& csr, FormatOptions const& options) {
   auto const& kernels = kernels_for<ConversionKernels>(csr.context());
   Layout layout;
-  if (options.sigma != 1)
-    layout.rows = kernels.rows_by_length(csr.context(), csr.view(), options.sigma);
+  if (sigma_of(options) != 1)
+    layout.rows = kernels.rows_by_length(csr.context(), csr.view(), sigma_of(options));
   layout.slice_ptr = kernels.slice_ptr(csr.context(), csr.view(), layout.rows.data(), options.slice_size);
   csr.context().download(&layout.stored, layout.slice_ptr.data() + layout.slice_ptr.size() - 1, sizeof layout.stored);
   return layout;
@@ -34,7 +38,7 @@ FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int
                            FormatOptions const& options) {
   FormatEstimate result;
   result.format = Format::sell_c_sigma;
-  result.bytes = 12 * stored + 8 * (slices_of(n_rows, options.slice_size) + 1) + (options.sigma == 1 ? 0 : 4 * n_rows);
+  result.bytes = 12 * stored + 8 * (slices_of(n_rows, options.slice_size) + 1) + (sigma_of(options) == 1 ? 0 : 4 * n_rows);
   result.bytes_per_product = result.bytes + 8 * (n_rows + n_columns);
   if (nnz > 0)
     result.padding_ratio = static_cast<double>(stored) / static_cast<double>(nnz);

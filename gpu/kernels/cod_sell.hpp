@@ -6,8 +6,8 @@
 
 namespace poisson {
 
-/// A matrix in CoD-SELL (Murakami 2024, section 3.2) in a backend's memory: slices of C rows with one dictionary of column distances
-/// each. Place p of the storage is lane p % C of slice p / C, and holds row rows[p].
+/// A matrix in CoD-SELL (Murakami 2024, section 3.2) in a backend's memory: slices of C rows with one dictionary of column
+/// distances each. Place p of the storage is lane p % C of slice p / C, and holds row rows[p].
 ///
 /// Slice s has R = (value_ptr[s + 1] - value_ptr[s]) / C columns of values, each C wide, and D - 1 = dictionary_ptr[s + 1] -
 /// dictionary_ptr[s] distances (none where R = 0). Column 0 of the values are the base terms; columns 1 ... D - 1 belong to the
@@ -29,8 +29,8 @@ struct CodSellView {
   double const* values = nullptr;                ///< value_ptr[n_slices]
 };
 
-/// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on the
-/// launch. An entry of x enters only the rows that store an entry for it.
+/// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on
+/// the launch. An entry of x enters only the rows that store an entry for it.
 class CodSellKernels {
 public:
   virtual ~CodSellKernels() = default;

@@ -27,7 +27,8 @@ struct Case {
 using Cases =
     ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>, Case<Format::crs_t, Backend::cpu>,
                      Case<Format::crs_t, Backend::cuda>, Case<Format::sell_c_sigma, Backend::cpu>,
-                     Case<Format::sell_c_sigma, Backend::cuda>, Case<Format::cds, Backend::cpu>, Case<Format::cds, Backend::cuda>,
+                     Case<Format::sell_c_sigma, Backend::cuda>, Case<Format::cod_sell, Backend::cpu>,
+                     Case<Format::cod_sell, Backend::cuda>, Case<Format::cds, Backend::cpu>, Case<Format::cds, Backend::cuda>,
                      Case<Format::half_cds, Backend::cpu>, Case<Format::half_cds, Backend::cuda>>;
 
 struct CaseNames {

@@ -198,6 +198,42 @@ TYPED_TEST(ConversionTest, EveryWayGivesTheSameMatrix) {
     }
 }
 
+TYPED_TEST(ConversionTest, ShortDeviceMemoryLeavesTheConversionToTheHost) {
+  if (TypeParam::backend == Backend::cpu || TypeParam::format == Format::csr || TypeParam::format == Format::crs_t)
+    return;
+  auto const host = make_context(Backend::cpu);
+  auto const csr = std::make_shared<CsrMatrix const>(box_laplacian(*host, 64, 64, 64)->to_csr());
+  std::int64_t const bytes = this->make(csr)->bytes();
+  // Room for either, but not for both.
+  std::int64_t const left = csr->bytes() + bytes / 2;
+  Array<char> rest(*this->context, this->context->description().memory_free - left);
+  std::int64_t const before = this->context->memory_used();
+  EXPECT_THROW(static_cast<void>(this->make(csr, {.conversion = Conversion::device})), OutOfMemoryError);
+  EXPECT_EQ(this->context->memory_used(), before);
+  auto const matrix = this->make(csr);
+  EXPECT_EQ(this->context->memory_used() - before, bytes);
+  EXPECT_EQ(matrix->bytes(), bytes);
+  rest = Array<char>();
+  expect_same_bits(matrix->to_csr(), *csr, "converted on the host");
+}
+
+TYPED_TEST(ConversionTest, NoRoomOnTheDeviceNamesAFormatThatFits) {
+  if (TypeParam::backend == Backend::cpu || TypeParam::format == Format::half_cds)
+    return;
+  auto const host = make_context(Backend::cpu);
+  auto const csr = std::make_shared<CsrMatrix const>(box_laplacian(*host, 64, 64, 64)->to_csr());
+  std::int64_t const left = std::int64_t{40} << 20;  // half_cds takes 28 MiB, the others 54 or more
+  Array<char> const rest(*this->context, this->context->description().memory_free - left);
+  for (Conversion const conversion : {Conversion::automatic, Conversion::host}) {
+    try {
+      static_cast<void>(this->make(csr, {.conversion = conversion}));
+      FAIL() << "no OutOfMemoryError";
+    } catch (OutOfMemoryError const& error) {
+      expect_contains(error.what(), {"a matrix in", "are free", "half_cds would fit with"});
+    }
+  }
+}
+
 TEST(Conversions, ADeviceIsRefusedWhereThereIsNone) {
   auto const host = make_context(Backend::cpu);
   try {

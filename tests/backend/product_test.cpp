@@ -232,9 +232,10 @@ TYPED_TEST(Product, UnevenRows) {
 }
 
 TYPED_TEST(Product, EverySliceSizeAndWindow) {
-  if (TypeParam::format != Format::sell_c_sigma)
+  bool const shares = TypeParam::format == Format::cod_sell;
+  if (TypeParam::format != Format::sell_c_sigma && !shares)
     return;
-  for (int c = 1; c <= 1024; c *= 2)
+  for (int c = shares ? 2 : 1; c <= (shares ? 256 : 1024); c *= 2)
     for (std::int64_t const sigma : {1, 7, 0}) {
       std::string const what = "C = " + std::to_string(c) + ", sigma = " + std::to_string(sigma) + ", rows: ";
       FormatOptions const options{.slice_size = c, .sigma = sigma};
@@ -243,6 +244,7 @@ TYPED_TEST(Product, EverySliceSizeAndWindow) {
           this->check(uneven(n, n, static_cast<unsigned>(c)), what + std::to_string(n), options);
       this->check(uneven(300, 170, static_cast<unsigned>(c)), what + "300 x 170", options);
       this->check(banded(400, {1, 40}, 3), what + "400, banded", options);
+      this->check(box27(9, 8, 7, false, 0.5), what + "504, a box", options);
     }
 }
 

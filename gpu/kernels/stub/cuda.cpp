@@ -4,6 +4,8 @@
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
+#include "gpu/kernels/cod_sell.hpp"
+#include "gpu/kernels/cod_sell_conversion.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
@@ -50,6 +52,12 @@ HalfCdsKernels const& HalfCdsKernels::cuda() {
   refuse();
 }
 SellKernels const& SellKernels::cuda() {
+  refuse();
+}
+CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+CodSellConversion const& CodSellConversion::cuda() {
   refuse();
 }
 template <>

@@ -1,0 +1,244 @@
+#include "gpu/formats/cod_sell.hpp"
+
+#include "gpu/formats/csr.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/cod_sell_conversion.hpp"
+#include "gpu/kernels/conversion.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+
+namespace poisson {
+
+namespace {
+
+std::int64_t slices_of(std::int64_t n_rows, std::int64_t c) {
+  return (n_rows + c - 1) / c;
+}
+
+CodSellSearch search_of(FormatOptions const& options, std::int64_t n_rows) {
+  std::int64_t const c = options.slice_size;
+  CodSellSearch search{options.slice_size, options.pair_window, options.merge_window, options.base_candidates,
+                       std::max<std::int64_t>(1024, 32 * c)};
+  if (options.conversion == Conversion::sequential)
+    search.chunk_rows = std::max<std::int64_t>(1, slices_of(n_rows, c)) * c;
+  return search;
+}
+
+/// Groups and their arrays.
+struct Grouping {
+  Grouping(Context& context, std::int64_t n_rows, std::int64_t nnz, std::int64_t c)
+      : rows(context, n_rows),
+        bases(context, n_rows),
+        value_ptr(context, slices_of(n_rows, c) + 1),
+        dictionary_ptr(context, slices_of(n_rows, c) + 1),
+        shared(context, nnz),
+        shared_at(context, slices_of(n_rows, c)) {}
+  [[nodiscard]] CodSellGroups view() {
+    return {rows.data(), bases.data(), value_ptr.data(), dictionary_ptr.data(), shared.data(), shared_at.data()};
+  }
+
+  Array<std::int32_t> rows, bases;
+  Array<std::int64_t> value_ptr, dictionary_ptr;
+  Array<std::int32_t> shared;
+  Array<std::int64_t> shared_at;
+};
+
+std::int64_t last_of(Context& context, Array<std::int64_t> const& array) {
+  std::int64_t value = 0;
+  context.download(&value, array.data() + array.size() - 1, sizeof value);
+  return value;
+}
+
+/// Entries (values), and how many columns of them are in no row of their own because a dictionary has them.
+struct Sample {
+  std::int64_t values = 0, saved = 0;
+};
+
+/// Groups matrix rows [begin, end) as if they were the matrix.
+Sample sample(Csr const& matrix, std::int64_t begin, std::int64_t end, FormatOptions const& options) {
+  Context& context = matrix.context();
+  CsrMatrix part;
+  part.n_rows = end - begin;
+  part.n_columns = matrix.n_columns();
+  part.row_ptr.resize(static_cast<std::size_t>(part.n_rows) + 1);
+  context.download(part.row_ptr.data(), matrix.view().row_ptr + begin, (part.n_rows + 1) * std::int64_t{8});
+  std::int64_t const first = part.row_ptr[0], nnz = part.row_ptr[static_cast<std::size_t>(part.n_rows)] - first;
+  for (std::int64_t& p : part.row_ptr)
+    p -= first;
+  part.columns.resize(static_cast<std::size_t>(nnz));
+  if (nnz > 0)
+    context.download(part.columns.data(), matrix.view().columns + first, nnz * std::int64_t{4});
+  CsrView const view{.n_rows = part.n_rows,
+                     .n_columns = part.n_columns,
+                     .nnz = nnz,
+                     .row_ptr = part.row_ptr.data(),
+                     .columns = part.columns.data()};
+  auto const host = make_context(Backend::cpu);
+  CodSellSearch search = search_of(options, part.n_rows);
+  search.chunk_rows = slices_of(part.n_rows, options.slice_size) * options.slice_size;
+  Array<std::int32_t> const order = ConversionKernels::host().rows_by_length(*host, view, 0);
+  Grouping grouping(*host, part.n_rows, nnz, options.slice_size);
+  CodSellConversion::host().group(*host, view, order.data(), search, grouping.view());
+  return {last_of(*host, grouping.value_ptr), (options.slice_size - 1) * last_of(*host, grouping.dictionary_ptr)};
+}
+
+FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int64_t nnz, std::int64_t stored, std::int64_t saved,
+                           std::int64_t c) {
+  FormatEstimate result;
+  result.format = Format::cod_sell;
+  result.bytes = 12 * stored - 4 * saved + 4 * n_rows + 16 * (slices_of(n_rows, c) + 1);
+  result.bytes_per_product = result.bytes + 8 * (n_rows + n_columns);
+  if (nnz > 0)
+    result.padding_ratio = static_cast<double>(stored) / static_cast<double>(nnz);
+  if (!CodSell::has_slice_size(static_cast<int>(c)))
+    result.refusal = "cod_sell takes slices of 2 to 256 rows, and matrix.slice_size is " + std::to_string(c) + "; use 32";
+  return result;
+}
+
+}  // namespace
+
+FormatEstimate CodSell::estimate(MatrixShape const& shape, FormatOptions const& options) {
+  std::int64_t const c = options.slice_size, slices = slices_of(shape.n_rows, c);
+  std::int64_t const length = shape.n_rows > 0 ? (shape.nnz + shape.n_rows - 1) / shape.n_rows : 0;
+  bool const one_pattern = shape.n_diagonals > 0 && 4 * shape.n_diagonals <= 5 * length;
+  return estimate_of(shape.n_rows, shape.n_rows, shape.nnz, slices * c * length, one_pattern ? slices * (c - 1) * (length - 1) : 0,
+                     c);
+}
+
+FormatEstimate CodSell::estimate_exact(Csr const& matrix, FormatOptions const& options) {
+  std::int64_t const n = matrix.n_rows(), c = options.slice_size, rows = std::max<std::int64_t>(512, 4 * c), most = 32;
+  Context& context = matrix.context();
+  auto const& kernels = kernels_for<ConversionKernels>(context);
+  Array<std::int32_t> const order = kernels.rows_by_length(context, matrix.view(), options.sigma.value_or(0));
+  std::int64_t const stored =
+      last_of(context, kernels.slice_ptr(context, matrix.view(), order.data(), static_cast<std::int32_t>(c)));
+  std::int64_t const samples = has_slice_size(options.slice_size) ? std::min(most, std::max<std::int64_t>(1, n / rows)) : 0;
+  Sample total;
+  for (std::int64_t k = 0; k < samples && n > 0; ++k) {
+    std::int64_t const begin = samples > 1 ? (n - rows) * k / (samples - 1) : 0;
+    Sample const one = sample(matrix, begin, std::min(n, begin + rows), options);
+    total.values += one.values;
+    total.saved += one.saved;
+  }
+  double const share = total.values > 0 ? static_cast<double>(total.saved) / static_cast<double>(total.values) : 0;
+  return estimate_of(n, matrix.n_columns(), matrix.view().nnz, stored,
+                     static_cast<std::int64_t>(share * static_cast<double>(stored)), c);
+}
+
+std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& options) {
+  Context& context = csr.context();
+  CsrView const& a = csr.view();
+  std::int64_t const c = options.slice_size;
+  CodSellSearch const search = search_of(options, a.n_rows);
+  auto const& conversion = kernels_for<CodSellConversion>(context);
+  Grouping grouping(context, a.n_rows, a.nnz, c);
+  conversion.group(context, a, kernels_for<ConversionKernels>(context).rows_by_length(context, a, options.sigma.value_or(0)).data(),
+                   search, grouping.view());
+  std::int64_t const stored = last_of(context, grouping.value_ptr), n_shared = last_of(context, grouping.dictionary_ptr);
+  Array<std::int32_t> columns(context, stored - c * n_shared), dictionary(context, n_shared);
+  Array<double> values(context, stored);
+  conversion.fill(context, a, search, grouping.view(), columns.data(), dictionary.data(), values.data());
+  CodSellView view;
+  view.n_rows = a.n_rows;
+  view.n_columns = a.n_columns;
+  view.n_slices = slices_of(a.n_rows, c);
+  view.slice_size = options.slice_size;
+  double const padding = a.nnz > 0 ? static_cast<double>(stored) / static_cast<double>(a.nnz) : 1;
+  return std::unique_ptr<Matrix>(
+      new CodSell(context, view, padding,
+                  {std::move(grouping.value_ptr), std::move(grouping.dictionary_ptr), std::move(grouping.rows), std::move(columns),
+                   std::move(dictionary), std::move(values)}));
+}
+
+CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage)
+    : Matrix(context),
+      kernels_(kernels_for<CodSellKernels>(context)),
+      storage_(std::move(storage)),
+      view_(like),
+      padding_ratio_(padding_ratio) {
+  view_.value_ptr = storage_.value_ptr.data();
+  view_.dictionary_ptr = storage_.dictionary_ptr.data();
+  view_.rows = storage_.rows.data();
+  view_.columns = storage_.columns.data();
+  view_.dictionary = storage_.dictionary.data();
+  view_.values = storage_.values.data();
+}
+
+std::int64_t CodSell::bytes() const {
+  return storage_.value_ptr.bytes() + storage_.dictionary_ptr.bytes() + storage_.rows.bytes() + storage_.columns.bytes() +
+         storage_.dictionary.bytes() + storage_.values.bytes();
+}
+
+std::unique_ptr<Matrix> CodSell::copied_to(Context& target) const {
+  Storage copy{storage_.value_ptr.copy_to(target), storage_.dictionary_ptr.copy_to(target), storage_.rows.copy_to(target),
+               storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     storage_.values.copy_to(target)};
+  return std::unique_ptr<Matrix>(new CodSell(target, view_, padding_ratio_, std::move(copy)));
+}
+
+CsrMatrix CodSell::host_csr() const {
+  std::int64_t const c = view_.slice_size;
+  /// One row as it is stored; `columns` and `values` are C apart.
+  struct Row {
+    std::int64_t n_shared, n_other;
+    std::int32_t const *dictionary, *columns;
+    double const* values;
+  };
+  auto const row_at = [&](std::int64_t place) {
+    std::int64_t const slice = place / c, first = view_.value_ptr[slice], first_shared = view_.dictionary_ptr[slice];
+    std::int64_t const n_shared = view_.dictionary_ptr[slice + 1] - first_shared;
+    std::int64_t const room = (view_.value_ptr[slice + 1] - first) / c - n_shared;  // columns: the base and the others
+    Row row{n_shared, 0, view_.dictionary + first_shared, view_.columns + (first - c * first_shared) + place % c,
+            view_.values + first + place % c};
+    if (room == 0 || row.columns[0] < 0)
+      return Row{-1, 0, nullptr, nullptr, nullptr};
+    while (row.n_other + 1 < room && row.columns[(row.n_other + 1) * c] >= 0)
+      ++row.n_other;
+    return row;
+  };
+  CsrMatrix result;
+  result.n_rows = view_.n_rows;
+  result.n_columns = view_.n_columns;
+  result.row_ptr.resize(static_cast<std::size_t>(view_.n_rows) + 1);
+  result.row_ptr[0] = 0;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t place = 0; place < view_.n_rows; ++place) {
+    Row const row = row_at(place);
+    result.row_ptr[static_cast<std::size_t>(view_.rows[place]) + 1] = 1 + row.n_shared + row.n_other;
+  }
+  std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
+  result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
+  result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t place = 0; place < view_.n_rows; ++place) {
+    Row const row = row_at(place);
+    // Both the pattern and the other terms ascend: merge them.
+    auto to = static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(view_.rows[place])]);
+    for (std::int64_t shared = 0, other = 1; shared <= row.n_shared || other <= row.n_other; ++to) {
+      std::int32_t const of_pattern = shared > row.n_shared ? 0 : row.columns[0] + (shared == 0 ? 0 : row.dictionary[shared - 1]);
+      if (other > row.n_other || (shared <= row.n_shared && of_pattern < row.columns[other * c])) {
+        result.columns[to] = of_pattern;
+        result.values[to] = row.values[shared++ * c];
+      } else {
+        result.columns[to] = row.columns[other * c];
+        result.values[to] = row.values[(row.n_shared + other++) * c];
+      }
+    }
+  }
+  return result;
+}
+
+void CodSell::product(double alpha, double const* x, double beta, double* y) const {
+  kernels_.product(context(), view_, alpha, x, beta, y);
+}
+
+void CodSell::product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const {
+  kernels_.product_dot(context(), view_, x, y, dot, stop);
+}
+
+void CodSell::diagonal(double* d) const {
+  kernels_.diagonal(context(), view_, d);
+}
+
+}  // namespace poisson

@@ -1,0 +1,61 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/cod_sell.hpp"
+
+namespace poisson {
+
+/// CoD-SELL (Murakami 2024): slices of C rows that share a pattern of column distances, which is stored once for the slice. Rows
+/// are sorted by descending length in windows of sigma (by default all of them), then grouped as CodSellConversion says. Any
+/// matrix; x and y keep its order. Conversion::sequential groups all rows in one go, the others by chunks of max(1024, 32 C) sorted
+/// rows: in threads, or by one warp a chunk on a device, with the same result.
+///
+/// Smaller chunks cost compression, larger ones parallelism. Over 33 matrices (docs/architecture.md) chunks of that size took at
+/// most 0.66 % of the CSR bytes more than the sequential conversion, and up to 9 % less, since what does not fit together stays in
+/// its chunk; half of it would take up to 1.9 % more.
+class CodSell final : public Matrix {
+public:
+  /// Whether C is one that the format has; estimates refuse others, and convert does not take them.
+  static bool has_slice_size(int c) { return c >= 2 && c <= 256; }
+  /// With few diagonals (no more than 1.25 times the mean row length) all rows share one pattern; else as SELL, with equal rows.
+  static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
+  /// A prediction: values and padding as the sorted rows give them when they are cut in order, and the share of columns that
+  /// dictionaries save in up to 32 samples of max(512, 4 C) consecutive rows each. bytes() of the matrix is exact.
+  static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
+  static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
+
+  Format format() const override { return Format::cod_sell; }
+  /// 8 a value, 4 a column and a distance, 4 a row, 16 a slice and 16 more.
+  std::int64_t bytes() const override;
+  double padding_ratio() const override { return padding_ratio_; }
+  std::int64_t n_rows() const override { return view_.n_rows; }
+  std::int64_t n_columns() const override { return view_.n_columns; }
+  std::int64_t bytes_per_product() const override { return bytes() + 8 * (view_.n_columns + view_.n_rows); }
+  void product(double alpha, double const* x, double beta, double* y) const override;
+  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
+  void diagonal(double* d) const override;
+
+  /// Where everything is; for tests and tools.
+  [[nodiscard]] CodSellView const& view() const { return view_; }
+
+protected:
+  std::unique_ptr<Matrix> copied_to(Context& target) const override;
+  CsrMatrix host_csr() const override;
+
+private:
+  struct Storage {
+    Array<std::int64_t> value_ptr, dictionary_ptr;
+    Array<std::int32_t> rows, columns, dictionary;
+    Array<double> values;
+  };
+  /// Takes sizes and C from `like`.
+  CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage);
+
+  CodSellKernels const& kernels_;
+  Storage storage_;
+  CodSellView view_;
+  double padding_ratio_;
+};
+
+}  // namespace poisson

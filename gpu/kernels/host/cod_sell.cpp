@@ -1,0 +1,150 @@
+#include "gpu/kernels/cod_sell.hpp"
+
+#include "gpu/kernels/host/host.hpp"
+
+namespace poisson {
+
+namespace {
+
+constexpr int largest_slice = 256;
+static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
+
+/// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per row of R entries with a
+/// pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x where rows share their neighbours; the dictionary stays in
+/// the first-level cache.
+template <int fixed>
+void slice_product(CodSellView const& a, std::int64_t slice, double const* __restrict x, double* __restrict sums) {
+  int const c = fixed > 0 ? fixed : a.slice_size;
+  std::fill(sums, sums + c, 0.0);
+  std::int64_t const first = a.value_ptr[slice], end = a.value_ptr[slice + 1];
+  if (first == end)
+    return;
+  std::int64_t const first_shared = a.dictionary_ptr[slice], end_shared = a.dictionary_ptr[slice + 1];
+  double const* __restrict values = a.values + first;
+  std::int32_t const* __restrict columns = a.columns + (first - c * first_shared);
+  // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
+  auto const add_columns = [&] {
+#pragma omp simd
+    for (int lane = 0; lane < c; ++lane) {
+      std::int32_t const column = columns[lane];
+      double const loaded = x[column < 0 ? 0 : column];
+      sums[lane] += values[lane] * (column < 0 ? 0.0 : loaded);
+    }
+  };
+  add_columns();
+  values += c;
+  std::int32_t const* __restrict const bases = columns;
+  int out_of_step = 0;
+#pragma omp simd reduction(| : out_of_step)
+  for (int lane = 0; lane < c; ++lane)
+    out_of_step |= bases[lane] - (bases[0] + lane);
+  if (out_of_step == 0) {
+    for (std::int64_t k = first_shared; k < end_shared; ++k, values += c) {
+      double const* __restrict const shifted = x + bases[0] + a.dictionary[k];
+#pragma omp simd
+      for (int lane = 0; lane < c; ++lane)
+        sums[lane] += values[lane] * shifted[lane];
+    }
+  } else {
+    // Only lanes beyond the last row have no base here; what they add up is not used.
+    for (std::int64_t k = first_shared; k < end_shared; ++k, values += c) {
+      double const* __restrict const shifted = x + a.dictionary[k];
+#pragma omp simd
+      for (int lane = 0; lane < c; ++lane)
+        sums[lane] += values[lane] * shifted[bases[lane] < 0 ? 0 : bases[lane]];
+    }
+  }
+  columns += c;
+  for (double const* const last = a.values + end; values < last; values += c, columns += c)
+    add_columns();
+}
+
+/// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
+template <int fixed, class Row>
+void for_rows(CodSellView const& a, double const* x, std::int64_t begin, std::int64_t end, Row const& row) {
+  int const c = fixed > 0 ? fixed : a.slice_size;
+  alignas(64) double sums[fixed > 0 ? fixed : largest_slice];
+  for (std::int64_t first = begin; first < end; first += c) {
+    slice_product<fixed>(a, first / c, x, sums);
+    std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+      row(std::int64_t{a.rows[first + lane]}, sums[lane]);
+  }
+}
+
+/// Calls launch with C as an integral constant where it is a usual one, else with 0.
+template <class Launch>
+void with_slice_size(CodSellView const& a, Launch const& launch) {
+  switch (a.slice_size) {
+  case 4:
+    return launch(std::integral_constant<int, 4>{});
+  case 8:
+    return launch(std::integral_constant<int, 8>{});
+  case 16:
+    return launch(std::integral_constant<int, 16>{});
+  case 32:
+    return launch(std::integral_constant<int, 32>{});
+  default:
+    return launch(std::integral_constant<int, 0>{});
+  }
+}
+
+class HostCodSell final : public CodSellKernels {
+public:
+  void product(Context&, CodSellView const& a, double alpha, double const* x, double beta, double* y) const override {
+    with_slice_size(a, [&](auto c) {
+      host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+        for_rows<c()>(a, x, begin, end,
+                      [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : alpha * sum + beta * y[row]; });
+      });
+    });
+  }
+
+  void product_dot(Context& context, CodSellView const& a, double const* x, double* y, double* dot,
+                   std::int32_t const* stop) const override {
+    if (*stop != 0)
+      return;
+    with_slice_size(a, [&](auto c) {
+      *dot = host::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
+        double total = 0;
+        for_rows<c()>(a, x, begin, end, [&](std::int64_t row, double sum) {
+          y[row] = sum;
+          total += x[row] * sum;
+        });
+        return total;
+      });
+    });
+  }
+
+  void diagonal(Context&, CodSellView const& a, double* d) const override {
+    std::int64_t const c = a.slice_size;
+    host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t place = begin; place < end; ++place) {
+        std::int64_t const slice = place / c, lane = place % c, row = a.rows[place];
+        std::int64_t const first = a.value_ptr[slice], width = (a.value_ptr[slice + 1] - first) / c;
+        std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
+        std::int32_t const* const columns = a.columns + (first - c * first_shared) + lane;
+        double const* const values = a.values + first + lane;
+        double value = 0;
+        if (width > 0 && columns[0] == row)
+          value = values[0];
+        for (std::int64_t k = 0; k < n_shared; ++k)
+          if (columns[0] + a.dictionary[first_shared + k] == row)
+            value = values[(k + 1) * c];
+        for (std::int64_t k = 1; k < width - n_shared; ++k)
+          if (columns[k * c] == row)
+            value = values[(n_shared + k) * c];
+        d[row] = value;
+      }
+    });
+  }
+};
+
+}  // namespace
+
+CodSellKernels const& CodSellKernels::host() {
+  static HostCodSell const kernels;
+  return kernels;
+}
+
+}  // namespace poisson
