@@ -18,8 +18,8 @@ struct Seconds {
 /// fit into two seconds, but at least 5. Throws Interrupted between samples when an interrupt was requested.
 [[nodiscard]] Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples = 15);
 
-/// Bytes per second of a sum over an array far larger than the caches, median of a few; takes well under a second. What products
-/// with a matrix, which read far more than they write, are compared with.
+/// Bytes per second of a sum over an array far larger than the caches, best of a few; takes well under a second. What products with
+/// a matrix, which read far more than they write, are compared with.
 [[nodiscard]] double measure_read_bandwidth(Context& context);
 
 }  // namespace poisson
