@@ -300,7 +300,7 @@ private:
           Measured row;
           row.label = variant.label;
           if (context_.backend() == Backend::cpu && variant.format != Format::csr)
-            require_room(context_, csr.bytes() / 2, "a matrix in " + variant.label);
+            require_room(context_, csr.bytes(), "one more matrix, about as large as csr,");
           auto const matrix =
               repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, row.conversion);
           if (matrix->row_not_finite >= 0)
