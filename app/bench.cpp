@@ -79,10 +79,15 @@ std::vector<Variant> variants(BenchOptions const& options) {
   return result;
 }
 
+/// null: the format's own.
+json json_of(std::optional<std::int64_t> sigma) {
+  return sigma ? json(*sigma) : json();
+}
+
 json json_of(Variant const& variant) {
   json row{{"format", name_of(variant.format)}};
   if (is_sliced(variant.format))
-    row.update({{"slice_size", variant.options.slice_size}, {"sigma", variant.options.sigma}});
+    row.update({{"slice_size", variant.options.slice_size}, {"sigma", json_of(variant.options.sigma)}});
   return row;
 }
 
@@ -175,7 +180,7 @@ public:
                {"read_bytes_per_second", read_bandwidth_},
                {"options",
                 {{"slice_sizes", options.slice_sizes},
-                 {"sigma", options.sigma},
+                 {"sigma", json_of(options.sigma)},
                  {"threads_per_row", options.threads_per_row},
                  {"samples", options.samples}}},
                {"interrupted", false},

@@ -30,7 +30,7 @@ struct BenchOptions {
   std::string config;                         ///< path of a configuration, whose assembled matrix is one more; empty: none
   std::vector<Format> formats;                ///< empty: all
   std::vector<int> slice_sizes{32};           ///< sliced formats are measured with each
-  std::int64_t sigma = 1;
+  std::optional<std::int64_t> sigma;          ///< nothing: each format's own
   int threads_per_row = 0;
   std::optional<Backend> backend;  ///< nothing: cuda where it can be used
   int threads = 0;                 ///< 0: all that the process may use

@@ -202,7 +202,7 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   add("help,h", po::bool_switch(&a.help), "this text");
   add("format", po::value(&formats)->value_name("F[,F...]"), "formats to measure (default: all)");
   add("slice-size", po::value(&slice_sizes)->value_name("C[,C...]"), "rows of a slice (default: 32)");
-  add("sigma", po::value(&sigma)->value_name("S"), "rows sorted by length together (default: 1; 0: all)");
+  add("sigma", po::value(&sigma)->value_name("S"), "rows sorted by length together (0: all; default: each format's own)");
   add("threads-per-row", po::value(&threads_per_row)->value_name("T"), "of crs_t on a GPU (default: 0, by its rule)");
   add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to measure");
   add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
