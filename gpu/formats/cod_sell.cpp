@@ -8,10 +8,14 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
+#include <vector>
 
 namespace poisson {
 
 namespace {
+
+/// Estimates group the whole matrix when it has no more entries than this, and no more rows than all samples.
+constexpr std::int64_t largest_grouped = 1 << 20, most_samples = 32;
 
 std::int64_t slices_of(std::int64_t n_rows, std::int64_t c) {
   return (n_rows + c - 1) / c;
@@ -56,32 +60,34 @@ struct Sample {
   std::int64_t values = 0, saved = 0;
 };
 
-/// Groups matrix rows [begin, end) as if they were the matrix.
-Sample sample(Csr const& matrix, std::int64_t begin, std::int64_t end, FormatOptions const& options) {
+/// Groups parts of the matrix on the host, rows [begin, begin + rows) of every begin, as `search` says.
+Sample sample(Csr const& matrix, std::vector<std::int64_t> const& begins, std::int64_t rows, std::int64_t sigma,
+              CodSellSearch const& search) {
   Context& context = matrix.context();
-  CsrMatrix part;
-  part.n_rows = end - begin;
-  part.n_columns = matrix.n_columns();
-  part.row_ptr.resize(static_cast<std::size_t>(part.n_rows) + 1);
-  context.download(part.row_ptr.data(), matrix.view().row_ptr + begin, (part.n_rows + 1) * std::int64_t{8});
-  std::int64_t const first = part.row_ptr[0], nnz = part.row_ptr[static_cast<std::size_t>(part.n_rows)] - first;
-  for (std::int64_t& p : part.row_ptr)
-    p -= first;
-  part.columns.resize(static_cast<std::size_t>(nnz));
-  if (nnz > 0)
-    context.download(part.columns.data(), matrix.view().columns + first, nnz * std::int64_t{4});
-  CsrView const view{.n_rows = part.n_rows,
-                     .n_columns = part.n_columns,
-                     .nnz = nnz,
-                     .row_ptr = part.row_ptr.data(),
-                     .columns = part.columns.data()};
+  CsrMatrix parts;
+  parts.row_ptr.assign(1, 0);
+  for (std::int64_t const begin : begins) {
+    auto const size = static_cast<std::size_t>(rows) + 1, before = parts.columns.size(), at = parts.row_ptr.size() - 1;
+    parts.row_ptr.resize(at + size);
+    context.download(parts.row_ptr.data() + at, matrix.view().row_ptr + begin, (rows + 1) * std::int64_t{8});
+    std::int64_t const first = parts.row_ptr[at], nnz = parts.row_ptr.back() - first;
+    for (std::size_t i = at; i < at + size; ++i)
+      parts.row_ptr[i] += static_cast<std::int64_t>(before) - first;
+    parts.columns.resize(before + static_cast<std::size_t>(nnz));
+    if (nnz > 0)
+      context.download(parts.columns.data() + before, matrix.view().columns + first, nnz * std::int64_t{4});
+  }
+  std::int64_t const n = static_cast<std::int64_t>(begins.size()) * rows;
+  CsrView const view{.n_rows = n,
+                     .n_columns = matrix.n_columns(),
+                     .nnz = static_cast<std::int64_t>(parts.columns.size()),
+                     .row_ptr = parts.row_ptr.data(),
+                     .columns = parts.columns.data()};
   auto const host = make_context(Backend::cpu);
-  CodSellSearch search = search_of(options, part.n_rows);
-  search.chunk_rows = slices_of(part.n_rows, options.slice_size) * options.slice_size;
-  Array<std::int32_t> const order = ConversionKernels::host().rows_by_length(*host, view, 0);
-  Grouping grouping(*host, part.n_rows, nnz, options.slice_size);
+  Array<std::int32_t> const order = ConversionKernels::host().rows_by_length(*host, view, sigma);
+  Grouping grouping(*host, n, view.nnz, search.slice_size);
   CodSellConversion::host().group(*host, view, order.data(), search, grouping.view());
-  return {last_of(*host, grouping.value_ptr), (options.slice_size - 1) * last_of(*host, grouping.dictionary_ptr)};
+  return {last_of(*host, grouping.value_ptr), (search.slice_size - 1) * last_of(*host, grouping.dictionary_ptr)};
 }
 
 FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int64_t nnz, std::int64_t stored, std::int64_t saved,
@@ -108,23 +114,27 @@ FormatEstimate CodSell::estimate(MatrixShape const& shape, FormatOptions const& 
 }
 
 FormatEstimate CodSell::estimate_exact(Csr const& matrix, FormatOptions const& options) {
-  std::int64_t const n = matrix.n_rows(), c = options.slice_size, rows = std::max<std::int64_t>(512, 4 * c), most = 32;
+  std::int64_t const n = matrix.n_rows(), nnz = matrix.view().nnz, c = options.slice_size;
+  std::int64_t const rows = std::max<std::int64_t>(512, 4 * c), sigma = options.sigma.value_or(0);
+  if (!has_slice_size(options.slice_size))
+    return estimate(MatrixShape{n, nnz, 0, false}, options);
+  CodSellSearch search = search_of(options, n);
+  if (n <= most_samples * rows && nnz <= largest_grouped) {
+    Sample const whole = sample(matrix, {0}, n, sigma, search);
+    return estimate_of(n, matrix.n_columns(), nnz, whole.values, whole.saved, c);
+  }
   Context& context = matrix.context();
   auto const& kernels = kernels_for<ConversionKernels>(context);
-  Array<std::int32_t> const order = kernels.rows_by_length(context, matrix.view(), options.sigma.value_or(0));
   std::int64_t const stored =
-      last_of(context, kernels.slice_ptr(context, matrix.view(), order.data(), static_cast<std::int32_t>(c)));
-  std::int64_t const samples = has_slice_size(options.slice_size) ? std::min(most, std::max<std::int64_t>(1, n / rows)) : 0;
-  Sample total;
-  for (std::int64_t k = 0; k < samples && n > 0; ++k) {
-    std::int64_t const begin = samples > 1 ? (n - rows) * k / (samples - 1) : 0;
-    Sample const one = sample(matrix, begin, std::min(n, begin + rows), options);
-    total.values += one.values;
-    total.saved += one.saved;
-  }
+      last_of(context, kernels.slice_ptr(context, matrix.view(), kernels.rows_by_length(context, matrix.view(), sigma).data(), c));
+  std::int64_t const samples = std::min(most_samples, n / rows);
+  std::vector<std::int64_t> begins;
+  for (std::int64_t k = 0; k < samples; ++k)
+    begins.push_back(samples > 1 ? (n - rows) / (samples - 1) * k : 0);
+  search.chunk_rows = rows;
+  Sample const total = sample(matrix, begins, rows, rows, search);
   double const share = total.values > 0 ? static_cast<double>(total.saved) / static_cast<double>(total.values) : 0;
-  return estimate_of(n, matrix.n_columns(), matrix.view().nnz, stored,
-                     static_cast<std::int64_t>(share * static_cast<double>(stored)), c);
+  return estimate_of(n, matrix.n_columns(), nnz, stored, static_cast<std::int64_t>(share * static_cast<double>(stored)), c);
 }
 
 std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& options) {

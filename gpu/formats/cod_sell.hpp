@@ -20,8 +20,10 @@ public:
   static bool has_slice_size(int c) { return c >= 2 && c <= 256; }
   /// With few diagonals (no more than 1.25 times the mean row length) all rows share one pattern; else as SELL, with equal rows.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
-  /// A prediction: values and padding as the sorted rows give them when they are cut in order, and the share of columns that
-  /// dictionaries save in up to 32 samples of max(512, 4 C) consecutive rows each. bytes() of the matrix is exact.
+  /// A prediction, but for small matrices (2^20 entries, 32 samples of rows): values and padding as the sorted rows give them when
+  /// they are cut in order, and the share of columns that dictionaries save in 32 samples of max(512, 4 C) consecutive rows.
+XX
+  /// matrix is exact.
   static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 

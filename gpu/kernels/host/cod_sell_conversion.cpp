@@ -356,12 +356,16 @@ public:
   void group(Context&, CsrView const& a, std::int32_t const* order, CodSellSearch const& search,
              CodSellGroups const& groups) const override {
     std::int64_t const chunks = (a.n_rows + search.chunk_rows - 1) / search.chunk_rows;
-#pragma omp parallel if (chunks > 1)
-    {
-      Chunk chunk(a, search, groups);
+    if (chunks == 1) {  // large when sequential: what runs out of memory there must not end the program
+      Chunk(a, search, groups).run(order, 0, a.n_rows);
+    } else {
+#pragma omp parallel
+      {
+        Chunk chunk(a, search, groups);
 #pragma omp for schedule(dynamic)
-      for (std::int64_t i = 0; i < chunks; ++i)
-        chunk.run(order, i * search.chunk_rows, std::min(a.n_rows, (i + 1) * search.chunk_rows));
+        for (std::int64_t i = 0; i < chunks; ++i)
+          chunk.run(order, i * search.chunk_rows, std::min(a.n_rows, (i + 1) * search.chunk_rows));
+      }
     }
     std::int64_t const n_slices = (a.n_rows + search.slice_size - 1) / search.slice_size;
     exclusive_sum(groups.value_ptr, n_slices);
