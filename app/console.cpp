@@ -112,7 +112,7 @@ void Console::grid(std::vector<std::vector<std::string>> const& rows) {
   for (std::size_t r = 0; r < rows.size(); ++r)
     for (std::size_t c = 0; c < n; ++c) {
       widths[c] = std::max(widths[c], width(rows[r][c]));
-      if (r > 0 && rows[r][c] != "-" && !looks_like_number(rows[r][c]))
+      if (r > 0 && rows[r][c] != "-" && rows[r][c] != "never" && !looks_like_number(rows[r][c]))
         numeric[c] = false;
     }
   for (auto const& row : rows) {
@@ -123,6 +123,14 @@ void Console::grid(std::vector<std::vector<std::string>> const& rows) {
     std::cout << text << "\n";
   }
   std::cout << std::flush;
+}
+
+void Console::working(std::string const& what) {
+  if (quiet_ || !terminal_)
+    return;
+  std::cout << "\r\033[K  " << what.substr(0, static_cast<std::size_t>(std::max(terminal_columns() - 8, 10))) << " ..."
+            << std::flush;
+  bar_shown_ = true;
 }
 
 void Console::progress(std::int64_t iteration, double residual, double tolerance) {

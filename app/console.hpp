@@ -33,6 +33,8 @@ public:
   /// The first row is the header; columns are aligned to the right when they look like numbers.
   void grid(std::vector<std::vector<std::string>> const& rows);
 
+  /// What is being done now, on a terminal only: the next output, or end_progress, takes its place.
+  void working(std::string const& what);
   /// Progress of an iterative solve towards a relative residual. On a terminal one line is redrawn, elsewhere a line is
   /// printed every few seconds. end_progress removes the bar.
   void progress(std::int64_t iteration, double residual, double tolerance);

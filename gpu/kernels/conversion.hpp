@@ -42,6 +42,9 @@ public:
   /// Symmetry takes as long as all the rest, and is looked at only when asked for.
   virtual CsrAnalysis analyse(Context& context, CsrView const& a, bool symmetry) const = 0;
 
+  /// Entries of the longest row; quick, and part of analyse too.
+  virtual std::int64_t longest_row(Context& context, CsrView const& a) const = 0;
+
   /// The rows by descending length, stably, within windows of sigma rows; sigma = 0: one window of all rows.
   /// Precondition: fewer than 2^31 rows.
   virtual Array<std::int32_t> rows_by_length(Context& context, CsrView const& a, std::int64_t sigma) const = 0;

@@ -3,15 +3,13 @@
 // the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/measure.hpp"
 #include "gpu/formats/box.hpp"
-#include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/vectors.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -28,36 +26,6 @@ using namespace poisson;
 std::shared_ptr<CsrMatrix const> box(std::int64_t n) {
   auto const host = make_context(Backend::cpu);
   return std::make_shared<CsrMatrix const>(box_laplacian(*host, n, n, n)->to_csr());
-}
-
-/// Median seconds of one call: several at a time, so that launch and clock do not count, between waits for the device.
-template <class Call>
-double median_seconds(Context& context, Call const& call) {
-  using Clock = std::chrono::steady_clock;
-  auto const several = [&](int count) {
-    context.synchronize();
-    auto const start = Clock::now();
-    for (int i = 0; i < count; ++i)
-      call();
-    context.synchronize();
-    return std::chrono::duration<double>(Clock::now() - start).count() / count;
-  };
-  several(2);
-  int const count = std::clamp(static_cast<int>(0.02 / several(3)), 1, 200);
-  std::vector<double> seconds;
-  for (int repeat = 0; repeat < 15; ++repeat)
-    seconds.push_back(several(count));
-  std::nth_element(seconds.begin(), seconds.begin() + 7, seconds.end());
-  return seconds[7];
-}
-
-double measure_read_bandwidth(Context& context) {
-  std::int64_t const n = context.backend() == Backend::cpu ? 1 << 25 : 1 << 28;
-  Array<double> v(context, n), sum(context, 1);
-  v.set_zero();
-  auto const& vectors = kernels_for<VectorKernels<double>>(context);
-  double const seconds = median_seconds(context, [&] { vectors.dot(context, n, v.data(), v.data(), sum.data()); });
-  return 8.0 * static_cast<double>(n) / seconds;
 }
 
 double pattern(std::int64_t i) {
@@ -108,9 +76,11 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<For
         Array<double> const x(*context, std::span<double const>(x_host));
         Array<double> y(*context, csr->n_rows), dot(*context, 1);
         Array<std::int32_t> const running(*context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
-        print("product", median_seconds(*context, [&] { matrix->product(1, x.data(), 0, y.data()); }), bytes, read, 2 * nnz);
-        print("product+dot", median_seconds(*context, [&] { matrix->product_dot(x.data(), y.data(), dot.data(), running.data()); }),
-              bytes, read, 2 * nnz + 2 * static_cast<double>(rows));
+        print("product", measure_seconds(*context, [&] { matrix->product(1, x.data(), 0, y.data()); }).median, bytes, read,
+              2 * nnz);
+        print("product+dot",
+              measure_seconds(*context, [&] { matrix->product_dot(x.data(), y.data(), dot.data(), running.data()); }).median, bytes,
+              read, 2 * nnz + 2 * static_cast<double>(rows));
       }
       for (PreconditionerKind const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi}) {
         SolverOptions options;

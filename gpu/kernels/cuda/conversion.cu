@@ -415,6 +415,16 @@ public:
     return result;
   }
 
+  std::int64_t longest_row(Context& context, CsrView const& a) const override {
+    if (a.n_rows == 0)
+      return 0;
+    Array<unsigned> longest(context, 1);
+    longest.set_zero();
+    longest_row_kernel<<<grid_for(context, a.n_rows), threads, 0, cuda::of(context).stream()>>>(a, longest.data());
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    return fetch(context, longest.data());
+  }
+
   Array<std::int32_t> rows_by_length(Context& context, CsrView const& a, std::int64_t sigma) const override {
     if (a.n_rows == 0)
       return {};
@@ -532,16 +542,6 @@ public:
   }
 
 private:
-  static std::int64_t longest_row(Context& context, CsrView const& a) {
-    if (a.n_rows == 0)
-      return 0;
-    Array<unsigned> longest(context, 1);
-    longest.set_zero();
-    longest_row_kernel<<<grid_for(context, a.n_rows), threads, 0, cuda::of(context).stream()>>>(a, longest.data());
-    POISSON_CUDA_CHECK(cudaGetLastError());
-    return fetch(context, longest.data());
-  }
-
   static std::int64_t count_flags(Context& context, Array<unsigned char> const& flags) {
     if (flags.size() == 0)
       return 0;

@@ -56,6 +56,14 @@ public:
     return result;
   }
 
+  std::int64_t longest_row(Context&, CsrView const& a) const override {
+    std::int64_t longest = 0;
+#pragma omp parallel for schedule(static) reduction(max : longest)
+    for (std::int64_t row = 0; row < a.n_rows; ++row)
+      longest = std::max(longest, length_of(a, row));
+    return longest;
+  }
+
   Array<std::int32_t> rows_by_length(Context& context, CsrView const& a, std::int64_t sigma) const override {
     std::int64_t const n = a.n_rows, window = sigma == 0 ? n : std::min(sigma, n);
     Array<std::int32_t> rows(context, n);

@@ -6,9 +6,11 @@
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/cod_sell.hpp"
 #include "gpu/kernels/cod_sell_conversion.hpp"
+#include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/vectors.hpp"
 
@@ -35,11 +37,20 @@ std::unique_ptr<Context> make_cuda_context() {
 double measure_cuda_copy_bandwidth(Context&) {
   refuse();
 }
+std::string why_no_peers() {
+  return why_no_cuda();
+}
+std::unique_ptr<PeerProduct> make_peer(Peer, Context&, CsrView const&, double const*, double*) {
+  refuse();
+}
 
 CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
 BoxKernels const& BoxKernels::cuda() {
+  refuse();
+}
+CheckKernels const& CheckKernels::cuda() {
   refuse();
 }
 ConversionKernels const& ConversionKernels::cuda() {

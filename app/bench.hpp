@@ -1,0 +1,47 @@
+#pragma once
+
+#include "app/config.hpp"
+#include "app/console.hpp"
+#include "app/pipeline.hpp"
+#include "gpu/core/context.hpp"
+#include "gpu/formats/format.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poisson {
+
+enum class BenchKind { spmv, convert };
+template <>
+struct Names<BenchKind> {
+  static constexpr std::array<Named<BenchKind>, 2> values{{{BenchKind::spmv, "spmv"}, {BenchKind::convert, "convert"}}};
+};
+
+/// What a command line asks to measure. With no matrix named: the box of 64^3 nodes, the band and the random matrix.
+struct BenchOptions {
+  BenchKind kind{};
+  std::vector<std::int64_t> nodes;  ///< boxes of nodes^3
+  int order = 1;                    ///< of the boxes' elements
+  bool band = false, random = false;
+  std::int64_t rows = std::int64_t{1} << 17;  ///< of band and random
+  std::vector<std::string> files;             ///< Matrix Market
+  std::string config;                         ///< path of a configuration, whose assembled matrix is one more; empty: none
+  std::vector<Format> formats;                ///< empty: all
+  std::vector<int> slice_sizes{32};           ///< sliced formats are measured with each
+  std::optional<std::int64_t> sigma;          ///< nothing: each format's own
+  int threads_per_row = 0;
+  std::optional<Backend> backend;  ///< nothing: cuda where it can be used
+  int threads = 0;                 ///< 0: all that the process may use
+  int samples = 15;                ///< of each time; medians are told
+  std::string json;                ///< file for all figures; "-": standard output; empty: none
+};
+
+/// `poisson bench`: for every matrix a table of all formats that hold it, and JSON. `problem` (may be null) is one more matrix:
+/// that which its configuration assembles. Returns exit_done; exit_not_converged when a product or a conversion was wrong, or after
+/// an interrupt: what was measured until then is told. Throws InputError or EnvironmentError; JSON of what was measured is then
+/// written as well.
+[[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console);
+
+}  // namespace poisson

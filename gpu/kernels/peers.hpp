@@ -1,0 +1,42 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/names.hpp"
+#include "gpu/kernels/csr.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace poisson {
+
+/// Products of other libraries, to measure ours beside them. Nothing but benchmarks uses them.
+enum class Peer { cusparse_csr_alg1, cusparse_csr_alg2, cusparse_sell };
+template <>
+struct Names<Peer> {
+  static constexpr std::array<Named<Peer>, 3> values{{{Peer::cusparse_csr_alg1, "cusparse csr alg1"},
+                                                      {Peer::cusparse_csr_alg2, "cusparse csr alg2"},
+                                                      {Peer::cusparse_sell, "cusparse sell"}}};
+};
+
+/// y = A x as a vendor's library does it, with vectors that are fixed when it is made.
+class PeerProduct {
+public:
+  virtual ~PeerProduct() = default;
+  virtual void product() = 0;  ///< enqueues; does not wait
+
+  std::int64_t bytes = 0;            ///< of the matrix as the library reads it
+  std::int64_t workspace_bytes = 0;  ///< what the library wants beside it
+  double setup_seconds = 0;  ///< from CSR on the device to the first product: copies, descriptors, the library's preprocessing
+};
+
+/// Empty when peers can be measured; otherwise why not, in one sentence. The libraries are looked for when they are first needed:
+/// the program starts without them.
+[[nodiscard]] std::string why_no_peers();
+
+/// `a`, `x` and `y` are in the memory of `context`, whose backend is cuda, and outlive the result. Row offsets are given to the
+/// library in 32 bits where they fit, which is its fastest. SELL has slices of 32 rows, in place. Throws EnvironmentError:
+/// why_no_peers(), no memory, or the library refuses the matrix.
+[[nodiscard]] std::unique_ptr<PeerProduct> make_peer(Peer peer, Context& context, CsrView const& a, double const* x, double* y);
+
+}  // namespace poisson
