@@ -66,8 +66,8 @@ public:
   /// d = values, with 0 for the -0.0 of places where nothing is stored.
   virtual void copy_diagonal(Context& context, std::int64_t n, double const* values, double* d) const = 0;
 
-  /// The matrix in CSR, entries at the same place summed in the order of the list. Calls target(nnz) once, for memory of the backend to
-  /// write to. Precondition: rows and columns are within the matrix.
+  /// The matrix in CSR, entries at the same place summed in the order of the list. Calls target(nnz) once, for memory of the
+  /// backend to write to. Precondition: rows and columns are within the matrix.
   virtual void csr_from_coo(Context& context, CooMatrix const& coo,
                             std::function<CsrTarget(std::int64_t nnz)> const& target) const = 0;
 
