@@ -7,18 +7,6 @@
 
 namespace poisson {
 
-namespace {
-
-/// About eight entries for each thread. The paper's rule for crs_t looks at the longest row instead (16 from 32 entries on, else
-/// 2^(ceil(log2 longest) - 2), at least 1) and takes 8 threads for the 27 entries of a box's rows, where the mean gives 4. Measured
-/// on an H200 at 192^3 nodes, T = 1 2 4 8 16 32: 2.11 1.13 0.74 0.88 1.01 1.49 ms. So crs_t goes by the mean as well.
-int threads_by_mean_length(CsrView const& csr) {
-  std::int64_t const mean = csr.n_rows > 0 ? csr.nnz / csr.n_rows : 0;
-  return mean <= 8 ? 1 : mean <= 16 ? 2 : mean <= 48 ? 4 : mean <= 96 ? 8 : mean <= 192 ? 16 : 32;
-}
-
-}  // namespace
-
 FormatEstimate Csr::estimate(MatrixShape const& shape, FormatOptions const&) {
   FormatEstimate result;
   result.format = Format::csr;
@@ -28,7 +16,7 @@ FormatEstimate Csr::estimate(MatrixShape const& shape, FormatOptions const&) {
 }
 
 std::unique_ptr<Matrix> Csr::convert(Csr const& csr, FormatOptions const&) {
-  return std::unique_ptr<Matrix>(new Csr(Format::csr, csr, threads_by_mean_length(csr.view_)));
+  return std::unique_ptr<Matrix>(new Csr(Format::csr, csr, 0));
 }
 
 FormatEstimate Csr::estimate_crs_t(MatrixShape const& shape, FormatOptions const& options) {
@@ -38,8 +26,7 @@ FormatEstimate Csr::estimate_crs_t(MatrixShape const& shape, FormatOptions const
 }
 
 std::unique_ptr<Matrix> Csr::convert_to_crs_t(Csr const& csr, FormatOptions const& options) {
-  int const threads = options.threads_per_row != 0 ? options.threads_per_row : threads_by_mean_length(csr.view_);
-  return std::unique_ptr<Matrix>(new Csr(Format::crs_t, csr, threads));
+  return std::unique_ptr<Matrix>(new Csr(Format::crs_t, csr, options.threads_per_row));
 }
 
 Csr::Csr(std::shared_ptr<CsrMatrix const> csr, Context& context)
@@ -58,7 +45,7 @@ Csr::Csr(std::shared_ptr<CsrMatrix const> csr, Context& context)
     context.synchronize();
     transfer_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  describe_rows();
+  view_.longest_row = kernels_for<ConversionKernels>(context).longest_row(context, view_);
 }
 
 Csr::Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, Array<std::int32_t> columns, Array<double> values)
@@ -69,17 +56,12 @@ Csr::Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, 
   storage->values = std::move(values);
   storage_ = std::move(storage);
   point_to_arrays(n_columns);
-  describe_rows();
+  view_.longest_row = kernels_for<ConversionKernels>(context).longest_row(context, view_);
 }
 
 Csr::Csr(Format format, Csr const& other, int threads_per_row)
     : Matrix(other.context()), format_(format), kernels_(other.kernels_), storage_(other.storage_), view_(other.view_) {
   view_.threads_per_row = threads_per_row;
-}
-
-void Csr::describe_rows() {
-  view_.threads_per_row = threads_by_mean_length(view_);
-  view_.longest_row = kernels_for<ConversionKernels>(context()).longest_row(context(), view_);
 }
 
 void Csr::point_to_arrays(std::int64_t n_columns) {

@@ -17,10 +17,10 @@ struct CsrView {
   double const* values = nullptr;
   /// Entries of the longest row, or more: long rows take a kernel of their own on a GPU.
   std::int64_t longest_row = INT64_MAX;
-  /// Threads that share a row on a GPU, a power of two from 1 to 32; the host gives every row to one thread. A row's terms are
-  /// added by every thread in ascending order and the threads' sums in a fixed tree, so results depend on this number, but on
-  /// nothing else of the launch.
-  int threads_per_row = 1;
+  /// Threads that share a row on a GPU, a power of two from 1 to 32, or 0: as many as suit the matrix and the device. The host gives
+  /// every row to one thread. A row's terms are added by every thread in ascending order and the threads' sums in a fixed tree, so
+  /// results depend on this number, but on nothing else of the launch.
+  int threads_per_row = 0;
 };
 
 /// The matrix as it lies in host memory.

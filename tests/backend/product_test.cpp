@@ -102,8 +102,8 @@ TYPED_TEST(Product, Box27) {
 
 TYPED_TEST(Product, LargePlanes) {
   // Planes above the size from which the CUDA kernel of half_cds walks from plane to plane, with and without whole blocks.
-  this->check(box27(69, 61, 9, true, 0.5), "planes of 69 x 61");
-  this->check(box27(64, 64, 40, true, 0.5), "planes of 64 x 64");
+  this->check(large_box27(69, 61, 9), "planes of 69 x 61");
+  this->check(large_box27(64, 64, 40), "planes of 64 x 64");
   this->check(banded(30001, {1, 70, 71, 72, 4900, 4901, 4902, 4999, 5000, 5001, 5100, 5101, 5102}, 3),
               "14 diagonals, not of a box");
 }

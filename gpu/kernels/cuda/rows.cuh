@@ -54,14 +54,16 @@ __device__ __forceinline__ double add_phases(double sum) {
 template <int phases, bool split, class Source, class Finish>
 __device__ __forceinline__ void for_rows(Source const& a, double const* __restrict__ x, std::int64_t group, Finish const& finish) {
   constexpr int unit = Source::unit, threads = Source::threads, size = unit * phases, units = threads / size;
-    std::int64_t const u = group * units + threadIdx.x / size;
+  std::int64_t const u = group * units + threadIdx.x / size;
   int const lane = threadIdx.x % unit, phase = threadIdx.x / unit % phases;
   bool const exists = u < a.n_units();
   bool const wide = split && exists && a.width(u) > widest_per_phase * phases;
-  double const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
   std::int64_t const place = u * unit + lane;
-  if (exists && !wide && phase == 0 && place < a.n_rows)
-    finish(a.row(place), sum);
+  bool const has_row = exists && !wide && phase == 0 && place < a.n_rows;
+  std::int64_t const row = has_row ? a.row(place) : 0;  // early: a load at the end would have nothing to hide behind
+  double const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
+  if (has_row)
+    finish(row, sum);
   if constexpr (split)
     if (__syncthreads_or(wide)) {
       constexpr int all = threads / unit;
@@ -80,7 +82,7 @@ template <int phases, bool split, class Source>
 __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
     rows_product_kernel(Source const a, double alpha, double const* __restrict__ x, double beta, double* __restrict__ y) {
   for_rows<phases, split>(a, x, blockIdx.x,
-                   [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum); });
+                          [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum); });
 }
 
 /// A block takes every gridDim.x-th group, so that partial sums are few.
