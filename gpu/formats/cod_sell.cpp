@@ -155,6 +155,7 @@ std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& op
   view.n_columns = a.n_columns;
   view.n_slices = slices_of(a.n_rows, c);
   view.slice_size = options.slice_size;
+  view.longest_row = a.longest_row;
   double const padding = a.nnz > 0 ? static_cast<double>(stored) / static_cast<double>(a.nnz) : 1;
   return std::unique_ptr<Matrix>(
       new CodSell(context, view, padding,

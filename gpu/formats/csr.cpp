@@ -1,6 +1,7 @@
 #include "gpu/formats/csr.hpp"
 
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/conversion.hpp"
 
 #include <chrono>
 
@@ -57,7 +58,7 @@ Csr::Csr(std::shared_ptr<CsrMatrix const> csr, Context& context)
     context.synchronize();
     transfer_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
-  view_.threads_per_row = threads_by_mean_length(view_);
+  describe_rows();
 }
 
 Csr::Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, Array<std::int32_t> columns, Array<double> values)
@@ -68,12 +69,17 @@ Csr::Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, 
   storage->values = std::move(values);
   storage_ = std::move(storage);
   point_to_arrays(n_columns);
-  view_.threads_per_row = threads_by_mean_length(view_);
+  describe_rows();
 }
 
 Csr::Csr(Format format, Csr const& other, int threads_per_row)
     : Matrix(other.context()), format_(format), kernels_(other.kernels_), storage_(other.storage_), view_(other.view_) {
   view_.threads_per_row = threads_per_row;
+}
+
+void Csr::describe_rows() {
+  view_.threads_per_row = threads_by_mean_length(view_);
+  view_.longest_row = kernels_for<ConversionKernels>(context()).longest_row(context(), view_);
 }
 
 void Csr::point_to_arrays(std::int64_t n_columns) {

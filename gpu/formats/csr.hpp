@@ -47,6 +47,7 @@ private:
     Array<double> values;
   };
   Csr(Format format, Csr const& other, int threads_per_row);
+  void describe_rows();
   void point_to_arrays(std::int64_t n_columns);
 
   Format format_;

@@ -68,6 +68,7 @@ std::unique_ptr<Matrix> SellCSigma::convert(Csr const& csr, FormatOptions const&
   view.n_rows = csr.n_rows();
   view.n_slices = slices_of(csr.n_rows(), options.slice_size);
   view.slice_size = options.slice_size;
+  view.longest_row = csr.view().longest_row;
   double const padding = csr.view().nnz > 0 ? static_cast<double>(layout.stored) / static_cast<double>(csr.view().nnz) : 1;
   return std::unique_ptr<Matrix>(
       new SellCSigma(context, view, csr.n_columns(), padding,

@@ -27,6 +27,7 @@ struct CodSellView {
   std::int32_t const* columns = nullptr;         ///< value_ptr[n_slices] - C dictionary_ptr[n_slices]
   std::int32_t const* dictionary = nullptr;      ///< dictionary_ptr[n_slices]
   double const* values = nullptr;                ///< value_ptr[n_slices]
+  std::int64_t longest_row = INT64_MAX;          ///< as in CsrView
 };
 
 /// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on

@@ -15,6 +15,8 @@ struct CsrView {
   std::int64_t const* row_ptr = nullptr;
   std::int32_t const* columns = nullptr;
   double const* values = nullptr;
+  /// Entries of the longest row, or more: long rows take a kernel of their own on a GPU.
+  std::int64_t longest_row = INT64_MAX;
   /// Threads that share a row on a GPU, a power of two from 1 to 32; the host gives every row to one thread. A row's terms are
   /// added by every thread in ascending order and the threads' sums in a fixed tree, so results depend on this number, but on
   /// nothing else of the launch.

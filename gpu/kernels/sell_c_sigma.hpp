@@ -17,6 +17,7 @@ struct SellView {
   std::int32_t const* rows = nullptr;       ///< n_rows of them; null: rows are in place
   std::int32_t const* columns = nullptr;
   double const* values = nullptr;
+  std::int64_t longest_row = INT64_MAX;  ///< as in CsrView
 };
 
 /// The host adds the terms of a row by ascending column; a GPU may give a row several threads, each of which does so with its part,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 namespace poisson::cuda {
 
@@ -12,7 +13,7 @@ namespace poisson::cuda {
 //   minimum_blocks  on a multiprocessor, which bounds the registers
 //   unit            rows that lie side by side in memory, a power of two up to 32: a slice of that many rows, 32 neighbouring rows
 //                   of a higher slice, 1 for CSR
-//   n_rows, n_units()
+//   n_rows, n_units(), longest_row
 //   width(u)        entries of the longest row of unit u
 //   partial<phases>(u, live, lane, phase, x)   the part of row `lane` of unit u that thread `phase` of the row's `phases` threads
 //                   adds up; 0 unless `live`; called by all threads of a warp
@@ -20,10 +21,10 @@ namespace poisson::cuda {
 // The threads of a row are `unit` apart, so that neighbouring threads read neighbouring entries whatever the height of slices. A
 // row's terms are added in an order that depends on the matrix and the device alone.
 
-#ifdef __CUDACC__
-
 /// Units wider than this times the phases are left to the whole block, so that one long row does not hold up a product.
 constexpr int widest_per_phase = 128;
+
+#ifdef __CUDACC__
 
 /// Adds the parts of every row; the sum is valid in phase 0. Called by the whole block.
 template <int threads, int unit, int phases>
@@ -48,20 +49,20 @@ __device__ __forceinline__ double add_phases(double sum) {
   return sum;
 }
 
-/// Calls finish(row, (A x)_row) for the rows of block `group`, once for each row, in one thread.
-template <int phases, class Source, class Finish>
+/// Calls finish(row, (A x)_row) for the rows of block `group`, once for each row, in one thread. Without `split` there are no wide
+/// units; unless more than a warp shares a unit, warps then run freely, without a barrier.
+template <int phases, bool split, class Source, class Finish>
 __device__ __forceinline__ void for_rows(Source const& a, double const* __restrict__ x, std::int64_t group, Finish const& finish) {
   constexpr int unit = Source::unit, threads = Source::threads, size = unit * phases, units = threads / size;
-  constexpr bool can_split = size < threads;
-  std::int64_t const u = group * units + threadIdx.x / size;
+    std::int64_t const u = group * units + threadIdx.x / size;
   int const lane = threadIdx.x % unit, phase = threadIdx.x / unit % phases;
   bool const exists = u < a.n_units();
-  bool const wide = can_split && exists && a.width(u) > widest_per_phase * phases;
+  bool const wide = split && exists && a.width(u) > widest_per_phase * phases;
   double const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
   std::int64_t const place = u * unit + lane;
   if (exists && !wide && phase == 0 && place < a.n_rows)
     finish(a.row(place), sum);
-  if constexpr (can_split)
+  if constexpr (split)
     if (__syncthreads_or(wide)) {
       constexpr int all = threads / unit;
       for (std::int64_t w = group * units; w < min((group + 1) * units, a.n_units()); ++w)
@@ -75,15 +76,15 @@ __device__ __forceinline__ void for_rows(Source const& a, double const* __restri
     }
 }
 
-template <int phases, class Source>
+template <int phases, bool split, class Source>
 __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
     rows_product_kernel(Source const a, double alpha, double const* __restrict__ x, double beta, double* __restrict__ y) {
-  for_rows<phases>(a, x, blockIdx.x,
+  for_rows<phases, split>(a, x, blockIdx.x,
                    [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum); });
 }
 
 /// A block takes every gridDim.x-th group, so that partial sums are few.
-template <int phases, class Source>
+template <int phases, bool split, class Source>
 __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
     rows_product_dot_kernel(Source const a, std::int64_t groups, double const* __restrict__ x, double* __restrict__ y, double* dot,
                             std::int32_t const* stop, double* partial, unsigned* counter) {
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
     return;
   double sums[1] = {0};
   for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x)
-    for_rows<phases>(a, x, group, [&](std::int64_t row, double sum) {
+    for_rows<phases, split>(a, x, group, [&](std::int64_t row, double sum) {
       y[row] = sum;
       sums[0] = fma(__ldg(x + row), sum, sums[0]);
     });
@@ -101,13 +102,25 @@ __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
 
 #endif
 
+/// Calls launch with whether units must be split.
+template <int phases, class Source, class Launch>
+void with_split(Source const& a, Launch const& launch) {
+  if constexpr (Source::unit * phases < Source::threads)
+    if (a.longest_row > widest_per_phase * phases)
+      return launch(std::true_type{});
+  launch(std::false_type{});
+}
+
 /// y = alpha A x + beta y with `phases` threads for each row.
 template <int phases, class Source>
 void rows_product(Context& context, Source const& a, double alpha, double const* x, double beta, double* y) {
   if (a.n_rows == 0)
     return;
   constexpr int units = Source::threads / (Source::unit * phases);
-  rows_product_kernel<phases><<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
+  with_split<phases>(a, [&](auto split) {
+    rows_product_kernel<phases, split()>
+        <<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
+  });
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -119,10 +132,12 @@ void rows_product_dot(Context& context, Source const& a, double const* x, double
   auto& device = of(context);
   constexpr int units = Source::threads / (Source::unit * phases);
   std::int64_t const groups = n_blocks(a.n_units(), units);
-  auto const kernel = rows_product_dot_kernel<phases, Source>;
-  auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(groups, resident_blocks(device, kernel, Source::threads)));
-  kernel<<<blocks, Source::threads, 0, device.stream()>>>(a, groups, x, y, dot, stop, device.partial_sums(blocks),
-                                                          device.block_counter());
+  with_split<phases>(a, [&](auto split) {
+    auto const kernel = rows_product_dot_kernel<phases, split(), Source>;
+    auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(groups, resident_blocks(device, kernel, Source::threads)));
+    kernel<<<blocks, Source::threads, 0, device.stream()>>>(a, groups, x, y, dot, stop, device.partial_sums(blocks),
+                                                            device.block_counter());
+  });
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
