@@ -273,7 +273,7 @@ Keys<RunConfig> make_run_keys() {
               "Exact solution, where known: errors are then reported.")
           .or_null("not known"),
       section<RunConfig>("matrix", "How the matrix is stored."),
-      declare("matrix.format", AutoChoice<Format>{{"cod_sell"}}, POISSON_MEMBER(matrix.format), "",
+      declare("matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
               "Sparse format; auto takes the one that moves the fewest bytes per product."),
       declare("matrix.slice_size", Integer{1, 1024, true}, POISSON_MEMBER(matrix.slice_size), "rows",
               "Rows per slice of the sliced formats."),

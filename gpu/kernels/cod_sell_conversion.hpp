@@ -49,6 +49,7 @@ struct CodSellGroups {
 class CodSellConversion {
 public:
   virtual ~CodSellConversion() = default;
+  /// Precondition on a device: chunk_rows is at most 8192, which its shared memory holds.
   /// `order`: all rows, sorted, in the backend's memory. Every array of `groups` is written, but for unused parts of `shared`.
   virtual void group(Context& context, CsrView const& a, std::int32_t const* order, CodSellSearch const& search,
                      CodSellGroups const& groups) const = 0;

@@ -319,11 +319,10 @@ INSTANTIATE_TEST_SUITE_P(
                  {"2:23: problem.coefficient: material 01 is given twice"}},
         BadValue{"no_material", "problem:\n  coefficient: {}" BOUNDARY, {"problem.coefficient: found a map"}},
         BadValue{"nested_material", "problem:\n  coefficient: {1: {2: 3}}" BOUNDARY, {"problem.coefficient[1]: found a map"}},
-        BadValue{"future_format",
-                 "problem:" BOUNDARY "matrix: {format: cod_sell}\n",
-                 {"3:18: matrix.format: 'cod_sell' is not available in this version; allowed: auto, csr, crs_t, sell_c_sigma, cds, "
-                  "half_cds"}},
         BadValue{"unknown_format", "problem:" BOUNDARY "matrix: {format: half-cds}\n", {"did you mean 'half_cds'?"}},
+        BadValue{"no_format",
+                 "problem:" BOUNDARY "matrix: {format: ellpack}\n",
+                 {"3:18: matrix.format: ", "allowed: auto, csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds"}},
         BadValue{
             "slice_size", "problem:" BOUNDARY "matrix: {slice_size: 33}\n", {"found '33'; allowed: power of two from 1 to 1024"}},
         BadValue{"future_method",

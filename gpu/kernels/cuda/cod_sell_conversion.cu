@@ -6,7 +6,6 @@
 #include <cub/device/device_scan.cuh>
 
 #include <algorithm>
-#include <cassert>
 
 namespace poisson {
 
@@ -15,9 +14,8 @@ namespace {
 constexpr unsigned all = 0xffffffffu;
 constexpr int warp = 32;
 constexpr std::uint16_t none = 0xffff;
-/// Set in an entry of Chunk::list whose group was merged; rows of a chunk need 13 bits.
+/// Set in an entry of Chunk::list whose group was merged; rows of a chunk need no more than 15 bits.
 constexpr std::uint16_t taken = 0x8000;
-constexpr std::int64_t largest_chunk = 8192;
 
 /// What a row is in its chunk.
 constexpr std::uint8_t single = 0, partnered = 1, full = 2;  // full: leads a group of C rows
@@ -550,7 +548,6 @@ class CudaConversion final : public CodSellConversion {
 public:
   void group(Context& context, CsrView const& a, std::int32_t const* order, CodSellSearch const& search,
              CodSellGroups const& groups) const override {
-    assert(search.chunk_rows <= largest_chunk);
     auto& device = cuda::of(context);
     std::int64_t const n_slices = (a.n_rows + search.slice_size - 1) / search.slice_size;
     device.set_zero(groups.value_ptr + n_slices, sizeof(std::int64_t));

@@ -9,54 +9,58 @@ namespace {
 constexpr int largest_slice = 256;
 static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
 
-/// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per row of R entries with a
-/// pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x where rows share their neighbours; the dictionary stays in
-/// the first-level cache.
+/// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps the sums in registers,
+/// or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x where rows share their
+/// neighbours; the dictionary stays in the first-level cache.
 template <int fixed>
 void slice_product(CodSellView const& a, std::int64_t slice, double const* __restrict x, double* __restrict sums) {
   int const c = fixed > 0 ? fixed : a.slice_size;
-  std::fill(sums, sums + c, 0.0);
-  std::int64_t const first = a.value_ptr[slice], end = a.value_ptr[slice + 1];
-  if (first == end)
-    return;
-  std::int64_t const first_shared = a.dictionary_ptr[slice], end_shared = a.dictionary_ptr[slice + 1];
-  double const* __restrict values = a.values + first;
+  std::int64_t const first = a.value_ptr[slice], n_values = (a.value_ptr[slice + 1] - first) / c;
+  std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
+  std::int32_t const* __restrict const dictionary = a.dictionary + first_shared;
   std::int32_t const* __restrict columns = a.columns + (first - c * first_shared);
+  std::int32_t const* __restrict const bases = columns;
+  double const* __restrict values = a.values + first;
+  double sum[fixed > 0 ? fixed : largest_slice];
+  std::fill(sum, sum + c, 0.0);
   // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
   auto const add_columns = [&] {
 #pragma omp simd
     for (int lane = 0; lane < c; ++lane) {
       std::int32_t const column = columns[lane];
       double const loaded = x[column < 0 ? 0 : column];
-      sums[lane] += values[lane] * (column < 0 ? 0.0 : loaded);
+      sum[lane] += values[lane] * (column < 0 ? 0.0 : loaded);
     }
+    values += c;
+    columns += c;
   };
-  add_columns();
-  values += c;
-  std::int32_t const* __restrict const bases = columns;
-  int out_of_step = 0;
-#pragma omp simd reduction(| : out_of_step)
-  for (int lane = 0; lane < c; ++lane)
-    out_of_step |= bases[lane] - (bases[0] + lane);
-  if (out_of_step == 0) {
-    for (std::int64_t k = first_shared; k < end_shared; ++k, values += c) {
-      double const* __restrict const shifted = x + bases[0] + a.dictionary[k];
-#pragma omp simd
-      for (int lane = 0; lane < c; ++lane)
-        sums[lane] += values[lane] * shifted[lane];
-    }
-  } else {
-    // Only lanes beyond the last row have no base here; what they add up is not used.
-    for (std::int64_t k = first_shared; k < end_shared; ++k, values += c) {
-      double const* __restrict const shifted = x + a.dictionary[k];
-#pragma omp simd
-      for (int lane = 0; lane < c; ++lane)
-        sums[lane] += values[lane] * shifted[bases[lane] < 0 ? 0 : bases[lane]];
-    }
-  }
-  columns += c;
-  for (double const* const last = a.values + end; values < last; values += c, columns += c)
+  if (n_values > 0) {
     add_columns();
+    int out_of_step = 0;
+#pragma omp simd reduction(| : out_of_step)
+    for (int lane = 0; lane < c; ++lane)
+      out_of_step |= bases[lane] - (bases[0] + lane);
+    if (out_of_step == 0) {
+      double const* __restrict const from_base = x + bases[0];
+      for (std::int64_t k = 0; k < n_shared; ++k, values += c) {
+        double const* __restrict const shifted = from_base + dictionary[k];
+#pragma omp simd
+        for (int lane = 0; lane < c; ++lane)
+          sum[lane] += values[lane] * shifted[lane];
+      }
+    } else {
+      // Only lanes beyond the last row have no base here; what they add up is not used.
+      for (std::int64_t k = 0; k < n_shared; ++k, values += c) {
+        double const* __restrict const shifted = x + dictionary[k];
+#pragma omp simd
+        for (int lane = 0; lane < c; ++lane)
+          sum[lane] += values[lane] * shifted[bases[lane] < 0 ? 0 : bases[lane]];
+      }
+    }
+    for (std::int64_t k = n_shared + 1; k < n_values; ++k)
+      add_columns();
+  }
+  std::copy(sum, sum + c, sums);
 }
 
 /// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
@@ -72,10 +76,12 @@ void for_rows(CodSellView const& a, double const* x, std::int64_t begin, std::in
   }
 }
 
-/// Calls launch with C as an integral constant where it is a usual one, else with 0.
+/// Calls launch with C as an integral constant up to 32, else with 0.
 template <class Launch>
 void with_slice_size(CodSellView const& a, Launch const& launch) {
   switch (a.slice_size) {
+  case 2:
+    return launch(std::integral_constant<int, 2>{});
   case 4:
     return launch(std::integral_constant<int, 4>{});
   case 8:
