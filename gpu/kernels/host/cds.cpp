@@ -27,7 +27,7 @@ void block_product(CdsView const& a, double const* x, std::int64_t begin, std::i
       if (from >= to)
         continue;
       double const* const values = a.values + k * a.n_rows + from;
-      host::Term const term{values, x + from + o, values + host::rows_ahead};
+      host::Term const term{values, x + from + o, values + host::pass_rows};
       if (to - from == last - first) {
         terms[count++] = term;
         if (count == most)

@@ -11,7 +11,7 @@ namespace poisson {
 
 namespace {
 
-using host::block_rows, host::pass_rows, host::rows_ahead, host::Term;
+using host::block_rows, host::pass_rows, host::Term;
 
 /// Diagonals first ... last - 1 whose offsets are near each other.
 struct Group {
@@ -83,9 +83,9 @@ private:
   template <class Start>
   void begin_rows(std::int64_t begin, std::int64_t end, Start const& start) const {
     for (std::int64_t i = begin; i < end; i += host::line_rows) {
-      host::prefetch(a_.values + i + rows_ahead);
-      host::prefetch(x_ + i + rows_ahead);
-      __builtin_prefetch(y_ + i + rows_ahead, 1, 2);
+      host::prefetch(a_.values + i + pass_rows);
+      host::prefetch(x_ + i + pass_rows);
+      __builtin_prefetch(y_ + i + pass_rows, 1, 2);
     }
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i)
@@ -99,12 +99,12 @@ private:
     while (k < n_diagonals_ && a_.offsets[k] <= begin) {
       int count = 0;
       for (; count < Group::most && k < n_diagonals_ && a_.offsets[k] <= begin; ++k)
-        terms[count++] = {diagonal(k) + begin, x_ + begin - a_.offsets[k], diagonal(k) + begin + rows_ahead};
+        terms[count++] = {diagonal(k) + begin, x_ + begin - a_.offsets[k], diagonal(k) + begin + pass_rows};
       host::add_terms<scaled, 2>(count, end - begin, alpha_, terms, y_ + begin);
     }
     for (; k < n_diagonals_ && a_.offsets[k] < end; ++k) {
       std::int64_t const from = a_.offsets[k];
-      Term const term{diagonal(k) + from, x_, diagonal(k) + from + rows_ahead};
+      Term const term{diagonal(k) + from, x_, diagonal(k) + from + pass_rows};
       host::add_terms<scaled, 1>(1, end - from, alpha_, &term, y_ + from);
     }
   }
@@ -113,7 +113,7 @@ private:
   void upper(Group group, std::int64_t from, std::int64_t to) const {
     Term terms[Group::most];
     int count = 0;
-    double const* const ahead = a_.values + from + a_.offsets[group.last - 1] + rows_ahead + pass_rows / 2;
+    double const* const ahead = a_.values + from + a_.offsets[group.last - 1] + pass_rows + pass_rows / 2;
     for (int k = group.first; k < group.last; ++k)
       terms[count++] = {diagonal(k) + from + a_.offsets[k], x_ + from + a_.offsets[k], ahead + k * a_.n};
     host::add_terms<scaled, 2>(count, to - from, alpha_, terms, y_ + from);
@@ -123,7 +123,7 @@ private:
   void upper_beyond(Group group, std::int64_t from) const {
     for (int k = group.first; k < group.last; ++k) {
       std::int64_t const o = a_.offsets[k];
-      Term const term{diagonal(k) + from + o, x_ + from + o, diagonal(k) + from + o + rows_ahead};
+      Term const term{diagonal(k) + from + o, x_ + from + o, diagonal(k) + from + o + pass_rows};
       if (std::int64_t const count = std::min(last_, a_.n - o) - from; count > 0)
         host::add_terms<scaled, 1>(1, count, alpha_, &term, y_ + from);
     }

@@ -9,12 +9,9 @@ namespace {
 constexpr int largest_slice = 1024;
 static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
 
-#ifndef SELLAHEAD
-#define SELLAHEAD 512
-#endif
 /// Entries between what is worked on and what is asked for: both arrays are read from begin to end, but the processor's prefetcher
 /// stops at every page.
-constexpr std::int64_t entries_ahead = SELLAHEAD;
+constexpr std::int64_t entries_ahead = 512;
 
 /// sums[lane] += values[lane] * x[columns[lane]] for neighbouring lanes of a slice. Gathers are slow: where the columns follow each
 /// other, which rows of a mesh's neighbouring nodes do, x is read without them.
