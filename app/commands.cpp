@@ -181,7 +181,7 @@ struct BenchArguments {
 
 BenchArguments parse_bench(std::vector<std::string> const& words) {
   BenchArguments a;
-  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples;
+  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products;
   po::options_description visible(
       "poisson bench spmv|convert [CONFIG]\n\n"
       "Measures products (spmv), or conversions from CSR (convert), of every matrix that is named, in every format that holds it.\n"
@@ -207,6 +207,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to measure");
   add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
   add("repeat", po::value(&samples)->value_name("N"), "samples of each product's time, of which the median is told (default: 15)");
+  add("products", po::value(&products)->value_name("N"),
+      "products after one conversion, for which spmv tells what auto takes and which format was fastest (default: 1000)");
   add("json", po::value(&a.options.json)->value_name("FILE"),
       "write all figures, in SI units; -: to standard output, without tables");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
@@ -269,6 +271,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     options.threads = parse_one("--threads", threads, 1, 4096);
   if (map.count("repeat") > 0)
     options.samples = parse_one("--repeat", samples, 1, 10000);
+  if (map.count("products") > 0)
+    options.products = parse_one<std::int64_t>("--products", products, 1, std::int64_t{1} << 40);
   if (map.count("json") > 0 && options.json.empty())
     throw usage_error("bench", "--json must name a file, or - for standard output, found ''");
   a.quiet = a.quiet || options.json == "-";

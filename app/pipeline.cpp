@@ -1,5 +1,6 @@
 #include "app/pipeline.hpp"
 
+#include "app/format_choice.hpp"
 #include "app/results_directory.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -53,13 +54,32 @@ std::string residuals_csv(std::vector<double> const& history) {
   return out.str();
 }
 
-Format pick_format(MatrixOptions const& options, CsrMatrix const& matrix, ResultRecord& record) {
-  record.formats = estimate_formats(matrix, options.format_options());
-  if (options.format)
-    return *options.format;
-  Format const chosen = choose_format(record.formats);
-  record.format_reason = "auto: fewest bytes per product";
-  return chosen;
+/// The copy bandwidth of the run's backend, once. The arrays of that measurement are not the run's: they count in neither peak.
+void measure_bandwidth(Backend backend, ResultRecord& record) {
+  if (record.copy_bandwidth > 0)
+    return;
+  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+  record.copy_bandwidth = measure_copy_bandwidth(*make_context(backend));
+  reset_host_peak();
+}
+
+/// The matrix in the format of the configuration, or in that which `auto` takes; the console then shows what it decided from.
+std::unique_ptr<Matrix> store(RunConfig const& config, std::shared_ptr<CsrMatrix const> matrix, Context& context,
+                              ResultRecord& record, Console& console) {
+  constexpr std::int64_t worth_measuring = 1 << 26;  // below, seconds are too short for the difference to a nominal bandwidth
+  if (config.matrix.format)
+    return make_matrix(*config.matrix.format, std::move(matrix), context, config.matrix.format_options());
+  Forecast forecast = forecast_of(config.matrix, config.solver, matrix->n_rows);
+  if (matrix->bytes() > worth_measuring) {
+    Timer const timer;
+    measure_bandwidth(context.backend(), record);
+    record.times.verify = timer.seconds();
+  }
+  forecast.bandwidth = record.copy_bandwidth;
+  record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(forecast.products)) + " products";
+  auto stored = make_matrix(forecast, std::move(matrix), context, config.matrix.format_options(), record.choice.emplace());
+  console.grid(table_of(*record.choice));
+  return stored;
 }
 
 void write_solution_files(Discretization const& discretization, std::span<double const> u, RunConfig const& config,
@@ -203,12 +223,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     timer = Timer();
     std::unique_ptr<Context> const context = future_context.get();
     record.device = context->description().name;
-    record.format = pick_format(config.matrix, *matrix, record);
-    auto const stored = make_matrix(record.format, matrix, *context, config.matrix.format_options());
+    auto const stored = store(config, matrix, *context, record, console);
+    record.format = stored->format();
     record.matrix_bytes = stored->bytes();
     record.padding_ratio = stored->padding_ratio();
     record.times.transfer = stored->transfer_seconds;
-    record.times.convert = timer.seconds() - stored->transfer_seconds;
+    record.times.convert = timer.seconds() - stored->transfer_seconds - record.times.verify;
     console.stage("convert", record.times.convert,
                   std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
     if (backend == Backend::cuda)
@@ -237,10 +257,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       discretization.make_mean_free(u);
     if (config.problem.exact)
       record.errors = discretization.errors(u);
-    record.host_peak_bytes = host_peak_bytes();
-    record.copy_bandwidth = measure_copy_bandwidth(*context);
-    reset_host_peak();  // the arrays of that measurement are not the run's
-    record.times.verify = timer.seconds();
+    measure_bandwidth(backend, record);
+    record.times.verify += timer.seconds();
     console.stage("verify", record.times.verify, "true residual " + number_text(record.residual_true));
 
     timer = Timer();

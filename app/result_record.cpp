@@ -4,18 +4,30 @@
 
 namespace poisson {
 
-std::string to_json(ResultRecord const& r) {
-  using json = nlohmann::ordered_json;
-  json formats = json::array();
-  for (auto const& f : r.formats) {
-    json row = {{"format", name_of(f.format)},
-                {"bytes", f.bytes},
-                {"bytes_per_product", f.bytes_per_product},
-                {"padding_ratio", f.padding_ratio}};
-    if (!f.refusal.empty())
-      row["refusal"] = f.refusal;
-    formats.push_back(row);
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// What `auto` decided from; a format that refuses has no seconds.
+json table_of(FormatChoice const& choice) {
+  json rows = json::array();
+  for (FormatEstimate const& f : choice.estimates) {
+    json row = {{"format", name_of(f.format)}, {"bytes", f.bytes}, {"bytes_per_product", f.bytes_per_product}};
+    if (f.refusal.empty())
+      row.update({{"product_seconds", f.product_seconds},
+                  {"conversion_seconds", f.conversion_seconds},
+                  {"total_seconds", total_seconds(f, choice.forecast.products)},
+                  {"padding_ratio", f.padding_ratio},
+                  {"at_least", f.at_least}});
+    row["refusal"] = f.refusal;
+    rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+}  // namespace
+
+std::string to_json(ResultRecord const& r) {
   json out = {
       {"poisson_version", POISSON_VERSION},
       {"status", r.status},
@@ -31,11 +43,7 @@ std::string to_json(ResultRecord const& r) {
       {"dofs", r.mesh.dofs},
       {"nnz", r.mesh.nnz},
       {"matrix",
-       {{"format", name_of(r.format)},
-        {"bytes", r.matrix_bytes},
-        {"csr_bytes", r.csr_bytes},
-        {"padding_ratio", r.padding_ratio},
-        {"formats", formats}}},
+       {{"format", name_of(r.format)}, {"bytes", r.matrix_bytes}, {"csr_bytes", r.csr_bytes}, {"padding_ratio", r.padding_ratio}}},
       {"backend", r.backend},
       {"device", r.device},
       {"threads", r.threads},
@@ -52,6 +60,10 @@ std::string to_json(ResultRecord const& r) {
         {"bytes_per_second", r.bandwidth()},
         {"copy_bytes_per_second", r.copy_bandwidth}}},
   };
+  if (r.choice) {
+    out["matrix"]["expected_products"] = r.choice->forecast.products;
+    out["matrix"]["auto"] = table_of(*r.choice);
+  }
   if (r.errors)
     out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
   if (r.compatibility_defect)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/discretization.hpp"
+#include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
 
@@ -27,7 +28,7 @@ struct ResultRecord {
   std::string format_reason;
   std::int64_t matrix_bytes = 0, csr_bytes = 0;
   double padding_ratio = 1;
-  std::vector<FormatEstimate> formats;  ///< the table that `auto` decided from
+  std::optional<FormatChoice> choice;  ///< of `auto`, where that chose
   std::string backend, device;
   int threads = 0;
   SolverOptions solver;

@@ -20,16 +20,12 @@ struct Names<MatrixPrecision> {
   static constexpr std::array<Named<MatrixPrecision>, 1> values{{{MatrixPrecision::double_, "double"}}};
 };
 
-struct MatrixOptions {
+struct MatrixOptions : FormatOptions {
   std::optional<Format> format;                          ///< nothing: auto
-  int slice_size = 32;                                   ///< rows per slice of the sliced formats; a power of two
+  std::optional<std::int64_t> expected_products;         ///< that auto counts on; nothing: expected_products of the solver's options
   MatrixPrecision precision = MatrixPrecision::double_;  ///< key solver.matrix_precision
 
-  [[nodiscard]] FormatOptions format_options() const {
-    FormatOptions options;
-    options.slice_size = slice_size;
-    return options;
-  }
+  [[nodiscard]] FormatOptions const& format_options() const { return *this; }
 };
 
 /// An entry of analysis.svd; this version has none.
