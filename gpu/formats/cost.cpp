@@ -4,6 +4,7 @@
 #include "gpu/formats/csr.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 
@@ -13,7 +14,8 @@ namespace {
 
 /// What was measured of one format on one backend. Products: the share of the copy bandwidth, from `share` to `best_share`; what
 /// lies between is told by grade_of. Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry
-/// whose column a dictionary saves `regular` ns, for every other one `irregular` ns times the mean row length.
+/// whose column a dictionary saves `regular` ns of one thread (of the whole device), for every other one `irregular` ns times the
+/// square root of the mean row length.
 struct Tuning {
   Format format;
   double share, best_share;
@@ -24,30 +26,33 @@ struct BackendTuning {
   double bandwidth;          ///< nominal, bytes per second
   double product_launch;     ///< seconds
   double conversion_launch;  ///< seconds
-  Tuning formats[Names<Format>::values.size()];
+  std::array<Tuning, Names<Format>::values.size()> formats;
 };
 
-/// One H200, copy 4.25 TB/s. Products: `poisson bench spmv` on the 27-point box of 256^3 nodes, and on refined balls and a shell
+/// One H200, copy 4.25 TB/s. Products: medians on the 27-point box of 256^3 nodes, and on refined balls and a shell (Q1, Q2, Q3)
 /// with 27 to 123 entries a row; conversions there, 50 to 450 million entries.
 constexpr BackendTuning cuda_tuning{4.0e12,
                                     4e-6,
                                     1e-4,
-                                    {{Format::csr, 0.81, 0.93, 0, 0, 0},
-                                     {Format::crs_t, 0.81, 0.93, 0, 0, 0},
-                                     {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0},
-                                     {Format::cod_sell, 0.84, 0.94, 0, 0.08, 0.02},
-                                     {Format::cds, 1.02, 1.02, 2.8, 0, 0},
-                                     {Format::half_cds, 0.97, 0.97, 2.8, 0, 0}}};
+                                    {{{Format::csr, 0.81, 0.93, 0, 0, 0},
+                                      {Format::crs_t, 0.81, 0.93, 0, 0, 0},
+                                      {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0},
+                                      {Format::cod_sell, 0.84, 0.94, 0, 0.08, 0.1},
+                                      {Format::cds, 1.02, 1.02, 2.8, 0, 0},
+                                      {Format::half_cds, 0.97, 0.97, 2.8, 0, 0}}}};
 
-constexpr BackendTuning cpu_tuning{2.0e10,
-                                   5e-6,
+/// Two cores of an AMD EPYC with 32 MiB of last-level cache, copy 46 GB/s: medians on a refined ball (Q1, 6 million entries) and a
+/// shell (Q3, 1.3 million), and on Matrix Market files that the cache holds: bcsstk16, bodyy5, s1rmq4m1, memplus, epb0. cds is
+/// taken to reach what half_cds does.
+constexpr BackendTuning cpu_tuning{4.0e10,
+                                   2e-6,
                                    1e-5,
-                                   {{Format::csr, 0.81, 0.93, 0, 0, 0},
-                                    {Format::crs_t, 0.81, 0.93, 0, 0, 0},
-                                    {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0},
-                                    {Format::cod_sell, 0.84, 0.94, 0, 20, 5},
-                                    {Format::cds, 1.02, 1.02, 2.8, 0, 0},
-                                    {Format::half_cds, 0.97, 0.97, 2.8, 0, 0}}};
+                                   {{{Format::csr, 0.61, 0.61, 0, 0, 0},
+                                     {Format::crs_t, 0.61, 0.61, 0, 0, 0},
+                                     {Format::sell_c_sigma, 1.0, 1.6, 1.5, 0, 0},
+                                     {Format::cod_sell, 0.88, 1.2, 0, 8, 18},
+                                     {Format::cds, 0.95, 1.6, 1.5, 0, 0},
+                                     {Format::half_cds, 0.95, 1.6, 1.5, 0, 0}}}};
 
 BackendTuning const& tuning_of(Backend backend) {
   return backend == Backend::cuda ? cuda_tuning : cpu_tuning;
@@ -61,8 +66,11 @@ Tuning const& tuning_of(Backend backend, Format format) {
   return *found;
 }
 
-/// Where between share and best_share: csr gains with rows of 64 to 128 entries, cod_sell with columns in dictionaries.
-double grade_of(FormatEstimate const& estimate, double mean_length) {
+/// Where between share and best_share. On the host every format gains where a cache holds it (nominally 32 MiB: all below half of
+/// it, none above twice). On a device csr gains with rows of 64 to 128 entries, and cod_sell with columns in dictionaries.
+double grade_of(FormatEstimate const& estimate, Backend backend, double mean_length) {
+  if (backend == Backend::cpu)
+    return std::clamp((64.0 - static_cast<double>(estimate.bytes_per_product) / (1 << 20)) / (64.0 - 16.0), 0.0, 1.0);
   return estimate.format == Format::cod_sell ? estimate.shared_columns : std::clamp(mean_length / 64 - 1, 0.0, 1.0);
 }
 
@@ -93,14 +101,14 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
       continue;
     Tuning const& product = tuning_of(backend, estimate.format);
     Tuning const& conversion = tuning_of(converter, estimate.format);
-    double const share = product.share + grade_of(estimate, mean_length) * (product.best_share - product.share);
+    double const share = product.share + grade_of(estimate, backend, mean_length) * (product.best_share - product.share);
     estimate.product_seconds =
         tuning_of(backend).product_launch + static_cast<double>(estimate.bytes_per_product) / (share * given);
     estimate.conversion_seconds = 0;
     if (estimate.format == Format::csr || estimate.format == Format::crs_t)
       continue;
-    double const search =
-        conversion.regular * estimate.shared_columns + conversion.irregular * mean_length * (1 - estimate.shared_columns);
+    double const search = conversion.regular * estimate.shared_columns +
+                          conversion.irregular * std::sqrt(mean_length) * (1 - estimate.shared_columns);
     estimate.conversion_seconds = tuning_of(converter).conversion_launch +
                                   conversion.passes * (csr_bytes + static_cast<double>(estimate.bytes)) / conversion_bandwidth +
                                   1e-9 * search * nnz / threads;

@@ -28,7 +28,7 @@ struct FormatChoice {
 
 /// Fills product_seconds and conversion_seconds of every estimate that does not refuse: a launch, and bytes over the share of the
 /// copy bandwidth that the format's product reaches on that backend; conversions as passes over CSR and the result, and cod_sell's
-/// by entry, more where rows are long and do not share their pattern. csr and crs_t convert nothing. Seconds of the copy to a
+/// by entry, more where rows are long and share no pattern. csr and crs_t convert nothing. Seconds of the copy to a
 /// device are not counted: CSR takes them in every case. The shares are measured ones, kept in a table in cost.cpp; they do not
 /// know where a matrix reads x, nor that a matrix may fit into a cache. With options.conversion sequential or host conversions are
 /// those of the CPU backend.
