@@ -61,7 +61,7 @@ std::string to_json(ResultRecord const& r) {
         {"copy_bytes_per_second", r.copy_bandwidth}}},
   };
   if (r.choice) {
-    out["matrix"]["expected_products"] = r.choice->forecast.products;
+    out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
     out["matrix"]["auto"] = table_of(*r.choice);
   }
   if (r.errors)
