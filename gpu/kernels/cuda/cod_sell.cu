@@ -16,7 +16,9 @@ constexpr int staged = 64;
 constexpr int batch = 7;
 
 /// Murakami 2024, Algorithm 3 (with x[base] in line 9, and the values walked in lines 17 to 20).
-template <int fixed_c>
+/// `regular`: few terms are in no pattern, and their loop is kept small, for the sake of the registers of the other one (1 per cent
+/// of the time of a box).
+template <int fixed_c, bool regular>
 struct CodSellSource : CodSellView {
   static constexpr int threads = poisson::threads, minimum_blocks = 12, unit = cuda::unit_of<fixed_c>;
   int log2_c;
@@ -76,10 +78,10 @@ struct CodSellSource : CodSellView {
     }
     for (; j < n_staged; j += phases, v += phases * c)
       sum = fma(__ldg(v), __ldg(x_base + its_distances[j]), sum);
-#pragma unroll 4
+#pragma unroll 1
     for (; j < shared; j += phases, v += phases * c)
       sum = fma(__ldg(v), __ldg(x_base + __ldg(dictionary + dictionary_begin + j)), sum);
-#pragma unroll(phases == 1 ? 2 : 4)
+#pragma unroll(regular ? 1 : phases == 1 ? 2 : 4)
     for (std::int32_t j = phase + 1; j < width - shared; j += phases) {
       std::int32_t const column = __ldg(column_of + j * c);
       double const value = __ldg(value_of + (shared + j) * c);
@@ -95,7 +97,10 @@ template <class Launch>
 void with_source(Context& context, CodSellView const& a, Launch const& launch) {
   cuda::with_slice_size(a.slice_size, [&](auto c) {
     constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
-    CodSellSource<c()> const source(a);
+    if constexpr (c() == 32)
+      if (!cuda::leaves_device_idle(context, a.n_rows) && a.n_stored_columns < 2 * a.n_rows)
+        return launch(CodSellSource<c(), true>(a), std::integral_constant<int, usual>{});
+    CodSellSource<c(), false> const source(a);
     if (cuda::leaves_device_idle(context, usual * a.n_rows))
       launch(source, std::integral_constant<int, most>{});
     else

@@ -94,9 +94,13 @@ __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
     });
 }
 
+/// Dots want more registers than plain products.
+template <class Source>
+inline constexpr int minimum_blocks_of_dot = Source::minimum_blocks < 12 ? Source::minimum_blocks : 12;
+
 /// For a grid that the device holds at once: *dot is complete when the kernel ends.
 template <int phases, bool split, class Source>
-__global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
+__global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>)
     rows_product_dot_kernel(Source const a, double const* __restrict__ x, double* __restrict__ y, double* dot,
                             std::int32_t const* stop, double* partial, unsigned* counter) {
   if (*stop != 0)
@@ -115,7 +119,7 @@ __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
 /// For larger grids: every warp leaves its part of the dot in `partial`, and waits for nobody; sum_partials adds them up. (Blocks
 /// that live long and take their rows in turns drift apart, and lose 10 to 30 per cent.)
 template <int phases, bool split, class Source>
-__global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
+__global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>)
     rows_product_partial_dot_kernel(Source const a, double const* __restrict__ x, double* __restrict__ y, std::int32_t const* stop,
                                     double* partial) {
   if (*stop != 0)
