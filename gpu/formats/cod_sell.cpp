@@ -183,6 +183,7 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.dictionary_ptr = storage_.dictionary_ptr.data();
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
+  view_.n_stored_columns = storage_.columns.size();
   view_.dictionary = storage_.dictionary.data();
   view_.values = storage_.values.data();
 }
