@@ -154,7 +154,7 @@ FormatChoice choose_format(Csr const& matrix, FormatOptions const& options, Back
 
 double expected_products(std::int64_t n_rows, double tolerance, std::int64_t max_iterations) {
   double const iterations = 3 * std::cbrt(static_cast<double>(n_rows)) * -std::log10(tolerance) / 12;
-  return std::min(std::max(1.0, std::ceil(iterations)), static_cast<double>(max_iterations));
+  return std::min(std::max(1.0, std::round(iterations)), static_cast<double>(max_iterations));
 }
 
 }  // namespace poisson

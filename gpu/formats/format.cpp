@@ -131,26 +131,30 @@ void require_symmetry(FormatEntry const& entry, Csr const& matrix, CsrAnalysis c
     throw InputError("matrix.format", asymmetry_message(entry.format, *asymmetry));
 }
 
+/// Throws OutOfMemoryError, with a format that would fit, when `target` has no room for so many bytes.
+void require_fits(FormatEntry const& entry, std::string const& how, std::int64_t bytes, Csr const& matrix, CsrAnalysis found,
+                  FormatOptions const& options, Context const& target) {
+  if (target.backend() == Backend::cpu)
+    return;
+  std::int64_t const free = target.description().memory_free;
+  if (bytes <= free)
+    return;
+  found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
+  require_memory(target, bytes, "a matrix in " + std::string(name_of(entry.format)) + how,
+                 advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
+}
+
 /// Throws what makes the conversion impossible: InputError when the format refuses the matrix, OutOfMemoryError when `target`,
 /// where the result will be, has no room for it.
 CsrAnalysis require_possible(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options, Context const& target) {
   CsrAnalysis found = analyse(matrix, entry.symmetric_only);
   require_symmetry(entry, matrix, found);
-  // Of cod_sell a lower bound: what does not fit even so is refused, the rest its allocations find out.
+  // Of cod_sell a lower bound: what does not fit even so is refused; the rest shows when it is converted.
   FormatEstimate const estimate = quick_estimate(entry, matrix, shape_of(matrix, found), options);
   if (!estimate.refusal.empty())
     throw InputError("matrix.format", estimate.refusal);
-  bool const shared = entry.shares_csr && &target == &matrix.context();
-  if (target.backend() == Backend::cpu || shared)
-    return found;
-  std::int64_t const free = target.description().memory_free;
-  if (estimate.bytes > free) {
-    found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
-    require_memory(target, estimate.bytes,
-                   "a matrix in " + std::string(name_of(entry.format)) +
-                       (estimate.at_least ? ", which at best compresses to this," : ""),
-                   advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
-  }
+  if (!entry.shares_csr || &target != &matrix.context())
+    require_fits(entry, estimate.at_least ? ", at its best compression," : "", estimate.bytes, matrix, found, options, target);
   return found;
 }
 
@@ -162,6 +166,14 @@ std::unique_ptr<Matrix> convert(FormatEntry const& entry, Csr const& matrix, For
   result->convert_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result->row_not_finite = found.row_not_finite;
   return result;
+}
+
+/// Converted on the host, and copied to `target`.
+std::unique_ptr<Matrix> convert_for(Context& target, FormatEntry const& entry, Csr const& matrix, FormatOptions const& options,
+                                    CsrAnalysis const& found) {
+  auto const result = convert(entry, matrix, options, found);
+  require_fits(entry, "", result->bytes(), matrix, found, options, target);
+  return result->copy_to(target);
 }
 
 /// Whether to convert on the device that the matrix will live on.
@@ -195,8 +207,7 @@ std::unique_ptr<Matrix> make_picked(Pick const& pick, std::shared_ptr<CsrMatrix 
   auto const host = make_context(Backend::cpu);
   Csr const source(std::move(csr), *host);
   FormatEntry const& entry = entry_of(pick(source, context.description().memory_free));
-  CsrAnalysis const found = require_possible(entry, source, options, context);
-  return convert(entry, source, options, found)->copy_to(context);
+  return convert_for(context, entry, source, options, require_possible(entry, source, options, context));
 }
 
 }  // namespace
@@ -274,7 +285,7 @@ std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOpti
     }
   auto const host = make_context(Backend::cpu);
   auto const copy = source.copy_to(*host);
-  auto result = convert(entry, static_cast<Csr const&>(*copy), options, found)->copy_to(context);
+  auto result = convert_for(context, entry, static_cast<Csr const&>(*copy), options, found);
   result->transfer_seconds += copy->transfer_seconds;
   return result;
 }
