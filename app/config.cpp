@@ -80,10 +80,10 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
 std::string Configuration::locate(InputError const& error) const {
   if (dynamic_cast<ConfigError const*>(&error))
     return error.what();
-  if (config_.system && error.key().empty())
-    return error.what();  // of one of two files, and says which
   std::string const message = (error.key().empty() ? "" : error.key() + ": ") + error.what();
   Located const located = locate_path(*root_, error.key());
+  if (config_.system && (located.depth == 0 || located.node == nullptr))
+    return message;  // of a default, or of one of two files, and says which
   return (located.depth == 0 ? name_ : located.origin.text()) + ": " + message;
 }
 
