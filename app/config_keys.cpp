@@ -405,10 +405,44 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
   }
 }
 
+/// The first key below `node` that is none of system_keys; a section of theirs is looked into.
+void check_system_below(YamlNode const& node, std::string const& path) {
+  auto const& keys = system_keys();
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    std::string const full = path.empty() ? node.keys[i].name : path + "." + node.keys[i].name;
+    YamlNode const& item = node.items[i];
+    auto const is = [&](auto const& k) { return k.read && k.path == full; };
+    if (std::any_of(keys.begin(), keys.end(), is))
+      continue;
+    auto const below = [&](auto const& k) { return k.path.starts_with(full + "."); };
+    bool const section = std::any_of(keys.begin(), keys.end(), below);
+    if (item.kind == YamlNode::Kind::map && !item.items.empty())
+      check_system_below(item, full);
+    else if (!section)
+      reject(node.keys[i].origin, full,
+             "belongs to a problem on a mesh, and 'poisson solve' has a matrix; allowed: keys of matrix, solver and output "
+             "(without vtk), and backend");
+  }
+}
+
 }  // namespace
 
 Keys<RunConfig> const& run_keys() {
   static Keys<RunConfig> const keys = make_run_keys();
+  return keys;
+}
+
+Keys<RunConfig> const& system_keys() {
+  static Keys<RunConfig> const keys = [] {
+    Keys<RunConfig> chosen;
+    for (auto const& k : run_keys()) {
+      std::string const top = k.path.substr(0, k.path.find('.'));
+      bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
+      if (solves && !k.path.starts_with("output.vtk"))
+        chosen.push_back(k);
+    }
+    return chosen;
+  }();
   return keys;
 }
 
@@ -429,6 +463,10 @@ std::vector<std::string> const& run_key_paths() {
 void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
   check_sweep(root, config.sweep);
+}
+
+void check_system(YamlNode const& root) {
+  check_system_below(root, "");
 }
 
 void apply_set(YamlNode& root, std::string const& set, std::string_view origin) {

@@ -54,8 +54,18 @@ struct SweepSpec {
   std::vector<SweepAxis> axes;  ///< in the order of the file; with zip all of one length
 };
 
+/// What `poisson solve` has instead of a problem: A x = b from Matrix Market files.
+struct SystemSpec {
+  std::string matrix;  ///< path of the matrix
+  std::string rhs;     ///< path of the right-hand side; empty: all ones
+
+  [[nodiscard]] std::string rhs_name() const { return rhs.empty() ? "ones" : rhs; }
+};
+
 struct RunConfig {
   ProblemSpec problem;
+  std::optional<SystemSpec>
+      system;  ///< instead of `problem`, and then the keys of problem, analysis, vtk and sweep have no meaning
   MatrixOptions matrix;
   SolverOptions solver;
   std::optional<Backend> backend;  ///< nothing: auto
