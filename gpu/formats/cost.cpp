@@ -41,18 +41,18 @@ constexpr BackendTuning cuda_tuning{4.0e12,
                                       {Format::cds, 1.02, 1.02, 2.8, 0, 0},
                                       {Format::half_cds, 0.97, 0.97, 2.8, 0, 0}}}};
 
-/// Two cores of an AMD EPYC with 32 MiB of last-level cache, copy 46 GB/s: medians on a refined ball (Q1, 6 million entries) and a
-/// shell (Q3, 1.3 million), and on Matrix Market files that the cache holds: bcsstk16, bodyy5, s1rmq4m1, memplus, epb0. cds is
-/// taken to reach what half_cds does.
+/// Two cores of an AMD EPYC with 32 MiB of last-level cache, copy 45 GB/s: medians on the box of 64^3 nodes, the band and a refined
+/// ball (30 to 90 MB a product), and on Matrix Market files that the cache holds: bcsstk16, bodyy5, s1rmq4m1, memplus, epb0,
+/// cavity14. cod_sell is between the box (0.65) and the ball (0.89).
 constexpr BackendTuning cpu_tuning{4.0e10,
                                    2e-6,
                                    1e-5,
                                    {{{Format::csr, 0.61, 0.61, 0, 0, 0},
                                      {Format::crs_t, 0.61, 0.61, 0, 0, 0},
                                      {Format::sell_c_sigma, 1.0, 1.6, 1.5, 0, 0},
-                                     {Format::cod_sell, 0.88, 1.2, 0, 8, 18},
-                                     {Format::cds, 0.95, 1.6, 1.5, 0, 0},
-                                     {Format::half_cds, 0.95, 1.6, 1.5, 0, 0}}}};
+                                     {Format::cod_sell, 0.75, 1.2, 0, 5, 25},
+                                     {Format::cds, 0.8, 1.6, 6, 0, 0},
+                                     {Format::half_cds, 0.95, 1.6, 2.5, 0, 0}}}};
 
 BackendTuning const& tuning_of(Backend backend) {
   return backend == Backend::cuda ? cuda_tuning : cpu_tuning;
