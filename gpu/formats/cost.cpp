@@ -16,43 +16,45 @@ namespace {
 /// lies between is told by grade_of. Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry
 /// whose column a dictionary saves `regular` ns of one thread (of the whole device), for every other one `irregular` ns times the
 /// square root of the mean row length.
+/// `launch` seconds come on top. Diagonals that are not those of a box cost `per_diagonal` seconds each: their loop is not
+/// unrolled, and small matrices wait for it.
 struct Tuning {
   Format format;
   double share, best_share;
   double passes, regular, irregular;
+  double launch;
+  double per_diagonal;
 };
 
 struct BackendTuning {
-  double bandwidth;          ///< nominal, bytes per second
-  double product_launch;     ///< seconds
-  double conversion_launch;  ///< seconds
+  double bandwidth;       ///< nominal, bytes per second
+  double product_launch;  ///< seconds
   std::array<Tuning, Names<Format>::values.size()> formats;
 };
 
 /// One H200, copy 4.25 TB/s. Products: medians on the 27-point box of 256^3 nodes, and on refined balls and a shell (Q1, Q2, Q3)
 /// with 27 to 123 entries a row; conversions there, 50 to 450 million entries.
+/// Small matrices (the Matrix Market files of docs/performance.md) tell the launches: CoD-SELL's search takes milliseconds there.
 constexpr BackendTuning cuda_tuning{4.0e12,
                                     4e-6,
-                                    1e-4,
-                                    {{{Format::csr, 0.81, 0.93, 0, 0, 0},
-                                      {Format::crs_t, 0.81, 0.93, 0, 0, 0},
-                                      {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0},
-                                      {Format::cod_sell, 0.84, 0.94, 0, 0.08, 0.1},
-                                      {Format::cds, 1.02, 1.02, 2.8, 0, 0},
-                                      {Format::half_cds, 0.97, 0.97, 2.8, 0, 0}}}};
+                                    {{{Format::csr, 0.81, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::crs_t, 0.81, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
+                                      {Format::cod_sell, 0.84, 0.94, 0, 0.08, 0.1, 2e-3, 0},
+                                      {Format::cds, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
+                                      {Format::half_cds, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
 
 /// Two cores of an AMD EPYC with 32 MiB of last-level cache, copy 45 GB/s: medians on the box of 64^3 nodes, the band and a refined
 /// ball (30 to 90 MB a product), and on Matrix Market files that the cache holds: bcsstk16, bodyy5, s1rmq4m1, memplus, epb0,
 /// cavity14. cod_sell is between the box (0.65) and the ball (0.89).
 constexpr BackendTuning cpu_tuning{4.0e10,
                                    2e-6,
-                                   1e-5,
-                                   {{{Format::csr, 0.61, 0.61, 0, 0, 0},
-                                     {Format::crs_t, 0.61, 0.61, 0, 0, 0},
-                                     {Format::sell_c_sigma, 1.0, 1.6, 1.5, 0, 0},
-                                     {Format::cod_sell, 0.75, 1.2, 0, 5, 25},
-                                     {Format::cds, 0.8, 1.6, 6, 0, 0},
-                                     {Format::half_cds, 0.95, 1.6, 2.5, 0, 0}}}};
+                                   {{{Format::csr, 0.61, 0.61, 0, 0, 0, 0, 0},
+                                     {Format::crs_t, 0.61, 0.61, 0, 0, 0, 0, 0},
+                                     {Format::sell_c_sigma, 1.0, 1.6, 1.5, 0, 0, 1e-5, 0},
+                                     {Format::cod_sell, 0.75, 1.2, 0, 5, 25, 1e-5, 0},
+                                     {Format::cds, 0.8, 1.6, 6, 0, 0, 1e-5, 0},
+                                     {Format::half_cds, 0.95, 1.6, 2.5, 0, 0, 1e-5, 0}}}};
 
 BackendTuning const& tuning_of(Backend backend) {
   return backend == Backend::cuda ? cuda_tuning : cpu_tuning;
@@ -102,14 +104,16 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
     Tuning const& product = tuning_of(backend, estimate.format);
     Tuning const& conversion = tuning_of(converter, estimate.format);
     double const share = product.share + grade_of(estimate, backend, mean_length) * (product.best_share - product.share);
-    estimate.product_seconds =
-        tuning_of(backend).product_launch + static_cast<double>(estimate.bytes_per_product) / (share * given);
+    double const stored_diagonals =
+        shape.n_diagonals == 27 ? 0 : (estimate.format == Format::half_cds ? 0.5 : 1.0) * static_cast<double>(shape.n_diagonals);
+    estimate.product_seconds = tuning_of(backend).product_launch + product.per_diagonal * stored_diagonals +
+                               static_cast<double>(estimate.bytes_per_product) / (share * given);
     estimate.conversion_seconds = 0;
     if (estimate.format == Format::csr || estimate.format == Format::crs_t)
       continue;
     double const search = conversion.regular * estimate.shared_columns +
                           conversion.irregular * std::sqrt(mean_length) * (1 - estimate.shared_columns);
-    estimate.conversion_seconds = tuning_of(converter).conversion_launch +
+    estimate.conversion_seconds = conversion.launch +
                                   conversion.passes * (csr_bytes + static_cast<double>(estimate.bytes)) / conversion_bandwidth +
                                   1e-9 * search * nnz / threads;
   }
