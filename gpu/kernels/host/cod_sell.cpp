@@ -9,6 +9,10 @@ namespace {
 constexpr int largest_slice = 256;
 static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
 
+/// Values between what is worked on and what is asked for: they are read from begin to end, but the processor's prefetcher stops at
+/// every page.
+constexpr std::int64_t entries_ahead = 512;
+
 /// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps the sums in registers,
 /// or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x where rows share their
 /// neighbours; the dictionary stays in the first-level cache.
@@ -23,8 +27,13 @@ void slice_product(CodSellView const& a, std::int64_t slice, double const* __res
   double const* __restrict values = a.values + first;
   double sum[fixed > 0 ? fixed : largest_slice];
   std::fill(sum, sum + c, 0.0);
+  auto const ask_ahead = [&] {
+    for (int lane = 0; lane < c; lane += 8)
+      __builtin_prefetch(values + lane + entries_ahead);
+  };
   // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
   auto const add_columns = [&] {
+    ask_ahead();
 #pragma omp simd
     for (int lane = 0; lane < c; ++lane) {
       std::int32_t const column = columns[lane];
@@ -35,23 +44,30 @@ void slice_product(CodSellView const& a, std::int64_t slice, double const* __res
     columns += c;
   };
   if (n_values > 0) {
-    add_columns();
-    int out_of_step = 0;
+    std::uint32_t const base = static_cast<std::uint32_t>(bases[0]);
+    std::uint32_t out_of_step = base >> 31;  // no base
 #pragma omp simd reduction(| : out_of_step)
     for (int lane = 0; lane < c; ++lane)
-      out_of_step |= bases[lane] - (bases[0] + lane);
+      out_of_step |= static_cast<std::uint32_t>(bases[lane]) ^ (base + static_cast<std::uint32_t>(lane));
     if (out_of_step == 0) {
-      double const* __restrict const from_base = x + bases[0];
-      for (std::int64_t k = 0; k < n_shared; ++k, values += c) {
-        double const* __restrict const shifted = from_base + dictionary[k];
+      auto const add_shifted = [&](double const* __restrict shifted) {
+        ask_ahead();
 #pragma omp simd
         for (int lane = 0; lane < c; ++lane)
           sum[lane] += values[lane] * shifted[lane];
-      }
+        values += c;
+      };
+      double const* __restrict const from_base = x + base;
+      add_shifted(from_base);
+      columns += c;
+      for (std::int64_t k = 0; k < n_shared; ++k)
+        add_shifted(from_base + dictionary[k]);
     } else {
+      add_columns();
       // Only lanes beyond the last row have no base here; what they add up is not used.
       for (std::int64_t k = 0; k < n_shared; ++k, values += c) {
         double const* __restrict const shifted = x + dictionary[k];
+        ask_ahead();
 #pragma omp simd
         for (int lane = 0; lane < c; ++lane)
           sum[lane] += values[lane] * shifted[bases[lane] < 0 ? 0 : bases[lane]];

@@ -1,42 +1,48 @@
 #include "gpu/kernels/half_cds.hpp"
 
+#include "gpu/kernels/host/diagonals.hpp"
 #include "gpu/kernels/host/host.hpp"
 
 #include <omp.h>
 
-#include <cmath>
+#include <vector>
 
 namespace poisson {
 
 namespace {
 
-using host::block_rows;
+using host::block_rows, host::pass_rows, host::rows_ahead, host::Term;
 
-/// y_i += alpha a_i x_i; alpha is 1 unless `scaled`.
-template <bool scaled>
-void add_products(std::int64_t count, double alpha, double const* __restrict a, double const* __restrict x, double* __restrict y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i)
-    y[i] = std::fma(scaled ? alpha * a[i] : a[i], x[i], y[i]);
+/// Diagonals first ... last - 1 whose offsets are near each other.
+struct Group {
+  static constexpr int most = 64;              ///< diagonals
+  static constexpr std::int64_t reach = 2048;  ///< between offsets, so that what is read a second time is still in a cache near by
+  int first, last;
+};
+
+/// The off-diagonals in groups, by ascending offset.
+[[nodiscard]] std::vector<Group> groups_of(std::span<std::int32_t const> offsets) {
+  std::vector<Group> groups;
+  for (int k = 1; k < static_cast<int>(offsets.size()); ++k)
+    if (groups.empty() || offsets[k] - offsets[groups.back().first] > Group::reach || k - groups.back().first == Group::most)
+      groups.push_back({k, k + 1});
+    else
+      groups.back().last = k + 1;
+  return groups;
 }
 
-/// The same for two diagonals in one pass over y; the order of the additions is kept.
-template <bool scaled>
-void add_products(std::int64_t count, double alpha, double const* __restrict a, double const* __restrict x,
-                  double const* __restrict b, double const* __restrict w, double* __restrict y) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i)
-    y[i] = std::fma(scaled ? alpha * b[i] : b[i], w[i], std::fma(scaled ? alpha * a[i] : a[i], x[i], y[i]));
-}
-
-/// The rows of one thread. A stored value is read from memory once: the lower term of its row uses it while its block passes,
-/// and the upper term of the row `offset` before takes it from the cache, as a scatter into y, while the same block is there.
-/// Only where that row belongs to the thread before are values read a second time, by that thread.
+/// The rows of one thread. A stored value is read from memory once: the lower term of its row uses it when its pass comes, and the
+/// upper terms of the rows about `offset` before follow soon after, group by group, while it is in a cache. Only where
+/// those rows belong to the thread before are values read a second time, by that thread. Bytes per row of D stored diagonals:
+/// 8 D of values, 8 of x, and y written and read for ownership; x and y of the rows within the reach of the diagonals stay in
+/// the caches.
 template <bool scaled>
 class Part {
 public:
-  Part(HalfCdsView const& a, double alpha, double const* x, double* y, std::int64_t first_block, std::int64_t last_block)
+  Part(HalfCdsView const& a, std::span<Group const> groups, double alpha, double const* x, double* y, std::int64_t first_block,
+       std::int64_t last_block)
       : a_(a),
+        groups_(groups),
         alpha_(alpha),
         x_(x),
         y_(y),
@@ -52,56 +58,79 @@ public:
   void run(Start const& start, Done const& done) const {
     std::int64_t next_done = first_block_;
     std::int64_t const reach = a_.offsets.back();
-    for (std::int64_t block = first_block_; block < last_block_; ++block) {
-      std::int64_t const begin = block * block_rows, end = std::min(last_, begin + block_rows);
-      for (std::int64_t i = begin; i < end; ++i)
-        y_[i] = start(i);
-      add_products<scaled>(end - begin, alpha_, a_.values + begin, x_ + begin, y_ + begin);
+    for (std::int64_t begin = first_; begin < last_; begin += pass_rows) {
+      std::int64_t const end = std::min(last_, begin + pass_rows);
+      begin_rows(begin, end, start);
       lower(begin, end);
-      upper(begin, end);
-      for (; next_done < block && (next_done + 1) * block_rows <= end - reach; ++next_done)
+      for (Group const group : groups_) {
+        std::int64_t const lag = a_.offsets[group.last - 1];
+        std::int64_t const from = std::max(first_, begin - lag);
+        if (from < end - lag)
+          upper(group, from, end - lag);
+      }
+      for (; next_done + 1 < last_block_ && (next_done + 1) * block_rows <= end - reach; ++next_done)
         done(next_done);
     }
-    for (; next_done < last_block_; ++next_done) {
-      upper_beyond(next_done * block_rows, std::min(last_, (next_done + 1) * block_rows));
+    for (Group const group : groups_)
+      upper_beyond(group, std::max(first_, last_ - a_.offsets[group.last - 1]));
+    for (; next_done < last_block_; ++next_done)
       done(next_done);
-    }
   }
 
 private:
   [[nodiscard]] double const* diagonal(int k) const { return a_.values + k * a_.n; }
 
+  template <class Start>
+  void begin_rows(std::int64_t begin, std::int64_t end, Start const& start) const {
+    for (std::int64_t i = begin; i < end; i += host::line_rows) {
+      host::prefetch(a_.values + i + rows_ahead);
+      host::prefetch(x_ + i + rows_ahead);
+      __builtin_prefetch(y_ + i + rows_ahead, 1, 2);
+    }
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i)
+      y_[i] = start(i);
+  }
+
+  /// The main diagonal and the terms on its left. These ask for the first half of the pass to come, `upper` for the second.
   void lower(std::int64_t begin, std::int64_t end) const {
-    int k = 1;
-    for (; k + 1 < n_diagonals_ && a_.offsets[k + 1] <= begin; k += 2)
-      add_products<scaled>(end - begin, alpha_, diagonal(k) + begin, x_ + begin - a_.offsets[k], diagonal(k + 1) + begin,
-                           x_ + begin - a_.offsets[k + 1], y_ + begin);
-    for (; k < n_diagonals_; ++k) {
-      std::int64_t const from = std::max<std::int64_t>(begin, a_.offsets[k]);
-      if (from < end)
-        add_products<scaled>(end - from, alpha_, diagonal(k) + from, x_ + from - a_.offsets[k], y_ + from);
+    Term terms[Group::most];
+    int k = 0;
+    while (k < n_diagonals_ && a_.offsets[k] <= begin) {
+      int count = 0;
+      for (; count < Group::most && k < n_diagonals_ && a_.offsets[k] <= begin; ++k)
+        terms[count++] = {diagonal(k) + begin, x_ + begin - a_.offsets[k], diagonal(k) + begin + rows_ahead};
+      host::add_terms<scaled, 2>(count, end - begin, alpha_, terms, y_ + begin);
+    }
+    for (; k < n_diagonals_ && a_.offsets[k] < end; ++k) {
+      std::int64_t const from = a_.offsets[k];
+      Term const term{diagonal(k) + from, x_, diagonal(k) + from + rows_ahead};
+      host::add_terms<scaled, 1>(1, end - from, alpha_, &term, y_ + from);
     }
   }
 
-  void upper(std::int64_t begin, std::int64_t end) const {
-    for (int k = 1; k < n_diagonals_; ++k) {
-      std::int64_t const from = std::max(begin, first_ + a_.offsets[k]);
-      if (from < end)
-        add_products<scaled>(end - from, alpha_, diagonal(k) + from, x_ + from, y_ + from - a_.offsets[k]);
-    }
+  /// A group's terms on the right, all of which exist, of rows whose stored values were all read before.
+  void upper(Group group, std::int64_t from, std::int64_t to) const {
+    Term terms[Group::most];
+    int count = 0;
+    double const* const ahead = a_.values + from + a_.offsets[group.last - 1] + rows_ahead + pass_rows / 2;
+    for (int k = group.first; k < group.last; ++k)
+      terms[count++] = {diagonal(k) + from + a_.offsets[k], x_ + from + a_.offsets[k], ahead + k * a_.n};
+    host::add_terms<scaled, 2>(count, to - from, alpha_, terms, y_ + from);
   }
 
-  /// Upper terms whose stored value lies in a row after the part.
-  void upper_beyond(std::int64_t begin, std::int64_t end) const {
-    for (int k = 1; k < n_diagonals_; ++k) {
+  /// The same for the last rows of the part: where there are stored values at all, they are in rows after the part.
+  void upper_beyond(Group group, std::int64_t from) const {
+    for (int k = group.first; k < group.last; ++k) {
       std::int64_t const o = a_.offsets[k];
-      std::int64_t const from = std::max(begin, last_ - o), to = std::min(end, a_.n - o);
-      if (from < to)
-        add_products<scaled>(to - from, alpha_, diagonal(k) + from + o, x_ + from + o, y_ + from);
+      Term const term{diagonal(k) + from + o, x_ + from + o, diagonal(k) + from + o + rows_ahead};
+      if (std::int64_t const count = std::min(last_, a_.n - o) - from; count > 0)
+        host::add_terms<scaled, 1>(1, count, alpha_, &term, y_ + from);
     }
   }
 
   HalfCdsView const& a_;
+  std::span<Group const> groups_;
   double alpha_;
   double const* x_;
   double* y_;
@@ -113,10 +142,11 @@ private:
 template <bool scaled, class Start, class Done>
 void run_parts(HalfCdsView const& a, double alpha, double const* x, double* y, Start const& start, Done const& done) {
   std::int64_t const blocks = host::n_blocks(a.n);
+  std::vector<Group> const groups = groups_of(a.offsets);
 #pragma omp parallel if (blocks > 4)
   {
     std::int64_t const threads = omp_get_num_threads(), thread = omp_get_thread_num();
-    Part<scaled>(a, alpha, x, y, blocks * thread / threads, blocks * (thread + 1) / threads).run(start, done);
+    Part<scaled>(a, groups, alpha, x, y, blocks * thread / threads, blocks * (thread + 1) / threads).run(start, done);
   }
 }
 
