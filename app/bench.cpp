@@ -5,6 +5,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/measure.hpp"
+#include "gpu/formats/cost.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -20,6 +21,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -159,7 +161,7 @@ public:
         variants_(variants(options)),
         no_peers_(context.backend() == Backend::cuda ? why_no_peers() : no_cuda) {
     DeviceDescription const device = context.description();
-    double const copy = measure_copy_bandwidth(context);
+    copy_bandwidth_ = measure_copy_bandwidth(context);
     read_bandwidth_ = measure_read_bandwidth(context);
     console.line("poisson " POISSON_VERSION ": bench " + std::string(name_of(options.kind)));
     if (context.backend() == Backend::cpu)
@@ -167,7 +169,7 @@ public:
                                                       : "  no CUDA device here (" + no_cuda + "): measured on the CPU backend");
     console.table({{"device", device.name},
                    {"threads", std::to_string(thread_count()) + " on the host"},
-                   {"bandwidth", "copy " + number_text(copy / 1e9, 4) + " GB/s (read and written), read " +
+                   {"bandwidth", "copy " + number_text(copy_bandwidth_ / 1e9, 4) + " GB/s (read and written), read " +
                                      number_text(read_bandwidth_ / 1e9, 4) + " GB/s"}});
     if (context.backend() == Backend::cuda && !no_peers_.empty())
       console.line("  peers are left out: " + no_peers_);
@@ -176,13 +178,14 @@ public:
                {"backend", name_of(context.backend())},
                {"device", device.name},
                {"threads", thread_count()},
-               {"copy_bytes_per_second", copy},
+               {"copy_bytes_per_second", copy_bandwidth_},
                {"read_bytes_per_second", read_bandwidth_},
                {"options",
                 {{"slice_sizes", options.slice_sizes},
                  {"sigma", json_of(options.sigma)},
                  {"threads_per_row", options.threads_per_row},
-                 {"samples", options.samples}}},
+                 {"samples", options.samples},
+                 {"products", options.products}}},
                {"interrupted", false},
                {"matrices", json::array()}};
     if (!no_peers_.empty())
@@ -215,6 +218,28 @@ public:
       products(*matrix.csr);
     else
       conversions(matrix);
+  }
+
+  /// Over all matrices, how good `auto` was.
+  void conclude() {
+    if (excesses_.empty())
+      return;
+    auto const within = [&](double most) {
+      return static_cast<int>(std::count_if(excesses_.begin(), excesses_.end(), [&](double e) { return e <= most; }));
+    };
+    double const mean = std::accumulate(excesses_.begin(), excesses_.end(), 0.0) / static_cast<double>(excesses_.size());
+    double const worst = *std::max_element(excesses_.begin(), excesses_.end());
+    report_["auto"] = {{"matrices", excesses_.size()},
+                       {"fastest", within(0)},
+                       {"within_5_percent", within(0.05)},
+                       {"mean_excess", mean},
+                       {"worst_excess", worst}};
+    if (excesses_.size() == 1)
+      return;
+    console_.line();
+    console_.line("auto took the fastest format for " + std::to_string(within(0)) + " of " + std::to_string(excesses_.size()) +
+                  " matrices, and for " + std::to_string(within(0.05)) + " one within 5 % of it; on average " +
+                  fixed(100 * mean, 1) + " % longer than the fastest, at worst " + fixed(100 * worst, 1) + " %");
   }
 
   json& report() { return report_; }
@@ -260,10 +285,10 @@ private:
 
   struct Measured {
     std::string label;
+    Variant const* variant = nullptr;  ///< null: of a peer
     std::int64_t bytes = 0, bytes_per_product = 0;
     double conversion = 0;
     Seconds time;
-    bool peer = false;
   };
 
   void products(Csr const& csr) {
@@ -292,6 +317,7 @@ private:
     double cusparse_seconds = std::nan("");
     auto const finish = [&] {  // also after an interrupt: what there is
       products_table(csr, rows, csr_time.median, cusparse_seconds);
+      judge_auto(csr, rows);
       auto& results = of_matrix()["results"];
       for (std::size_t i = 0; i < results.size(); ++i)
         if (!std::isnan(cusparse_seconds))
@@ -304,6 +330,7 @@ private:
           working("converting to " + variant.label);
           Measured row;
           row.label = variant.label;
+          row.variant = &variant;
           if (context_.backend() == Backend::cpu && variant.format != Format::csr)
             require_room(context_, csr.bytes(), "one more matrix, about as large as csr,");
           auto const matrix =
@@ -327,7 +354,6 @@ private:
             working("preparing " + std::string(name));
             Measured row;
             row.label = name;
-            row.peer = true;
             auto const product = repeated([&] { return make_peer(peer, context_, a, x.data(), y.data()); },
                                           [](PeerProduct const& made) { return made.setup_seconds; }, row.conversion);
             row.bytes = product->bytes;
@@ -390,13 +416,56 @@ private:
       if (peers)
         table.back().push_back(std::isnan(cusparse_seconds) ? "-" : fixed(cusparse_seconds / seconds, 2));
       double const products = payback(row, csr_seconds);
-      table.back().push_back(row.peer || row.conversion == 0 ? "-"
-                             : std::isnan(products)          ? "never"
-                                                             : with_thousands(static_cast<std::int64_t>(products)));
+      table.back().push_back(row.variant == nullptr || row.conversion == 0 ? "-"
+                             : std::isnan(products)                        ? "never"
+                                                                           : with_thousands(static_cast<std::int64_t>(products)));
     }
     if (rows.empty())
       table.clear();
     show(table);
+  }
+
+  // --- auto
+
+  /// What `auto` takes of the formats that were measured, with the first slice size, and how much longer that took than the
+  /// fastest.
+  void judge_auto(Csr const& csr, std::vector<Measured> const& rows) {
+    FormatOptions options = variants_.front().options;
+    options.slice_size = options_.slice_sizes.front();
+    auto const products = static_cast<double>(options_.products);
+    auto const taken = [&](Measured const& row) { return row.conversion + products * row.time.median; };
+    std::vector<Measured> own;
+    for (Measured const& row : rows)
+      if (row.variant != nullptr && (!is_sliced(row.variant->format) || row.variant->options.slice_size == options.slice_size))
+        own.push_back(row);
+    if (own.empty() || !options_.formats.empty())
+      return;
+    Timer const timer;
+    FormatChoice const choice = choose_format(csr, options, context_.backend(), {products, copy_bandwidth_});
+    double const seconds = timer.seconds();
+    Measured const& fastest =
+        *std::min_element(own.begin(), own.end(), [&](auto const& a, auto const& b) { return taken(a) < taken(b); });
+    auto const found = std::find_if(own.begin(), own.end(), [&](auto const& row) { return row.variant->format == choice.format; });
+    if (found == own.end())
+      return;
+    Measured const& chosen = *found;
+    double const excess = taken(chosen) / taken(fastest) - 1;
+    excesses_.push_back(excess);
+    console_.line("  auto, " + with_thousands(options_.products) + " products: " + chosen.label +
+                  (excess > 0 ? ", " + fixed(100 * excess, 1) + " % longer than " + fastest.label : ", the fastest") +
+                  " (decided in " + seconds_text(seconds) + ")");
+    json predicted = json::array();
+    for (FormatEstimate const& e : choice.estimates)
+      if (e.refusal.empty())
+        predicted.push_back({{"format", name_of(e.format)},
+                             {"bytes", e.bytes},
+                             {"product_seconds", e.product_seconds},
+                             {"conversion_seconds", e.conversion_seconds},
+                             {"at_least", e.at_least}});
+    of_matrix()["auto"] = {
+        {"format", name_of(choice.format)}, {"fastest", name_of(fastest.variant->format)}, {"excess", excess},
+        {"seconds", taken(chosen)},         {"fastest_seconds", taken(fastest)},           {"decision_seconds", seconds},
+        {"predicted", std::move(predicted)}};
   }
 
   // --- conversions
@@ -532,9 +601,10 @@ private:
   Console& console_;
   std::vector<Variant> variants_;
   std::string no_peers_;
-  double read_bandwidth_ = 0;
+  double copy_bandwidth_ = 0, read_bandwidth_ = 0;
   json report_;
   std::vector<std::string> left_out_;
+  std::vector<double> excesses_;  ///< of what `auto` took over the fastest, by matrix
   bool correct_ = true;
 };
 
@@ -574,6 +644,7 @@ ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Co
         throw Interrupted();
       bench.measure(source);
     }
+    bench.conclude();
   } catch (Interrupted const&) {
     clear_interrupt();
     console.end_progress();

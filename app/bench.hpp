@@ -35,10 +35,12 @@ struct BenchOptions {
   std::optional<Backend> backend;  ///< nothing: cuda where it can be used
   int threads = 0;                 ///< 0: all that the process may use
   int samples = 15;                ///< of each time; medians are told
+  std::int64_t products = 1000;    ///< that `auto` counts on
   std::string json;                ///< file for all figures; "-": standard output; empty: none
 };
 
-/// `poisson bench`: for every matrix a table of all formats that hold it, and JSON. `problem` (may be null) is one more matrix:
+/// `poisson bench`: for every matrix a table of all formats that hold it, and JSON; with spmv also which of them `auto` takes, and how
+/// much longer that is than the fastest measured, conversion and products together. `problem` (may be null) is one more matrix:
 /// that which its configuration assembles. Returns exit_done; exit_not_converged when a product or a conversion was wrong, or after
 /// an interrupt: what was measured until then is told. Throws InputError or EnvironmentError; JSON of what was measured is then
 /// written as well.

@@ -1,6 +1,7 @@
 #include "app/check.hpp"
 
 #include "app/console.hpp"
+#include "app/format_choice.hpp"
 #include "assembly/discretization.hpp"
 
 #include <iostream>
@@ -27,18 +28,21 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   boundary ids   " << list(mesh.boundary_ids) << "\n#   material ids   " << list(mesh.material_ids) << "\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(estimated.host_bytes)) << "\n";
 
-  auto const formats = estimate_formats(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true}, config.matrix.format_options());
-  double const vectors = static_cast<double>(solver_bytes(mesh.dofs, config.solver));
-  for (auto const& f : formats) {
-    std::cout << "#   " << name_of(f.format) << std::string(15 - name_of(f.format).size(), ' ');
-    if (f.refusal.empty())
-      std::cout << bytes_text(static_cast<double>(f.bytes)) << ", " << bytes_text(static_cast<double>(f.bytes_per_product))
-                << " a product, device memory " << bytes_text(static_cast<double>(f.bytes) + vectors) << "\n";
-    else
-      std::cout << "refused: " << f.refusal << "\n";
-  }
-  std::cout << "#   format         " << name_of(config.matrix.format.value_or(choose_format(formats)))
-            << (config.matrix.format ? "" : " (auto)") << "\n";
+  // A device is looked for where the run would look for one.
+  bool const on_device = config.backend ? *config.backend == Backend::cuda : why_no_cuda().empty();
+  FormatChoice choice =
+      choose_format(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true}, config.matrix.format_options(),
+                    on_device ? Backend::cuda : Backend::cpu, forecast_of(config.matrix, config.solver, mesh.dofs));
+  choice.format = config.matrix.format.value_or(choice.format);
+  std::cout << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
+            << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
+  for (std::string const& line : grid_lines(table_of(choice)))
+    std::cout << "#   " << line << "\n";
+  auto const vectors = static_cast<double>(solver_bytes(mesh.dofs, config.solver));
+  for (FormatEstimate const& f : choice.estimates)
+    if (f.format == choice.format)
+      std::cout << "#   device memory  about " << bytes_text(static_cast<double>(f.bytes) + vectors)
+                << " with the vectors of the solver\n";
   return 0;
 }
 

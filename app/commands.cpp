@@ -32,6 +32,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'
   poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
   poisson schema           the complete reference configuration, every key explained
+  poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
   poisson bench spmv       products with a matrix in every format: table and JSON, cuSPARSE beside them
   poisson bench convert    conversions to every format
   poisson info             build, libraries, devices, memory, measured copy bandwidth
@@ -44,6 +45,7 @@ Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tol
 
 struct Arguments {
   std::string config;
+  SystemSpec system;
   std::vector<std::string> sets;
   SweepOptions options;
   bool quiet = false;
@@ -57,19 +59,29 @@ InputError usage_error(std::string const& command, std::string const& message) {
 
 Arguments parse(std::string const& command, std::vector<std::string> const& words) {
   Arguments a;
-  std::string output, backend;
-  po::options_description visible("poisson " + command + (command == "schema" || command == "info" ? "" : " CONFIG") +
+  std::string output, backend, rhs;
+  bool const takes_config = command == "run" || command == "sweep" || command == "check";
+  bool const takes_system = command == "solve";
+  bool const solves = command == "run" || command == "sweep" || takes_system;
+  po::options_description visible("poisson " + command +
+                                  (takes_config   ? " CONFIG"
+                                   : takes_system ? " --matrix FILE"
+                                                  : "") +
                                   "\n\nOptions");
   auto add = visible.add_options();
   add("help,h", po::bool_switch(&a.help), "this text");
-  bool const takes_config = command == "run" || command == "sweep" || command == "check";
-  bool const solves = command == "run" || command == "sweep";
-  if (takes_config)
+  if (takes_system) {
+    add("matrix", po::value(&a.system.matrix)->value_name("FILE"), "the matrix: a Matrix Market file, .mtx or .mtx.gz");
+    add("rhs", po::value(&rhs)->value_name("ones|FILE"),
+        "the right-hand side: a Matrix Market vector, or all ones (default: ones; a file of that name is ./ones)");
+  }
+  if (takes_config || takes_system) {
     add("set", po::value(&a.sets)->composing()->value_name("key.path=value"),
-        "override a key; may be given several times; the value is YAML");
-  if (takes_config) {
+        takes_config ? "override a key; may be given several times; the value is YAML"
+                     : "a key of matrix, solver or output as in a configuration; may be given several times; the value is YAML");
     add("output", po::value(&output)->value_name("DIR"),
-        "results directory (default: output.directory of the configuration, or results/NAME)");
+        takes_config ? "results directory (default: output.directory of the configuration, or results/NAME)"
+                     : "results directory (default: results/NAME, NAME being that of the matrix without extensions)");
     add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to solve");
   }
   if (solves) {
@@ -98,11 +110,19 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     }
     auto const files = map.count("config") > 0 ? map["config"].as<std::vector<std::string>>() : std::vector<std::string>();
     if (files.size() != (takes_config ? 1U : 0U))
-      throw usage_error(command, takes_config ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG"
-                                                               : "one configuration file is taken, found also '" + files[1] + "'")
-                                              : "'poisson " + command + "' takes no argument, found '" + files[0] + "'");
+      throw usage_error(command, takes_config
+                                     ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG"
+                                                      : "one configuration file is taken, found also '" + files[1] + "'")
+                                     : "'poisson " + command + "' takes no argument" + (takes_system ? " without its option" : "") +
+                                           ", found '" + files[0] + "'" + (takes_system ? "; poisson solve --matrix FILE" : ""));
     if (takes_config)
       a.config = files[0];
+    if (takes_system && a.system.matrix.empty())
+      throw usage_error(command, "a matrix is needed: poisson solve --matrix FILE");
+    if (map.count("rhs") > 0 && rhs.empty())
+      throw usage_error(command, "--rhs must name a file, or be ones, found ''");
+    if (rhs != "ones")
+      a.system.rhs = rhs;
     if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
       throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
     if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
@@ -181,7 +201,7 @@ struct BenchArguments {
 
 BenchArguments parse_bench(std::vector<std::string> const& words) {
   BenchArguments a;
-  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples;
+  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products;
   po::options_description visible(
       "poisson bench spmv|convert [CONFIG]\n\n"
       "Measures products (spmv), or conversions from CSR (convert), of every matrix that is named, in every format that holds it.\n"
@@ -207,6 +227,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to measure");
   add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
   add("repeat", po::value(&samples)->value_name("N"), "samples of each product's time, of which the median is told (default: 15)");
+  add("products", po::value(&products)->value_name("N"),
+      "products after one conversion, for which spmv tells what auto takes and which format was fastest (default: 1000)");
   add("json", po::value(&a.options.json)->value_name("FILE"),
       "write all figures, in SI units; -: to standard output, without tables");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
@@ -269,6 +291,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     options.threads = parse_one("--threads", threads, 1, 4096);
   if (map.count("repeat") > 0)
     options.samples = parse_one("--repeat", samples, 1, 10000);
+  if (map.count("products") > 0)
+    options.products = parse_one<std::int64_t>("--products", products, 1, std::int64_t{1} << 40);
   if (map.count("json") > 0 && options.json.empty())
     throw usage_error("bench", "--json must name a file, or - for standard output, found ''");
   a.quiet = a.quiet || options.json == "-";
@@ -323,7 +347,7 @@ int run_command(std::vector<std::string> words) {
     std::cout << "poisson " POISSON_VERSION "\n";
     return exit_done;
   }
-  std::vector<std::string> const commands{"run", "sweep", "check", "schema", "bench", "info"};
+  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "schema", "bench", "info"};
   if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
     std::string known;
     for (auto const& name : commands)
@@ -343,9 +367,12 @@ int run_command(std::vector<std::string> words) {
     print_info();
     return exit_done;
   }
-  Configuration const configuration = load_configuration(a.config, a.sets);
+  Configuration const configuration =
+      command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets);
   return guarded(&configuration, [&]() -> int {
     Console console(a.quiet);
+    if (command == "solve")
+      return solve_system(configuration, a.options.run, console);
     if (command == "check")
       return print_check(configuration);
     if (command == "sweep")

@@ -30,15 +30,49 @@ std::string find_mesh_file(std::string const& file, fs::path const& folder) {
   throw ConfigError("", path.string() + ": " + what);
 }
 
+/// 64-bit FNV-1a.
+class Hash {
+public:
+  void add(char byte) {
+    value_ ^= static_cast<unsigned char>(byte);
+    value_ *= 0x100000001b3u;
+  }
+  void add_text(std::string const& text) {
+    for (char const byte : text)
+      add(byte);
+  }
+  void add_file(std::string const& path) {
+    std::ifstream file(path, std::ios::binary);
+    for (std::array<char, 65536> block; file.read(block.data(), block.size()), file.gcount() > 0;)
+      std::for_each_n(block.begin(), file.gcount(), [this](char byte) { add(byte); });
+  }
+  [[nodiscard]] std::string digits() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value_));
+    return text;
+  }
+
+private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
 }  // namespace
 
-Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string name)
+Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system)
     : root_(std::move(root)), name_(std::move(name)) {
+  config_.system = std::move(system);
   schema::check_names(*root_, schema::run_key_paths());
-  schema::read_keys(schema::run_keys(), *root_, "", config_);
-  schema::check_run(*root_, config_);
-  fs::path const path(name_);
-  config_.problem.mesh.file = find_mesh_file(config_.problem.mesh.file, path.parent_path());
+  fs::path path(name_);
+  if (config_.system) {
+    schema::check_system(*root_);
+    schema::read_keys(schema::system_keys(), *root_, "", config_);
+    if (path.extension() == ".gz")
+      path = path.stem();
+  } else {
+    schema::read_keys(schema::run_keys(), *root_, "", config_);
+    schema::check_run(*root_, config_);
+    config_.problem.mesh.file = find_mesh_file(config_.problem.mesh.file, path.parent_path());
+  }
   if (config_.output.directory.empty())
     config_.output.directory = (fs::path("results") / path.stem()).string();
 }
@@ -48,6 +82,8 @@ std::string Configuration::locate(InputError const& error) const {
     return error.what();
   std::string const message = (error.key().empty() ? "" : error.key() + ": ") + error.what();
   Located const located = locate_path(*root_, error.key());
+  if (config_.system && (located.depth == 0 || located.node == nullptr))
+    return message;  // of a default, or of one of two files, and says which
   return (located.depth == 0 ? name_ : located.origin.text()) + ": " + message;
 }
 
@@ -55,7 +91,7 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
   auto root = std::make_shared<YamlNode>(*root_);
   for (auto const& set : sets)
     schema::apply_set(*root, set, origin);
-  return {std::move(root), name_};
+  return {std::move(root), name_, config_.system};
 }
 
 Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
@@ -93,12 +129,23 @@ Configuration load_configuration(fs::path const& path, std::vector<std::string> 
   return parse_configuration(text, path.string(), sets);
 }
 
+Configuration system_configuration(SystemSpec system, std::vector<std::string> const& sets) {
+  auto root = std::make_shared<YamlNode>();
+  for (auto const& set : sets)
+    schema::apply_set(*root, set, "--set");
+  std::string const name = system.matrix;
+  return {std::move(root), name, std::move(system)};
+}
+
 std::string schema_text() {
   return "# Reference configuration: every key with its default. All keys may be left out but problem.boundary.\n" +
          schema::document_keys(schema::run_keys(), RunConfig{}, "");
 }
 
 std::string resolved_yaml(RunConfig const& config) {
+  if (config.system)
+    return "system:\n  matrix: " + plain_or_quoted(config.system->matrix) +
+           "\n  rhs: " + plain_or_quoted(config.system->rhs_name()) + "\n" + schema::write_keys(schema::system_keys(), config);
   return schema::write_keys(schema::run_keys(), config);
 }
 
@@ -106,21 +153,15 @@ std::string fingerprint(RunConfig const& config) {
   RunConfig identity = config;
   identity.output.directory.clear();
   identity.sweep = {};
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  auto const add = [&hash](char byte) {
-    hash ^= static_cast<unsigned char>(byte);
-    hash *= 0x100000001b3u;
-  };
-  for (char const byte : resolved_yaml(identity))
-    add(byte);
-  if (!config.problem.mesh.file.empty()) {  // an edited mesh is another problem
-    std::ifstream mesh(config.problem.mesh.file, std::ios::binary);
-    for (std::array<char, 65536> block; mesh.read(block.data(), block.size()), mesh.gcount() > 0;)
-      std::for_each_n(block.begin(), mesh.gcount(), add);
-  }
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
-  return text;
+  Hash hash;
+  hash.add_text(resolved_yaml(identity));
+  std::vector<std::string> files{config.problem.mesh.file};
+  if (config.system)
+    files = {config.system->matrix, config.system->rhs};
+  for (auto const& file : files)  // an edited file is another problem
+    if (!file.empty())
+      hash.add_file(file);
+  return hash.digits();
 }
 
 }  // namespace poisson

@@ -36,7 +36,8 @@ public:
 
 private:
   friend Configuration parse_configuration(std::string_view, std::string const&, std::vector<std::string> const&);
-  Configuration(std::shared_ptr<YamlNode const> root, std::string name);
+  friend Configuration system_configuration(SystemSpec, std::vector<std::string> const&);
+  Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system = {});
 
   std::shared_ptr<YamlNode const> root_;
   std::string name_;
@@ -52,15 +53,20 @@ private:
 [[nodiscard]] Configuration parse_configuration(std::string_view text, std::string const& name,
                                                 std::vector<std::string> const& sets = {});
 
+/// The configuration of a system from files: defaults, and what `sets` ("key.path=value") say of matrix, solver, backend and
+/// output. output.directory defaults to results/NAME, NAME being the matrix file's without .gz and its extension.
+/// The files are not looked at. Throws ConfigError, also for keys that only a problem on a mesh has.
+[[nodiscard]] Configuration system_configuration(SystemSpec system, std::vector<std::string> const& sets);
+
 /// The reference configuration: every key with its default, and as comments meaning, unit and allowed values. It loads.
 [[nodiscard]] std::string schema_text();
 
 /// Every key with its effective value; loads again to the same RunConfig. Keys that do not apply (the cells of a mesh from a
-/// file) are null. The text depends on the values only.
+/// file) are null. The text depends on the values only. Of a system from files: its files under `system`, and the keys it has.
 [[nodiscard]] std::string resolved_yaml(RunConfig const& config);
 
 /// 16 hexadecimal digits that identify what a run computes: FNV-1a over the resolved text without output.directory
-/// and sweep, and over the content of the mesh file.
+/// and sweep, and over the content of the mesh file or of the system's files.
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
 
 }  // namespace poisson

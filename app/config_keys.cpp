@@ -273,10 +273,31 @@ Keys<RunConfig> make_run_keys() {
               "Exact solution, where known: errors are then reported.")
           .or_null("not known"),
       section<RunConfig>("matrix", "How the matrix is stored."),
-      declare("matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
-              "Sparse format; auto takes the one that moves the fewest bytes per product."),
+      declare(
+          "matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
+          "Sparse format; auto takes the one whose conversion and expected products together are predicted to take least time."),
+      declare(
+          "matrix.expected_products", Integer{1, unlimited, false, true}, POISSON_MEMBER(matrix.expected_products), "",
+          "Products with the matrix that auto counts on. auto: 3 cbrt(rows) log10(1 / solver.tolerance) / 12, what cg takes on a "
+          "box, and no more than solver.max_iterations."),
       declare("matrix.slice_size", Integer{1, 1024, true}, POISSON_MEMBER(matrix.slice_size), "rows",
-              "Rows per slice of the sliced formats."),
+              "Rows per slice of the sliced formats; cod_sell takes 2 to 256."),
+      declare(
+          "matrix.sigma", Integer{0, 2147483648, false, true}, POISSON_MEMBER(matrix.sigma), "rows",
+          "Rows of a window that the sliced formats sort by length: 1 keeps all in place, 0 sorts all. auto: 1 of sell_c_sigma, 0 "
+          "of cod_sell."),
+      declare("matrix.threads_per_row", Integer{0, 32, true}, POISSON_MEMBER(matrix.threads_per_row), "",
+              "Threads that share a row in crs_t on a GPU; 0 takes them from the mean length of the rows."),
+      declare(
+          "matrix.conversion", Choice<Conversion>{}, POISSON_MEMBER(matrix.conversion), "",
+          "Where the format is made from csr: sequential by one thread of the host where the algorithm of cod_sell asks for it, "
+          "host by all, device on the GPU, automatic on the GPU where its memory suffices."),
+      declare("matrix.pair_window", Integer{1, 64}, POISSON_MEMBER(matrix.pair_window), "rows",
+              "cod_sell: rows that follow a row and may become its partner."),
+      declare("matrix.merge_window", Integer{1, 64}, POISSON_MEMBER(matrix.merge_window), "groups",
+              "cod_sell: groups that follow a group and may be merged with it."),
+      declare("matrix.base_candidates", Integer{0, 64}, POISSON_MEMBER(matrix.base_candidates), "columns",
+              "cod_sell: leading columns of a row that its distances may count from; 0 takes log2 of its length, and one."),
       section<RunConfig>("solver", "How the system is solved."),
       declare("solver.method", Choice<Method>{{"bicgstab"}}, POISSON_MEMBER(solver.method), "", "Krylov method."),
       declare("solver.precision", Choice<Precision>{{"double_double", "refined"}}, POISSON_MEMBER(solver.precision), "",
@@ -384,10 +405,44 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
   }
 }
 
+/// The first key below `node` that is none of system_keys; a section of theirs is looked into.
+void check_system_below(YamlNode const& node, std::string const& path) {
+  auto const& keys = system_keys();
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    std::string const full = path.empty() ? node.keys[i].name : path + "." + node.keys[i].name;
+    YamlNode const& item = node.items[i];
+    auto const is = [&](auto const& k) { return k.read && k.path == full; };
+    if (std::any_of(keys.begin(), keys.end(), is))
+      continue;
+    auto const below = [&](auto const& k) { return k.path.starts_with(full + "."); };
+    bool const section = std::any_of(keys.begin(), keys.end(), below);
+    if (item.kind == YamlNode::Kind::map && !item.items.empty())
+      check_system_below(item, full);
+    else if (!section)
+      reject(node.keys[i].origin, full,
+             "belongs to a problem on a mesh, and 'poisson solve' has a matrix; allowed: keys of matrix, solver and output "
+             "(without vtk), and backend");
+  }
+}
+
 }  // namespace
 
 Keys<RunConfig> const& run_keys() {
   static Keys<RunConfig> const keys = make_run_keys();
+  return keys;
+}
+
+Keys<RunConfig> const& system_keys() {
+  static Keys<RunConfig> const keys = [] {
+    Keys<RunConfig> chosen;
+    for (auto const& k : run_keys()) {
+      std::string const top = k.path.substr(0, k.path.find('.'));
+      bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
+      if (solves && !k.path.starts_with("output.vtk"))
+        chosen.push_back(k);
+    }
+    return chosen;
+  }();
   return keys;
 }
 
@@ -408,6 +463,10 @@ std::vector<std::string> const& run_key_paths() {
 void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
   check_sweep(root, config.sweep);
+}
+
+void check_system(YamlNode const& root) {
+  check_system_below(root, "");
 }
 
 void apply_set(YamlNode& root, std::string const& set, std::string_view origin) {

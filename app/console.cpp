@@ -70,6 +70,29 @@ std::string number_text(double value, int digits) {
   return std::isnan(value) ? "-" : format("%.*g", digits, value);
 }
 
+std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows) {
+  std::vector<std::string> lines;
+  if (rows.empty())
+    return lines;
+  std::size_t const n = rows.front().size();
+  std::vector<std::size_t> widths(n, 0);
+  std::vector<bool> numeric(n, true);
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    for (std::size_t c = 0; c < n; ++c) {
+      widths[c] = std::max(widths[c], width(rows[r][c]));
+      if (r > 0 && rows[r][c] != "-" && rows[r][c] != "never" && !looks_like_number(rows[r][c]))
+        numeric[c] = false;
+    }
+  for (auto const& row : rows) {
+    std::string text = " ";
+    for (std::size_t c = 0; c < n; ++c)
+      text += " " + pad(row[c], widths[c], numeric[c]) + " ";
+    text.erase(text.find_last_not_of(' ') + 1);
+    lines.push_back(std::move(text));
+  }
+  return lines;
+}
+
 Console::Console(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) != 0) {}
 
 void Console::stage(std::string const& name, double seconds, std::string const& detail) {
@@ -104,24 +127,10 @@ void Console::table(std::vector<std::pair<std::string, std::string>> const& rows
 }
 
 void Console::grid(std::vector<std::vector<std::string>> const& rows) {
-  if (quiet_ || rows.empty())
+  if (quiet_)
     return;
-  std::size_t const n = rows.front().size();
-  std::vector<std::size_t> widths(n, 0);
-  std::vector<bool> numeric(n, true);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    for (std::size_t c = 0; c < n; ++c) {
-      widths[c] = std::max(widths[c], width(rows[r][c]));
-      if (r > 0 && rows[r][c] != "-" && rows[r][c] != "never" && !looks_like_number(rows[r][c]))
-        numeric[c] = false;
-    }
-  for (auto const& row : rows) {
-    std::string text = " ";
-    for (std::size_t c = 0; c < n; ++c)
-      text += " " + pad(row[c], widths[c], numeric[c]) + " ";
-    text.erase(text.find_last_not_of(' ') + 1);
-    std::cout << text << "\n";
-  }
+  for (std::string const& line : grid_lines(rows))
+    std::cout << line << "\n";
   std::cout << std::flush;
 }
 

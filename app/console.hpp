@@ -58,6 +58,8 @@ private:
 [[nodiscard]] std::string bytes_text(double bytes);
 /// "0.123 s", "12.3 ms", "2 min 05 s"
 [[nodiscard]] std::string seconds_text(double seconds);
+/// The lines of Console::grid.
+[[nodiscard]] std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows);
 /// printf("%.*g"), "-" for NaN
 [[nodiscard]] std::string number_text(double value, int digits = 3);
 

@@ -348,12 +348,13 @@ struct Entry {
   double value = 1;
 };
 
-double parse_value(Lines const& lines, Header const& header, std::string_view word) {
+/// `row` is that of the value, from 0.
+double parse_value(Lines const& lines, Header const& header, std::string_view word, std::int64_t row) {
   double value = 0;
   if (word.empty() || !parse_number(word, value))
     lines.refuse(word.empty() ? "the value is missing" : "the value is not a number: " + in_quotes(word));
   if (!std::isfinite(value))
-    lines.refuse("the value must be finite, found " + in_quotes(word));
+    lines.refuse("the value in row " + std::to_string(row + 1) + " must be finite, found " + in_quotes(word));
   if (header.field == Field::integer && value != std::trunc(value))
     lines.refuse("the field is integer, and the value is not: " + in_quotes(word));
   return value;
@@ -387,7 +388,7 @@ void read_entries(Lines& lines, Header const& header, Take const& take) {
     entry.row = parse_index(lines, words.next(), "row", header.n_rows);
     entry.column = parse_index(lines, words.next(), "column", header.n_columns);
     if (header.field != Field::pattern)
-      entry.value = parse_value(lines, header, words.next());
+      entry.value = parse_value(lines, header, words.next(), entry.row);
     if (std::string_view const more = words.next(); !more.empty())
       lines.refuse(std::string("a line of this file holds row") +
                    (header.field == Field::pattern ? " and column" : ", column and value") +
@@ -440,7 +441,7 @@ HostVector<double> vector_from(Lines& lines) {
     if (static_cast<std::int64_t>(result.size()) == header.n_entries)
       refuse_count(lines, header.n_entries, header.n_entries + 1);
     Words words(line);
-    result.push_back(parse_value(lines, header, words.next()));
+    result.push_back(parse_value(lines, header, words.next(), static_cast<std::int64_t>(result.size())));
     if (std::string_view const more = words.next(); !more.empty())
       lines.refuse("a line of an array holds one value, and here is more: " + in_quotes(more));
   }

@@ -10,7 +10,7 @@ namespace poisson {
 
 /// What a command line gives beside the configuration.
 struct RunOptions {
-  std::string path;  ///< of the configuration file
+  std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
   int threads = 0;  ///< 0: all that the process may use
 };
@@ -22,5 +22,8 @@ enum ExitCode : int { exit_done = 0, exit_usage = 1, exit_not_converged = 2, exi
 /// and marked); throws InputError (wrong configuration) or EnvironmentError. An interrupt during the solve writes what there
 /// is; one before it writes only the record.
 [[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console);
+
+/// Solves the system that configuration.config().system names, from files to files; all else as run_case.
+[[nodiscard]] ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console);
 
 }  // namespace poisson

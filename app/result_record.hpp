@@ -1,6 +1,8 @@
 #pragma once
 
+#include "app/run_config.hpp"
 #include "assembly/discretization.hpp"
+#include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
 
@@ -13,21 +15,23 @@
 namespace poisson {
 
 struct StageTimes {
-  double mesh = 0, assembly = 0, convert = 0, transfer = 0, solve = 0, verify = 0, analysis = 0, output = 0, total = 0;
+  double read = 0, mesh = 0, assembly = 0, convert = 0, transfer = 0, solve = 0, verify = 0, analysis = 0, output = 0, total = 0;
 };
 
 /// Everything that result.json says about one run; filled as the run proceeds.
 struct ResultRecord {
   std::string status = "interrupted";
   std::string reason;  ///< why, when the status is not "converged"
-  std::string title, configuration_file, fingerprint;
+  std::string configuration_file, fingerprint;
+  std::optional<SystemSpec> system;  ///< of a system from files, which has neither configuration file nor mesh nor order
   MeshSummary mesh;
   int order = 1;
+  std::int64_t dofs = 0, nnz = 0;  ///< rows and stored entries of the full matrix
   Format format{};
   std::string format_reason;
   std::int64_t matrix_bytes = 0, csr_bytes = 0;
   double padding_ratio = 1;
-  std::vector<FormatEstimate> formats;  ///< the table that `auto` decided from
+  std::optional<FormatChoice> choice;  ///< of `auto`, where that chose
   std::string backend, device;
   int threads = 0;
   SolverOptions solver;

@@ -20,16 +20,12 @@ struct Names<MatrixPrecision> {
   static constexpr std::array<Named<MatrixPrecision>, 1> values{{{MatrixPrecision::double_, "double"}}};
 };
 
-struct MatrixOptions {
+struct MatrixOptions : FormatOptions {
   std::optional<Format> format;                          ///< nothing: auto
-  int slice_size = 32;                                   ///< rows per slice of the sliced formats; a power of two
+  std::optional<std::int64_t> expected_products;         ///< that auto counts on; nothing: expected_products of the solver's options
   MatrixPrecision precision = MatrixPrecision::double_;  ///< key solver.matrix_precision
 
-  [[nodiscard]] FormatOptions format_options() const {
-    FormatOptions options;
-    options.slice_size = slice_size;
-    return options;
-  }
+  [[nodiscard]] FormatOptions const& format_options() const { return *this; }
 };
 
 /// An entry of analysis.svd; this version has none.
@@ -58,8 +54,18 @@ struct SweepSpec {
   std::vector<SweepAxis> axes;  ///< in the order of the file; with zip all of one length
 };
 
+/// What `poisson solve` has instead of a problem: A x = b from Matrix Market files.
+struct SystemSpec {
+  std::string matrix;  ///< path of the matrix
+  std::string rhs;     ///< path of the right-hand side; empty: all ones
+
+  [[nodiscard]] std::string rhs_name() const { return rhs.empty() ? "ones" : rhs; }
+};
+
 struct RunConfig {
   ProblemSpec problem;
+  std::optional<SystemSpec>
+      system;  ///< instead of `problem`, and then the keys of problem, analysis, vtk and sweep have no meaning
   MatrixOptions matrix;
   SolverOptions solver;
   std::optional<Backend> backend;  ///< nothing: auto

@@ -77,10 +77,13 @@ Numeral parse_number(YamlNode const& node, double& value) {
 }  // namespace
 
 std::string Integer::allowed() const {
-  std::string const kind = power_of_two ? "power of two" : "integer";
+  std::string const kind = std::string(or_auto ? "auto, " : "") + (!power_of_two ? "integer"
+                                                                   : lowest == 0 ? "0 or a power of two"
+                                                                                 : "power of two");
   if (highest == std::numeric_limits<std::int64_t>::max())
     return kind + " >= " + std::to_string(lowest);
-  return kind + " from " + std::to_string(lowest) + " to " + std::to_string(highest);
+  return kind + " from " + std::to_string(power_of_two ? std::max<std::int64_t>(lowest, 1) : lowest) + " to " +
+         std::to_string(highest);
 }
 
 std::int64_t Integer::parse(YamlNode const& node, std::string const& path) const {

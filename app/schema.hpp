@@ -31,16 +31,26 @@ namespace poisson::schema {
 [[noreturn]] void reject_value(YamlNode const& node, std::string const& path, std::string const& allowed);
 [[nodiscard]] std::string join(std::vector<std::string> const& words, std::string_view separator = ", ");
 
+/// With `or_auto` also `auto`, which is no value of an optional.
 struct Integer {
   std::int64_t lowest, highest;
-  bool power_of_two = false;
+  bool power_of_two = false;  ///< or 0, where that is the lowest
+  bool or_auto = false;
   [[nodiscard]] std::string allowed() const;
   [[nodiscard]] std::int64_t parse(YamlNode const& node, std::string const& path) const;
   template <class I>
   void read(YamlNode const& node, std::string const& path, I& out) const {
     out = static_cast<I>(parse(node, path));
   }
+  template <class I>
+  void read(YamlNode const& node, std::string const& path, std::optional<I>& out) const {
+    if (node.kind == YamlNode::Kind::scalar && !node.quoted && node.text == "auto")
+      out.reset();
+    else
+      out = static_cast<I>(parse(node, path));
+  }
   [[nodiscard]] std::string write(std::int64_t value) const { return std::to_string(value); }
+  [[nodiscard]] std::string write(std::optional<std::int64_t> value) const { return value ? write(*value) : "auto"; }
 };
 
 /// A finite number, strictly between the bounds.

@@ -15,7 +15,7 @@ namespace poisson {
 namespace {
 
 /// Estimates group the whole matrix when it has no more entries than this, and no more rows than all samples.
-constexpr std::int64_t largest_grouped = 1 << 20, most_samples = 32;
+constexpr std::int64_t largest_grouped = 1 << 18, most_samples = 8;
 
 std::int64_t slices_of(std::int64_t n_rows, std::int64_t c) {
   return (n_rows + c - 1) / c;
@@ -98,6 +98,8 @@ FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int
   result.bytes_per_product = result.bytes + 8 * (n_rows + n_columns);
   if (nnz > 0)
     result.padding_ratio = static_cast<double>(stored) / static_cast<double>(nnz);
+  if (stored > 0)
+    result.shared_columns = static_cast<double>(saved) / static_cast<double>(stored);
   if (!CodSell::has_slice_size(static_cast<int>(c)))
     result.refusal = "cod_sell takes slices of 2 to 256 rows, and matrix.slice_size is " + std::to_string(c) + "; use 32";
   return result;
@@ -111,6 +113,14 @@ FormatEstimate CodSell::estimate(MatrixShape const& shape, FormatOptions const& 
   bool const one_pattern = shape.n_diagonals > 0 && 4 * shape.n_diagonals <= 5 * length;
   return estimate_of(shape.n_rows, shape.n_rows, shape.nnz, slices * c * length, one_pattern ? slices * (c - 1) * (length - 1) : 0,
                      c);
+}
+
+FormatEstimate CodSell::estimate_least(MatrixShape const& shape, FormatOptions const& options) {
+  // Each entry is a value and a C-th of a distance; what the first one's column takes instead is left out.
+  std::int64_t const c = options.slice_size;
+  FormatEstimate result = estimate_of(shape.n_rows, shape.n_rows, shape.nnz, shape.nnz, (shape.nnz * (c - 1) + c - 1) / c, c);
+  result.at_least = true;
+  return result;
 }
 
 FormatEstimate CodSell::estimate_exact(Csr const& matrix, FormatOptions const& options) {
@@ -173,6 +183,7 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.dictionary_ptr = storage_.dictionary_ptr.data();
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
+  view_.n_stored_columns = storage_.columns.size();
   view_.dictionary = storage_.dictionary.data();
   view_.values = storage_.values.data();
 }

@@ -20,11 +20,13 @@ public:
   static bool has_slice_size(int c) { return c >= 2 && c <= 256; }
   /// With few diagonals (no more than 1.25 times the mean row length) all rows share one pattern; else as SELL, with equal rows.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
-  /// A prediction, but for small matrices (2^20 entries, 32 samples of rows): values and padding as the sorted rows give them when
-  /// they are cut in order, and the share of columns that dictionaries save in 32 samples of max(512, 4 C) consecutive rows.
-  /// Over 33 matrices, C from 4 to 32, it was at most 3.2 % of the CSR bytes off, but for one (6.9 % too much); bytes() of the
-  /// matrix is exact.
+  /// A prediction, but for small matrices (2^18 entries, 8 samples of rows): values and padding as the sorted rows give them when
+  /// they are cut in order, and the share of columns that dictionaries save in 8 samples of max(512, 4 C) consecutive rows. Takes
+  /// about as long as the conversion of these rows. Over 24 matrices, C = 4, 8, 32, it was at most 2.8 % of the CSR bytes off, but
+  /// for one (5.8 % too much); bytes() of the matrix is exact.
   static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
+  /// No padding, and every slice one pattern.
+  static FormatEstimate estimate_least(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::cod_sell; }

@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/formats/cod_sell.hpp"
+#include "gpu/formats/cost.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/formats/symmetry.hpp"
@@ -13,6 +14,7 @@
 #include <bit>
 #include <cassert>
 #include <chrono>
+#include <limits>
 #include <sstream>
 
 namespace poisson {
@@ -71,23 +73,38 @@ void require_valid(Format format, FormatOptions const& options, Context const& c
   require_range("matrix.base_candidates", options.base_candidates, 0, ", where 0 takes log2 of the row's length, and one");
 }
 
+/// Shapes do not know the columns; they count x as long as y.
+FormatEstimate with_columns(FormatEstimate estimate, Csr const& matrix) {
+  estimate.bytes_per_product += 8 * (matrix.n_columns() - matrix.n_rows());
+  return estimate;
+}
+
 FormatEstimate exact_estimate(FormatEntry const& entry, Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
-  FormatEstimate result = entry.estimate_exact != nullptr ? entry.estimate_exact(matrix, options) : entry.estimate(shape, options);
-  // Shapes do not know the columns; they count x as long as y.
-  if (entry.estimate_exact == nullptr)
-    result.bytes_per_product += 8 * (matrix.n_columns() - matrix.n_rows());
+  if (entry.estimate_exact != nullptr)
+    return entry.estimate_exact(matrix, options);
+  return with_columns(entry.estimate(shape, options), matrix);
+}
+
+FormatEstimate quick_estimate(FormatEntry const& entry, Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
+  if (entry.estimate_least != nullptr)
+    return with_columns(entry.estimate_least(shape, options), matrix);
+  return exact_estimate(entry, matrix, shape, options);
+}
+
+/// `estimate(entry)`, with the refusal for want of symmetry.
+template <class Estimate>
+FormatEstimate estimate_one(FormatEntry const& entry, bool symmetric, Estimate const& estimate) {
+  FormatEstimate result = estimate(entry);
+  if (entry.symmetric_only && !symmetric)
+    result.refusal = std::string(name_of(entry.format)) + " holds symmetric matrices only; use csr";
   return result;
 }
 
-/// `estimate(entry)` for every format, with refusals for want of symmetry.
 template <class Estimate>
 std::vector<FormatEstimate> estimate_all(bool symmetric, Estimate const& estimate) {
   std::vector<FormatEstimate> result;
-  for (FormatEntry const& entry : format_registry()) {
-    result.push_back(estimate(entry));
-    if (entry.symmetric_only && !symmetric)
-      result.back().refusal = std::string(name_of(entry.format)) + " holds symmetric matrices only; use csr";
-  }
+  for (FormatEntry const& entry : format_registry())
+    result.push_back(estimate_one(entry, symmetric, estimate));
   return result;
 }
 
@@ -114,23 +131,30 @@ void require_symmetry(FormatEntry const& entry, Csr const& matrix, CsrAnalysis c
     throw InputError("matrix.format", asymmetry_message(entry.format, *asymmetry));
 }
 
+/// Throws OutOfMemoryError, with a format that would fit, when `target` has no room for so many bytes.
+void require_fits(FormatEntry const& entry, std::string const& how, std::int64_t bytes, Csr const& matrix, CsrAnalysis found,
+                  FormatOptions const& options, Context const& target) {
+  if (target.backend() == Backend::cpu)
+    return;
+  std::int64_t const free = target.description().memory_free;
+  if (bytes <= free)
+    return;
+  found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
+  require_memory(target, bytes, "a matrix in " + std::string(name_of(entry.format)) + how,
+                 advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
+}
+
 /// Throws what makes the conversion impossible: InputError when the format refuses the matrix, OutOfMemoryError when `target`,
 /// where the result will be, has no room for it.
 CsrAnalysis require_possible(FormatEntry const& entry, Csr const& matrix, FormatOptions const& options, Context const& target) {
   CsrAnalysis found = analyse(matrix, entry.symmetric_only);
   require_symmetry(entry, matrix, found);
-  FormatEstimate const estimate = exact_estimate(entry, matrix, shape_of(matrix, found), options);
+  // Of cod_sell a lower bound: what does not fit even so is refused; the rest shows when it is converted.
+  FormatEstimate const estimate = quick_estimate(entry, matrix, shape_of(matrix, found), options);
   if (!estimate.refusal.empty())
     throw InputError("matrix.format", estimate.refusal);
-  bool const shared = entry.shares_csr && &target == &matrix.context();
-  if (target.backend() == Backend::cpu || shared)
-    return found;
-  std::int64_t const free = target.description().memory_free;
-  if (estimate.bytes > free) {
-    found.symmetric = found.symmetric || analyse(matrix, true).symmetric;
-    require_memory(target, estimate.bytes, "a matrix in " + std::string(name_of(entry.format)),
-                   advise_format(exact_estimates(matrix, shape_of(matrix, found), options), free));
-  }
+  if (!entry.shares_csr || &target != &matrix.context())
+    require_fits(entry, estimate.at_least ? ", at its best compression," : "", estimate.bytes, matrix, found, options, target);
   return found;
 }
 
@@ -144,9 +168,46 @@ std::unique_ptr<Matrix> convert(FormatEntry const& entry, Csr const& matrix, For
   return result;
 }
 
+/// Converted on the host, and copied to `target`.
+std::unique_ptr<Matrix> convert_for(Context& target, FormatEntry const& entry, Csr const& matrix, FormatOptions const& options,
+                                    CsrAnalysis const& found) {
+  auto const result = convert(entry, matrix, options, found);
+  require_fits(entry, "", result->bytes(), matrix, found, options, target);
+  return result->copy_to(target);
+}
+
 /// Whether to convert on the device that the matrix will live on.
 bool on_device(FormatOptions const& options) {
   return options.conversion == Conversion::automatic || options.conversion == Conversion::device;
+}
+
+/// `pick(source, bytes)` is asked for the format where the conversion will happen; `bytes` are those that the result may take.
+template <class Pick>
+std::unique_ptr<Matrix> make_picked(Pick const& pick, std::shared_ptr<CsrMatrix const> csr, Context& context,
+                                    FormatOptions const& options) {
+  if (context.backend() == Backend::cpu) {
+    Csr const source(std::move(csr), context);
+    return make_matrix(pick(source, std::numeric_limits<std::int64_t>::max()), source, options);
+  }
+  if (on_device(options))
+    try {
+      require_memory(context, csr->bytes(), "a matrix in csr, which the device converts from,",
+                     "set matrix.conversion to automatic, and the host converts");
+      Csr const source(csr, context);
+      // Beside CSR, or in its place when the host converts.
+      FormatEntry const& entry = entry_of(pick(source, context.description().memory_free + csr->bytes()));
+      CsrAnalysis const found = require_possible(entry, source, options, context);
+      auto result = convert(entry, source, options, found);
+      result->transfer_seconds = source.transfer_seconds;
+      return result;
+    } catch (OutOfMemoryError const&) {
+      if (options.conversion == Conversion::device)
+        throw;
+    }
+  auto const host = make_context(Backend::cpu);
+  Csr const source(std::move(csr), *host);
+  FormatEntry const& entry = entry_of(pick(source, context.description().memory_free));
+  return convert_for(context, entry, source, options, require_possible(entry, source, options, context));
 }
 
 }  // namespace
@@ -173,13 +234,13 @@ std::vector<FormatEstimate> estimate_formats(Csr const& matrix, FormatOptions co
   return exact_estimates(matrix, shape_of(matrix), options);
 }
 
-Format choose_format(std::vector<FormatEstimate> const& estimates) {
-  FormatEstimate const* best = nullptr;
-  for (FormatEstimate const& estimate : estimates)
-    if (estimate.refusal.empty() && (best == nullptr || estimate.bytes_per_product < best->bytes_per_product))
-      best = &estimate;
-  assert(best != nullptr && "csr holds every matrix");
-  return best->format;
+std::vector<FormatEstimate> estimate_formats_quickly(Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
+  return estimate_all(shape.symmetric, [&](FormatEntry const& entry) { return quick_estimate(entry, matrix, shape, options); });
+}
+
+FormatEstimate estimate_format(Format format, Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
+  return estimate_one(entry_of(format), shape.symmetric,
+                      [&](FormatEntry const& entry) { return exact_estimate(entry, matrix, shape, options); });
 }
 
 std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int64_t bytes_free) {
@@ -195,26 +256,17 @@ std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int
 std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                     FormatOptions const& options) {
   require_valid(format, options, context);
-  if (context.backend() == Backend::cpu)
-    return make_matrix(format, Csr(std::move(csr), context), options);
-  FormatEntry const& entry = entry_of(format);
-  if (on_device(options))
-    try {
-      require_memory(context, csr->bytes(), "a matrix in csr, which the device converts from,",
-                     "set matrix.conversion to automatic, and the host converts");
-      Csr const source(csr, context);
-      CsrAnalysis const found = require_possible(entry, source, options, context);
-      auto result = convert(entry, source, options, found);
-      result->transfer_seconds = source.transfer_seconds;
-      return result;
-    } catch (OutOfMemoryError const&) {
-      if (options.conversion == Conversion::device)
-        throw;
-    }
-  auto const host = make_context(Backend::cpu);
-  Csr const source(std::move(csr), *host);
-  CsrAnalysis const found = require_possible(entry, source, options, context);
-  return convert(entry, source, options, found)->copy_to(context);
+  return make_picked([format](Csr const&, std::int64_t) { return format; }, std::move(csr), context, options);
+}
+
+std::unique_ptr<Matrix> make_matrix(Forecast const& forecast, std::shared_ptr<CsrMatrix const> csr, Context& context,
+                                    FormatOptions const& options, FormatChoice& choice) {
+  require_valid(Format::csr, options, context);
+  auto const pick = [&](Csr const& source, std::int64_t bytes_free) {
+    choice = choose_format(source, options, context.backend(), forecast, bytes_free);
+    return choice.format;
+  };
+  return make_picked(pick, std::move(csr), context, options);
 }
 
 std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options) {
@@ -233,7 +285,7 @@ std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOpti
     }
   auto const host = make_context(Backend::cpu);
   auto const copy = source.copy_to(*host);
-  auto result = convert(entry, static_cast<Csr const&>(*copy), options, found)->copy_to(context);
+  auto result = convert_for(context, entry, static_cast<Csr const&>(*copy), options, found);
   result->transfer_seconds += copy->transfer_seconds;
   return result;
 }

@@ -53,8 +53,11 @@ struct FormatEstimate {
   Format format{};
   std::int64_t bytes = 0;              ///< of the stored matrix
   std::int64_t bytes_per_product = 0;  ///< compulsory: every stored value and index once, x once, y once
-  double padding_ratio = 1;  ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
-  std::string refusal;       ///< why the format cannot or should not hold this matrix; empty when it can
+  double padding_ratio = 1;   ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
+  double shared_columns = 0;  ///< of cod_sell: the share of stored columns that a dictionary saves
+  bool at_least = false;      ///< a lower bound, which was enough to decide; nothing was estimated
+  double product_seconds = 0, conversion_seconds = 0;  ///< predicted, where predict_seconds (formats/cost.hpp) filled them in
+  std::string refusal;                                 ///< why the format cannot or should not hold this matrix; empty when it can
 };
 
 class Csr;
@@ -74,8 +77,12 @@ struct MatrixShape {
 /// From the matrix: to the byte what make_matrix would allocate, where the format does not refuse; of cod_sell a prediction.
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(CsrMatrix const& matrix, FormatOptions const& options = {});
 [[nodiscard]] std::vector<FormatEstimate> estimate_formats(Csr const& matrix, FormatOptions const& options = {});
-/// The admissible format with the fewest bytes per product. Precondition: `estimates` came from estimate_formats.
-[[nodiscard]] Format choose_format(std::vector<FormatEstimate> const& estimates);
+/// The same in little time: where an estimate takes long (cod_sell) a lower bound, with at_least. `shape` is shape_of(matrix).
+[[nodiscard]] std::vector<FormatEstimate> estimate_formats_quickly(Csr const& matrix, MatrixShape const& shape,
+                                                                   FormatOptions const& options);
+/// One row of estimate_formats(matrix, options).
+[[nodiscard]] FormatEstimate estimate_format(Format format, Csr const& matrix, MatrixShape const& shape,
+                                             FormatOptions const& options);
 /// What to say when a matrix does not fit into `bytes_free`: the smallest admissible format if that fits, else what else helps.
 [[nodiscard]] std::string advise_format(std::vector<FormatEstimate> const& estimates, std::int64_t bytes_free);
 

@@ -2,6 +2,7 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/operator.hpp"
 
@@ -49,6 +50,10 @@ private:
 /// suffice, naming the bytes needed, the bytes free and a format that would fit.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                                   FormatOptions const& options = {});
+/// `auto`: the same in the format that choose_format (formats/cost.hpp) takes for that forecast, with what it decided from in
+/// `choice`. It looks at the copy of CSR that will be converted, in the memory in which it will be.
+[[nodiscard]] std::unique_ptr<Matrix> make_matrix(Forecast const& forecast, std::shared_ptr<CsrMatrix const> csr, Context& context,
+                                                  FormatOptions const& options, FormatChoice& choice);
 /// The same from CSR in a backend's memory, in which the result will be too; csr and crs_t share the source's arrays. Errors as
 /// above.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, Csr const& source, FormatOptions const& options = {});

@@ -12,12 +12,14 @@ namespace poisson {
 
 std::span<FormatEntry const> format_registry() {
   static constexpr std::array entries{
-      FormatEntry{Format::csr, false, true, &Csr::estimate, nullptr, &Csr::convert},
-      FormatEntry{Format::crs_t, false, true, &Csr::estimate_crs_t, nullptr, &Csr::convert_to_crs_t},
-      FormatEntry{Format::sell_c_sigma, false, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, &SellCSigma::convert},
-      FormatEntry{Format::cod_sell, false, false, &CodSell::estimate, &CodSell::estimate_exact, &CodSell::convert},
-      FormatEntry{Format::cds, false, false, &Cds::estimate, nullptr, &Cds::convert},
-      FormatEntry{Format::half_cds, true, false, &HalfCds::estimate, nullptr, &HalfCds::convert},
+      FormatEntry{Format::csr, false, true, &Csr::estimate, nullptr, nullptr, &Csr::convert},
+      FormatEntry{Format::crs_t, false, true, &Csr::estimate_crs_t, nullptr, nullptr, &Csr::convert_to_crs_t},
+      FormatEntry{Format::sell_c_sigma, false, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, nullptr,
+                  &SellCSigma::convert},
+      FormatEntry{Format::cod_sell, false, false, &CodSell::estimate, &CodSell::estimate_exact, &CodSell::estimate_least,
+                  &CodSell::convert},
+      FormatEntry{Format::cds, false, false, &Cds::estimate, nullptr, nullptr, &Cds::convert},
+      FormatEntry{Format::half_cds, true, false, &HalfCds::estimate, nullptr, nullptr, &HalfCds::convert},
   };
   static_assert(entries.size() == Names<Format>::values.size(), "every format has its row");
   return entries;

@@ -28,6 +28,7 @@ struct CodSellView {
   std::int32_t const* dictionary = nullptr;      ///< dictionary_ptr[n_slices]
   double const* values = nullptr;                ///< value_ptr[n_slices]
   std::int64_t longest_row = INT64_MAX;          ///< as in CsrView
+  std::int64_t n_stored_columns = INT64_MAX;     ///< entries of `columns`: how many terms are in no pattern
 };
 
 /// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on

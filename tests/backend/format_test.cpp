@@ -7,8 +7,10 @@
 #include "gpu/formats/csr.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
+#include <random>
 
 namespace poisson::testing {
 
@@ -32,6 +34,13 @@ FormatEstimate estimate_of(Format format, std::vector<FormatEstimate> const& est
       return estimate;
   ADD_FAILURE() << "no estimate of " << name_of(format);
   return {};
+}
+
+/// What auto decides for so many products; the matrix is made as well.
+FormatChoice make_auto(std::shared_ptr<CsrMatrix const> csr, Context& context, double products) {
+  FormatChoice choice;
+  EXPECT_EQ(make_matrix(Forecast{products, 0}, std::move(csr), context, {}, choice)->format(), choice.format);
+  return choice;
 }
 
 /// Entries that slices of c rows hold after sorting windows of sigma rows, counted slice by slice.
@@ -178,7 +187,7 @@ TEST(Formats, PaddingBeyondCsrIsRefusedWithFigures) {
   // 399 diagonals in all: 638400 bytes and 399 offsets.
   expect_contains(refusal(Format::cds, csr, *context),
                   {"399 diagonals of 200 values", "133 times", "(639996 bytes)", "(8784 bytes)"});
-  EXPECT_EQ(choose_format(estimate_formats(*csr)), Format::csr);
+  EXPECT_EQ(make_auto(csr, *context, 1e6).format, Format::csr);
 }
 
 TEST(Formats, OptionsOutOfRangeAreRefused) {
@@ -212,13 +221,149 @@ TEST(Formats, EstimatesOfRectangularMatricesCountTheColumns) {
   EXPECT_EQ(estimate_formats(*csr)[0].bytes_per_product, 12 * 2 + 8 * 3 + 8 * (2 + 5));
 }
 
-TEST(Formats, AutoTakesTheFewestBytesPerProduct) {
-  EXPECT_EQ(choose_format(estimate_formats(*box27(8, 8, 8))), Format::half_cds);
-  auto unsymmetric = banded(2000, {1, 2, 3}, 1);
+template <class C>
+class AutoTest : public OnBackend<C::backend> {};
+using AutoBackends = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>>;
+TYPED_TEST_SUITE(AutoTest, AutoBackends, CaseNames);
+
+TYPED_TEST(AutoTest, TakesWhatPaysForSoManyProducts) {
+  Context& where = *this->context;
+  auto const box = box27(40, 40, 40);
+  EXPECT_EQ(make_auto(box, where, 1e5).format, Format::half_cds);
+  EXPECT_EQ(make_auto(box, where, 1).format, Format::csr);
+  auto unsymmetric = std::make_shared<CsrMatrix>(*box);
   unsymmetric->values[1] += 1;
-  EXPECT_EQ(choose_format(estimate_formats(*unsymmetric)), Format::cds);
-  MatrixShape const unknown_diagonals{1000, 27000, 0, true};
-  EXPECT_EQ(choose_format(estimate_formats(unknown_diagonals)), Format::csr);
+  FormatChoice const choice = make_auto(unsymmetric, where, 1e5);
+  EXPECT_EQ(choice.format, Format::cds);
+  expect_contains(estimate_of(Format::half_cds, choice.estimates).refusal, {"symmetric matrices only"});
+  // Rows of about equal length without a common pattern: dictionaries save nothing, slices hardly pad.
+  std::mt19937_64 random(3);
+  Entries scattered;
+  for (std::int64_t row = 0; row < 6000; ++row)
+    for (int k = 0; k < 25; ++k)
+      scattered[{row, static_cast<std::int64_t>(random() % 6000)}] = 1;
+  EXPECT_EQ(make_auto(to_csr(6000, scattered), where, 1e5).format, Format::sell_c_sigma);
+  EXPECT_EQ(make_auto(to_csr(0, {}), where, 10).format, Format::csr);
+  EXPECT_EQ(make_auto(to_csr(1, {{{0, 0}, 2.0}}), where, 1).format, Format::csr);
+}
+
+TYPED_TEST(AutoTest, TheTableIsThatOfTheMatrix) {
+  for (auto const& csr : {box27(20, 20, 20), uneven(3000, 2500, 5)}) {
+    FormatOptions const options{.slice_size = 8, .sigma = 64};
+    FormatChoice choice;
+    auto const matrix = make_matrix(Forecast{500, 0}, csr, *this->context, options, choice);
+    EXPECT_EQ(matrix->format(), choice.format);
+    EXPECT_EQ(choice.forecast.products, 500);
+    CsrMatrix const back = matrix->to_csr();
+    EXPECT_TRUE(back.columns == csr->columns && back.values == csr->values) << name_of(choice.format);
+    ASSERT_EQ(choice.estimates.size(), Names<Format>::values.size());
+    for (FormatEstimate const& estimate : choice.estimates) {
+      SCOPED_TRACE(std::string(name_of(estimate.format)));
+      if (!estimate.refusal.empty())
+        continue;
+      auto const made = make_matrix(estimate.format, csr, *this->context, options);
+      if (estimate.format != Format::cod_sell) {
+        EXPECT_EQ(estimate.bytes, made->bytes());
+        EXPECT_FALSE(estimate.at_least);
+      } else if (estimate.at_least) {
+        EXPECT_LE(estimate.bytes, made->bytes());
+      } else {
+        EXPECT_NEAR(static_cast<double>(estimate.bytes), static_cast<double>(made->bytes()),
+                    0.05 * static_cast<double>(csr->bytes()));
+      }
+      EXPECT_GT(estimate.product_seconds, 0);
+      bool const shares = estimate.format == Format::csr || estimate.format == Format::crs_t;
+      EXPECT_EQ(estimate.conversion_seconds == 0, shares);
+      EXPECT_GE(total_seconds(estimate, 500), total_seconds(estimate_of(choice.format, choice.estimates), 500));
+    }
+  }
+}
+
+TYPED_TEST(AutoTest, WhatDoesNotFitIsNotTaken) {
+  auto const box = box27(20, 20, 20);
+  Csr const csr(box, *this->context);
+  std::int64_t const half = 8 * 14 * 8000 + 4 * 14;
+  Backend const backend = this->context->backend();
+  EXPECT_EQ(choose_format(csr, {}, backend, {1, 0}).format, Format::csr);
+  FormatChoice const choice = choose_format(csr, {}, backend, {1, 0}, half);
+  EXPECT_EQ(choice.format, Format::half_cds);
+  expect_contains(estimate_of(Format::csr, choice.estimates).refusal, {"csr needs", "(896056 bytes) are free"});
+  EXPECT_EQ(choose_format(csr, {}, backend, {1, 0}, 1000).format, Format::csr);  // whose conversion then says what is missing
+}
+
+TYPED_TEST(AutoTest, BadOptionsAreRefused) {
+  FormatChoice choice;
+  EXPECT_THROW(static_cast<void>(make_matrix(Forecast{}, banded(40, {1}, 3), *this->context, {.slice_size = 33}, choice)),
+               InputError);
+  // C that cod_sell does not have leaves the others.
+  auto const matrix = make_matrix(Forecast{1e6, 0}, uneven(300, 300, 1), *this->context, {.slice_size = 1024}, choice);
+  EXPECT_NE(matrix->format(), Format::cod_sell);
+  expect_contains(estimate_of(Format::cod_sell, choice.estimates).refusal, {"2 to 256"});
+}
+
+/// Estimates whose seconds are given: a model of conversion and products, without a matrix.
+TEST(Auto, ChoosesByTheSumOfConversionAndProducts) {
+  std::vector<FormatEstimate> estimates(3);
+  estimates[0].format = Format::csr;
+  estimates[0].product_seconds = 3;
+  estimates[1].format = Format::sell_c_sigma;
+  estimates[1].product_seconds = 2;
+  estimates[1].conversion_seconds = 10;
+  estimates[2].format = Format::cod_sell;
+  estimates[2].product_seconds = 1;
+  estimates[2].conversion_seconds = 100;
+  EXPECT_EQ(choose_format(estimates, 10), Format::csr);  // 30, 30, 110: the first of equal ones
+  EXPECT_EQ(choose_format(estimates, 11), Format::sell_c_sigma);
+  EXPECT_EQ(choose_format(estimates, 91), Format::cod_sell);
+  estimates[2].refusal = "no";
+  EXPECT_EQ(choose_format(estimates, 1e9), Format::sell_c_sigma);
+  EXPECT_DOUBLE_EQ(total_seconds(estimates[1], 5), 20);
+}
+
+TEST(Auto, PredictionsScaleWithBandwidthAndBackend) {
+  MatrixShape const shape{1000000, 27000000, 27, true};
+  for (Backend const backend : {Backend::cpu, Backend::cuda}) {
+    auto slow = estimate_formats(shape), fast = slow;
+    predict_seconds(slow, shape, {}, backend, 1e10);
+    predict_seconds(fast, shape, {}, backend, 1e11);
+    for (std::size_t i = 0; i < slow.size(); ++i) {
+      EXPECT_GT(slow[i].product_seconds, 9 * fast[i].product_seconds);  // 10, but for the launch
+      EXPECT_LT(slow[i].product_seconds, 10 * fast[i].product_seconds);
+      // Within a factor of two of the bare bytes.
+      EXPECT_NEAR(std::log2(slow[i].product_seconds / (static_cast<double>(slow[i].bytes_per_product) / 1e10)), 0, 1);
+      EXPECT_GE(slow[i].conversion_seconds, fast[i].conversion_seconds);
+    }
+  }
+  // A conversion by one thread of the host takes longer than one on the device, and its products as long.
+  auto on_device = estimate_formats(shape), on_host = on_device;
+  predict_seconds(on_device, shape, {}, Backend::cuda, 0);
+  predict_seconds(on_host, shape, {.conversion = Conversion::sequential}, Backend::cuda, 0);
+  for (std::size_t i = 0; i < on_host.size(); ++i) {
+    EXPECT_EQ(on_host[i].product_seconds, on_device[i].product_seconds);
+    if (on_host[i].format != Format::csr && on_host[i].format != Format::crs_t) {
+      EXPECT_GT(on_host[i].conversion_seconds, 10 * on_device[i].conversion_seconds);
+    }
+  }
+}
+
+TEST(Auto, FromTheShape) {
+  for (Backend const backend : {Backend::cpu, Backend::cuda}) {
+    MatrixShape const box{1000000, 26730899, 27, true};
+    EXPECT_EQ(choose_format(box, {}, backend, {300, 0}).format, Format::half_cds);
+    EXPECT_EQ(choose_format(box, {}, backend, {1, 0}).format, Format::csr);
+    EXPECT_EQ(choose_format({1000000, 26730899, 27, false}, {}, backend, {10000, 0}).format, Format::cds);
+    // Many diagonals, equal rows: slices move about the bytes of csr at a larger share of the bandwidth.
+    EXPECT_EQ(choose_format({1000000, 27000000, 0, true}, {}, backend, {10000, 0}).format, Format::sell_c_sigma);
+  }
+}
+
+TEST(Auto, ExpectedProducts) {
+  EXPECT_EQ(expected_products(1000000, 1e-12, 10000), 300);
+  EXPECT_EQ(expected_products(1000000, 1e-6, 10000), 150);
+  EXPECT_EQ(expected_products(1000000, 1e-12, 50), 50);
+  EXPECT_EQ(expected_products(1, 0.5, 10000), 1);
+  EXPECT_EQ(expected_products(0, 0.5, 10000), 1);
+  EXPECT_EQ(expected_products(1000, 1e-12, 0), 0);
 }
 
 TEST(Formats, ShapeCountsDiagonals) {
@@ -233,7 +378,6 @@ TEST(Formats, EstimatesBeyond32Bits) {
   auto const estimates = estimate_formats({n, nnz, 27, true});
   EXPECT_EQ(estimate_of(Format::csr, estimates).bytes, 12 * nnz + 8 * (n + 1));
   EXPECT_EQ(estimate_of(Format::half_cds, estimates).bytes, 14 * 8 * n + 56);
-  EXPECT_EQ(choose_format(estimates), Format::half_cds);
   // So many diagonals that the byte count leaves 64 bits.
   auto const absurd = estimate_formats({2000000000, 54000000000, 3999999999, true});
   EXPECT_NE(estimate_of(Format::half_cds, absurd).refusal, "");

@@ -69,6 +69,33 @@ def test_spmv_json_is_consistent(poisson):
     assert {"half_cds", "cds"} <= {r["format"] for r in report["matrices"][3]["left_out"]}
 
 
+def test_auto_is_compared_with_the_fastest(poisson):
+    poisson.write(SMALL, "small.mtx")
+    text = poisson("bench", "spmv", "--nodes", "12,9", "--matrix", "small.mtx", "--products", "50", *HERE, "--json", "b.json").stdout
+    report = json.loads((poisson.directory / "b.json").read_text())
+    assert report["options"]["products"] == 50
+    excesses = []
+    for matrix in report["matrices"]:
+        total = {r["format"]: r["conversion_seconds"] + 50 * r["seconds"] for r in matrix["results"]}
+        auto = matrix["auto"]
+        assert auto["seconds"] == pytest.approx(total[auto["format"]])
+        assert auto["fastest_seconds"] == pytest.approx(min(total.values())) and total[auto["fastest"]] == min(total.values())
+        assert auto["excess"] == pytest.approx(auto["seconds"] / auto["fastest_seconds"] - 1)
+        assert {p["format"] for p in auto["predicted"]} == set(total)
+        predicted = {p["format"]: p["conversion_seconds"] + 50 * p["product_seconds"] for p in auto["predicted"]}
+        assert predicted[auto["format"]] == pytest.approx(min(predicted.values()))
+        excesses.append(auto["excess"])
+    summary = report["auto"]
+    assert summary["matrices"] == 3 and summary["fastest"] == sum(e == 0 for e in excesses)
+    assert summary["within_5_percent"] == sum(e <= 0.05 for e in excesses)
+    assert summary["worst_excess"] == pytest.approx(max(excesses))
+    assert summary["mean_excess"] == pytest.approx(sum(excesses) / 3)
+    assert text.count("  auto, 50 products: ") == 3 and "auto took the fastest format for" in text and "of 3 matrices" in text
+    # Only some formats say nothing of auto's choice among all.
+    assert "auto" not in measured(poisson, "spmv", "--nodes", "5", "--format", "csr,cds")
+    assert "--products must be an integer" in poisson("bench", "spmv", "--products", "0", *HERE, code=1).stderr
+
+
 def test_spmv_table(poisson):
     text = poisson("bench", "spmv", "--nodes", "6", *HERE).stdout
     for word in ("box, 6^3 nodes: 216 rows, 4 096 non-zeros", "measured on the CPU backend", "bandwidth", "copy", "read",

@@ -10,6 +10,9 @@ def test_check_prints_the_resolved_configuration_and_estimates(cube):
     assert "unknowns       729" in done.stdout and "non-zeros      15 625" in done.stdout
     for word in ("csr", "half_cds", "device memory"):
         assert word in done.stdout
+    assert "half_cds (auto), predicted for c" in done.stdout and "taken" in done.stdout
+    given = poisson("check", config, "--set", "matrix.format=cds").stdout
+    assert "cds, predicted" in given and next(line for line in given.splitlines() if line.endswith("taken")).split()[1] == "cds"
     assert not list(poisson.directory.glob("results"))
 
 

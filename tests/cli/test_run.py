@@ -56,6 +56,45 @@ def test_solution_in_the_file_is_the_solution(cube):
     assert np.all(array(grid.GetCellData(), "material") == 0)
 
 
+def table_rows(lines):
+    """First words of the lines of the table of formats, header included."""
+    begin = next(i for i, line in enumerate(lines) if "bytes a product" in line)
+    return lines[begin], {line.split()[0]: line for line in lines[begin + 1 : begin + 7]}
+
+
+def test_auto_tells_what_it_decided_from(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--backend", "cpu", "--set", "matrix.expected_products=2000")
+    m = poisson.record()["matrix"]
+    assert m["expected_products"] == 2000
+    formats = ["csr", "crs_t", "sell_c_sigma", "cod_sell", "cds", "half_cds"]
+    assert [row["format"] for row in m["auto"]] == formats
+    taken = [row for row in m["auto"] if not row["refusal"]]
+    for row in taken:
+        assert row["total_seconds"] == pytest.approx(row["conversion_seconds"] + 2000 * row["product_seconds"])
+        assert row["product_seconds"] > 0 and row["bytes_per_product"] == row["bytes"] + 16 * 729
+    assert min(taken, key=lambda row: row["total_seconds"])["format"] == m["format"]
+    assert next(row for row in taken if row["format"] == m["format"])["bytes"] == m["bytes"]
+    header, rows = table_rows(done.stdout.splitlines())
+    assert "2 000 products ms" in header and list(rows) == formats
+    assert [name for name, line in rows.items() if line.endswith("taken")] == [m["format"]]
+
+
+def test_auto_counts_on_products(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "few", "--backend", "cpu", "--quiet", "--set", "matrix.expected_products=1")
+    assert poisson.record("few")["matrix"]["format"] == "csr"
+    assert poisson("run", config, "--output", "default", "--backend", "cpu", "--quiet").stdout == ""
+    assert poisson.record("default")["matrix"]["expected_products"] == 27
+
+
+def test_no_table_for_a_given_format(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--backend", "cpu", "--set", "matrix.format=csr")
+    assert "bytes a product" not in done.stdout
+    assert not {"auto", "expected_products"} & poisson.record()["matrix"].keys()
+
+
 def test_formats_agree(cube):
     poisson, config = cube
     results = {}

@@ -96,6 +96,9 @@ TEST(Config, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(c.problem.order, 1);
   EXPECT_FALSE(c.problem.exact);
   EXPECT_FALSE(c.matrix.format);
+  EXPECT_FALSE(c.matrix.sigma);
+  EXPECT_FALSE(c.matrix.expected_products);
+  EXPECT_EQ(c.matrix.conversion, Conversion::automatic);
   EXPECT_FALSE(c.backend);
   EXPECT_EQ(c.solver.tolerance, 1e-12);
   EXPECT_EQ(c.solver.max_iterations, 10000);
@@ -117,7 +120,7 @@ problem:
     - ids: all
       type: neumann
   exact: x > 0.5
-matrix: {format: half_cds, slice_size: 64}
+matrix: {format: half_cds, slice_size: 64, sigma: 256, threads_per_row: 8, conversion: sequential, pair_window: 7, merge_window: 33, base_candidates: 5, expected_products: 12345678901}
 solver: {method: cg, precision: double, matrix_precision: double, preconditioner: jacobi, tolerance: 1e-8, max_iterations: 9223372036854775807}
 backend: cuda
 analysis: {svd: []}
@@ -141,6 +144,13 @@ sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y,
   EXPECT_EQ(c.problem.exact, "x > 0.5");
   EXPECT_EQ(c.matrix.format, Format::half_cds);
   EXPECT_EQ(c.matrix.slice_size, 64);
+  EXPECT_EQ(c.matrix.sigma, 256);
+  EXPECT_EQ(c.matrix.threads_per_row, 8);
+  EXPECT_EQ(c.matrix.conversion, Conversion::sequential);
+  EXPECT_EQ(c.matrix.pair_window, 7);
+  EXPECT_EQ(c.matrix.merge_window, 33);
+  EXPECT_EQ(c.matrix.base_candidates, 5);
+  EXPECT_EQ(c.matrix.expected_products, 12345678901);
   EXPECT_EQ(c.solver.preconditioner, PreconditionerKind::jacobi);
   EXPECT_EQ(c.solver.tolerance, 1e-8);
   EXPECT_EQ(c.solver.max_iterations, std::numeric_limits<std::int64_t>::max());
@@ -325,6 +335,27 @@ INSTANTIATE_TEST_SUITE_P(
                  {"3:18: matrix.format: ", "allowed: auto, csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds"}},
         BadValue{
             "slice_size", "problem:" BOUNDARY "matrix: {slice_size: 33}\n", {"found '33'; allowed: power of two from 1 to 1024"}},
+        BadValue{"sigma",
+                 "problem:" BOUNDARY "matrix: {sigma: -1}\n",
+                 {"3:17: matrix.sigma: found '-1'; allowed: auto, integer from 0"}},
+        BadValue{"sigma_word", "problem:" BOUNDARY "matrix: {sigma: all}\n", {"matrix.sigma: found 'all'; allowed: auto, "}},
+        BadValue{"threads_per_row",
+                 "problem:" BOUNDARY "matrix: {threads_per_row: 3}\n",
+                 {"3:27: matrix.threads_per_row: found '3'; allowed: 0 or a power of two from 1 to 32"}},
+        BadValue{"threads_per_row_64", "problem:" BOUNDARY "matrix: {threads_per_row: 64}\n", {"found '64'"}},
+        BadValue{"conversion",
+                 "problem:" BOUNDARY "matrix: {conversion: gpu}\n",
+                 {"matrix.conversion: ", "automatic, sequential, host, device"}},
+        BadValue{"pair_window",
+                 "problem:" BOUNDARY "matrix: {pair_window: 0}\n",
+                 {"matrix.pair_window: found '0'; allowed: integer from 1 to 64"}},
+        BadValue{"merge_window", "problem:" BOUNDARY "matrix: {merge_window: 65}\n", {"matrix.merge_window: found '65'"}},
+        BadValue{"base_candidates",
+                 "problem:" BOUNDARY "matrix: {base_candidates: 65}\n",
+                 {"matrix.base_candidates: found '65'; allowed: integer from 0"}},
+        BadValue{"expected_products",
+                 "problem:" BOUNDARY "matrix: {expected_products: 0}\n",
+                 {"3:29: matrix.expected_products: found '0'; allowed: auto, integer >= 1"}},
         BadValue{"future_method",
                  "problem:" BOUNDARY "solver: {method: bicgstab}\n",
                  {"'bicgstab' is not available in this version; allowed: cg"}},
@@ -538,19 +569,59 @@ TEST(Config, LocateFindsTheLongestKnownPartOfAKeyPath) {
 TEST(Config, SchemaIsAConfigurationWithTheDefaults) {
   std::string const schema = schema_text();
   EXPECT_EQ(resolved_yaml(parse(schema)), resolved_yaml(parse(minimal)));
-  for (std::string const key :
-       {"generator",      "arguments",   "origin",         "extent",     "cells",  "file",      "refinements",
-        "order",          "coefficient", "source",         "boundary",   "ids",    "type",      "value",
-        "alpha",          "exact",       "format",         "slice_size", "method", "precision", "matrix_precision",
-        "preconditioner", "tolerance",   "max_iterations", "backend",    "svd",    "directory", "enabled",
-        "compression",    "picture",     "sweep"})
+  for (std::string const key : {"generator",
+                                "arguments",
+                                "origin",
+                                "extent",
+                                "cells",
+                                "file",
+                                "refinements",
+                                "order",
+                                "coefficient",
+                                "source",
+                                "boundary",
+                                "ids",
+                                "type",
+                                "value",
+                                "alpha",
+                                "exact",
+                                "format",
+                                "slice_size",
+                                "method",
+                                "precision",
+                                "matrix_precision",
+                                "preconditioner",
+                                "tolerance",
+                                "max_iterations",
+                                "backend",
+                                "svd",
+                                "directory",
+                                "enabled",
+                                "compression",
+                                "picture",
+                                "sweep",
+                                "sigma",
+                                "threads_per_row",
+                                "conversion",
+                                "pair_window",
+                                "merge_window",
+                                "base_candidates",
+                                "expected_products"})
     EXPECT_TRUE(schema.find(" " + key + ":") != std::string::npos || schema.find("\n" + key + ":") != std::string::npos) << key;
-  EXPECT_TRUE(contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cds, half_cds.", "Unit: length.",
-                                "Allowed: integer from 1 to 8."}));
+  EXPECT_TRUE(contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds.",
+                                "Unit: length.", "Allowed: integer from 1 to 8."}));
+}
+
+TEST(Config, AutoIsNoValue) {
+  EXPECT_FALSE(parse(minimal, {"matrix.sigma=0", "matrix.sigma=auto"}).matrix.sigma);
+  EXPECT_EQ(parse(minimal, {"matrix.sigma=0"}).matrix.sigma, 0);
+  EXPECT_FALSE(parse(minimal, {"matrix.expected_products=auto"}).matrix.expected_products);
+  EXPECT_EQ(parse(minimal, {"matrix.threads_per_row=0"}).matrix.threads_per_row, 0);
 }
 
 TEST(Config, ResolvedConfigurationLoadsToTheSame) {
   Strings texts{minimal, schema_text(),
+                "problem: {boundary: [{ids: all, type: dirichlet}]}\nmatrix: {sigma: 7, expected_products: 5}\n",
                 "problem:\n  mesh: {file: \"no \\\\ \\\"such\\\" \xC3\xA9.msh\", refinements: 2}\n  coefficient: {default: [1, 2, "
                 "x], 3: \"a\\nb\\tc\"}\n"
                 "  exact: \"x ? 1 : 2\"\n  boundary: [{ids: [1, 2], type: robin, alpha: x, value: y}, {ids: all, type: neumann}]\n"

@@ -45,23 +45,21 @@ __global__ void __launch_bounds__(threads)
   y[i] = beta == 0 ? alpha * sum : fma(beta, y[i], alpha * sum);
 }
 
-/// Blocks take their rows in turns, so that partial sums are few.
+/// The dot is left in parts by warps.
 template <class Offsets>
 __global__ void __launch_bounds__(threads)
     product_dot_kernel(Shape const shape, double const* __restrict__ values, Offsets const offsets, double const* __restrict__ x,
-                       double* __restrict__ y, double* dot, std::int32_t const* stop, double* partial, unsigned* counter) {
+                       double* __restrict__ y, std::int32_t const* stop, double* partial) {
   if (*stop != 0)
     return;
-  double sum[1] = {0};
-#pragma unroll 1
-  for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < shape.n_rows;
-       i += std::int64_t{gridDim.x} * threads) {
-    double const value = row_product(shape, values, offsets, x, i);
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  double dot = 0;
+  if (i < shape.n_rows) {
+    double const x_i = __ldg(x + i), value = row_product(shape, values, offsets, x, i);
     y[i] = value;
-    sum[0] = fma(__ldg(x + i), value, sum[0]);
+    dot = x_i * value;
   }
-  if (cuda::grid_sum<threads, 8>(sum, partial, counter))
-    *dot = sum[0];
+  cuda::store_warp_sum(dot, partial);
 }
 
 class CudaCds final : public CdsKernels {
@@ -81,12 +79,13 @@ public:
     if (a.n_rows == 0)
       return;
     auto& device = cuda::of(context);
+    unsigned const blocks = cuda::n_blocks(a.n_rows, threads);
+    double* const partial = device.partial_sums(cuda::partials_of_warps(blocks, threads));
     cuda::with_offsets<27>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
-      auto const kernel = product_dot_kernel<std::remove_cvref_t<decltype(offsets)>>;
-      unsigned const blocks = std::min(cuda::n_blocks(a.n_rows, threads), cuda::resident_blocks(device, kernel, threads));
-      kernel<<<blocks, threads, 0, device.stream()>>>(Shape{a.n_rows, a.n_columns}, a.values, offsets, x, y, dot, stop,
-                                                      device.partial_sums(blocks), device.block_counter());
+      product_dot_kernel<<<blocks, threads, 0, device.stream()>>>(Shape{a.n_rows, a.n_columns}, a.values, offsets, x, y, stop,
+                                                                  partial);
     });
+    cuda::sum_partials(device, partial, blocks, threads, dot, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -9,15 +9,16 @@ namespace {
 
 constexpr int threads = 128;
 
-/// Distances that a warp keeps in shared memory at a time for each of its slices.
-constexpr int staged = 32;
-/// Dictionary terms whose values, and then entries of x, are loaded together. Fewer resident warps with more loads each leave more
-/// of L1 to x: with one load at a time and all warps resident, L2 bounds the product. On an H200 a box of 256^3 nodes takes 0.96 ms
-/// with 6, 1.11 with 1.
-constexpr int batch = 6;
+/// Distances of a slice that a warp keeps in shared memory; further ones are read through the cache.
+constexpr int staged = 64;
+/// Dictionary terms whose values, and then entries of x, are loaded together: on an H200 a box of 256^3 nodes takes 0.97 ms,
+/// but 1.13 with terms one after another.
+constexpr int batch = 7;
 
 /// Murakami 2024, Algorithm 3 (with x[base] in line 9, and the values walked in lines 17 to 20).
-template <int fixed_c>
+/// `regular`: few terms are in no pattern, and their loop is kept small, for the sake of the registers of the other one (1 per cent
+/// of the time of a box).
+template <int fixed_c, bool regular>
 struct CodSellSource : CodSellView {
   static constexpr int threads = poisson::threads, minimum_blocks = 12, unit = cuda::unit_of<fixed_c>;
   int log2_c;
@@ -56,31 +57,31 @@ struct CodSellSource : CodSellView {
       if (phase == 0)
         sum = __ldg(value_of) * (base >= 0 ? __ldg(x_base) : 0.0);
     }
-    std::int32_t const longest = lanes < 32 ? __reduce_max_sync(0xffffffffu, shared) : shared;
-    for (std::int32_t first = 0; first < longest; first += staged) {
-      std::int32_t const count = min(staged, shared - first);
-      __syncwarp();
-      for (int j = threadIdx.x % lanes; j < count; j += lanes)
-        its_distances[j] = __ldg(dictionary + dictionary_begin + first + j);
-      __syncwarp();
-      double const* v = value_of + (first + phase + 1) * c;
-      std::int32_t j = phase;
-      for (; j + (batch - 1) * phases < count; j += batch * phases, v += batch * phases * c) {
-        double value[batch], loaded[batch];
+    std::int32_t const n_staged = min(shared, staged);
+    __syncwarp();  // the distances of the slice before may still be read
+    for (int d = threadIdx.x % lanes; d < n_staged; d += lanes)
+      its_distances[d] = __ldg(dictionary + dictionary_begin + d);
+    __syncwarp();
+    double const* v = value_of + (phase + 1) * c;
+    std::int32_t j = phase;
+    for (; j + (batch - 1) * phases < n_staged; j += batch * phases, v += batch * phases * c) {
+      double value[batch], loaded[batch];
 #pragma unroll
-        for (int b = 0; b < batch; ++b)
-          value[b] = __ldg(v + b * phases * c);
+      for (int b = 0; b < batch; ++b)
+        value[b] = __ldg(v + b * phases * c);
 #pragma unroll
-        for (int b = 0; b < batch; ++b)
-          loaded[b] = __ldg(x_base + its_distances[j + b * phases]);
+      for (int b = 0; b < batch; ++b)
+        loaded[b] = __ldg(x_base + its_distances[j + b * phases]);
 #pragma unroll
-        for (int b = 0; b < batch; ++b)
-          sum = fma(value[b], loaded[b], sum);
-      }
-      for (; j < count; j += phases, v += phases * c)
-        sum = fma(__ldg(v), __ldg(x_base + its_distances[j]), sum);
+      for (int b = 0; b < batch; ++b)
+        sum = fma(value[b], loaded[b], sum);
     }
-#pragma unroll(phases == 1 ? 2 : 4)
+    for (; j < n_staged; j += phases, v += phases * c)
+      sum = fma(__ldg(v), __ldg(x_base + its_distances[j]), sum);
+#pragma unroll 1
+    for (; j < shared; j += phases, v += phases * c)
+      sum = fma(__ldg(v), __ldg(x_base + __ldg(dictionary + dictionary_begin + j)), sum);
+#pragma unroll(regular ? 1 : phases == 1 ? 2 : 4)
     for (std::int32_t j = phase + 1; j < width - shared; j += phases) {
       std::int32_t const column = __ldg(column_of + j * c);
       double const value = __ldg(value_of + (shared + j) * c);
@@ -96,7 +97,10 @@ template <class Launch>
 void with_source(Context& context, CodSellView const& a, Launch const& launch) {
   cuda::with_slice_size(a.slice_size, [&](auto c) {
     constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
-    CodSellSource<c()> const source(a);
+    if constexpr (c() == 32)
+      if (!cuda::leaves_device_idle(context, a.n_rows) && a.n_stored_columns < 2 * a.n_rows)
+        return launch(CodSellSource<c(), true>(a), std::integral_constant<int, usual>{});
+    CodSellSource<c(), false> const source(a);
     if (cuda::leaves_device_idle(context, usual * a.n_rows))
       launch(source, std::integral_constant<int, most>{});
     else

@@ -54,7 +54,7 @@ int team_for(Context& context, CsrView const& a) {
     return a.threads_per_row;
   std::int64_t const mean = a.n_rows > 0 ? a.nnz / a.n_rows : 0;
   int team = mean <= 8 ? 1 : mean <= 16 ? 2 : mean <= 48 ? 4 : mean <= 96 ? 8 : mean <= 192 ? 16 : 32;
-  while (team < 32 && team < a.longest_row && cuda::leaves_device_idle(context, team * a.n_rows))
+  while (team < 32 && team < a.longest_row && cuda::leaves_device_idle(context, team * a.n_rows / 2))
     team *= 2;
   return team;
 }

@@ -133,6 +133,19 @@ __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* count
   return threadIdx.x == 0;
 }
 
+/// Leaves the warp's sum of v in its place of `partial`: see sum_partials.
+__device__ inline void store_warp_sum(double v, double* partial) {
+  for (int distance = 16; distance > 0; distance /= 2)
+    v += __shfl_down_sync(0xffffffffu, v, distance);
+  if (threadIdx.x % 32 == 0)
+    __stcs(partial + (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, v);
+}
+
 #endif
+
+/// Sums that the warps of a grid of blocks x threads leave behind, and room for what their addition leaves.
+[[nodiscard]] std::int64_t partials_of_warps(std::int64_t blocks, int threads);
+/// *result = the sum of what store_warp_sum left, always in the same order, unless *stop is set.
+void sum_partials(CudaContext& device, double* partial, std::int64_t blocks, int threads, double* result, std::int32_t const* stop);
 
 }  // namespace poisson::cuda

@@ -49,10 +49,12 @@ __device__ __forceinline__ double add_phases(double sum) {
   return sum;
 }
 
-/// Calls finish(row, (A x)_row) for the rows of block `group`, once for each row, in one thread. Without `split` there are no wide
-/// units; unless more than a warp shares a unit, warps then run freely, without a barrier.
-template <int phases, bool split, class Source, class Finish>
-__device__ __forceinline__ void for_rows(Source const& a, double const* __restrict__ x, std::int64_t group, Finish const& finish) {
+/// Calls finish(row, (A x)_row, early(row)) for the rows of block `group`, once for each row, in one thread; `early` is what to
+/// load before the sum is formed, since a load at the end has nothing to hide behind. Without `split` there are no wide units;
+/// unless more than a warp shares a unit, warps then run freely, without a barrier.
+template <int phases, bool split, class Source, class Early, class Finish>
+__device__ __forceinline__ void for_rows(Source const& a, double const* __restrict__ x, std::int64_t group, Early const& early,
+                                         Finish const& finish) {
   constexpr int unit = Source::unit, threads = Source::threads, size = unit * phases, units = threads / size;
   std::int64_t const u = group * units + threadIdx.x / size;
   int const lane = threadIdx.x % unit, phase = threadIdx.x / unit % phases;
@@ -60,10 +62,11 @@ __device__ __forceinline__ void for_rows(Source const& a, double const* __restri
   bool const wide = split && exists && a.width(u) > widest_per_phase * phases;
   std::int64_t const place = u * unit + lane;
   bool const has_row = exists && !wide && phase == 0 && place < a.n_rows;
-  std::int64_t const row = has_row ? a.row(place) : 0;  // early: a load at the end would have nothing to hide behind
+  auto const row = has_row ? static_cast<std::int32_t>(a.row(place)) : 0;  // 32 bits: registers are scarce
+  double const loaded = has_row ? early(row) : 0;
   double const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
   if (has_row)
-    finish(row, sum);
+    finish(row, sum, loaded);
   if constexpr (split)
     if (__syncthreads_or(wide)) {
       constexpr int all = threads / unit;
@@ -73,33 +76,62 @@ __device__ __forceinline__ void for_rows(Source const& a, double const* __restri
           double const its_sum = add_phases<threads, unit, all>(a.template partial<all>(w, true, its_lane, threadIdx.x / unit, x));
           std::int64_t const its_place = w * unit + its_lane;
           if (threadIdx.x < unit && its_place < a.n_rows)
-            finish(a.row(its_place), its_sum);
+            finish(a.row(its_place), its_sum, early(a.row(its_place)));
         }
     }
 }
 
-template <int phases, bool split, class Source>
+/// `plain`: alpha = 1 and beta = 0, in fewer registers.
+template <int phases, bool split, bool plain, class Source>
 __global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
     rows_product_kernel(Source const a, double alpha, double const* __restrict__ x, double beta, double* __restrict__ y) {
-  for_rows<phases, split>(a, x, blockIdx.x,
-                          [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum); });
+  auto const nothing = [](std::int64_t) { return 0.0; };
+  if constexpr (plain)
+    for_rows<phases, split>(a, x, blockIdx.x, nothing, [&](std::int64_t row, double sum, double) { y[row] = sum; });
+  else
+    for_rows<phases, split>(a, x, blockIdx.x, nothing, [&](std::int64_t row, double sum, double) {
+      y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum);
+    });
 }
 
-/// A block takes every gridDim.x-th group, so that partial sums are few.
+/// Dots want more registers than plain products.
+template <class Source>
+inline constexpr int minimum_blocks_of_dot = Source::minimum_blocks < 12 ? Source::minimum_blocks : 12;
+
+/// For a grid that the device holds at once: *dot is complete when the kernel ends.
 template <int phases, bool split, class Source>
-__global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
-    rows_product_dot_kernel(Source const a, std::int64_t groups, double const* __restrict__ x, double* __restrict__ y, double* dot,
+__global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>)
+    rows_product_dot_kernel(Source const a, double const* __restrict__ x, double* __restrict__ y, double* dot,
                             std::int32_t const* stop, double* partial, unsigned* counter) {
   if (*stop != 0)
     return;
   double sums[1] = {0};
-  for (std::int64_t group = blockIdx.x; group < groups; group += gridDim.x)
-    for_rows<phases, split>(a, x, group, [&](std::int64_t row, double sum) {
-      y[row] = sum;
-      sums[0] = fma(__ldg(x + row), sum, sums[0]);
-    });
+  for_rows<phases, split>(
+      a, x, blockIdx.x, [&](std::int64_t row) { return __ldg(x + row); },
+      [&](std::int64_t row, double sum, double x_row) {
+        y[row] = sum;
+        sums[0] = fma(x_row, sum, sums[0]);
+      });
   if (grid_sum<Source::threads, 8>(sums, partial, counter))
     *dot = sums[0];
+}
+
+/// For larger grids: every warp leaves its part of the dot in `partial`, and waits for nobody; sum_partials adds them up. (Blocks
+/// that live long and take their rows in turns drift apart, and lose 10 to 30 per cent.)
+template <int phases, bool split, class Source>
+__global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>)
+    rows_product_partial_dot_kernel(Source const a, double const* __restrict__ x, double* __restrict__ y, std::int32_t const* stop,
+                                    double* partial) {
+  if (*stop != 0)
+    return;
+  double dot = 0;
+  for_rows<phases, split>(
+      a, x, blockIdx.x, [&](std::int64_t row) { return __ldg(x + row); },
+      [&](std::int64_t row, double sum, double x_row) {
+        y[row] = sum;
+        dot = fma(x_row, sum, dot);
+      });
+  store_warp_sum(dot, partial);
 }
 
 #endif
@@ -120,8 +152,9 @@ void rows_product(Context& context, Source const& a, double alpha, double const*
     return;
   constexpr int units = Source::threads / (Source::unit * phases);
   with_split<phases>(a, [&](auto split) {
-    rows_product_kernel<phases, split()>
-        <<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
+    auto const kernel = alpha == 1 && beta == 0 ? rows_product_kernel<phases, split(), true, Source>
+                                                : rows_product_kernel<phases, split(), false, Source>;
+    kernel<<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
   });
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
@@ -133,12 +166,17 @@ void rows_product_dot(Context& context, Source const& a, double const* x, double
     return;
   auto& device = of(context);
   constexpr int units = Source::threads / (Source::unit * phases);
-  std::int64_t const groups = n_blocks(a.n_units(), units);
+  unsigned const blocks = n_blocks(a.n_units(), units);
   with_split<phases>(a, [&](auto split) {
-    auto const kernel = rows_product_dot_kernel<phases, split(), Source>;
-    auto const blocks = static_cast<unsigned>(std::min<std::int64_t>(groups, resident_blocks(device, kernel, Source::threads)));
-    kernel<<<blocks, Source::threads, 0, device.stream()>>>(a, groups, x, y, dot, stop, device.partial_sums(blocks),
-                                                            device.block_counter());
+    auto const at_once = rows_product_dot_kernel<phases, split(), Source>;
+    if (blocks <= resident_blocks(device, at_once, Source::threads)) {
+      at_once<<<blocks, Source::threads, 0, device.stream()>>>(a, x, y, dot, stop, device.partial_sums(blocks),
+                                                               device.block_counter());
+    } else {
+      double* const partial = device.partial_sums(partials_of_warps(blocks, Source::threads));
+      rows_product_partial_dot_kernel<phases, split()><<<blocks, Source::threads, 0, device.stream()>>>(a, x, y, stop, partial);
+      sum_partials(device, partial, blocks, Source::threads, dot, stop);
+    }
   });
   POISSON_CUDA_CHECK(cudaGetLastError());
 }

@@ -11,7 +11,7 @@ constexpr int threads = 128;
 
 template <int fixed_c>
 struct SellSource : SellView {
-  static constexpr int threads = poisson::threads, minimum_blocks = 16, unit = cuda::unit_of<fixed_c>;
+  static constexpr int threads = poisson::threads, minimum_blocks = fixed_c == 8 ? 12 : 16, unit = cuda::unit_of<fixed_c>;
   int log2_c;
 
   explicit SellSource(SellView const& view) : SellView(view), log2_c(cuda::log2_of(view.slice_size)) {}

@@ -29,6 +29,24 @@ __global__ void __launch_bounds__(threads) sum_kernel(std::int64_t n, double con
     *result = sum[0];
 }
 
+__global__ void __launch_bounds__(threads) sum_partials_kernel(std::int64_t n, double const* __restrict__ partial, double* result,
+                                                               std::int32_t const* stop, double* of_blocks, unsigned* counter) {
+  if (*stop != 0)
+    return;
+  double sum[1] = {0};
+  std::int64_t const stride = std::int64_t{gridDim.x} * threads;
+#pragma unroll 4
+  for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride)
+    sum[0] += __ldcg(partial + i);
+  if (cuda::grid_sum<threads>(sum, of_blocks, counter))
+    *result = sum[0];
+}
+
+/// Few enough that their own sums are added at once, and enough to read a million partial sums in microseconds.
+unsigned blocks_for_partials(std::int64_t n) {
+  return std::min(cuda::n_blocks(n, 8 * threads), 128U);
+}
+
 class CudaVectors final : public VectorKernels<double> {
 public:
   void copy(Context& context, std::int64_t n, double const* x, double* y) const override {
@@ -64,6 +82,23 @@ private:
 };
 
 }  // namespace
+
+namespace cuda {
+
+std::int64_t partials_of_warps(std::int64_t blocks, int threads_of_block) {
+  std::int64_t const n = blocks * (threads_of_block / 32);
+  return n + blocks_for_partials(n);
+}
+
+void sum_partials(CudaContext& device, double* partial, std::int64_t blocks, int threads_of_block, double* result,
+                  std::int32_t const* stop) {
+  std::int64_t const n = blocks * (threads_of_block / 32);
+  sum_partials_kernel<<<blocks_for_partials(n), threads, 0, device.stream()>>>(n, partial, result, stop, partial + n,
+                                                                               device.block_counter());
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace cuda
 
 template <>
 VectorKernels<double> const& VectorKernels<double>::cuda() {

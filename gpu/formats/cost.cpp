@@ -1,0 +1,164 @@
+#include "gpu/formats/cost.hpp"
+
+#include "gpu/core/memory.hpp"
+#include "gpu/formats/csr.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+
+namespace poisson {
+
+namespace {
+
+/// What was measured of one format on one backend. Products: the share of the copy bandwidth, from `share` to `best_share`; what
+/// lies between is told by grade_of. Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry
+/// whose column a dictionary saves `regular` ns of one thread (of the whole device), for every other one `irregular` ns times the
+/// square root of the mean row length.
+/// `launch` seconds come on top. Diagonals that are not those of a box cost `per_diagonal` seconds each: their loop is not
+/// unrolled, and small matrices wait for it.
+struct Tuning {
+  Format format;
+  double share, best_share;
+  double passes, regular, irregular;
+  double launch;
+  double per_diagonal;
+};
+
+struct BackendTuning {
+  double bandwidth;       ///< nominal, bytes per second
+  double product_launch;  ///< seconds
+  std::array<Tuning, Names<Format>::values.size()> formats;
+};
+
+/// One H200, copy 4.25 TB/s. Products: medians on the 27-point box of 256^3 nodes, and on refined balls and a shell (Q1, Q2, Q3)
+/// with 27 to 123 entries a row; conversions there, 50 to 450 million entries.
+/// Small matrices (the Matrix Market files of docs/performance.md) tell the launches: CoD-SELL's search takes milliseconds there.
+constexpr BackendTuning cuda_tuning{4.0e12,
+                                    4e-6,
+                                    {{{Format::csr, 0.81, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::crs_t, 0.81, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
+                                      {Format::cod_sell, 0.84, 0.94, 0, 0.08, 0.1, 2e-3, 0},
+                                      {Format::cds, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
+                                      {Format::half_cds, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
+
+/// Two cores of an AMD EPYC with 32 MiB of last-level cache, copy 45 GB/s: medians on the box of 64^3 nodes, the band and a refined
+/// ball (30 to 90 MB a product), and on Matrix Market files that the cache holds: bcsstk16, bodyy5, s1rmq4m1, memplus, epb0,
+/// cavity14. cod_sell is between the box (0.65) and the ball (0.89).
+constexpr BackendTuning cpu_tuning{4.0e10,
+                                   2e-6,
+                                   {{{Format::csr, 0.61, 0.61, 0, 0, 0, 0, 0},
+                                     {Format::crs_t, 0.61, 0.61, 0, 0, 0, 0, 0},
+                                     {Format::sell_c_sigma, 1.0, 1.6, 1.5, 0, 0, 1e-5, 0},
+                                     {Format::cod_sell, 0.75, 1.2, 0, 5, 25, 1e-5, 0},
+                                     {Format::cds, 0.8, 1.6, 6, 0, 0, 1e-5, 0},
+                                     {Format::half_cds, 0.95, 1.6, 2.5, 0, 0, 1e-5, 0}}}};
+
+BackendTuning const& tuning_of(Backend backend) {
+  return backend == Backend::cuda ? cuda_tuning : cpu_tuning;
+}
+
+Tuning const& tuning_of(Backend backend, Format format) {
+  auto const& formats = tuning_of(backend).formats;
+  auto const* const found =
+      std::find_if(std::begin(formats), std::end(formats), [&](Tuning const& t) { return t.format == format; });
+  assert(found != std::end(formats));
+  return *found;
+}
+
+/// Where between share and best_share. On the host every format gains where a cache holds it (nominally 32 MiB: all below half of
+/// it, none above twice). On a device csr gains with rows of 64 to 128 entries, and cod_sell with columns in dictionaries.
+double grade_of(FormatEstimate const& estimate, Backend backend, double mean_length) {
+  if (backend == Backend::cpu)
+    return std::clamp((64.0 - static_cast<double>(estimate.bytes_per_product) / (1 << 20)) / (64.0 - 16.0), 0.0, 1.0);
+  return estimate.format == Format::cod_sell ? estimate.shared_columns : std::clamp(mean_length / 64 - 1, 0.0, 1.0);
+}
+
+void refuse_beyond(FormatEstimate& estimate, std::int64_t bytes_free) {
+  if (estimate.refusal.empty() && estimate.bytes > bytes_free)
+    estimate.refusal = std::string(name_of(estimate.format)) + " needs " + (estimate.at_least ? "at least " : "") +
+                       format_bytes(estimate.bytes) + " of device memory, and " + format_bytes(bytes_free) + " are free";
+}
+
+}  // namespace
+
+double total_seconds(FormatEstimate const& estimate, double products) {
+  return estimate.conversion_seconds + products * estimate.product_seconds;
+}
+
+void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& shape, FormatOptions const& options,
+                     Backend backend, double bandwidth) {
+  bool const on_host = options.conversion == Conversion::sequential || options.conversion == Conversion::host;
+  Backend const converter = on_host ? Backend::cpu : backend;
+  double const given = bandwidth > 0 ? bandwidth : tuning_of(backend).bandwidth;
+  double const conversion_bandwidth = converter == backend ? given : tuning_of(converter).bandwidth;
+  int const threads = converter == Backend::cuda || options.conversion == Conversion::sequential ? 1 : thread_count();
+  double const nnz = static_cast<double>(shape.nnz);
+  double const mean_length = shape.n_rows > 0 ? nnz / static_cast<double>(shape.n_rows) : 0;
+  auto const csr_bytes = static_cast<double>(CsrMatrix::csr_bytes(shape.n_rows, shape.nnz));
+  for (FormatEstimate& estimate : estimates) {
+    if (!estimate.refusal.empty())
+      continue;
+    Tuning const& product = tuning_of(backend, estimate.format);
+    Tuning const& conversion = tuning_of(converter, estimate.format);
+    double const share = product.share + grade_of(estimate, backend, mean_length) * (product.best_share - product.share);
+    double const stored_diagonals =
+        shape.n_diagonals == 27 ? 0 : (estimate.format == Format::half_cds ? 0.5 : 1.0) * static_cast<double>(shape.n_diagonals);
+    estimate.product_seconds = tuning_of(backend).product_launch + product.per_diagonal * stored_diagonals +
+                               static_cast<double>(estimate.bytes_per_product) / (share * given);
+    estimate.conversion_seconds = 0;
+    if (estimate.format == Format::csr || estimate.format == Format::crs_t)
+      continue;
+    double const search = conversion.regular * estimate.shared_columns +
+                          conversion.irregular * std::sqrt(mean_length) * (1 - estimate.shared_columns);
+    estimate.conversion_seconds = conversion.launch +
+                                  conversion.passes * (csr_bytes + static_cast<double>(estimate.bytes)) / conversion_bandwidth +
+                                  1e-9 * search * nnz / threads;
+  }
+}
+
+Format choose_format(std::vector<FormatEstimate> const& estimates, double products) {
+  FormatEstimate const* best = nullptr;
+  for (FormatEstimate const& estimate : estimates)
+    if (estimate.refusal.empty() && (best == nullptr || total_seconds(estimate, products) < total_seconds(*best, products)))
+      best = &estimate;
+  assert(best != nullptr);
+  return best->format;
+}
+
+FormatChoice choose_format(MatrixShape const& shape, FormatOptions const& options, Backend backend, Forecast const& forecast) {
+  FormatChoice choice{{}, forecast, estimate_formats(shape, options)};
+  predict_seconds(choice.estimates, shape, options, backend, forecast.bandwidth);
+  choice.format = choose_format(choice.estimates, forecast.products);
+  return choice;
+}
+
+FormatChoice choose_format(Csr const& matrix, FormatOptions const& options, Backend backend, Forecast const& forecast,
+                           std::int64_t bytes_free) {
+  MatrixShape const shape = shape_of(matrix);
+  FormatChoice choice{Format::csr, forecast, estimate_formats_quickly(matrix, shape, options)};
+  auto const predict = [&] {
+    for (FormatEstimate& estimate : choice.estimates)
+      refuse_beyond(estimate, bytes_free);
+    predict_seconds(choice.estimates, shape, options, backend, forecast.bandwidth);
+    // When nothing fits, csr stays: its conversion says so with the figures.
+    if (std::any_of(choice.estimates.begin(), choice.estimates.end(), [](auto const& e) { return e.refusal.empty(); }))
+      choice.format = choose_format(choice.estimates, forecast.products);
+  };
+  predict();
+  for (FormatEstimate& estimate : choice.estimates)
+    if (estimate.at_least && estimate.format == choice.format) {
+      estimate = estimate_format(estimate.format, matrix, shape, options);
+      predict();
+    }
+  return choice;
+}
+
+double expected_products(std::int64_t n_rows, double tolerance, std::int64_t max_iterations) {
+  double const iterations = 3 * std::cbrt(static_cast<double>(n_rows)) * -std::log10(tolerance) / 12;
+  return std::min(std::max(1.0, std::round(iterations)), static_cast<double>(max_iterations));
+}
+
+}  // namespace poisson
