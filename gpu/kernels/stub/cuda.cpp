@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
@@ -43,7 +44,16 @@ std::string why_no_peers() {
 std::unique_ptr<PeerProduct> make_peer(Peer, Context&, CsrView const&, double const*, double*) {
   refuse();
 }
+std::string why_no_peer_cg() {
+  return why_no_cuda();
+}
+PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std::int64_t, double) {
+  refuse();
+}
 
+BlasKernels const& BlasKernels::cuda() {
+  refuse();
+}
 CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
@@ -73,6 +83,10 @@ CodSellConversion const& CodSellConversion::cuda() {
 }
 template <>
 VectorKernels<double> const& VectorKernels<double>::cuda() {
+  refuse();
+}
+template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
   refuse();
 }
 template <>
