@@ -95,6 +95,10 @@ RefinementKernels const& RefinementKernels::cuda() {
   refuse();
 }
 template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
 CgKernels<double> const& CgKernels<double>::cuda() {
   refuse();
 }
