@@ -39,10 +39,7 @@ struct Names<PreconditionerKind> {
 enum class Precision { double_, double_double, refined, mixed };
 template <>
 struct Names<Precision> {
-  static constexpr std::array<Named<Precision>, 4> values{{{Precision::double_, "double"},
-                                                           {Precision::double_double, "double_double"},
-                                                           {Precision::refined, "refined"},
-                                                           {Precision::mixed, "mixed"}}};
+  static constexpr std::array<Named<Precision>, 1> values{{{Precision::double_, "double"}}};
 };
 
 enum class SolverStatus { converged, max_iterations, stagnated, breakdown, diverged, interrupted };

@@ -91,10 +91,10 @@ public:
 
 private:
   static T sum_of(IluView const& a, std::int64_t begin, std::int64_t end, ConstPointer<T> x) {
-    T sum = 0;
+    DotSum<T> sum{};
     for (std::int64_t e = begin; e < end; ++e)
-      sum = sum + a.values[e] * load(x, a.columns[e]);
-    return sum;
+      sum.add(a.values[e], load(x, a.columns[e]));
+    return sum.value();
   }
 };
 

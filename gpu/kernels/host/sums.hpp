@@ -3,9 +3,6 @@
 #include "gpu/core/double_double.hpp"
 #include "gpu/kernels/host/host.hpp"
 
-#include <cstring>
-#include <type_traits>
-
 // For `#pragma omp simd reduction(+ : sum)` in code that is written once for double and DoubleDouble.
 #pragma omp declare reduction(+ : poisson::DoubleDouble : omp_out += omp_in) initializer(omp_priv = poisson::DoubleDouble(0.0))
 
@@ -14,20 +11,12 @@ namespace poisson::host {
 /// Several sums in one pass: what `body(begin, end)` returns for each block of rows, combined in order by add(total, of_block).
 template <class Sums, class Body, class Add>
 [[nodiscard]] Sums combine_blocks(Context& context, std::int64_t n, Body const& body, Add const& add) {
-  static_assert(std::is_trivially_copyable_v<Sums> && sizeof(Sums) % sizeof(double) == 0);
-  constexpr std::int64_t size = sizeof(Sums) / sizeof(double);
   std::int64_t const blocks = n_blocks(n);
-  double* const partial = static_cast<HostContext&>(context).partial_sums(size * blocks);
-  for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t block) {
-    Sums const sums = body(begin, end);
-    std::memcpy(partial + size * block, &sums, sizeof sums);
-  });
+  Sums* const partial = static_cast<HostContext&>(context).partial_sums<Sums>(blocks);
+  for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t block) { partial[block] = body(begin, end); });
   Sums total{};
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    Sums sums;
-    std::memcpy(static_cast<void*>(&sums), partial + size * block, sizeof sums);
-    add(total, sums);
-  }
+  for (std::int64_t block = 0; block < blocks; ++block)
+    add(total, partial[block]);
   return total;
 }
 
