@@ -8,8 +8,8 @@
 
 namespace poisson {
 
-/// A vector whose squares add up to less is taken for zero: the sum may have lost digits to underflow, and the reflector with them its
-/// orthogonality. Matrices are scaled to entries near 1, of which this is nothing.
+/// A vector whose squares add up to less is taken for zero: the sum may have lost digits to underflow, and the reflector with them
+/// its orthogonality. Matrices are scaled to entries near 1, of which this is nothing.
 inline constexpr double reflector_underflow = 1e-280;
 
 /// Where the entries of a band matrix of order n with `width` diagonals above the main one are while it is made bidiagonal:
@@ -54,7 +54,8 @@ struct ChasePlan {
   }
 };
 
-/// What the two-stage SVD needs beside products of dense matrices. Matrices are column-major in the backend's memory; calls enqueue.
+/// What the two-stage SVD needs beside products of dense matrices. Matrices are column-major in the backend's memory; calls
+/// enqueue.
 class SvdKernels {
 public:
   virtual ~SvdKernels() = default;
@@ -62,12 +63,12 @@ public:
   /// Widest panel, and thus band, that the backend has kernels for.
   [[nodiscard]] virtual int max_width() const = 0;
 
-  /// QR of an m x w panel, q = min(m, w) reflectors: Q = I - Y T Y^T. Leaves Y in the first q columns of `a`, unit lower trapezoidal with
-  /// its ones and zeros; T, upper triangular with its zeros, in the q x q corner of `t`; and R(i, k), i <= k, in
+  /// QR of an m x w panel, q = min(m, w) reflectors: Q = I - Y T Y^T. Leaves Y in the first q columns of `a`, unit lower
+  /// trapezoidal with its ones and zeros; T, upper triangular with its zeros, in the q x q corner of `t`; and R(i, k), i <= k, in
   /// r[i * row_stride + k * column_stride]. Columns of `a` from q on are lost. Preconditions: w <= max_width(), and squares of the
   /// entries do not overflow.
-  virtual void panel_qr(Context& context, std::int64_t m, int w, double* a, std::int64_t lda, double* t, std::int64_t ldt, double* r,
-                        std::int64_t row_stride, std::int64_t column_stride) const = 0;
+  virtual void panel_qr(Context& context, std::int64_t m, int w, double* a, std::int64_t lda, double* t, std::int64_t ldt,
+                        double* r, std::int64_t row_stride, std::int64_t column_stride) const = 0;
 
   /// B = A, or B = A^T; A is m x n.
   virtual void copy(Context& context, std::int64_t m, std::int64_t n, double const* a, std::int64_t lda, double* b,

@@ -8,12 +8,13 @@
 namespace poisson {
 
 /// A = Q_left B Q_right^T with B upper triangular and of `width` diagonals above the main one: the first stage of Bischof's method
-/// (Hirota, Hashimoto, Yamamoto 2012, step 1-1, with an upper in place of a lower band). Panels of `width` columns and rows alternate.
+/// (Hirota, Hashimoto, Yamamoto 2012, step 1-1, with an upper in place of a lower band). Panels of `width` columns and rows
+/// alternate.
 struct BandReduction {
   std::int64_t m = 0, n = 0;  ///< of A; m >= n
   int width = 1;
-  /// m x n. Of panel p, from row and column i = p width on: Y of its columns in rows i.. and columns i .. i + width - 1, the transposed Y
-  /// of its rows in rows i .. i + width - 1 and the columns after them; both with their ones and zeros.
+  /// m x n. Of panel p, from row and column i = p width on: Y of its columns in rows i.. and columns i .. i + width - 1, the
+  /// transposed Y of its rows in rows i .. i + width - 1 and the columns after them; both with their ones and zeros.
   Array<double> reflectors;
   Array<double> t_left, t_right;  ///< T of every panel, width x width each
   Array<double> band;             ///< B, as BandView in gpu/kernels/svd.hpp reads it

@@ -153,8 +153,8 @@ private:
   double u_tau_ = 0, v_tau_ = 0;
 };
 
-/// T of I - Y T Y^T from the k x k matrix Y^T Y, in place: the inverse of its upper triangle with half the diagonal. Zero columns of Y
-/// stand for identities and get zeros.
+/// T of I - Y T Y^T from the k x k matrix Y^T Y, in place: the inverse of its upper triangle with half the diagonal. Zero columns
+/// of Y stand for identities and get zeros.
 void form_t(int k, double* gram) {
   std::vector<double> t(static_cast<std::size_t>(k) * static_cast<std::size_t>(k), 0.0);
   for (int j = 0; j < k; ++j) {

@@ -13,6 +13,7 @@
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -76,6 +77,9 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
 CodSellConversion const& CodSellConversion::cuda() {
