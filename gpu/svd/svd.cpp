@@ -4,6 +4,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/svd/band_reduction.hpp"
 #include "gpu/svd/bidiagonal.hpp"
