@@ -80,8 +80,8 @@ TYPED_TEST(SvdSteps, PanelIsFactored) {
                                                                        {127, 64},
                                                                        {129, 64},
                                                                        {300, 128},
-                                                                       {700, 96},
-                                                                       {1500, 64}}) {
+                                                                       
+                                                                       {600, 64}}) {
     expect_panel(*this->context, this->kernels(), uniform(m, w, 1), "uniform");
     expect_panel(*this->context, this->kernels(), zeros(m, w), "zero");
     expect_panel(*this->context, this->kernels(), uniform(m, 1, 2) * uniform(1, w, 3), "rank one");
@@ -111,10 +111,10 @@ TYPED_TEST(SvdSteps, TransposesAndCopies) {
 }
 
 TYPED_TEST(SvdSteps, BandHasTheSameValuesAndTheTransformationsAreOrthogonal) {
-  for (int const width : {1, 2, 5, 16, 64})
-    for (int const n : {1, 2, 3, 5, 16, 17, 33, 64, 65, 127, 128, 129, 200, 300})
+  for (int const width : {1, 2, 16, 64})
+    for (int const n : {1, 2, 3, 16, 17, 33, 65, 128, 129, 200})
       for (int const taller : {0, 1, 40}) {
-        if (width >= std::max(n, 2) || (taller > 0 && n > 130))
+        if (width >= std::max(n, 2) || (taller > 0 && n > 70))
           continue;
         SCOPED_TRACE("n = " + std::to_string(n) + " + " + std::to_string(taller) + ", width " + std::to_string(width));
         int const m = n + taller;
@@ -125,7 +125,7 @@ TYPED_TEST(SvdSteps, BandHasTheSameValuesAndTheTransformationsAreOrthogonal) {
           for (std::int64_t r = 0; r < n; ++r)
             ASSERT_TRUE((r <= c && c <= r + width) || b(r, c) == 0) << r << ", " << c;
         double const norm = distance(a, zeros(m, n)), bound = 20 * eps * std::sqrt(static_cast<double>(m));
-        EXPECT_LT(largest_difference(lapack_svd(b).values, lapack_svd(a).values), bound * norm);
+        EXPECT_LT(largest_difference(lapack_values(b), lapack_values(a)), bound * norm);
         Array<double> left_array = on_backend(*this->context, identity(m, m)),
                       right_array = on_backend(*this->context, identity(n, n));
         apply_left(*this->context, reduction, m, left_array.data(), m);
@@ -142,8 +142,8 @@ TYPED_TEST(SvdSteps, BandHasTheSameValuesAndTheTransformationsAreOrthogonal) {
 }
 
 TYPED_TEST(SvdSteps, ChasedBandIsBidiagonalWithTheSameValues) {
-  for (int const width : {1, 2, 3, 8, 16, 31, 32, 33, 64, 96, 128})
-    for (int const n : {1, 2, 3, 4, 5, 15, 16, 17, 18, 32, 33, 34, 48, 49, 64, 65, 66, 100, 129, 130, 131, 193, 260, 400}) {
+  for (int const width : {1, 2, 3, 16, 32, 33, 64, 96, 128})
+    for (int const n : {1, 2, 3, 4, 17, 18, 33, 34, 65, 66, 100, 129, 130, 193, 300}) {
       if (width >= std::max(n, 2))
         continue;
       SCOPED_TRACE("n = " + std::to_string(n) + ", width " + std::to_string(width));
@@ -171,7 +171,7 @@ TYPED_TEST(SvdSteps, ChasedBandIsBidiagonalWithTheSameValues) {
         ASSERT_TRUE(i + 1 == n || host[static_cast<std::size_t>(n + i)] == chased(i, i + 1));
       }
       double const norm = distance(b, zeros(n, n)), bound = 20 * eps * std::sqrt(static_cast<double>(n));
-      EXPECT_LT(largest_difference(lapack_svd(chased).values, lapack_svd(b).values), bound * norm);
+      EXPECT_LT(largest_difference(lapack_values(chased), lapack_values(b)), bound * norm);
       Array<double> left_array = on_backend(*this->context, identity(n, n)),
                     right_array = on_backend(*this->context, identity(n, n));
       this->kernels().apply_chase(*this->context, plan, left.data(), n, left_array.data(), n);

@@ -91,24 +91,28 @@ inline DenseMatrix from_backend(Array<double> const& array, std::int64_t m, std:
 }
 
 /// By LAPACK's dgesdd; U is m x k, V n x k.
-inline Svd lapack_svd(DenseMatrix a) {
+inline Svd lapack_svd(DenseMatrix a, bool vectors = true) {
   int const m = static_cast<int>(a.n_rows), n = static_cast<int>(a.n_columns), k = std::min(m, n);
   Svd result;
   result.values.resize(static_cast<std::size_t>(k));
   result.u = DenseMatrix(m, k);
   DenseMatrix vt(k, n);
   std::vector<int> iwork(8 * static_cast<std::size_t>(k));
+  std::vector<double> work(1);
   int lwork = -1, info = 0;
-  double size = 0;
-  dgesdd_("S", &m, &n, a.values.data(), &m, result.values.data(), result.u.values.data(), &m, vt.values.data(), &k, &size, &lwork,
-          iwork.data(), &info);
-  lwork = static_cast<int>(size);
-  std::vector<double> work(static_cast<std::size_t>(lwork));
-  dgesdd_("S", &m, &n, a.values.data(), &m, result.values.data(), result.u.values.data(), &m, vt.values.data(), &k, work.data(),
-          &lwork, iwork.data(), &info);
-  EXPECT_EQ(info, 0);
+  for (int call = 0; call < 2; ++call) {  // the first asks for the size of the workspace
+    dgesdd_(vectors ? "S" : "N", &m, &n, a.values.data(), &m, result.values.data(), result.u.values.data(), &m, vt.values.data(),
+            &k, work.data(), &lwork, iwork.data(), &info);
+    EXPECT_EQ(info, 0);
+    lwork = static_cast<int>(work[0]);
+    work.resize(static_cast<std::size_t>(lwork));
+  }
   result.v = transposed(vt);
   return result;
+}
+
+inline HostVector<double> lapack_values(DenseMatrix const& a) {
+  return lapack_svd(a, false).values;
 }
 
 inline double largest_difference(HostVector<double> const& a, HostVector<double> const& b) {

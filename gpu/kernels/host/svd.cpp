@@ -216,7 +216,10 @@ public:
       return;
     // done[s]: half steps of sweep s that are finished. Sweep s may do half step h once sweep s - 1 is through h + 2.
     std::vector<std::atomic<Index>> done(static_cast<std::size_t>(plan.sweeps));
-#pragma omp parallel
+    // So many sweeps fit behind each other into the band; half steps of narrow bands are over sooner than a thread hears of them.
+    Index const useful = plan.width < 16 ? 1 : 2 * plan.steps / 3 + 1;
+    int const threads = static_cast<int>(std::min<Index>(omp_get_max_threads(), useful));
+#pragma omp parallel num_threads(threads)
     {
       std::vector<double> scratch(3 * static_cast<std::size_t>(plan.width));
       Sweep work(plan, band, left, right, scratch);
