@@ -101,6 +101,9 @@ public:
     if (levels_.size() > 1) {
       packed_ = Array<double>(context_, n_ * n_);
       small_ = Array<double>(context_, n_ * n_);
+      auto const most = std::ssize(levels_[levels_.size() - 2]);
+      merges_there_ = Array<BidiagonalMerge>(context_, most);
+      rotations_there_ = Array<ColumnRotation>(context_, n_ + most);
       row_ = Array<double>(context_, n_);
       numbers_ = Array<double>(context_, 5 * n_);
       indices_ = Array<std::int32_t>(context_, 3 * n_);
@@ -281,8 +284,11 @@ private:
       merges[i].extra = blocks[i].extra;
       level.largest = std::max(level.largest, blocks[i].n + blocks[i].extra);
     }
-    Array<BidiagonalMerge> merges_there(context_, std::span<BidiagonalMerge const>(merges));
-    level.merges = merges_there.data();
+    auto const upload_merges = [&] {
+      context_.upload(merges_there_.data(), merges.data(), std::ssize(merges) * std::int64_t{sizeof(BidiagonalMerge)});
+    };
+    upload_merges();
+    level.merges = merges_there_.data();
     kernels_.coupling_rows(context_, level, v_.data(), row_.data());
     HostVector<double> coupling(static_cast<std::size_t>(n_));
     row_.download(coupling);
@@ -303,11 +309,11 @@ private:
       rotations.insert(rotations.end(), deflated[i].rotations.begin(), deflated[i].rotations.end());
       merges[i].end_rotation = static_cast<std::int32_t>(rotations.size());
     }
-    Array<ColumnRotation> const rotations_there(context_, std::span<ColumnRotation const>(rotations));
-    merges_there.upload(merges);
+    upload_merges();
+    context_.upload(rotations_there_.data(), rotations.data(), std::ssize(rotations) * std::int64_t{sizeof(ColumnRotation)});
     context_.upload(numbers_.data(), numbers.data(), 16 * n_);
     context_.upload(indices_.data(), indices.data(), 8 * n_);
-    level.rotations = rotations_there.data();
+    level.rotations = rotations_there_.data();
     level.d = numbers_.data();
     level.z = numbers_.data() + n_;
     level.origin = numbers_.data() + 2 * n_;
@@ -327,7 +333,7 @@ private:
       take_values(merges[i], deflated[i], roots.data());
     if (depth == 0) {
       choose(merges[0]);
-      merges_there.upload(merges);
+      upload_merges();
       context_.upload(indices_.data() + 2 * n_, wanted_.data(), 4 * std::ssize(wanted_));
       level.wanted = indices_.data() + 2 * n_;
     }
@@ -340,7 +346,6 @@ private:
       kernels_.vectors(context_, level, right, small_.data());
       kernels_.multiply(context_, level, right, packed_.data(), small_.data(), x);
     }
-    context_.synchronize();  // the arrays of this level end here
   }
 
   /// The merged block's values by column, and their order: roots ascend, deflated values as well.
@@ -401,6 +406,8 @@ private:
   std::vector<std::int32_t> wanted_, columns_;
   Array<double> u_, v_, packed_, small_, row_, numbers_;
   Array<std::int32_t> indices_;
+  Array<BidiagonalMerge> merges_there_;
+  Array<ColumnRotation> rotations_there_;
 };
 
 }  // namespace
