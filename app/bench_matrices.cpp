@@ -95,7 +95,7 @@ LinearSystem assembled_box(std::int64_t cells, int order, bool to_solve) {
   ProblemSpec problem;
   problem.mesh.cells = {cells, cells, cells};
   problem.order = order;
-  problem.source = "1";
+  problem.source = to_solve ? "1" : "0";
   BoundaryCondition around;
   around.all_ids = true;
   around.type = to_solve ? BoundaryType::dirichlet : BoundaryType::neumann;

@@ -31,7 +31,9 @@ namespace poisson {
     if (x_lo != nullptr)
       add_product(-a.values[e], x_lo[a.columns[e]]);
   }
-  return sum[0] + (sum[1] + sum[2]);
+  // What cancelled in sum[0] may have left it as large as sum[1].
+  double const s = sum[0] + sum[1], of_1 = s - sum[0];
+  return s + ((sum[0] - (s - of_1)) + (sum[1] - of_1) + sum[2]);
 }
 
 /// Judges products and solutions without the code that makes them.
