@@ -43,9 +43,16 @@ struct ChasePlan {
   std::vector<std::int64_t> slot_of_wave;  ///< plus the group makes the slot
   std::int64_t slots;
 
+  /// Waves whose T are made at once on a device, from `begin` on: up to the returned one, with about `blocks_at_once` blocks.
+  static constexpr std::int64_t blocks_at_once = 512;
+  [[nodiscard]] std::int64_t end_of_waves(std::int64_t begin) const;
+  /// Bytes that apply_chase allocates on a device for an X of so many columns.
+  [[nodiscard]] std::int64_t apply_bytes(std::int64_t n_columns) const;
+
   [[nodiscard]] std::int64_t slot(std::int64_t group, std::int64_t step) const {
     return slot_of_wave[static_cast<std::size_t>(step + groups - 1 - group)] + group;
   }
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t wave) const { return last_group(wave) - first_group(wave) + 1; }
   [[nodiscard]] std::int64_t slot_size() const { return 2 * std::int64_t{width} * width; }
   [[nodiscard]] std::int64_t first_group(std::int64_t wave) const { return wave < groups ? groups - 1 - wave : 0; }
   [[nodiscard]] std::int64_t last_group(std::int64_t wave) const {

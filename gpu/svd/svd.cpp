@@ -115,10 +115,11 @@ Index svd_bytes(Index n_rows, Index n_columns, SvdOptions const& options) {
   if (!options.vectors)
     return reducing;
   ChasePlan const plan(n, width);
-  Index const t = 16 * (n + width) * width, chased = a + t + 16 * plan.slots * plan.slot_size();
-  Index const results = 8 * k * (m + 2 * n), applying = apply_reduction_bytes(m, n, width, k);
+  // A, the T and the reflectors of the chase stay for the back-transformations.
+  Index const kept = a + 16 * (n + width) * width, chased = kept + 16 * plan.slots * plan.slot_size();
+  Index const results = 8 * k * (m + n + (m > n ? n : 0));
   return std::max({reducing, chased + 8 * BandView::size(n, width), chased + bidiagonal_svd_bytes(n, k),
-                   chased + 16 * n * k + 8 * n * (k + 4 * width), a + t + results + applying});
+                   chased + 16 * n * k + plan.apply_bytes(k), kept + results + apply_reduction_bytes(m, n, width, k)});
 }
 
 Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {

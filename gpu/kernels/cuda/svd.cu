@@ -7,6 +7,7 @@
 #include <cuda/atomic>
 
 #include <algorithm>
+#include <cassert>
 #include <span>
 
 namespace poisson {
@@ -549,23 +550,25 @@ public:
     std::size_t const shared = sizeof(double) * static_cast<std::size_t>(t_size);
     allow_shared(&form_t_kernel, shared);
     // T and Y T of the blocks of several waves are made together, since that takes a while however few they are.
-    constexpr Index at_once = 512;
     Index most_blocks = 0, most_of_wave = 0;
-    for (Index begin = 0, end = 0; begin < plan.waves; begin = end) {
+    auto const blocks_from = [&](Index begin, Index end) {
       Index blocks = 0;
-      for (end = begin; end < plan.waves && (end == begin || blocks < at_once); ++end) {
-        Index const of_wave = plan.last_group(end) - plan.first_group(end) + 1;
-        blocks += of_wave;
-        most_of_wave = std::max(most_of_wave, of_wave);
-      }
-      most_blocks = std::max(most_blocks, blocks);
+      for (Index wave = begin; wave < end; ++wave)
+        blocks += plan.blocks_of(wave);
+      return blocks;
+    };
+    for (Index wave = 0; wave < plan.waves; ++wave)
+      most_of_wave = std::max(most_of_wave, plan.blocks_of(wave));
+    for (Index begin = 0, end = 0; begin < plan.waves; begin = end) {
+      end = plan.end_of_waves(begin);
+      most_blocks = std::max(most_blocks, blocks_from(begin, end));
     }
     Array<double> t(context, most_blocks * t_size), yt(context, most_blocks * slot_size),
         product(context, most_of_wave * width * n_columns);
+    assert(t.bytes() + yt.bytes() + product.bytes() == plan.apply_bytes(n_columns));
     for (Index begin = 0, end = 0, slot = 0; begin < plan.waves; begin = end) {
-      Index blocks = 0;
-      for (end = begin; end < plan.waves && (end == begin || blocks < at_once); ++end)
-        blocks += plan.last_group(end) - plan.first_group(end) + 1;
+      end = plan.end_of_waves(begin);
+      Index const blocks = blocks_from(begin, end);
       double const* of_wave = y + slot * slot_size;
       double const* yt_of_wave = yt.data();
       slot += blocks;
@@ -578,7 +581,7 @@ public:
                    slot_size, blocks);
       for (Index wave = begin; wave < end; ++wave) {
         // Blocks of a wave have every second group of `width` rows; the matrix may end within the last block.
-        Index const group = plan.first_group(wave), count = plan.last_group(wave) - group + 1;
+        Index const group = plan.first_group(wave), count = plan.blocks_of(wave);
         Index const first = (2 * group + wave - (plan.groups - 1)) * width + 1, last = first + (count - 1) * ldy;
         Index const rows_of_last = std::min(full, plan.n - last), whole = rows_of_last == full ? count : count - 1;
         auto const apply = [&](Index from, Index rows, Index blocks_here) {
