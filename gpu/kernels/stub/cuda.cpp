@@ -15,6 +15,7 @@
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -81,6 +82,12 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+std::string why_no_cusolver() {
+  return why_no_cuda();
+}
+Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
   refuse();
 }
 SvdKernels const& SvdKernels::cuda() {
