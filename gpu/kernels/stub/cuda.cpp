@@ -15,6 +15,7 @@
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -84,6 +85,9 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
 CodSellConversion const& CodSellConversion::cuda() {
