@@ -19,7 +19,7 @@ public:
   /// R: n x n with its zeros, in the context's memory.
   [[nodiscard]] Array<double>& r() { return r_; }
 
-  /// Y = Q X; X is n x columns and Y m x columns, with leading dimensions n and m. Enqueues.
+  /// Y = Q X; X is n x columns and Y m x columns, with leading dimensions n and m.
   void apply(std::int64_t columns, double const* x, double* y) const;
 
   /// Bytes of the factors beside A; and what apply takes for a while.
