@@ -16,6 +16,7 @@
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -85,6 +86,12 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+std::string why_no_cusolver() {
+  return why_no_cuda();
+}
+Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
   refuse();
 }
 SvdKernels const& SvdKernels::cuda() {
