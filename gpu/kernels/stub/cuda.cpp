@@ -13,6 +13,7 @@
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/peers.hpp"
+#include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/svd_peers.hpp"
@@ -76,6 +77,9 @@ CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+QrKernels const& QrKernels::cuda() {
   refuse();
 }
 SellKernels const& SellKernels::cuda() {
