@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/bicgstab.hpp"
 #include "gpu/kernels/box.hpp"
@@ -15,7 +16,10 @@
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/refinement.hpp"
+#include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/svd.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -54,6 +58,9 @@ PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std:
   refuse();
 }
 
+BidiagonalKernels const& BidiagonalKernels::cuda() {
+  refuse();
+}
 BlasKernels const& BlasKernels::cuda() {
   refuse();
 }
@@ -75,10 +82,22 @@ CdsKernels const& CdsKernels::cuda() {
 HalfCdsKernels const& HalfCdsKernels::cuda() {
   refuse();
 }
+QrKernels const& QrKernels::cuda() {
+  refuse();
+}
 SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+std::string why_no_cusolver() {
+  return why_no_cuda();
+}
+Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
+  refuse();
+}
+SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
 CodSellConversion const& CodSellConversion::cuda() {
