@@ -309,7 +309,7 @@ Keys<RunConfig> make_run_keys() {
               "Preconditioner: the main diagonal (jacobi), or an incomplete factorisation without fill: ic0 of symmetric positive "
               "definite matrices, ilu0 of any."),
       declare(
-          "solver.shift", Number{0, 1e6, true}, POISSON_MEMBER(solver.shift), "",
+          "solver.shift", Number{0, std::numeric_limits<double>::infinity(), true}, POISSON_MEMBER(solver.shift), "",
           "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
           "or more where a pivot is zero or negative."),
       declare("solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
