@@ -14,6 +14,7 @@
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -80,6 +81,9 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
 CodSellConversion const& CodSellConversion::cuda() {
