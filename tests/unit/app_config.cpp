@@ -363,8 +363,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"future_precision",
                  "problem:" BOUNDARY "solver: {precision: refined}\n",
                  {"solver.precision: 'refined' is not available"}},
-        BadValue{
-            "future_matrix_precision", "problem:" BOUNDARY "solver: {matrix_precision: double_double}\n", {"is not available"}},
         BadValue{"preconditioner",
                  "problem:" BOUNDARY "solver: {preconditioner: ilut}\n",
                  {"did you mean 'ilu0'", "none, jacobi, ic0, ilu0"}},
