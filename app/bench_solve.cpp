@@ -217,7 +217,7 @@ private:
     session_.working("solving with " + label);
     Solved solved;
     std::vector<double> seconds, whole;
-    HostVector<double> x(b_.size()), first;
+    HostVector<double> x(b_.size()), x_low, first;
     Timer const total;
     bool same = true, out_of_time = false;
     do {
@@ -231,6 +231,7 @@ private:
       };
       SolverResult const result = solve(matrix, b_, x, options, session_.context);
       whole.push_back(timer.seconds());
+      x_low = result.x_low;
       if (out_of_time)
         clear_interrupt();
       else if (result.status == SolverStatus::interrupted)
@@ -251,7 +252,8 @@ private:
     solved.solve_seconds = median(whole);
     solved.conversion = conversion;
     Array<double> const device_x(session_.context, std::span<double const>(x));
-    solved.residual_true = true_residual_of(a, device_x.data());
+    Array<double> const device_x_low(session_.context, std::span<double const>(x_low));
+    solved.residual_true = true_residual_of(a, device_x.data(), x_low.empty() ? nullptr : device_x_low.data());
     if (!same)
       session_.wrong(label + " gives other bits in another run");
     if (solved.status == name_of(SolverStatus::converged) && !(solved.residual_true <= largest_drift * options_.tolerance))
@@ -260,10 +262,10 @@ private:
     return solved;
   }
 
-  double true_residual_of(CsrView const& a, double const* x) {
+  double true_residual_of(CsrView const& a, double const* x, double const* x_low = nullptr) {
     HostVector<double> r(b_.size());
     Array<double> device_r(session_.context, a.n_rows);
-    kernels_for<CheckKernels>(session_.context).residual(session_.context, a, x, nullptr, device_b_.data(), device_r.data());
+    kernels_for<CheckKernels>(session_.context).residual(session_.context, a, x, x_low, device_b_.data(), device_r.data());
     device_r.download(r);
     return b_norm_ == 0 ? norm(r) : norm(r) / b_norm_;
   }

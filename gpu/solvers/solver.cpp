@@ -108,7 +108,8 @@ public:
     d.set_zero();
     KrylovSystem<T> const system{a, preconditioner_, context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
     auto const method = make_method<T>(options_.method, system);
-    result_.bytes_per_iteration = static_cast<double>(method->bytes_per_iteration());
+    std::int64_t const before_run = result_.iterations;
+    double const bytes_before = bytes_;
     double const goal = options_.tolerance * b_norm_;
     bool fresh = true;
     for (;;) {
@@ -123,6 +124,9 @@ public:
       control.trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
       control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
       bool const interrupted = !iterate(*method, control, fresh);
+      auto const bytes = static_cast<double>(method->bytes_per_iteration());
+      bytes_ = bytes_before + bytes * static_cast<double>(result_.iterations - before_run);
+      result_.bytes_per_iteration = result_.iterations > 0 ? bytes_ / static_cast<double>(result_.iterations) : bytes;
       auto const state = static_cast<CycleState>(control.stop);
       if constexpr (!same) {
         // What a diverged cycle has found is worth nothing.
@@ -273,7 +277,19 @@ private:
   BatchSize batch_;
   double norm_ = 0;  ///< ||b - A x||, computed anew after every cycle
   double b_norm_ = 0;
+  double bytes_ = 0;  ///< compulsory, of all iterations so far
 };
+
+void split(HostVector<double> const& solution, std::span<double> x, HostVector<double>&) {
+  std::copy(solution.begin(), solution.end(), x.begin());
+}
+void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVector<double>& x_low) {
+  x_low.resize(solution.size());
+  for (std::size_t i = 0; i < solution.size(); ++i) {
+    x[i] = solution[i].hi;
+    x_low[i] = solution[i].lo;
+  }
+}
 
 double largest_diagonal(Matrix const& matrix, Context& context) {
   Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
@@ -329,18 +345,38 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
     vectors_only.preconditioner = PreconditionerKind::none;
   require_memory(context, solver_bytes(n, 0, vectors_only), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
-  Outcome outcome;
-  if (options.precision == Precision::double_) {
-    Solve<double> solve(matrix, b, options, preconditioner, largest, context, result);
+  auto const iterate = [&]<class X>(Operator<X> const& a, auto const& cycles) {
+    Solve<X> solve(a, b, options, preconditioner, largest, context, result);
     start = Clock::now();
-    outcome = solve.template run<double>(matrix);
+    Outcome const outcome = cycles(solve);
     result.seconds = seconds_since(start);
-    HostVector<double> const solution = solve.solution();
-    std::copy(solution.begin(), solution.end(), x.begin());
-  } else
-    throw InputError("solver.precision", "not yet");
-  result.status = outcome.status;
-  result.reason = outcome.reason;
+    result.status = outcome.status;
+    result.reason = outcome.reason;
+    split(solve.solution(), x, result.x_low);
+  };
+  Operator<double> const& in_double = matrix;
+  Operator<DoubleDouble> const& extended = matrix;
+  switch (options.precision) {
+  case Precision::double_:
+    iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
+    break;
+  case Precision::double_double:
+    iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(extended); });
+    break;
+  case Precision::refined:
+    iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(in_double); });
+    break;
+  case Precision::mixed:
+    iterate(extended, [&](Solve<DoubleDouble>& solve) {
+      Outcome const outcome = solve.run(in_double);
+      if (outcome.status != SolverStatus::stagnated && outcome.status != SolverStatus::breakdown &&
+          outcome.status != SolverStatus::diverged)
+        return outcome;
+      result.extended_from = result.iterations;
+      return solve.run(extended);
+    });
+    break;
+  }
   return result;
 }
 
