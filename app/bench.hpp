@@ -49,6 +49,7 @@ struct BenchOptions : BenchTarget {
   std::vector<Method> methods;        ///< empty: cg, or for a matrix that is not symmetric the first that takes it
   std::vector<Precision> precisions;  ///< empty: double
   std::vector<PreconditionerKind> preconditioners;  ///< empty: none
+  double shift = 0;                                 ///< SolverOptions::shift
   double tolerance = 1e-12;
   std::int64_t max_iterations = 10000;
   double max_seconds = 60;  ///< of one solve
