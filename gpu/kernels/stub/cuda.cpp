@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/bicgstab.hpp"
 #include "gpu/kernels/box.hpp"
@@ -16,6 +17,8 @@
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/svd.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -54,6 +57,9 @@ PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std:
   refuse();
 }
 
+BidiagonalKernels const& BidiagonalKernels::cuda() {
+  refuse();
+}
 BlasKernels const& BlasKernels::cuda() {
   refuse();
 }
@@ -79,6 +85,15 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+std::string why_no_cusolver() {
+  return why_no_cuda();
+}
+Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
+  refuse();
+}
+SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
 CodSellConversion const& CodSellConversion::cuda() {
