@@ -308,9 +308,10 @@ Keys<RunConfig> make_run_keys() {
       declare("solver.preconditioner", Choice<PreconditionerKind>{}, POISSON_MEMBER(solver.preconditioner), "",
               "Preconditioner: the main diagonal (jacobi), or an incomplete factorisation without fill: ic0 of symmetric positive "
               "definite matrices, ilu0 of any."),
-      declare("solver.shift", Number{0, 1e6, true}, POISSON_MEMBER(solver.shift), "",
-              "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
-              "or more where a pivot is zero or negative."),
+      declare(
+          "solver.shift", Number{0, 1e6, true}, POISSON_MEMBER(solver.shift), "",
+          "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
+          "or more where a pivot is zero or negative."),
       declare("solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
               "The solver stops at this relative residual ||b - A x|| / ||b||."),
       declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",

@@ -368,9 +368,9 @@ void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std:
   std::string const row = std::to_string(asymmetry->row + 1), column = std::to_string(asymmetry->column + 1);
   std::string const key = by_method ? "solver.method" : "solver.preconditioner";
   throw InputError(key, std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner)) +
-                            " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) + " in row " +
-                            row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) + " in row " + column +
-                            ", column " + row + "; use --set " + key + "=" +
+                            " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) +
+                            " in row " + row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) +
+                            " in row " + column + ", column " + row + "; use --set " + key + "=" +
                             (by_method ? names_for_unsymmetric<Method>() : names_for_unsymmetric<PreconditionerKind>()));
 }
 

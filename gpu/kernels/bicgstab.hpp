@@ -105,8 +105,8 @@ class BicgstabKernels {
 public:
   virtual ~BicgstabKernels() = default;
   /// When `fresh`, r^ = r first. Sums over r, then bicgstab_begin.
-  virtual void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh,
-                     double* history) const = 0;
+  virtual void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow,
+                     bool fresh, double* history) const = 0;
   /// p = r + beta (p - omega v), and with a diagonal p~ = D^-1 p. 32 bytes a row, 48 with a diagonal.
   virtual void direction(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v,
                          Pointer<T> p, double const* inverse_diagonal, Pointer<T> p_tilde) const = 0;
@@ -119,8 +119,8 @@ public:
   /// t . s and t . t, then bicgstab_take_omega. 16 bytes a row.
   virtual void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
                           ConstPointer<T> s) const = 0;
-  /// x += alpha p~ + omega s~;  r = s - omega t;  sums over r, then bicgstab_advance. s~ may be r, which holds s. 56 bytes a row, 64
-  /// where s~ is another vector.
+  /// x += alpha p~ + omega s~;  r = s - omega t;  sums over r, then bicgstab_advance. s~ may be r, which holds s. 56 bytes a row,
+  /// 64 where s~ is another vector.
   virtual void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde,
                       ConstPointer<T> s_tilde, ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r,
                       double* history) const = 0;

@@ -17,8 +17,8 @@ template <class T>
 struct CgScalars {
   IterationControl control;
   CgPreconditioner preconditioner{};
-  std::int32_t project = 0;  ///< residuals are kept orthogonal to the constant vector
-  std::int32_t fresh = 1;    ///< the next direction takes nothing of the last
+  std::int32_t project = 0;       ///< residuals are kept orthogonal to the constant vector
+  std::int32_t fresh = 1;         ///< the next direction takes nothing of the last
   std::int32_t broken_at_rz = 0;  ///< a breakdown was seen in r . z, not in p . A p
   T sum_inverse_diagonal = 0;
   T rz = 0;  ///< r . z

@@ -41,8 +41,8 @@ class IluKernels {
 public:
   virtual ~IluKernels() = default;
   /// values: A on entry, L U on return. Row i is eliminated by its rows k < i in ascending order of k, entries outside the pattern
-  /// dropped, so that both backends give the same bits. A pivot is bad when it is not finite, or when it is not above 2^-50 times the
-  /// largest entry that its row had, by size or, with `positive`, by value. Waits for the result.
+  /// dropped, so that both backends give the same bits. A pivot is bad when it is not finite, or when it is not above 2^-50 times
+  /// the largest entry that its row had, by size or, with `positive`, by value. Waits for the result.
   virtual BadPivot factorize(Context& context, IluView const& a, bool positive) const = 0;
 
   static IluKernels const& host();

@@ -64,6 +64,9 @@ template <class T>
   return s < 0 ? 0 : std::sqrt(s);
 }
 
+/// A residual that has grown by this has diverged. CG's may grow to sqrt(condition) times its first on the way to the solution.
+inline constexpr double divergence = 1e7;
+
 /// Before the first iteration of a cycle, the residual just computed.
 POISSON_HOST_DEVICE inline void begin_cycle(IterationControl& c, double norm, double* history) {
   c.norm = c.first_norm = c.best_norm = norm;
@@ -80,7 +83,7 @@ POISSON_HOST_DEVICE inline void end_iteration(IterationControl& c, double norm, 
   c.x_norm = x_norm;
   history[c.iteration % c.history_capacity] = norm / c.b_norm;
   CycleState state = CycleState::running;
-  if (!(norm <= 1e5 * c.first_norm))  // NaN as well
+  if (!(norm <= divergence * c.first_norm))  // NaN as well
     state = CycleState::diverged;
   else if (norm <= c.target)
     state = CycleState::converged;

@@ -12,8 +12,13 @@ template <class T>
 class Bicgstab final : public KrylovMethod<T> {
 public:
   explicit Bicgstab(KrylovSystem<T> const& system)
-      : system_(system), kernels_(kernels_for<BicgstabKernels<T>>(system.context)), n_(system.a.n_rows()),
-        shadow_(system.context, n_), p_(system.context, n_), v_(system.context, n_), t_(system.context, n_),
+      : system_(system),
+        kernels_(kernels_for<BicgstabKernels<T>>(system.context)),
+        n_(system.a.n_rows()),
+        shadow_(system.context, n_),
+        p_(system.context, n_),
+        v_(system.context, n_),
+        t_(system.context, n_),
         scalars_(system.context) {
     if (!system.preconditioner.is_none()) {
       p_tilde_ = Vector<T>(system.context, n_);

@@ -12,14 +12,18 @@ template <class T>
 class Cg final : public KrylovMethod<T> {
 public:
   explicit Cg(KrylovSystem<T> const& system)
-      : system_(system), kernels_(kernels_for<CgKernels<T>>(system.context)), n_(system.a.n_rows()), p_(system.context, n_),
-        q_(system.context, n_), scalars_(system.context) {
+      : system_(system),
+        kernels_(kernels_for<CgKernels<T>>(system.context)),
+        n_(system.a.n_rows()),
+        p_(system.context, n_),
+        q_(system.context, n_),
+        scalars_(system.context) {
     if (IncompleteLu const* const factors = system.preconditioner.factors()) {
       z_ = Vector<T>(system.context, n_);
       solve_ = TriangularSolve<T>(*factors, system.context);
     }
     scalars_.host.project = system.project ? 1 : 0;
-    scalars_.host.preconditioner = has_z()                        ? CgPreconditioner::stored
+    scalars_.host.preconditioner = has_z()                         ? CgPreconditioner::stored
                                    : inverse_diagonal() != nullptr ? CgPreconditioner::diagonal
                                                                    : CgPreconditioner::none;
   }
@@ -46,9 +50,9 @@ public:
   std::string breakdown_reason() override {
     CgScalars<T> const& s = scalars_.host;
     bool const by_preconditioner = s.broken_at_rz != 0;
-    return std::string(by_preconditioner                       ? "the preconditioner or the matrix"
+    return std::string(by_preconditioner                  ? "the preconditioner or the matrix"
                        : system_.preconditioner.is_none() ? "the matrix"
-                                                               : "the matrix or the preconditioner") +
+                                                          : "the matrix or the preconditioner") +
            " is not positive definite: " + (by_preconditioner ? "r.z is " : "curvature ") + number(rounded(s.curvature)) +
            " at iteration " + std::to_string(s.control.iteration + (by_preconditioner ? 0 : 1));
   }

@@ -9,8 +9,8 @@
 
 namespace poisson {
 
-/// L U = A on the pattern of A and its main diagonal: ILU(0) (Meijerink, van der Vorst 1977). On a symmetric matrix U = D L^T, and this
-/// is IC(0) with its square roots left out: both are one factorisation here, and `positive` asks for what makes it Cholesky's.
+/// L U = A on the pattern of A and its main diagonal: ILU(0) (Meijerink, van der Vorst 1977). On a symmetric matrix U = D L^T, and
+/// this is IC(0) with its square roots left out: both are one factorisation here, and `positive` asks for what makes it Cholesky's.
 /// Levels of rows are found on the host; the numbers are computed where they will be used.
 class IncompleteLu {
 public:

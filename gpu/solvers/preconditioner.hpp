@@ -45,9 +45,7 @@ public:
   void operator()(ConstPointer<T> r, Pointer<T> z, std::int32_t const* stop) {
     kernels().solve(*context_, factors_->view(), r, z, work_.data(), stop);
   }
-  [[nodiscard]] std::int64_t bytes() const {
-    return IluSolveKernels<T>::bytes(factors_->view().n_rows, factors_->view().nnz);
-  }
+  [[nodiscard]] std::int64_t bytes() const { return IluSolveKernels<T>::bytes(factors_->view().n_rows, factors_->view().nnz); }
 
 private:
   [[nodiscard]] IluSolveKernels<T> const& kernels() const { return kernels_for<IluSolveKernels<T>>(*context_); }

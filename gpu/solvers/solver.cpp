@@ -33,8 +33,9 @@ struct MethodEntry {
   std::int64_t (*vectors)(PreconditionerKind);
 };
 
-constexpr std::array methods{MethodEntry{Method::cg, &make_cg<double>, &make_cg<DoubleDouble>, &cg_vectors},
-                             MethodEntry{Method::bicgstab, &make_bicgstab<double>, &make_bicgstab<DoubleDouble>, &bicgstab_vectors}};
+constexpr std::array methods{
+    MethodEntry{Method::cg, &make_cg<double>, &make_cg<DoubleDouble>, &cg_vectors},
+    MethodEntry{Method::bicgstab, &make_bicgstab<double>, &make_bicgstab<DoubleDouble>, &bicgstab_vectors}};
 static_assert(methods.size() == Names<Method>::values.size(), "every method has its row");
 
 MethodEntry const& entry_of(Method method) {
@@ -75,9 +76,18 @@ class Solve {
 public:
   Solve(Operator<X> const& a, std::span<double const> b, SolverOptions const& options, Preconditioner const& preconditioner,
         double largest_diagonal, Context& context, SolverResult& result)
-      : a_(a), options_(options), preconditioner_(preconditioner), context_(context), result_(result), n_(a.n_rows()),
-        largest_diagonal_(largest_diagonal), rhs_(b, options.constant_null_space),
-        b_(context, std::span<X const>(rhs_.values)), x_(context, n_), r_(context, n_), square_(context, 1),
+      : a_(a),
+        options_(options),
+        preconditioner_(preconditioner),
+        context_(context),
+        result_(result),
+        n_(a.n_rows()),
+        largest_diagonal_(largest_diagonal),
+        rhs_(b, options.constant_null_space),
+        b_(context, std::span<X const>(rhs_.values)),
+        x_(context, n_),
+        r_(context, n_),
+        square_(context, 1),
         batch_(history_capacity) {
     x_.set_zero();
     vectors().copy(context_, n_, b_.data(), r_.data());
@@ -126,7 +136,8 @@ public:
       if (norm_ <= honest * goal)
         return {SolverStatus::converged, ""};
       if (state == CycleState::running)
-        return {SolverStatus::max_iterations, "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()};
+        return {SolverStatus::max_iterations,
+                "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()};
       bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
       if (hopeless || !(norm_ <= progress * before))
         return no_further(state, *method);
@@ -219,18 +230,18 @@ private:
     case CycleState::breakdown:
       return {SolverStatus::breakdown, method.breakdown_reason()};
     case CycleState::diverged:
-      return {SolverStatus::diverged,
-              "the residual grew beyond 1e5 times its first value or is no number, " + reached() +
-                  (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
-                  (preconditioner_.factors() != nullptr ? "; the preconditioner may be unstable: try solver.shift, or jacobi" : "")};
+      return {
+          SolverStatus::diverged,
+          "the residual grew beyond 1e7 times its first value or is no number, " + reached() +
+              (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
+              (preconditioner_.factors() != nullptr ? "; the preconditioner may be unstable: try solver.shift, or jacobi" : "")};
     case CycleState::stagnated:
-      return {SolverStatus::stagnated, "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " +
-                                           reached() + ", and " + stands +
-                                           "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice()};
+      return {SolverStatus::stagnated,
+              "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
+                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice()};
     default:
       return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
-                                           ": iterations in " + arithmetic<T>() +
-                                           " get no further with this system" + advice()};
+                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice()};
     }
   }
 
@@ -260,7 +271,7 @@ private:
   Vector<X> b_, x_, r_;
   Array<X> square_;
   BatchSize batch_;
-  double norm_ = 0;    ///< ||b - A x||, computed anew after every cycle
+  double norm_ = 0;  ///< ||b - A x||, computed anew after every cycle
   double b_norm_ = 0;
 };
 

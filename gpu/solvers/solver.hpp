@@ -73,14 +73,14 @@ struct SolverResult {
   SolverStatus status{};
   std::string reason;  ///< one sentence for the user when the status is not `converged`
   std::int64_t iterations = 0;
-  std::int64_t cycles = 0;            ///< of iterations, each from a residual computed anew from x
-  std::int64_t extended_from = -1;    ///< iteration from which `mixed` went on in double-double; -1: it did not
-  double residual_recursive = 0;      ///< ||r|| / ||b|| of the recursion at the end
-  std::vector<double> history;        ///< relative residual after iteration 0, 1, ...
-  double setup_seconds = 0;           ///< of the preconditioner
-  double seconds = 0;                 ///< iterations only: no transfer, no conversion, no setup
-  double bytes_per_iteration = 0;     ///< compulsory bytes of one iteration, for GB/s
-  HostVector<double> x_low;           ///< what x lacks of the solution, for precisions beyond double; else empty
+  std::int64_t cycles = 0;          ///< of iterations, each from a residual computed anew from x
+  std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
+  double residual_recursive = 0;    ///< ||r|| / ||b|| of the recursion at the end
+  std::vector<double> history;      ///< relative residual after iteration 0, 1, ...
+  double setup_seconds = 0;         ///< of the preconditioner
+  double seconds = 0;               ///< iterations only: no transfer, no conversion, no setup
+  double bytes_per_iteration = 0;   ///< compulsory bytes of one iteration, for GB/s
+  HostVector<double> x_low;         ///< what x lacks of the solution, for precisions beyond double; else empty
 };
 
 /// Solves A x = b from x = 0 on the matrix's backend. b and x are host arrays of n_rows entries.

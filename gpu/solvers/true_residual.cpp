@@ -46,8 +46,7 @@ double norm(std::span<double const> v) {
 
 }  // namespace
 
-double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
-                     std::span<double const> x_low) {
+double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {
   if (static_cast<std::int64_t>(x.size()) != matrix.n_columns || static_cast<std::int64_t>(b.size()) != matrix.n_rows)
     throw InputError("true_residual: the matrix has " + std::to_string(matrix.n_rows) + " rows and " +
                      std::to_string(matrix.n_columns) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +

@@ -27,9 +27,9 @@ struct Sums {
 };
 
 template <class T, bool jacobi>
-__global__ void __launch_bounds__(pass_threads) begin_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r,
-                                                             double const* __restrict__ inverse_diagonal, double* history,
-                                                             Reduction<T> reduction) {
+__global__ void __launch_bounds__(pass_threads)
+    begin_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal, double* history,
+                 Reduction<T> reduction) {
   Sums<T> sums;
   double sum_d = 0;
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {

@@ -37,7 +37,7 @@ __device__ void write(double* p, double v) {
 }
 
 __device__ void wait_for(int const* done) {
-  int volatile const* const flag = done;
+  int const volatile* const flag = done;
   while (*flag == 0)
     __nanosleep(20);
 }
@@ -143,8 +143,8 @@ __device__ void withdraw(Pointer<DoubleDouble> p) {
 /// is withdrawn when the row is done: the lower triangle prepares z for the upper one, the upper one the work vector for the next
 /// solve.
 template <class T, bool upper, int threads_per_row>
-__global__ void __launch_bounds__(threads) solve_kernel(IluView a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
-                                                        std::int32_t const* stop, unsigned* counter) {
+__global__ void __launch_bounds__(threads)
+    solve_kernel(IluView a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn, std::int32_t const* stop, unsigned* counter) {
   if (*stop != 0)
     return;
   LevelSchedule const& schedule = upper ? a.upper : a.lower;
@@ -193,7 +193,7 @@ void enqueue_solve(cuda::CudaContext& device, IluView const& a, ConstPointer<T> 
     }
   }();
   kernel<<<cuda::n_blocks(slots * a.threads_per_row, threads), threads, 0, device.stream()>>>(a, in, out, withdrawn, stop,
-                                                                                             device.block_counter());
+                                                                                              device.block_counter());
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 

@@ -17,8 +17,8 @@ __global__ void __launch_bounds__(pass_threads) add_kernel(std::int64_t n, doubl
 }
 
 /// Numbers that are not negative order as their bits do, and a maximum does not depend on the order of its terms.
-__global__ void __launch_bounds__(pass_threads) largest_kernel(std::int64_t n, double const* __restrict__ x,
-                                                               unsigned long long* result) {
+__global__ void __launch_bounds__(pass_threads)
+    largest_kernel(std::int64_t n, double const* __restrict__ x, unsigned long long* result) {
   double largest = 0;
 #pragma unroll 4
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1))

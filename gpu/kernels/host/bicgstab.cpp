@@ -16,12 +16,7 @@ public:
         for (std::int64_t i = first; i < last; ++i)
           store(shadow, i, load(r, i));
       });
-    bicgstab_begin(*scalars,
-                   with_sums(context, n, shadow,
-                             [=](std::int64_t i) {
-                               return Updated{load(r, i), 0};
-                             }),
-                   history);
+    bicgstab_begin(*scalars, with_sums(context, n, shadow, [=](std::int64_t i) { return Updated{load(r, i), 0}; }), history);
   }
 
   void direction(Context&, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v, Pointer<T> p,

@@ -19,12 +19,7 @@ public:
           sum += inverse_diagonal[i];
         return sum;
       });
-    cg_begin(*scalars,
-             with_sums(context, n, inverse_diagonal,
-                       [=](std::int64_t i) {
-                         return Updated{load(r, i), 0};
-                       }),
-             history);
+    cg_begin(*scalars, with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return Updated{load(r, i), 0}; }), history);
   }
 
   void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x,

@@ -77,7 +77,8 @@ class HostIluSolve final : public IluSolveKernels<T> {
 public:
   void prepare(Context&, std::int64_t, Pointer<T>) const override {}
 
-  void solve(Context&, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work, std::int32_t const* stop) const override {
+  void solve(Context&, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work,
+             std::int32_t const* stop) const override {
     if (*stop != 0)
       return;
     for_rows_in_order<false>(a.lower, a.n_rows, [=](std::int64_t row) {

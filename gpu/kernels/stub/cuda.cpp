@@ -16,6 +16,7 @@
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/refinement.hpp"
+#include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/svd_peers.hpp"
@@ -79,6 +80,9 @@ CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+QrKernels const& QrKernels::cuda() {
   refuse();
 }
 SellKernels const& SellKernels::cuda() {
