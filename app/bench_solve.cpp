@@ -199,9 +199,10 @@ private:
           row.update(json_of(way));
           std::string const label = variant.label + " " + way.label();
           session_.unless_refused(label, row, [&] {
-            if ((needs_symmetry(method) || needs_symmetry(preconditioner)) && !symmetric)
-              throw InputError(std::string(needs_symmetry(method) ? name_of(method) : name_of(preconditioner)) +
-                               " needs a symmetric matrix");
+            if (needs_symmetry(method) && !symmetric)
+              throw InputError(std::string(name_of(method)) + " needs a symmetric matrix");
+            if (needs_symmetry(preconditioner) && !symmetric)
+              throw InputError(std::string(name_of(preconditioner)) + " needs a symmetric matrix");
             Solved const solved = solve_repeatedly(way, *matrix, csr.view(), label, row, conversion);
             add_row(variant.label, way, solved);
             add_result("results", std::move(row), solved);
