@@ -160,8 +160,20 @@ private:
            std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
   }
 
-  /// The formats asked for, and where `auto` is among them the one that it takes.
+  /// The formats asked for, and where `auto` is among them the one that it takes, with every precision of their values.
   std::vector<Variant> formats_for(Csr const& csr) {
+    std::vector<Variant> formats = formats_in_double(csr), result;
+    for (MatrixPrecision const precision : or_default(options_.matrix_precisions, MatrixPrecision::double_))
+      for (Variant variant : formats) {
+        variant.options.precision = precision;
+        if (precision != MatrixPrecision::double_)
+          variant.label += " in " + std::string(name_of(precision));
+        result.push_back(std::move(variant));
+      }
+    return result;
+  }
+
+  std::vector<Variant> formats_in_double(Csr const& csr) {
     std::vector<Variant> result;
     if (options_.automatic) {
       FormatOptions options;
@@ -186,7 +198,7 @@ private:
       if (session_.context.backend() == Backend::cpu && !shares_csr(variant.format))
         require_room(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
       matrix = repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, conversion);
-      if (shares_csr(variant.format))
+      if (shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_)
         conversion = 0;
     });
     if (matrix == nullptr)
@@ -196,6 +208,8 @@ private:
         for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none)) {
           Way const way{method, precision, preconditioner};
           json row = json_of(variant);
+          row["matrix_precision"] = name_of(variant.options.precision);
+          row["bytes"] = matrix->bytes();
           row.update(json_of(way));
           std::string const label = variant.label + " " + way.label();
           session_.unless_refused(label, row, [&] {
