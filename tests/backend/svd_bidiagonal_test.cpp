@@ -2,6 +2,7 @@
 
 #include "tests/backend/cases.hpp"
 
+#include "gpu/kernels/blas.hpp"
 #include "gpu/svd/lapack.hpp"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <vector>
 
 namespace poisson::testing {
@@ -75,6 +77,9 @@ std::vector<Input> inputs(std::size_t n) {
   all.push_back(made(
       "graded upwards", n, [n](double i) { return std::pow(0.8, static_cast<double>(n) - i); },
       [n](double i) { return std::pow(0.8, static_cast<double>(n) - i); }));
+  all.push_back(made(
+      "steep", n, [n](double i) { return std::pow(10.0, -140 * i / static_cast<double>(n)); },
+      [n](double i) { return std::pow(10.0, -140 * (i + 0.3) / static_cast<double>(n)); }));
   // Bidiagonal factor of Wilkinson's matrix glued from copies: pairs of values that agree to many digits.
   all.push_back(made(
       "glued Wilkinson", n, [](double i) { return 1 + std::abs(std::fmod(i, 21) - 10); },
@@ -131,17 +136,14 @@ Defects defects(Input const& input, std::vector<double> const& values, std::vect
       bv[i] = input.d[i] / largest * v[i + j * n] + (i + 1 < n ? input.e[i] / largest * v[i + 1 + j * n] : 0);
     for (std::size_t i = 0; i < n; ++i)
       result.residual = std::max(result.residual, std::abs(bv[i] - values[j] / largest * u[i + j * n]));
-    for (std::size_t l = 0; l <= j; ++l) {
-      double const expected = l == j ? 1 : 0;
-      auto const column = [&](std::vector<double> const& x, std::size_t c) {
-        return x.begin() + static_cast<std::ptrdiff_t>(c * n);
-      };
-      auto const product = [&](std::vector<double> const& x) {
-        return std::inner_product(column(x, l), column(x, l) + static_cast<std::ptrdiff_t>(n), column(x, j), 0.0);
-      };
-      result.u = std::max(result.u, std::abs(product(u) - expected));
-      result.v = std::max(result.v, std::abs(product(v) - expected));
-    }
+  }
+  auto const host = make_context(Backend::cpu);
+  auto const size = static_cast<std::int64_t>(n), columns = static_cast<std::int64_t>(k);
+  std::vector<double> product(k * k);
+  for (auto const& [x, defect] : {std::tie(u, result.u), std::tie(v, result.v)}) {
+    gemm(*host, true, false, columns, columns, size, 1, x.data(), size, x.data(), size, 0, product.data(), columns);
+    for (std::size_t j = 0; j < k * k; ++j)
+      defect = std::max(defect, std::abs(product[j] - (j % (k + 1) == 0 ? 1 : 0)));
   }
   return result;
 }
@@ -236,6 +238,36 @@ TYPED_TEST(Bidiagonal, SignsChangeNothing) {
     squares += input.d[i] * input.d[i] + (i + 1 < input.n() ? input.e[i] * input.e[i] : 0);
   }
   EXPECT_NEAR(sum, squares, 1e-12);
+}
+
+TYPED_TEST(Bidiagonal, TransposeReversedHasTheSameValues) {
+  for (Input const& input : inputs(150)) {
+    Input reversed = input;  // J B^T J, with J the reversal of the order
+    std::reverse(reversed.d.begin(), reversed.d.end());
+    std::reverse(reversed.e.begin(), reversed.e.end());
+    HostVector<double> const a = bidiagonal_values(*this->context, input.d, input.e),
+                             b = bidiagonal_values(*this->context, reversed.d, reversed.e),
+                             c = bidiagonal_svd(*this->context, reversed.d, reversed.e).values;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_NEAR(a[i], b[i], 600 * epsilon * a[i] + 1e-290 * a[0]) << input.name;
+      ASSERT_NEAR(a[i], c[i], 100 * epsilon * a[0]) << input.name;
+    }
+  }
+}
+
+TYPED_TEST(Bidiagonal, Large) {
+  // The last merges are products of the backend's library; the second has hundreds of rotations.
+  for (Input const& input : {random_bidiagonal(1100, 8), inputs(1100)[11], inputs(1100)[4]}) {
+    std::vector<double> const expected = reference_values(input);
+    BidiagonalSvd const result = bidiagonal_svd(*this->context, input.d, input.e);
+    std::vector<double> const values(result.values.begin(), result.values.end());
+    Defects const found = defects(input, values, on_host(result.u), on_host(result.v));
+    EXPECT_LE(found.u, 100 * epsilon) << input.name;
+    EXPECT_LE(found.v, 100 * epsilon) << input.name;
+    EXPECT_LE(found.residual, 100 * epsilon) << input.name;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], expected[i], 100 * epsilon * expected[0]) << input.name << ", value " << i;
+  }
 }
 
 TYPED_TEST(Bidiagonal, KnownValues) {
