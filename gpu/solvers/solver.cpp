@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/kernels/recording.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/solvers/batch.hpp"
@@ -64,6 +65,10 @@ constexpr double cycle_drift = 0x1p13, cycle_fall = 1e-10, least_fall = 1e-2;
 std::int64_t stagnation_window(std::int64_t n) {
   return std::min<std::int64_t>(5000, 1000 + n);
 }
+
+/// Iterations that are recorded as one unit, for systems so small that launches set the pace, and how many iterations a run must
+/// have behind it before that is worth its own cost.
+constexpr std::int64_t recorded_iterations = 8, rows_worth_recording = 1 << 19, iterations_before_recording = 16;
 
 struct Outcome {
   SolverStatus status{};
@@ -201,12 +206,26 @@ private:
     method.history(recent);
     result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
     result_.history.back() = recent[control.iteration % history_capacity];
+    std::int64_t const first = control.iteration;
+    std::unique_ptr<Recording> recording;
+    bool tried_recording = false;
     while (control.stop == 0 && control.iteration < options_.max_iterations) {
       if (interrupt_requested())
         return false;
       std::int64_t const before = control.iteration;
       std::int64_t const count = std::min(batch_.next(before), options_.max_iterations - before);
-      for (std::int64_t i = 0; i < count; ++i)
+      if (!tried_recording && n_ <= rows_worth_recording && before >= first + iterations_before_recording) {
+        tried_recording = true;
+        recording = kernels_for<RecordingKernels>(context_).record(context_, [&] {
+          for (std::int64_t i = 0; i < recorded_iterations; ++i)
+            method.iterate();
+        });
+      }
+      std::int64_t enqueued = 0;
+      if (recording != nullptr)
+        for (; enqueued + recorded_iterations <= count; enqueued += recorded_iterations)
+          recording->enqueue();
+      for (; enqueued < count; ++enqueued)
         method.iterate();
       control = method.control();
       method.history(recent);
