@@ -167,9 +167,12 @@ TYPED_TEST(DoubleDoubleProduct, DiagonalsAndBoxes) {
 }
 
 TYPED_TEST(DoubleDoubleProduct, BoxesBeyondTheDeviceCache) {
-  if (TypeParam::backend == Backend::cpu && TypeParam::format != Format::half_cds)
+  // Kernels of CUDA that smaller matrices do not reach.
+  if (TypeParam::backend == Backend::cpu)
     return;
   this->check(large_box27(96, 88, 61), "96 x 88 x 61");
+  if (TypeParam::format != Format::half_cds)
+    return;
   this->check(large_box27(97, 83, 65), "97 x 83 x 65");
   this->check(large_box27(33, 9, 1800), "33 x 9 x 1800");
   this->check(large_box27(257, 129, 15, 257 * 129 * 15 - 300), "257 x 129 x 15 without the last 300 rows");
