@@ -73,6 +73,14 @@ def test_all_of_a_kind_is_every_name_that_the_program_knows(poisson):
     assert ("csr", "cg", "double", "jacobi") in {way(r) for r in matrix["results"] if r["status"] == "converged"}
 
 
+def test_values_in_double_double(poisson):
+    results = measured(poisson, "--nodes", "6", "--format", "csr,half_cds", "--matrix-precision", "all")["matrices"][0]["results"]
+    assert [(r["format"], r["matrix_precision"]) for r in results] == [
+        (f, p) for p in ("double", "double_double") for f in ("csr", "half_cds")]
+    assert all(r["status"] == "converged" for r in results)
+    assert results[0]["bytes"] == 12 * 16**3 + 8 * 217 and results[2]["bytes"] == 20 * 16**3 + 8 * 217
+
+
 def test_table(poisson):
     text = poisson("bench", "solve", "--nodes", "5", *HERE).stdout
     for word in ("measured on the CPU backend", "box, 5^3 nodes: 125 rows", "method", "precision", "preconditioner", "iterations",
