@@ -1,0 +1,9 @@
+#pragma once
+
+// The routines of LAPACK that are used, by their Fortran symbols, which every implementation has. Integers are 32-bit.
+// The trailing lengths of character arguments, which Fortran compilers add, are left out as is usual: all are 1.
+
+extern "C" {
+void dgesdd_(char const* job, int const* m, int const* n, double* a, int const* lda, double* s, double* u, int const* ldu,
+             double* vt, int const* ldvt, double* work, int const* lwork, int* iwork, int* info);
+}

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/host_vector.hpp"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace poisson {
+
+/// A dense matrix in host memory, column by column: entry (i, j) is values[i + j * n_rows].
+struct DenseMatrix {
+  std::int64_t n_rows = 0;
+  std::int64_t n_columns = 0;
+  HostVector<double> values;
+
+  DenseMatrix() = default;
+  /// Uninitialised.
+  DenseMatrix(std::int64_t rows, std::int64_t columns)
+      : n_rows(rows), n_columns(columns), values(static_cast<std::size_t>(rows * columns)) {}
+  [[nodiscard]] double& operator()(std::int64_t i, std::int64_t j) { return values[static_cast<std::size_t>(i + j * n_rows)]; }
+  [[nodiscard]] double operator()(std::int64_t i, std::int64_t j) const { return values[static_cast<std::size_t>(i + j * n_rows)]; }
+  [[nodiscard]] double* column(std::int64_t j) { return values.data() + j * n_rows; }
+  [[nodiscard]] double const* column(std::int64_t j) const { return values.data() + j * n_rows; }
+};
+
+struct SvdOptions {
+  bool vectors = true;
+  std::int64_t leading = 0;  ///< only so many of the largest values (and their vectors); 0 = all
+  int band_width = 0;        ///< of the band between the two stages of the bidiagonalisation; 0 = the tuned default
+};
+
+/// Wall-clock seconds of the steps. Transfers to and from a device, scaling and the QR of rectangular matrices count in `total`
+/// only.
+struct SvdSeconds {
+  double reduce = 0;      ///< general to band
+  double chase = 0;       ///< band to bidiagonal
+  double bidiagonal = 0;  ///< singular values (and vectors) of the bidiagonal
+  double back = 0;        ///< both back-transformations
+  double total = 0;
+};
+
+struct Svd {
+  HostVector<double> values;  ///< k of them, descending, none negative
+  DenseMatrix u;              ///< n_rows x k; 0 x 0 without vectors
+  DenseMatrix v;              ///< n_columns x k; 0 x 0 without vectors
+  SvdSeconds seconds;
+  int band_width = 0;  ///< that was used
+};
+
+/// A = U diag(values) V^T of a dense matrix on the context's backend, k = min(n_rows, n_columns) or options.leading if that is
+/// less. Throws InputError when the matrix is empty, has a NaN or an infinity (row and column are named, from 0) or options are
+/// negative; OutOfMemoryError when the device has less memory than svd_bytes.
+[[nodiscard]] Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context);
+
+/// Device bytes that `svd` takes at its peak.
+[[nodiscard]] std::int64_t svd_bytes(std::int64_t n_rows, std::int64_t n_columns, SvdOptions const& options);
+
+}  // namespace poisson
