@@ -5,6 +5,7 @@
 #include "app/guarded.hpp"
 #include "app/info.hpp"
 #include "app/pipeline.hpp"
+#include "app/svd_command.hpp"
 #include "app/sweep.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -33,6 +34,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
   poisson schema           the complete reference configuration, every key explained
   poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
+  poisson svd --matrix FILE | --random N     singular values, and vectors, of a dense matrix
   poisson bench spmv       products with a matrix in every format: table and JSON, cuSPARSE beside them
   poisson bench convert    conversions to every format
   poisson info             build, libraries, devices, memory, measured copy bandwidth
@@ -310,6 +312,77 @@ int run_bench_command(std::vector<std::string> const& words) {
   return guarded(&configuration, [&]() -> int { return run_bench(a.options, &configuration, console); });
 }
 
+struct SvdArguments {
+  SvdCommand command;
+  bool quiet = false;
+  bool help = false;
+};
+
+SvdArguments parse_svd(std::vector<std::string> const& words) {
+  SvdArguments a;
+  SvdCommand& c = a.command;
+  std::string backend;
+  std::vector<std::string> sets;
+  po::options_description visible("poisson svd --matrix FILE | --random N\n\nOptions");
+  auto add = visible.add_options();
+  add("help,h", po::bool_switch(&a.help), "this text");
+  add("matrix", po::value(&c.matrix)->value_name("FILE"),
+      "the matrix: a Matrix Market file, array or coordinate, .mtx or .mtx.gz; taken as dense");
+  add("random", po::value(&c.random)->value_name("N"), "an N x N matrix with entries uniform in [-0.5, 0.5]");
+  add("seed", po::value(&c.seed)->value_name("S"), "of --random (default: 1)");
+  add("vectors", po::bool_switch(&c.vectors), "singular vectors too, and how accurate they are");
+  add("band-width", po::value(&c.band_width)->value_name("L"), "of the band between the two stages (default: tuned)");
+  add("output", po::value(&c.output)->value_name("DIR"),
+      "write singular_values.csv, spectrum.png, result.json and, with --vectors, u.mtx and v.mtx (default: nothing is written)");
+  add("set", po::value(&sets)->composing()->value_name("key.path=value"), "backend, output.directory or output.picture");
+  add("overwrite", po::bool_switch(&c.overwrite), "replace the results of an earlier run");
+  add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to compute");
+  add("threads", po::value(&c.threads)->value_name("N"), "CPU threads (default: all)");
+  add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
+  try {
+    po::variables_map map;
+    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(words).options(visible).positional({}).style(style).run(), map);
+    po::notify(map);
+    if (a.help) {
+      std::cout << visible;
+      return a;
+    }
+    auto const refuse = [&](std::string const& message) { throw usage_error("svd", message); };
+    auto const given = [&](char const* option) { return map.count(option) > 0; };
+    constexpr std::int64_t largest = 46340;  // its square fits 32 bits, as LAPACK counts
+    if (given("matrix") == given("random"))
+      refuse(given("matrix") ? "--matrix and --random exclude each other" : "a matrix is needed: --matrix FILE or --random N");
+    if (given("matrix") && c.matrix.empty())
+      refuse("--matrix must name a file, found ''");
+    if (given("random") && (c.random < 1 || c.random > largest))
+      refuse("--random must be between 1 and " + std::to_string(largest) + ", found " + std::to_string(c.random));
+    if (given("seed") && !given("random"))
+      refuse("--seed is that of --random, and the matrix is from a file");
+    if (given("band-width") && (c.band_width < 1 || c.band_width > largest))
+      refuse("--band-width must be between 1 and " + std::to_string(largest) + ", found " + std::to_string(c.band_width));
+    if (given("threads") && (c.threads < 1 || c.threads > 4096))
+      refuse("--threads must be between 1 and 4096, found " + std::to_string(c.threads));
+    if (given("output") && c.output.empty())
+      refuse("--output must name a directory, found ''");
+    if (given("backend") && backend != "auto" && backend != "cpu" && backend != "cuda")
+      refuse("--backend must be auto, cpu or cuda, found '" + backend + "'");
+    for (auto const& set : sets)
+      if (!set.starts_with("backend=") && !set.starts_with("output.directory=") && !set.starts_with("output.picture="))
+        refuse("--set takes backend, output.directory and output.picture here, found '" + set + "'");
+    SystemSpec system;
+    system.matrix = given("matrix") ? c.matrix : "random";
+    RunConfig const config = system_configuration(system, sets).config();
+    if (c.output.empty() && std::any_of(sets.begin(), sets.end(), [](auto const& s) { return s.starts_with("output.directory="); }))
+      c.output = config.output.directory;
+    c.picture = config.output.picture;
+    c.backend = given("backend") ? parse_name<Backend>(backend) : config.backend;
+  } catch (po::error const& error) {
+    throw usage_error("svd", error.what());
+  }
+  return a;
+}
+
 extern "C" void on_signal(int signal) {
   // The first asks for a clean stop; another one, a second later or after, ends the program at once.
   static timespec first{};
@@ -347,7 +420,7 @@ int run_command(std::vector<std::string> words) {
     std::cout << "poisson " POISSON_VERSION "\n";
     return exit_done;
   }
-  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "schema", "bench", "info"};
+  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "svd", "schema", "bench", "info"};
   if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
     std::string known;
     for (auto const& name : commands)
@@ -356,6 +429,13 @@ int run_command(std::vector<std::string> words) {
   }
   if (command == "bench")
     return run_bench_command(words);
+  if (command == "svd") {
+    SvdArguments const a = parse_svd(words);
+    if (a.help)
+      return exit_done;
+    Console console(a.quiet);
+    return run_svd(a.command, console);
+  }
   Arguments const a = parse(command, words);
   if (a.help)
     return exit_done;

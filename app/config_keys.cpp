@@ -485,7 +485,8 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
 void check_snapshots(YamlNode const& root, RunConfig const& config) {
   if (config.sweep.axes.empty())
     return;
-  std::int64_t n_cases = config.sweep.mode == SweepMode::zip ? static_cast<std::int64_t>(config.sweep.axes.front().values.size()) : 1;
+  std::int64_t n_cases =
+      config.sweep.mode == SweepMode::zip ? static_cast<std::int64_t>(config.sweep.axes.front().values.size()) : 1;
   for (std::size_t a = 0; config.sweep.mode == SweepMode::product && a < config.sweep.axes.size(); ++a)
     n_cases *= static_cast<std::int64_t>(config.sweep.axes[a].values.size());
   for (std::size_t i = 0; i < config.analysis.size(); ++i) {
@@ -502,7 +503,8 @@ void check_snapshots(YamlNode const& root, RunConfig const& config) {
     if (n_cases < 2)
       refuse(".of", "snapshots need a sweep of two cases or more: all but one make the modes, that one tries them");
     if (spec.leave_out && *spec.leave_out >= n_cases)
-      refuse(".leave_out", "found '" + std::to_string(*spec.leave_out) + "'; the sweep has cases 0 to " + std::to_string(n_cases - 1));
+      refuse(".leave_out",
+             "found '" + std::to_string(*spec.leave_out) + "'; the sweep has cases 0 to " + std::to_string(n_cases - 1));
   }
 }
 

@@ -19,9 +19,10 @@ namespace poisson {
 /// exponents.
 ///
 /// Everything that can be wrong with a file is an InputError without key, "FILE:LINE: what is wrong": what this program has no use
-/// for (complex, hermitian, skew-symmetric matrices; dense ones where a system is read), indices out of range, entries above the diagonal of a symmetric
-/// matrix, values that are not finite, fewer or more entries than announced, sizes that the file cannot hold, damaged gzip. Memory
-/// is bounded by the size of the text, whatever its header announces. Interrupted when an interrupt was requested.
+/// for (complex, hermitian, skew-symmetric matrices; dense ones where a system is read), indices out of range, entries above the
+/// diagonal of a symmetric matrix, values that are not finite, fewer or more entries than announced, sizes that the file cannot
+/// hold, damaged gzip. Memory is bounded by the size of the text, whatever its header announces. Interrupted when an interrupt was
+/// requested.
 
 /// The entries as they stand in the file; of a symmetric matrix each entry below the diagonal is followed by its mirror image.
 [[nodiscard]] CooMatrix read_matrix_market(std::filesystem::path const& path);

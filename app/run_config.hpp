@@ -21,8 +21,8 @@ struct Names<MatrixPrecision> {
 };
 
 struct MatrixOptions : FormatOptions {
-  std::optional<Format> format;                          ///< nothing: auto
-  std::optional<std::int64_t> expected_products;         ///< that auto counts on; nothing: expected_products of the solver's options
+  std::optional<Format> format;                   ///< nothing: auto
+  std::optional<std::int64_t> expected_products;  ///< that auto counts on; nothing: expected_products of the solver's options
   MatrixPrecision precision = MatrixPrecision::double_;  ///< key solver.matrix_precision
 
   [[nodiscard]] FormatOptions const& format_options() const { return *this; }
@@ -51,14 +51,14 @@ struct Names<Direction> {
 /// An entry of analysis.svd.
 struct AnalysisSpec {
   AnalysisOf of{};
-  std::int64_t modes = 4;                     ///< operator: written from either end; snapshots: most that are kept
-  std::int64_t max_dense = 4096;              ///< operator: free unknowns beyond which the extremes are estimated
-  SampleShape sample = SampleShape::plane;    ///< field
-  std::optional<std::int64_t> points;         ///< field: in each direction; nothing: 256 on a plane, 64 in a box
-  Direction normal = Direction::z;            ///< field, of the plane
-  std::optional<double> at;                   ///< field, of the plane; nothing: the middle of the mesh
-  double error = 1e-6;                        ///< field: relative, in the Frobenius norm
-  std::optional<std::int64_t> leave_out;      ///< snapshots: number of a case; nothing: the middle one
+  std::int64_t modes = 4;                   ///< operator: written from either end; snapshots: most that are kept
+  std::int64_t max_dense = 4096;            ///< operator: free unknowns beyond which the extremes are estimated
+  SampleShape sample = SampleShape::plane;  ///< field
+  std::optional<std::int64_t> points;       ///< field: in each direction; nothing: 256 on a plane, 64 in a box
+  Direction normal = Direction::z;          ///< field, of the plane
+  std::optional<double> at;                 ///< field, of the plane; nothing: the middle of the mesh
+  double error = 1e-6;                      ///< field: relative, in the Frobenius norm
+  std::optional<std::int64_t> leave_out;    ///< snapshots: number of a case; nothing: the middle one
 
   [[nodiscard]] std::int64_t points_per_direction() const { return points.value_or(sample == SampleShape::plane ? 256 : 64); }
 };

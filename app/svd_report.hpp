@@ -32,14 +32,6 @@ struct Spectrum {
 /// The first rank whose error is at most `error`.
 [[nodiscard]] std::int64_t smallest_rank(std::span<double const> errors, double error);
 
-/// Orthogonality of the vectors and what is left of A, all in the Frobenius norm.
-struct SvdAccuracy {
-  double orthogonality_u = 0, orthogonality_v = 0;  ///< || I - U^T U ||, || I - V^T V ||
-  double residual = 0;                              ///< || A - U S V^T || / || A ||; of A = 0 without the division
-};
-/// Precondition: the decomposition has vectors, and all values (not leading ones only).
-[[nodiscard]] SvdAccuracy accuracy_of(DenseMatrix const& a, Svd const& svd);
-
 [[nodiscard]] nlohmann::ordered_json json_of(SvdSeconds const& seconds);
 /// "reduce 1.2 s, chase 0.3 s, ..., total 2 s"; steps that took no time are left out.
 [[nodiscard]] std::string text_of(SvdSeconds const& seconds);

@@ -160,10 +160,9 @@ void for_points_near(Locator const& locator, Lattice const& lattice, Body const&
   for (auto k = first[2]; k <= last[2]; ++k)
     for (auto j = first[1]; j <= last[1]; ++j)
       for (auto i = first[0]; i <= last[0]; ++i)
-        body((k * lattice.n[1] + j) * lattice.n[0] + i,
-             Point3{lattice.low[0] + static_cast<double>(i) * lattice.spacing[0],
-                    lattice.low[1] + static_cast<double>(j) * lattice.spacing[1],
-                    lattice.low[2] + static_cast<double>(k) * lattice.spacing[2]});
+        body((k * lattice.n[1] + j) * lattice.n[0] + i, Point3{lattice.low[0] + static_cast<double>(i) * lattice.spacing[0],
+                                                               lattice.low[1] + static_cast<double>(j) * lattice.spacing[1],
+                                                               lattice.low[2] + static_cast<double>(k) * lattice.spacing[2]});
 }
 
 }  // namespace
@@ -221,7 +220,8 @@ HostVector<double> sample(Space const& space, ReferenceElement const& element, s
         continue;
       if (cell != current)
         locator.reset(current = cell);
-      std::int64_t const i = index % lattice.n[0], j = index / lattice.n[0] % lattice.n[1], k = index / (lattice.n[0] * lattice.n[1]);
+      std::int64_t const i = index % lattice.n[0], j = index / lattice.n[0] % lattice.n[1],
+                         k = index / (lattice.n[0] * lattice.n[1]);
       auto const at = locator.find({lattice.low[0] + static_cast<double>(i) * lattice.spacing[0],
                                     lattice.low[1] + static_cast<double>(j) * lattice.spacing[1],
                                     lattice.low[2] + static_cast<double>(k) * lattice.spacing[2]});

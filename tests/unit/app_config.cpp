@@ -390,7 +390,8 @@ INSTANTIATE_TEST_SUITE_P(
             "future_matrix_precision", "problem:" BOUNDARY "solver: {matrix_precision: double_double}\n", {"is not available"}},
         BadValue{"future_preconditioner", "problem:" BOUNDARY "solver: {preconditioner: ic0}\n", {"not available", "none, jacobi"}},
         BadValue{"analysis_no_list", "problem:" BOUNDARY "analysis: {svd: {of: operator}}\n", {"3:17: analysis.svd: found a map"}},
-        BadValue{"analysis_no_map", "problem:" BOUNDARY "analysis: {svd: [operator]}\n", {"3:18: analysis.svd[0]: found 'operator'"}},
+        BadValue{
+            "analysis_no_map", "problem:" BOUNDARY "analysis: {svd: [operator]}\n", {"3:18: analysis.svd[0]: found 'operator'"}},
         BadValue{"analysis_of_nothing", "problem:" BOUNDARY "analysis: {svd: [{modes: 3}]}\n", {"analysis.svd[0].of: is missing"}},
         BadValue{"analysis_of_unknown",
                  "problem:" BOUNDARY "analysis: {svd: [{of: operatr}]}\n",
