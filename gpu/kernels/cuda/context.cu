@@ -144,6 +144,7 @@ CudaContext::CudaContext() {
 CudaContext::~CudaContext() {
   // Errors of calls enqueued before cannot be reported from here.
   static_cast<void>(cudaStreamSynchronize(stream_));
+  blas_.reset();  // while its stream is there
   for (Staging& staging : staging_) {
     if (staging.free != nullptr)
       static_cast<void>(cudaEventDestroy(staging.free));

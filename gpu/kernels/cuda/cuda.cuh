@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cuda_runtime.h>
+#include <memory>
 #include <string>
 
 namespace poisson::cuda {
@@ -35,6 +36,8 @@ public:
   /// Room for `count` partial sums, and the counter of finished blocks that belongs to it: 0 between kernels.
   [[nodiscard]] double* partial_sums(std::int64_t count);
   [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
+  /// Where blas.cu keeps its handle, from its first use until the context ends.
+  [[nodiscard]] std::shared_ptr<void>& blas() { return blas_; }
 
 private:
   static constexpr std::int64_t staging_bytes = std::int64_t{16} << 20;
@@ -51,6 +54,7 @@ private:
   double* partial_sums_ = nullptr;
   std::int64_t partial_sums_size_ = 0;
   unsigned* block_counter_ = nullptr;
+  std::shared_ptr<void> blas_;
 };
 
 [[nodiscard]] inline CudaContext& of(Context& context) {

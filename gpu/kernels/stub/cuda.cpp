@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
@@ -44,6 +45,9 @@ std::unique_ptr<PeerProduct> make_peer(Peer, Context&, CsrView const&, double co
   refuse();
 }
 
+BlasKernels const& BlasKernels::cuda() {
+  refuse();
+}
 CsrKernels const& CsrKernels::cuda() {
   refuse();
 }

@@ -1,0 +1,40 @@
+#include "gpu/kernels/blas.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+extern "C" void dgemm_(char const* transpose_a, char const* transpose_b, int const* m, int const* n, int const* k,
+                       double const* alpha, double const* a, int const* lda, double const* b, int const* ldb, double const* beta,
+                       double* c, int const* ldc);
+
+namespace poisson {
+
+namespace {
+
+int narrow(std::int64_t n) {
+  assert(n >= 0 && n <= std::numeric_limits<int>::max());
+  return static_cast<int>(n);
+}
+
+class HostBlas final : public BlasKernels {
+public:
+  void gemm(Context&, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, double alpha,
+            double const* a, std::int64_t lda, double const* b, std::int64_t ldb, double beta, double* c,
+            std::int64_t ldc) const override {
+    if (m == 0 || n == 0)
+      return;
+    int const sizes[] = {narrow(m), narrow(n), narrow(k)}, leading[] = {narrow(lda), narrow(ldb), narrow(ldc)};
+    dgemm_(transpose_a ? "T" : "N", transpose_b ? "T" : "N", &sizes[0], &sizes[1], &sizes[2], &alpha, a, &leading[0], b,
+           &leading[1], &beta, c, &leading[2]);
+  }
+};
+
+}  // namespace
+
+BlasKernels const& BlasKernels::host() {
+  static HostBlas const kernels;
+  return kernels;
+}
+
+}  // namespace poisson
