@@ -21,11 +21,12 @@ std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directo
       json["note"] = "made by 'poisson sweep'";
       continue;
     }
-    auto const failed = [&](std::string const& message) {
+    std::string const key = "analysis.svd[" + std::to_string(i) + "]";
+    auto const failed = [&](std::string const& message, auto&& error) {
       json["error"] = message;
-      console.warning("analysis.svd[" + std::to_string(i) + "] of " + std::string(name_of(spec.of)) + " failed: " + message);
+      console.line("    " + key + " of " + std::string(name_of(spec.of)) + " failed: " + message);
       if (!failure)
-        failure = std::current_exception();
+        failure = std::make_exception_ptr(error);
     };
     if (interrupt_requested())
       throw Interrupted();
@@ -36,11 +37,11 @@ std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directo
       json["error"] = "interrupted";
       throw;
     } catch (InputError const& error) {
-      failed(error.what());
+      failed(error.what(), InputError(key, error.what()));
     } catch (EnvironmentError const& error) {
-      failed(error.what());
+      failed(error.what(), EnvironmentError(key + ": " + error.what()));
     } catch (std::bad_alloc const&) {
-      failed("out of memory");
+      failed("out of memory", OutOfMemoryError(key + ": out of memory"));
     }
   }
   return failure;

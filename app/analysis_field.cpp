@@ -199,12 +199,12 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   std::string rank = std::to_string(ranks[0]);
   if (!plane)
     rank += " x " + std::to_string(ranks[1]) + " x " + std::to_string(ranks[2]);
-  output.console.line(
-      "    field: rank " + rank + " of " + std::to_string(n) + " gives the solution on " +
-      (plane ? "the plane " + std::string(name_of(spec.normal)) + " = " + number_text(lattice.low[static_cast<std::size_t>(spec.normal)])
-             : "the box") +
-      " to " + number_text(reached) + " (asked " + number_text(spec.error) + "): " + with_thousands(stored) + " numbers for " +
-      with_thousands(lattice.size()));
+  output.console.line("    field: rank " + rank + " of " + std::to_string(n) + " gives the solution on " +
+                      (plane ? "the plane " + std::string(name_of(spec.normal)) + " = " +
+                                   number_text(lattice.low[static_cast<std::size_t>(spec.normal)])
+                             : "the box") +
+                      " to " + number_text(reached) + " (asked " + number_text(spec.error) + "): " + with_thousands(stored) +
+                      " numbers for " + with_thousands(lattice.size()));
   output.console.line("    " + (outside > 0 ? with_thousands(outside) + " of " + with_thousands(lattice.size()) +
                                                   " points lie outside the mesh and count as zero, which costs rank"
                                             : std::string("all points lie in the mesh")));

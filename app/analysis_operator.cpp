@@ -52,7 +52,8 @@ DenseMatrix dense_part(CsrMatrix const& a, std::span<std::int64_t const> free, s
 
 /// How fast CG has to converge: with M the preconditioner and k the condition of M^-1 A,
 ///   || e_i ||_A <= 2 q^i || e_0 ||_A,   q = (sqrt k - 1) / (sqrt k + 1),
-/// (Saad, Iterative Methods for Sparse Linear Systems, 2003, eq. 6.128). As || r ||^2 lies between the extreme eigenvalues of A times
+/// (Saad, Iterative Methods for Sparse Linear Systems, 2003, eq. 6.128). As || r ||^2 lies between the extreme eigenvalues of A
+/// times
 /// || e ||_A^2, the residual has to stay below sqrt(condition of A) times that.
 struct ConvergenceBound {
   double factor = 0;  ///< 2 sqrt(condition of A)
@@ -209,9 +210,9 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   }
   if (vectors)
     write_modes(result.v, free, spec.modes, input, output);
-  output.console.line("    operator: " + with_thousands(n) + " free unknowns, singular values " + number_text(result.values.front()) +
-                      " to " + number_text(spectrum.smallest) + ", condition " + number_text(spectrum.condition) + null_space +
-                      ", symmetric to " + number_text(asymmetry));
+  output.console.line("    operator: " + with_thousands(n) + " free unknowns, singular values " +
+                      number_text(result.values.front()) + " to " + number_text(spectrum.smallest) + ", condition " +
+                      number_text(spectrum.condition) + null_space + ", symmetric to " + number_text(asymmetry));
   output.console.line("    " + second);
 }
 

@@ -3,6 +3,7 @@
 #include "app/console.hpp"
 #include "app/pipeline.hpp"
 #include "gpu/core/context.hpp"
+#include "gpu/svd/svd.hpp"
 
 #include <cstdint>
 #include <optional>

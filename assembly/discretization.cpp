@@ -166,7 +166,7 @@ HostVector<double> Discretization::sample(std::span<double const> u, Lattice con
   return poisson::sample(impl_->space, impl_->element, u, lattice);
 }
 
-HostVector<double> Discretization::basis_integrals() const {
+HostVector<double> Discretization::integration_weights() const {
   return poisson::basis_integrals(impl_->space, impl_->element);
 }
 

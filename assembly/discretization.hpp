@@ -98,7 +98,7 @@ public:
   /// u at the points of a lattice; NaN at those outside the mesh. A point that several cells share is taken from the first.
   [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice) const;
   /// The integral of each unknown's basis function: weights for which the sum of w u v is close to the integral of u v.
-  [[nodiscard]] HostVector<double> basis_integrals() const;
+  [[nodiscard]] HostVector<double> integration_weights() const;
 
 private:
   struct Impl;
