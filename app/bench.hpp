@@ -19,8 +19,15 @@ struct Names<BenchKind> {
   static constexpr std::array<Named<BenchKind>, 2> values{{{BenchKind::spmv, "spmv"}, {BenchKind::convert, "convert"}}};
 };
 
+/// Where a benchmark measures, and where its figures go.
+struct BenchTarget {
+  std::optional<Backend> backend;  ///< nothing: cuda where it can be used
+  int threads = 0;                 ///< 0: all that the process may use
+  std::string json;                ///< file for all figures; "-": standard output; empty: none
+};
+
 /// What a command line asks to measure. With no matrix named: the box of 64^3 nodes, the band and the random matrix.
-struct BenchOptions {
+struct BenchOptions : BenchTarget {
   BenchKind kind{};
   std::vector<std::int64_t> nodes;  ///< boxes of nodes^3
   int order = 1;                    ///< of the boxes' elements
@@ -32,15 +39,12 @@ struct BenchOptions {
   std::vector<int> slice_sizes{32};           ///< sliced formats are measured with each
   std::optional<std::int64_t> sigma;          ///< nothing: each format's own
   int threads_per_row = 0;
-  std::optional<Backend> backend;  ///< nothing: cuda where it can be used
-  int threads = 0;                 ///< 0: all that the process may use
-  int samples = 15;                ///< of each time; medians are told
-  std::int64_t products = 1000;    ///< that `auto` counts on
-  std::string json;                ///< file for all figures; "-": standard output; empty: none
+  int samples = 15;              ///< of each time; medians are told
+  std::int64_t products = 1000;  ///< that `auto` counts on
 };
 
-/// `poisson bench`: for every matrix a table of all formats that hold it, and JSON; with spmv also which of them `auto` takes, and how
-/// much longer that is than the fastest measured, conversion and products together. `problem` (may be null) is one more matrix:
+/// `poisson bench`: for every matrix a table of all formats that hold it, and JSON; with spmv also which of them `auto` takes, and
+/// how much longer that is than the fastest measured, conversion and products together. `problem` (may be null) is one more matrix:
 /// that which its configuration assembles. Returns exit_done; exit_not_converged when a product or a conversion was wrong, or after
 /// an interrupt: what was measured until then is told. Throws InputError or EnvironmentError; JSON of what was measured is then
 /// written as well.

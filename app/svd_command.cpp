@@ -1,176 +1,100 @@
 #include "app/svd_command.hpp"
 
-#include "app/matrix_market.hpp"
-#include "app/results_directory.hpp"
-#include "app/svd_report.hpp"
-#include "gpu/core/error.hpp"
-#include "gpu/core/interrupt.hpp"
-#include "output/atomic_file.hpp"
+#include "app/command_words.hpp"
+#include "app/config.hpp"
+#include "app/dense_svd.hpp"
 
-#include <nlohmann/json.hpp>
+#include <boost/program_options.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <variant>
+#include <iostream>
 
 namespace poisson {
 
-namespace fs = std::filesystem;
+namespace po = boost::program_options;
 
 namespace {
 
-using json = nlohmann::ordered_json;
+struct SvdArguments {
+  DenseSvd work;
+  bool quiet = false;
+  bool help = false;
+};
 
-/// Everything dense that will be in the host's memory at a time.
-void require_room_for(std::int64_t n_rows, std::int64_t n_columns, bool vectors, std::string const& name) {
-  require_host_memory(8 * n_rows * n_columns + svd_host_bytes(n_rows, n_columns, vectors),
-                      "the decomposition of " + name + ", " + std::to_string(n_rows) + " x " + std::to_string(n_columns) + ",");
-}
-
-DenseMatrix dense(CooMatrix const& coo, std::string const& path) {
-  DenseMatrix matrix(coo.n_rows, coo.n_columns);
-  std::fill(matrix.values.begin(), matrix.values.end(), 0.0);
-  for (std::size_t e = 0; e < coo.values.size(); ++e) {
-    double& value = matrix(coo.rows[e], coo.columns[e]);
-    value += coo.values[e];  // what is given twice is added
-    if (!std::isfinite(value))
-      throw InputError(path + ": entries of the matrix at row " + std::to_string(coo.rows[e] + 1) + ", column " +
-                       std::to_string(coo.columns[e] + 1) +
-                       " are given more than once and add up to a number too large for double precision");
+SvdArguments parse_svd(std::vector<std::string> const& words) {
+  SvdArguments a;
+  DenseSvd& work = a.work;
+  std::string random, seed, band_width, backend, threads;
+  std::vector<std::string> sets;
+  po::options_description visible("poisson svd --matrix FILE | --random N\n\nOptions");
+  auto add = visible.add_options();
+  add("help,h", po::bool_switch(&a.help), "this text");
+  add("matrix", po::value(&work.matrix)->value_name("FILE"),
+      "the matrix: a Matrix Market file, array or coordinate, .mtx or .mtx.gz; taken as dense");
+  add("random", po::value(&random)->value_name("N"), "an N x N matrix with entries uniform in [-0.5, 0.5]");
+  add("seed", po::value(&seed)->value_name("S"), "of --random (default: 1)");
+  add("vectors", po::bool_switch(&work.vectors), "singular vectors too, and how accurate they are");
+  add("band-width", po::value(&band_width)->value_name("L"), "of the band between the two stages (default: tuned)");
+  add("output", po::value(&work.output)->value_name("DIR"),
+      "write singular_values.csv, spectrum.png, result.json and, with --vectors, u.mtx and v.mtx (default: nothing is written)");
+  add("set", po::value(&sets)->composing()->value_name("key.path=value"), "backend, output.directory or output.picture");
+  add("overwrite", po::bool_switch(&work.overwrite), "replace the results of an earlier run");
+  add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to compute");
+  add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
+  add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
+  po::variables_map map;
+  try {
+    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(words).options(visible).positional({}).style(style).run(), map);
+    po::notify(map);
+  } catch (po::error const& error) {
+    throw usage_error("svd", error.what());
   }
-  return matrix;
-}
-
-DenseMatrix read_dense(std::string const& path, bool vectors) {
-  AnyMatrix any = read_any_matrix_market(path);
-  if (auto* const array = std::get_if<DenseMatrix>(&any)) {
-    require_host_memory(svd_host_bytes(array->n_rows, array->n_columns, vectors), "the decomposition of " + path);
-    return std::move(*array);
+  if (a.help) {
+    std::cout << visible;
+    return a;
   }
-  auto const& coo = std::get<CooMatrix>(any);
-  require_room_for(coo.n_rows, coo.n_columns, vectors, path);
-  return dense(coo, path);
-}
-
-std::string some(std::span<double const> values) {
-  constexpr std::size_t ends = 4;
-  std::string text;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values.size() > 2 * ends && i == ends) {
-      text += " ...";
-      i = values.size() - ends;
-    }
-    text += (i == 0 ? "" : " ") + number_text(values[i], 6);
-  }
-  return text;
+  auto const refuse = [](std::string const& message) { throw usage_error("svd", message); };
+  auto const given = [&](char const* option) { return map.count(option) > 0; };
+  if (given("matrix") == given("random"))
+    refuse(given("matrix") ? "--matrix and --random exclude each other" : "a matrix is needed: --matrix FILE or --random N");
+  if (given("matrix") && work.matrix.empty())
+    refuse("--matrix must name a file, found ''");
+  if (given("random"))
+    work.random = parse_one<std::int64_t>("svd", "--random", random, 1, largest_dense);
+  if (given("seed") && !given("random"))
+    refuse("--seed is that of --random, and the matrix is from a file");
+  if (given("seed"))
+    work.seed = parse_one<std::int64_t>("svd", "--seed", seed, 0, std::int64_t{1} << 62);
+  if (given("band-width"))
+    work.band_width = parse_one<int>("svd", "--band-width", band_width, 1, static_cast<int>(largest_dense));
+  if (given("threads"))
+    work.threads = parse_one("svd", "--threads", threads, 1, 4096);
+  if (given("output") && work.output.empty())
+    refuse("--output must name a directory, found ''");
+  for (auto const& set : sets)
+    if (!set.starts_with("backend=") && !set.starts_with("output.directory=") && !set.starts_with("output.picture="))
+      refuse("--set takes backend, output.directory and output.picture here, found '" + set + "'");
+  SystemSpec system;
+  system.matrix = given("matrix") ? work.matrix : "random";
+  RunConfig const config = system_configuration(system, sets).config();
+  if (!given("output") && std::any_of(sets.begin(), sets.end(), [](auto const& s) { return s.starts_with("output.directory="); }))
+    work.output = config.output.directory;
+  work.picture = config.output.picture;
+  work.backend = config.backend;
+  if (given("backend"))
+    work.backend = backend == "auto" ? std::nullopt : std::optional(parse_named<Backend>("svd", "backend", backend));
+  return a;
 }
 
 }  // namespace
 
-DenseMatrix random_matrix(std::int64_t n_rows, std::int64_t n_columns, std::int64_t seed) {
-  DenseMatrix matrix(n_rows, n_columns);
-  auto const n = static_cast<std::int64_t>(matrix.values.size());
-  auto const start = static_cast<std::uint64_t>(seed) * 0xd1342543de82ef95u;
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::uint64_t z = start + static_cast<std::uint64_t>(i + 1) * 0x9e3779b97f4a7c15u;  // splitmix64 (Steele, Lea, Flood 2014)
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    matrix.values[static_cast<std::size_t>(i)] = static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53 - 0.5;
-  }
-  return matrix;
-}
-
-ExitCode run_svd(SvdCommand const& command, Console& console) {
-  Timer const total;
-  std::optional<ResultsDirectory> directory;
-  if (!command.output.empty())
-    directory.emplace(command.output, "result.json", command.overwrite);
-  set_thread_count(command.threads);
-  std::string const no_cuda = command.backend == Backend::cpu ? "" : why_no_cuda();
-  if (command.backend == Backend::cuda && !no_cuda.empty())
-    throw EnvironmentError("backend cuda: " + no_cuda);
-  auto const context = make_context(command.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu));
-
-  bool const from_file = !command.matrix.empty();
-  std::string const name = from_file ? command.matrix : "random, seed " + std::to_string(command.seed);
-  console.line("poisson " POISSON_VERSION ": svd of " + name);
-  Timer const reading;
-  if (!from_file)
-    require_room_for(command.random, command.random, command.vectors, "a random matrix");
-  DenseMatrix const a =
-      from_file ? read_dense(command.matrix, command.vectors) : random_matrix(command.random, command.random, command.seed);
-  double const read_seconds = reading.seconds();
-  console.stage(from_file ? "read" : "make", read_seconds, with_thousands(a.n_rows) + " x " + with_thousands(a.n_columns));
-  if (interrupt_requested())
-    throw Interrupted();
-
-  console.working("decomposing");
-  SvdOptions options;
-  options.vectors = command.vectors;
-  options.band_width = command.band_width;
-  Svd const result = svd(a, options, *context);
-  console.end_progress();
-  std::string const device = context->description().name;
-  console.stage("svd", result.seconds.total, "on " + device);
-  Spectrum const spectrum = spectrum_of(result.values, a.n_rows, a.n_columns);
-
-  std::vector<std::pair<std::string, std::string>> rows{
-      {"values", some(result.values)},
-      {"rank", with_thousands(spectrum.rank) + " of " + with_thousands(static_cast<std::int64_t>(result.values.size())) +
-                   ": values above " + number_text(spectrum.threshold) + ", the size of rounding"},
-      {"condition",
-       number_text(spectrum.condition, 6) +
-           (spectrum.rank < static_cast<std::int64_t>(result.values.size()) ? ", values beyond the rank left out" : "")},
-      {"seconds", text_of(result.seconds)}};
-  json record{{"poisson_version", POISSON_VERSION},
-              {"matrix", {{"name", name}, {"n_rows", a.n_rows}, {"n_columns", a.n_columns}}},
-              {"backend", name_of(context->backend())},
-              {"device", device},
-              {"threads", thread_count()},
-              {"band_width", result.band_width},
-              {"vectors", command.vectors},
-              {"largest", result.values.front()},
-              {"smallest", result.values.back()},
-              {"condition", spectrum.condition},
-              {"rank", spectrum.rank},
-              {"rank_threshold", spectrum.threshold},
-              {"seconds", json_of(result.seconds)}};
-  if (!from_file)
-    record["matrix"]["seed"] = command.seed;
-
-  if (directory) {
-    directory->write("singular_values.csv", [&](fs::path const& path) {
-      write_text_file(path, csv_text("i", 1, {{"singular_value", result.values}}));
-    });
-    record["singular_values_file"] = "singular_values.csv";
-    if (command.picture && pictures_built()) {
-      PlotOptions plot;
-      plot.title = "Singular values";
-      plot.x_label = "i";
-      directory->write("spectrum.png", [&](fs::path const& path) { write_plot(path, {curve_of("", result.values)}, plot); });
-    }
-    if (command.vectors) {
-      directory->write("u.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.u); });
-      directory->write("v.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.v); });
-    }
-    record["timing"] = {{"read", read_seconds}, {"svd", result.seconds.total}, {"total", total.seconds()}};
-    record["memory"] = {{"device_peak_bytes", context->memory_peak()}};
-    auto files = directory->files();
-    files.emplace_back("result.json");
-    record["files"] = files;
-    directory->write("result.json", [&](fs::path const& path) {
-      write_text_file(path, record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
-    });
-    directory->remove_stale();
-    std::string names;
-    for (auto const& file : directory->files())
-      names += (names.empty() ? "" : ", ") + file;
-    rows.emplace_back("files", directory->path().string() + "/ " + names);
-  }
-  console.line();
-  console.table(rows);
-  return exit_done;
+int run_svd_command(std::vector<std::string> const& words) {
+  SvdArguments const a = parse_svd(words);
+  if (a.help)
+    return exit_done;
+  Console console(a.quiet);
+  return run_svd(a.work, console);
 }
 
 }  // namespace poisson

@@ -10,7 +10,8 @@
 
 namespace poisson {
 
-/// Products of other libraries, to measure ours beside them. Nothing but benchmarks uses them.
+// Products and solvers of other libraries, to measure ours beside them. Nothing but benchmarks uses them.
+
 enum class Peer { cusparse_csr_alg1, cusparse_csr_alg2, cusparse_sell };
 template <>
 struct Names<Peer> {
@@ -38,5 +39,23 @@ public:
 /// library in 32 bits where they fit, which is its fastest. SELL has slices of 32 rows, in place. Throws EnvironmentError:
 /// why_no_peers(), no memory, or the library refuses the matrix.
 [[nodiscard]] std::unique_ptr<PeerProduct> make_peer(Peer peer, Context& context, CsrView const& a, double const* x, double* y);
+
+/// How a peer's solver ended.
+struct PeerSolve {
+  std::int64_t iterations = 0;
+  double residual_recursive = 0;  ///< ||r|| / ||b||
+  double setup_seconds = 0;       ///< from CSR on the device to the first iteration: the library's copies, workspace and vectors
+  double seconds = 0;             ///< iterations only
+};
+
+/// Empty when peer_cg can be run; otherwise why not, in one sentence.
+[[nodiscard]] std::string why_no_peer_cg();
+
+/// Conjugate gradients from x = 0 in double as a program on cuSPARSE and cuBLAS is usually written: one call each for the product
+/// (CSR, ALG1), the two dots and the four updates, and scalars on the host, which waits for every dot. `a`, `b` and `x` are in the
+/// memory of `context`, whose backend is cuda, and n_rows long. Ends when ||r|| <= tolerance ||b||, at max_iterations or after
+/// max_seconds. Throws EnvironmentError: why_no_peer_cg(), no memory, or a library refuses; Interrupted.
+[[nodiscard]] PeerSolve peer_cg(Context& context, CsrView const& a, double const* b, double* x, double tolerance,
+                                std::int64_t max_iterations, double max_seconds);
 
 }  // namespace poisson

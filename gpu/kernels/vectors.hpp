@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/context.hpp"
+#include "gpu/core/vector.hpp"
 
 #include <cstdint>
 
@@ -11,10 +11,10 @@ template <class T>
 class VectorKernels {
 public:
   virtual ~VectorKernels() = default;
-  virtual void copy(Context& context, std::int64_t n, T const* x, T* y) const = 0;  ///< y = x
-  virtual void invert(Context& context, std::int64_t n, T* x) const = 0;            ///< x_i = 1 / x_i
-  virtual void dot(Context& context, std::int64_t n, T const* x, T const* y, T* result) const = 0;
-  virtual void distance_squared(Context& context, std::int64_t n, T const* x, T const* y, T* result) const = 0;
+  virtual void copy(Context& context, std::int64_t n, ConstPointer<T> x, Pointer<T> y) const = 0;  ///< y = x
+  virtual void invert(Context& context, std::int64_t n, Pointer<T> x) const = 0;                   ///< x_i = 1 / x_i
+  virtual void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const = 0;
+  virtual void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const = 0;
 
   static VectorKernels const& host();
   static VectorKernels const& cuda();

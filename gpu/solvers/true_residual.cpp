@@ -31,14 +31,14 @@ double norm(std::span<double const> v) {
   HostVector<double> partial(static_cast<std::size_t>(blocks));
 #pragma omp parallel for schedule(static)
   for (std::int64_t b = 0; b < blocks; ++b) {
-    DoubleDouble sum;
+    DoubleDouble sum = 0;
     for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
       double const scaled = std::scalbn(v[i], -exponent);
       sum = sum + two_prod(scaled, scaled);
     }
     partial[b] = sum.hi;
   }
-  DoubleDouble sum;
+  DoubleDouble sum = 0;
   for (double const p : partial)
     sum = sum + DoubleDouble{p, 0};
   return std::scalbn(std::sqrt(sum.hi), exponent);

@@ -33,6 +33,12 @@ __global__ void error_kernel(CsrView a, double const* x, double const* y, unsign
     atomicMax(largest, bits);
 }
 
+__global__ void residual_kernel(CsrView a, double const* x, double const* x_lo, double const* b, double* r) {
+  std::int64_t const row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (row < a.n_rows)
+    r[row] = residual_of_row(a, row, x, x_lo, b[row]);
+}
+
 class CudaCheck final : public CheckKernels {
 public:
   double largest_error(Context& context, CsrView const& a, double const* x, double const* y) const override {
@@ -45,6 +51,14 @@ public:
     unsigned long long bits = 0;
     largest.download(std::span(&bits, 1));
     return std::bit_cast<double>(bits);
+  }
+
+  void residual(Context& context, CsrView const& a, double const* x, double const* x_lo, double const* b,
+                double* r) const override {
+    if (a.n_rows == 0)
+      return;
+    residual_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, x, x_lo, b, r);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };
 

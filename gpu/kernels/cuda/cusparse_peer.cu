@@ -5,9 +5,9 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/dynamic_library.hpp"
 
 #include <cusparse.h>
-#include <dlfcn.h>
 
 #include <chrono>
 #include <limits>
@@ -16,10 +16,8 @@ namespace poisson {
 
 namespace {
 
-/// The functions of cuSPARSE, found at run time so that the program starts on machines that lack it. It is never unloaded: the CUDA
-/// context keeps code of it.
 struct CuSparse {
-  std::string missing;  ///< why there is none; empty when all functions are there
+  cuda::DynamicLibrary library{"cuSPARSE", {"libcusparse.so.12", "libcusparse.so", "/usr/local/cuda/lib64/libcusparse.so.12"}};
 #define POISSON_CUSPARSE_FUNCTION(name) decltype(&cusparse##name) name = nullptr
   POISSON_CUSPARSE_FUNCTION(GetErrorString);
   POISSON_CUSPARSE_FUNCTION(Create);
@@ -37,36 +35,19 @@ struct CuSparse {
 #undef POISSON_CUSPARSE_FUNCTION
 
   CuSparse() {
-    void* library = nullptr;
-    for (char const* const name : {"libcusparse.so.12", "libcusparse.so", "/usr/local/cuda/lib64/libcusparse.so.12"}) {
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-      if (library != nullptr)
-        break;
-      if (missing.empty())
-        missing = std::string("cuSPARSE cannot be loaded: ") + dlerror();
-    }
-    if (library == nullptr)
-      return;
-    missing.clear();
-    auto const find = [&](auto& function, char const* name) {
-      void* const symbol = dlsym(library, name);
-      if (symbol == nullptr && missing.empty())
-        missing = std::string("cuSPARSE here is another version than was built for: it has no ") + name;
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-    };
-    find(GetErrorString, "cusparseGetErrorString");
-    find(Create, "cusparseCreate");
-    find(Destroy, "cusparseDestroy");
-    find(SetStream, "cusparseSetStream");
-    find(CreateConstCsr, "cusparseCreateConstCsr");
-    find(CreateConstSlicedEll, "cusparseCreateConstSlicedEll");
-    find(DestroySpMat, "cusparseDestroySpMat");
-    find(CreateConstDnVec, "cusparseCreateConstDnVec");
-    find(CreateDnVec, "cusparseCreateDnVec");
-    find(DestroyDnVec, "cusparseDestroyDnVec");
-    find(SpMV_bufferSize, "cusparseSpMV_bufferSize");
-    find(SpMV_preprocess, "cusparseSpMV_preprocess");
-    find(SpMV, "cusparseSpMV");
+    library.find(GetErrorString, "cusparseGetErrorString");
+    library.find(Create, "cusparseCreate");
+    library.find(Destroy, "cusparseDestroy");
+    library.find(SetStream, "cusparseSetStream");
+    library.find(CreateConstCsr, "cusparseCreateConstCsr");
+    library.find(CreateConstSlicedEll, "cusparseCreateConstSlicedEll");
+    library.find(DestroySpMat, "cusparseDestroySpMat");
+    library.find(CreateConstDnVec, "cusparseCreateConstDnVec");
+    library.find(CreateDnVec, "cusparseCreateDnVec");
+    library.find(DestroyDnVec, "cusparseDestroyDnVec");
+    library.find(SpMV_bufferSize, "cusparseSpMV_bufferSize");
+    library.find(SpMV_preprocess, "cusparseSpMV_preprocess");
+    library.find(SpMV, "cusparseSpMV");
   }
 };
 
@@ -81,23 +62,6 @@ void check(cusparseStatus_t status, char const* what) {
   cudaGetLastError();  // clears an error that is not sticky
   throw EnvironmentError(std::string("cuSPARSE: ") + what + " failed: " + cusparse().GetErrorString(status));
 }
-
-/// An object of cuSPARSE that is destroyed with this.
-template <class Handle, class Destroy>
-class Owned {
-public:
-  explicit Owned(Destroy destroy) : destroy_(destroy) {}
-  Owned(Owned const&) = delete;
-  Owned& operator=(Owned const&) = delete;
-  ~Owned() {
-    if (handle != nullptr)
-      static_cast<void>(destroy_(handle));
-  }
-  Handle handle = nullptr;
-
-private:
-  Destroy destroy_;
-};
 
 __global__ void narrow_kernel(std::int64_t n, std::int64_t const* from, std::int32_t* to) {
   std::int64_t const i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -199,17 +163,17 @@ private:
   Array<std::int32_t> columns_;
   Array<double> values_;
   Array<char> workspace_;
-  Owned<cusparseHandle_t, decltype(&cusparseDestroy)> library_;
-  Owned<cusparseConstSpMatDescr_t, decltype(&cusparseDestroySpMat)> matrix_;
-  Owned<cusparseConstDnVecDescr_t, decltype(&cusparseDestroyDnVec)> x_;
-  Owned<cusparseDnVecDescr_t, decltype(&cusparseDestroyDnVec)> y_;
+  cuda::OwnedHandle<cusparseHandle_t, decltype(&cusparseDestroy)> library_;
+  cuda::OwnedHandle<cusparseConstSpMatDescr_t, decltype(&cusparseDestroySpMat)> matrix_;
+  cuda::OwnedHandle<cusparseConstDnVecDescr_t, decltype(&cusparseDestroyDnVec)> x_;
+  cuda::OwnedHandle<cusparseDnVecDescr_t, decltype(&cusparseDestroyDnVec)> y_;
 };
 
 }  // namespace
 
 std::string why_no_peers() {
   std::string const no_device = why_no_cuda();
-  return no_device.empty() ? cusparse().missing : no_device;
+  return no_device.empty() ? cusparse().library.missing() : no_device;
 }
 
 std::unique_ptr<PeerProduct> make_peer(Peer peer, Context& context, CsrView const& a, double const* x, double* y) {

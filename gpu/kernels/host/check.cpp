@@ -26,6 +26,12 @@ public:
     }
     return largest;
   }
+
+  void residual(Context&, CsrView const& a, double const* x, double const* x_lo, double const* b, double* r) const override {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < a.n_rows; ++row)
+      r[row] = residual_of_row(a, row, x, x_lo, b[row]);
+  }
 };
 
 }  // namespace

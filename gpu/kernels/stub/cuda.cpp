@@ -44,6 +44,12 @@ std::string why_no_peers() {
 std::unique_ptr<PeerProduct> make_peer(Peer, Context&, CsrView const&, double const*, double*) {
   refuse();
 }
+std::string why_no_peer_cg() {
+  return why_no_cuda();
+}
+PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std::int64_t, double) {
+  refuse();
+}
 
 BlasKernels const& BlasKernels::cuda() {
   refuse();

@@ -1,0 +1,138 @@
+#include "app/bench_command.hpp"
+
+#include "app/bench.hpp"
+#include "app/command_words.hpp"
+#include "app/guarded.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <bit>
+#include <iostream>
+
+namespace poisson {
+
+namespace po = boost::program_options;
+
+namespace {
+
+struct BenchArguments {
+  BenchOptions options;
+  std::vector<std::string> sets;
+  bool quiet = false;
+  bool help = false;
+};
+
+BenchArguments parse_bench(std::vector<std::string> const& words) {
+  BenchArguments a;
+  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products;
+  po::options_description visible(
+      "poisson bench spmv|convert [CONFIG]\n\n"
+      "Measures products (spmv), or conversions from CSR (convert), of every matrix that is named, in every format that holds it.\n"
+      "With none named: --nodes 64 --band --random.\n\nMatrices");
+  auto matrices = visible.add_options();
+  matrices("nodes", po::value(&nodes)->value_name("N[,N...]"), "box of N^3 nodes");
+  matrices("order", po::value(&order)->value_name("P"),
+           "of the boxes' elements (1: the 27-point matrix; more: assembled on (N-1)/P cells a side)");
+  matrices("band", po::bool_switch(&a.options.band), "32 consecutive diagonals");
+  matrices("random", po::bool_switch(&a.options.random), "32 random columns a row");
+  matrices("rows", po::value(&rows)->value_name("N"), "rows of band and random (default: 131072)");
+  matrices("matrix", po::value(&a.options.files)->composing()->value_name("FILE"),
+           "Matrix Market file, .mtx or .mtx.gz; may be given several times");
+  matrices("set", po::value(&a.sets)->composing()->value_name("key.path=value"),
+           "override a key of CONFIG, whose assembled matrix is taken");
+  po::options_description measuring("Options");
+  auto add = measuring.add_options();
+  add("help,h", po::bool_switch(&a.help), "this text");
+  add("format", po::value(&formats)->value_name("F[,F...]"), "formats to measure (default: all)");
+  add("slice-size", po::value(&slice_sizes)->value_name("C[,C...]"), "rows of a slice (default: 32)");
+  add("sigma", po::value(&sigma)->value_name("S"), "rows sorted by length together (0: all; default: each format's own)");
+  add("threads-per-row", po::value(&threads_per_row)->value_name("T"), "of crs_t on a GPU (default: 0, by its rule)");
+  add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to measure");
+  add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
+  add("repeat", po::value(&samples)->value_name("N"), "samples of each product's time, of which the median is told (default: 15)");
+  add("products", po::value(&products)->value_name("N"),
+      "products after one conversion, for which spmv tells what auto takes and which format was fastest (default: 1000)");
+  add("json", po::value(&a.options.json)->value_name("FILE"),
+      "write all figures, in SI units; -: to standard output, without tables");
+  add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
+  visible.add(measuring);
+  po::options_description all;
+  all.add(visible);
+  all.add_options()("words", po::value<std::vector<std::string>>());
+  po::positional_options_description positional;
+  positional.add("words", -1);
+  po::variables_map map;
+  try {
+    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
+    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), map);
+    po::notify(map);
+  } catch (po::error const& error) {
+    throw usage_error("bench", error.what());
+  }
+  if (a.help) {
+    std::cout << visible;
+    return a;
+  }
+  auto const given = map.count("words") > 0 ? map["words"].as<std::vector<std::string>>() : std::vector<std::string>();
+  if (given.empty())
+    throw usage_error("bench", "what to measure is missing: poisson bench spmv, or poisson bench convert");
+  BenchOptions& options = a.options;
+  options.kind = parse_named<BenchKind>("bench", "benchmark", given[0]);
+  if (given.size() > 2)
+    throw usage_error("bench", "one configuration file is taken, found also '" + given[2] + "'");
+  if (given.size() == 2)
+    options.config = given[1];
+  if (!a.sets.empty() && options.config.empty())
+    throw usage_error("bench", "--set needs a configuration file to change: poisson bench " + given[0] + " CONFIG");
+  if (map.count("nodes") > 0)
+    options.nodes = parse_list<std::int64_t>("bench", "--nodes", nodes, 1, 1290);
+  if (map.count("order") > 0)
+    options.order = parse_one("bench", "--order", order, 1, 8);
+  if (options.order > 1 && options.nodes.empty())
+    throw usage_error("bench", "--order is that of the boxes' elements; give their size with --nodes");
+  if (map.count("rows") > 0)
+    options.rows = parse_one<std::int64_t>("bench", "--rows", rows, 1, std::int64_t{1} << 30);
+  if (map.count("rows") > 0 && !options.band && !options.random)
+    throw usage_error("bench", "--rows is the size of the band and the random matrix; add --band or --random");
+  for (std::size_t begin = 0; map.count("format") > 0 && begin <= formats.size();) {
+    std::size_t const end = std::min(formats.find(',', begin), formats.size());
+    options.formats.push_back(parse_named<Format>("bench", "format", formats.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  if (map.count("slice-size") > 0)
+    options.slice_sizes = parse_list("bench", "--slice-size", slice_sizes, 1, 1024, true);
+  if (map.count("sigma") > 0)
+    options.sigma = parse_one<std::int64_t>("bench", "--sigma", sigma, 0, std::int64_t{1} << 31);
+  if (map.count("threads-per-row") > 0) {
+    options.threads_per_row = parse_one("bench", "--threads-per-row", threads_per_row, 0, 32);
+    if (options.threads_per_row != 0 && !std::has_single_bit(static_cast<unsigned>(options.threads_per_row)))
+      throw usage_error("bench", "--threads-per-row must be a power of two from 1 to 32, or 0, found '" + threads_per_row + "'");
+  }
+  if (map.count("backend") > 0 && backend != "auto")
+    options.backend = parse_named<Backend>("bench", "backend", backend);
+  if (map.count("threads") > 0)
+    options.threads = parse_one("bench", "--threads", threads, 1, 4096);
+  if (map.count("repeat") > 0)
+    options.samples = parse_one("bench", "--repeat", samples, 1, 10000);
+  if (map.count("products") > 0)
+    options.products = parse_one<std::int64_t>("bench", "--products", products, 1, std::int64_t{1} << 40);
+  if (map.count("json") > 0 && options.json.empty())
+    throw usage_error("bench", "--json must name a file, or - for standard output, found ''");
+  a.quiet = a.quiet || options.json == "-";
+  return a;
+}
+
+}  // namespace
+
+int run_bench_command(std::vector<std::string> const& words) {
+  BenchArguments const a = parse_bench(words);
+  if (a.help)
+    return exit_done;
+  Console console(a.quiet);
+  if (a.options.config.empty())
+    return run_bench(a.options, nullptr, console);
+  Configuration const configuration = load_configuration(a.options.config, a.sets);
+  return guarded(&configuration, [&]() -> int { return run_bench(a.options, &configuration, console); });
+}
+
+}  // namespace poisson

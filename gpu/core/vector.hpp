@@ -1,0 +1,137 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/double_double.hpp"
+
+#include <cstddef>
+
+namespace poisson {
+
+// How vectors of T lie in memory: of double as an array, of DoubleDouble as two, high and low parts apart, so that neighbouring
+// threads read neighbouring numbers and a reader of double finds the high parts as a vector of its own. Single numbers (dots, the
+// scalars of solvers) are plain T.
+
+struct DoubleDoublePointer {
+  double* hi = nullptr;
+  double* lo = nullptr;
+};
+
+struct DoubleDoubleConstPointer {
+  double const* hi = nullptr;
+  double const* lo = nullptr;
+
+  DoubleDoubleConstPointer() = default;
+  POISSON_HOST_DEVICE constexpr DoubleDoubleConstPointer(double const* high, double const* low) : hi(high), lo(low) {}
+  POISSON_HOST_DEVICE constexpr DoubleDoubleConstPointer(DoubleDoublePointer p) : hi(p.hi), lo(p.lo) {}
+};
+
+[[nodiscard]] POISSON_HOST_DEVICE constexpr bool operator==(DoubleDoubleConstPointer p, std::nullptr_t) {
+  return p.hi == nullptr;
+}
+[[nodiscard]] POISSON_HOST_DEVICE constexpr DoubleDoublePointer operator+(DoubleDoublePointer p, std::int64_t n) {
+  return {p.hi + n, p.lo + n};
+}
+[[nodiscard]] POISSON_HOST_DEVICE constexpr DoubleDoubleConstPointer operator+(DoubleDoubleConstPointer p, std::int64_t n) {
+  return {p.hi + n, p.lo + n};
+}
+
+namespace detail {
+template <class T>
+struct Pointers;
+template <>
+struct Pointers<double> {
+  using Mutable = double*;
+  using Const = double const*;
+};
+template <>
+struct Pointers<DoubleDouble> {
+  using Mutable = DoubleDoublePointer;
+  using Const = DoubleDoubleConstPointer;
+};
+}  // namespace detail
+
+/// To the first entry of a vector of T; what `double*` and `double const*` are to double. May be null (== nullptr).
+template <class T>
+using Pointer = typename detail::Pointers<T>::Mutable;
+template <class T>
+using ConstPointer = typename detail::Pointers<T>::Const;
+
+[[nodiscard]] POISSON_HOST_DEVICE inline double load(double const* p, std::int64_t i) {
+  return p[i];
+}
+[[nodiscard]] POISSON_HOST_DEVICE inline DoubleDouble load(DoubleDoubleConstPointer p, std::int64_t i) {
+  return {p.hi[i], p.lo[i]};
+}
+POISSON_HOST_DEVICE inline void store(double* p, std::int64_t i, double v) {
+  p[i] = v;
+}
+POISSON_HOST_DEVICE inline void store(DoubleDoublePointer p, std::int64_t i, DoubleDouble v) {
+  p.hi[i] = v.hi;
+  p.lo[i] = v.lo;
+}
+
+/// An owning vector in a backend's memory; uninitialised until written. The context outlives it.
+template <class T>
+class Vector {
+  static constexpr bool has_low = std::is_same_v<T, DoubleDouble>;
+
+public:
+  Vector() = default;
+  Vector(Context& context, std::int64_t n) : hi_(context, n), lo_(context, has_low ? n : 0) {}
+  /// From host memory; low parts are 0 where there are none.
+  Vector(Context& context, std::span<double const> host) : Vector(context, static_cast<std::int64_t>(host.size())) { upload(host); }
+  Vector(Context& context, std::span<DoubleDouble const> host) requires has_low
+      : Vector(context, static_cast<std::int64_t>(host.size())) {
+    upload(host);
+  }
+
+  [[nodiscard]] Pointer<T> data() noexcept {
+    if constexpr (has_low)
+      return {hi_.data(), lo_.data()};
+    else
+      return hi_.data();
+  }
+  [[nodiscard]] ConstPointer<T> data() const noexcept {
+    if constexpr (has_low)
+      return {hi_.data(), lo_.data()};
+    else
+      return hi_.data();
+  }
+  [[nodiscard]] std::int64_t size() const noexcept { return hi_.size(); }
+  [[nodiscard]] std::int64_t bytes() const noexcept { return hi_.bytes() + lo_.bytes(); }
+
+  /// Precondition of all that follow: as many entries as the vector has.
+  void upload(std::span<double const> host) {
+    hi_.upload(host);
+    lo_.set_zero();
+  }
+  void upload(std::span<DoubleDouble const> host) requires has_low {
+    HostVector<double> part(host.size());
+    for (std::size_t i = 0; i < host.size(); ++i)
+      part[i] = host[i].hi;
+    hi_.upload(part);
+    for (std::size_t i = 0; i < host.size(); ++i)
+      part[i] = host[i].lo;
+    lo_.upload(part);
+  }
+  /// Rounded to double, that is the high parts, where there are low ones.
+  void download(std::span<double> host) const { hi_.download(host); }
+  void download(std::span<DoubleDouble> host) const requires has_low {
+    HostVector<double> part(host.size());
+    hi_.download(part);
+    for (std::size_t i = 0; i < host.size(); ++i)
+      host[i].hi = part[i];
+    lo_.download(part);
+    for (std::size_t i = 0; i < host.size(); ++i)
+      host[i].lo = part[i];
+  }
+  void set_zero() {
+    hi_.set_zero();
+    lo_.set_zero();
+  }
+
+private:
+  Array<double> hi_, lo_;
+};
+
+}  // namespace poisson
