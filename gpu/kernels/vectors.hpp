@@ -24,5 +24,9 @@ template <>
 VectorKernels<double> const& VectorKernels<double>::host();
 template <>
 VectorKernels<double> const& VectorKernels<double>::cuda();
+template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::host();
+template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda();
 
 }  // namespace poisson

@@ -11,16 +11,15 @@ constexpr int threads = 128;
 
 /// Distances of a slice that a warp keeps in shared memory; further ones are read through the cache.
 constexpr int staged = 64;
-/// Dictionary terms whose values, and then entries of x, are loaded together: on an H200 a box of 256^3 nodes takes 0.97 ms,
-/// but 1.13 with terms one after another.
-constexpr int batch = 7;
 
 /// Murakami 2024, Algorithm 3 (with x[base] in line 9, and the values walked in lines 17 to 20).
-/// `regular`: few terms are in no pattern, and their loop is kept small, for the sake of the registers of the other one (1 per cent
-/// of the time of a box).
+/// `regular`: few terms are in no pattern. What is tuned by that are the terms loaded together and the registers for them: with 9
+/// terms of the pattern and 8 blocks a box of 256^3 nodes takes 0.977 ms on an H200, a refined ball 0.146 ms; with 7 and 7, and 12
+/// blocks, 1.016 and 0.140 ms; with single terms outside the pattern the ball takes 0.205 ms.
 template <int fixed_c, bool regular>
 struct CodSellSource : CodSellView {
-  static constexpr int threads = poisson::threads, minimum_blocks = 12, unit = cuda::unit_of<fixed_c>;
+  static constexpr int threads = poisson::threads, minimum_blocks = regular ? 8 : 12, unit = cuda::unit_of<fixed_c>;
+  static constexpr int batch_in_pattern = regular ? 9 : 7, batch_outside = regular ? 4 : 7;
   int log2_c;
 
   explicit CodSellSource(CodSellView const& view) : CodSellView(view), log2_c(cuda::log2_of(view.slice_size)) {}
@@ -51,60 +50,48 @@ struct CodSellSource : CodSellView {
 
     double sum = 0;
     double const* x_base = x;
+    bool has_pattern = false;  // lanes beyond the last row have none
     if (width > 0) {
       std::int32_t const base = __ldg(column_of);
       x_base = x + max(base, 0);
-      if (phase == 0)
-        sum = __ldg(value_of) * (base >= 0 ? __ldg(x_base) : 0.0);
+      has_pattern = base >= 0;
+      if (phase == 0 && has_pattern)
+        sum = __ldg(value_of) * __ldg(x_base);
     }
     std::int32_t const n_staged = min(shared, staged);
     __syncwarp();  // the distances of the slice before may still be read
     for (int d = threadIdx.x % lanes; d < n_staged; d += lanes)
       its_distances[d] = __ldg(dictionary + dictionary_begin + d);
     __syncwarp();
-    double const* v = value_of + (phase + 1) * c;
-    std::int32_t j = phase;
-    for (; j + (batch - 1) * phases < n_staged; j += batch * phases, v += batch * phases * c) {
-      double value[batch], loaded[batch];
-#pragma unroll
-      for (int b = 0; b < batch; ++b)
-        value[b] = __ldg(v + b * phases * c);
-#pragma unroll
-      for (int b = 0; b < batch; ++b)
-        loaded[b] = __ldg(x_base + its_distances[j + b * phases]);
-#pragma unroll
-      for (int b = 0; b < batch; ++b)
-        sum = fma(value[b], loaded[b], sum);
-    }
-    for (; j < n_staged; j += phases, v += phases * c)
-      sum = fma(__ldg(v), __ldg(x_base + its_distances[j]), sum);
+    auto const value_in_pattern = [&](std::int32_t j) { return __ldg(value_of + (j + 1) * c); };
+    sum = cuda::add_terms<batch_in_pattern, false>(
+        sum, phase, has_pattern ? n_staged : 0, phases, value_in_pattern, [&](std::int32_t j) { return its_distances[j]; }, x_base);
+    static_assert(staged % phases == 0);
+    if (has_pattern)
 #pragma unroll 1
-    for (; j < shared; j += phases, v += phases * c)
-      sum = fma(__ldg(v), __ldg(x_base + __ldg(dictionary + dictionary_begin + j)), sum);
-#pragma unroll(regular ? 1 : phases == 1 ? 2 : 4)
-    for (std::int32_t j = phase + 1; j < width - shared; j += phases) {
-      std::int32_t const column = __ldg(column_of + j * c);
-      double const value = __ldg(value_of + (shared + j) * c);
-      double const loaded = __ldg(x + max(column, 0));
-      sum = fma(value, column >= 0 ? loaded : 0.0, sum);
-    }
-    return sum;
+      for (std::int32_t j = staged + phase; j < shared; j += phases)
+        sum = fma(value_in_pattern(j), __ldg(x_base + __ldg(dictionary + dictionary_begin + j)), sum);
+    return cuda::add_terms<batch_outside, true>(
+        sum, phase + 1, width - shared, phases, [&](std::int32_t j) { return __ldg(value_of + (shared + j) * c); },
+        [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
   }
 };
 
-/// Calls launch with the source and the threads a row.
+/// Calls launch with the source and the threads a row. Terms of a pattern want one thread a row even in short slices (a box of
+/// 256^3 nodes on an H200, C = 32, 16, 8, 4: 0.977, 0.997, 1.05, 1.23 ms; with two 1.23, 1.29, 1.42), other terms as many as SELL.
 template <class Launch>
 void with_source(Context& context, CodSellView const& a, Launch const& launch) {
   cuda::with_slice_size(a.slice_size, [&](auto c) {
-    constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
-    if constexpr (c() == 32)
+    if constexpr (c() != 1) {  // slices of CoD-SELL have two rows or more
+      constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
       if (!cuda::leaves_device_idle(context, a.n_rows) && a.n_stored_columns < 2 * a.n_rows)
-        return launch(CodSellSource<c(), true>(a), std::integral_constant<int, usual>{});
-    CodSellSource<c(), false> const source(a);
-    if (cuda::leaves_device_idle(context, usual * a.n_rows))
-      launch(source, std::integral_constant<int, most>{});
-    else
-      launch(source, std::integral_constant<int, usual>{});
+        return launch(CodSellSource<c(), true>(a), std::integral_constant<int, 1>{});
+      CodSellSource<c(), false> const source(a);
+      if (cuda::leaves_device_idle(context, usual * a.n_rows))
+        launch(source, std::integral_constant<int, most>{});
+      else
+        launch(source, std::integral_constant<int, std::max(1, usual / 2)>{});
+    }
   });
 }
 

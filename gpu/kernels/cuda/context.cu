@@ -236,14 +236,14 @@ void CudaContext::set_zero(void* pointer, std::int64_t bytes) {
   POISSON_CUDA_CHECK(cudaMemsetAsync(pointer, 0, static_cast<std::size_t>(bytes), stream_));
 }
 
-double* CudaContext::partial_sums(std::int64_t count) {
-  if (partial_sums_size_ < count) {
+void* CudaContext::partial_sums_room(std::int64_t bytes) {
+  if (partial_sums_bytes_ < bytes) {
     if (partial_sums_ != nullptr)
-      deallocate(partial_sums_, partial_sums_size_ * std::int64_t{sizeof(double)});
+      deallocate(partial_sums_, partial_sums_bytes_);
     partial_sums_ = nullptr;
-    partial_sums_size_ = 0;
-    partial_sums_ = static_cast<double*>(allocate(count * std::int64_t{sizeof(double)}));
-    partial_sums_size_ = count;
+    partial_sums_bytes_ = 0;
+    partial_sums_ = allocate(bytes);
+    partial_sums_bytes_ = bytes;
   }
   return partial_sums_;
 }

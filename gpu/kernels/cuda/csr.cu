@@ -6,6 +6,9 @@ namespace poisson {
 
 namespace {
 
+/// Entries that a thread loads together.
+constexpr int batch = 4;
+
 struct CsrSource : CsrView {
   static constexpr int threads = 256, minimum_blocks = 6, unit = 1;
   [[nodiscard]] __host__ __device__ std::int64_t n_units() const { return n_rows; }
@@ -15,17 +18,15 @@ struct CsrSource : CsrView {
   template <int phases>
   [[nodiscard]] __device__ __forceinline__ double partial(std::int64_t row, bool live, int, int phase,
                                                           double const* __restrict__ x) const {
-    double sum = 0;
     if (live) {
       std::int64_t const begin = __ldg(row_ptr + row);
       auto const length = static_cast<std::int32_t>(__ldg(row_ptr + row + 1) - begin);  // at most the number of columns
       double const* const v = values + begin;
       std::int32_t const* const c = columns + begin;
-#pragma unroll 4
-      for (std::int32_t e = phase; e < length; e += phases)
-        sum = fma(__ldg(v + e), __ldg(x + __ldg(c + e)), sum);
+      return cuda::add_terms<batch, false>(
+          0, phase, length, phases, [&](std::int32_t e) { return __ldg(v + e); }, [&](std::int32_t e) { return __ldg(c + e); }, x);
     }
-    return sum;
+    return 0;
   }
 };
 
@@ -45,15 +46,17 @@ __global__ void diagonal_kernel(CsrView a, double* d) {
   d[row] = first < end && a.columns[first] == row ? a.values[first] : 0;
 }
 
-/// About eight entries for each thread, and more threads where the device would be idle or the longest row is long. The rule of
-/// Yoshizawa and Takahashi 2012 looks at the longest row (16 from 32 entries on, else 2^(ceil(log2 longest) - 2), at least 1) and
-/// takes 8 threads for the 27 entries of a box's rows, where the mean gives 4. Measured on an H200 at 192^3 nodes, T = 1 2 4 8 16
-/// 32: 2.11 1.13 0.74 0.88 1.01 1.49 ms. So crs_t goes by the mean as well.
+/// One batch of entries for each thread, and more threads where the device would be idle and the longest row is long. The rule of
+/// Yoshizawa and Takahashi 2012 looks at the longest row (16 from 32 entries on, else 2^(ceil(log2 longest) - 2), at least 1).
+/// Where rows differ in length the mean tells more. Measured on an H200, T = 4, 8, 16: box of 256^3 nodes 1.59, 1.47, 2.0 ms; band
+/// of 32 17.6, 16.5, 20.1 us; 32 random columns 42.8, 38.2, 35.4 us; ball of order 2 (64 a row) 460, 395, 396 us.
 int team_for(Context& context, CsrView const& a) {
   if (a.threads_per_row != 0)
     return a.threads_per_row;
   std::int64_t const mean = a.n_rows > 0 ? a.nnz / a.n_rows : 0;
-  int team = mean <= 8 ? 1 : mean <= 16 ? 2 : mean <= 48 ? 4 : mean <= 96 ? 8 : mean <= 192 ? 16 : 32;
+  int team = 1;
+  while (team < 32 && batch * team < mean)
+    team *= 2;
   while (team < 32 && team < a.longest_row && cuda::leaves_device_idle(context, team * a.n_rows / 2))
     team *= 2;
   return team;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/core/dot_sum.hpp"
 
 #include <cstdint>
 #include <cuda_runtime.h>
@@ -33,8 +34,11 @@ public:
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] std::int64_t l2_bytes() const { return l2_bytes_; }
   [[nodiscard]] int shared_memory_per_block() const { return shared_memory_per_block_; }  ///< bytes, what kernels may opt in to
-  /// Room for `count` partial sums, and the counter of finished blocks that belongs to it: 0 between kernels.
-  [[nodiscard]] double* partial_sums(std::int64_t count);
+  /// Room for `count` partial sums of T, and the counter of finished blocks that belongs to it: 0 between kernels.
+  template <class T = double>
+  [[nodiscard]] T* partial_sums(std::int64_t count) {
+    return static_cast<T*>(partial_sums_room(count * std::int64_t{sizeof(T)}));
+  }
   [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
   /// Where blas.cu keeps its handle, from its first use until the context ends.
   [[nodiscard]] std::shared_ptr<void>& blas() { return blas_; }
@@ -46,13 +50,14 @@ private:
     cudaEvent_t free = nullptr;
   };
   void make_staging();
+  [[nodiscard]] void* partial_sums_room(std::int64_t bytes);
 
   cudaStream_t stream_ = nullptr;
   int multiprocessors_ = 1, l2_bytes_ = 0, shared_memory_per_block_ = 0;
   std::int64_t used_ = 0, peak_ = 0;
   Staging staging_[2];
-  double* partial_sums_ = nullptr;
-  std::int64_t partial_sums_size_ = 0;
+  void* partial_sums_ = nullptr;
+  std::int64_t partial_sums_bytes_ = 0;
   unsigned* block_counter_ = nullptr;
   std::shared_ptr<void> blas_;
 };
@@ -77,20 +82,53 @@ template <class... Parameters>
 
 #ifdef __CUDACC__
 
+// What kernels that are written once for T need of double and of DoubleDouble.
+
+/// v of the thread `distance` further in the warp, as __shfl_down_sync gives it.
+__device__ inline double shuffle_down(double v, int distance) {
+  return __shfl_down_sync(0xffffffffu, v, distance);
+}
+__device__ inline DoubleDouble shuffle_down(DoubleDouble v, int distance) {
+  return {shuffle_down(v.hi, distance), shuffle_down(v.lo, distance)};
+}
+__device__ inline DotSum<double> shuffle_down(DotSum<double> v, int distance) {
+  return {shuffle_down(v.sum, distance)};
+}
+__device__ inline DotSum<DoubleDouble> shuffle_down(DotSum<DoubleDouble> v, int distance) {
+  return {shuffle_down(v.sum, distance), shuffle_down(v.correction, distance)};
+}
+
+/// A load from L2, for what other blocks have just written.
+__device__ inline double load_from_l2(double const* p) {
+  return __ldcg(p);
+}
+__device__ inline DoubleDouble load_from_l2(DoubleDouble const* p) {
+  return {__ldcg(&p->hi), __ldcg(&p->lo)};
+}
+
+/// A store of what is not read again soon.
+__device__ inline void store_streaming(double* p, double v) {
+  __stcs(p, v);
+}
+__device__ inline void store_streaming(DoubleDouble* p, DoubleDouble v) {
+  __stcs(&p->hi, v.hi);
+  __stcs(&p->lo, v.lo);
+}
+
 /// Sums v over the block in a fixed tree; the result is valid in thread 0. `threads` is the block size, a multiple of 32.
-template <int threads>
-__device__ double block_sum(double v) {
-  __shared__ double of_warp[threads / 32];
+template <int threads, class T>
+__device__ T block_sum(T v) {
+  __shared__ T of_warp[threads / 32];
   for (int distance = 16; distance > 0; distance /= 2)
-    v += __shfl_down_sync(0xffffffffu, v, distance);
+    v += shuffle_down(v, distance);
   __syncthreads();  // the array may still be read by the sum before
   if (threadIdx.x % 32 == 0)
     of_warp[threadIdx.x / 32] = v;
   __syncthreads();
   if (threadIdx.x < 32) {
-    v = threadIdx.x < threads / 32 ? of_warp[threadIdx.x] : 0.0;
+    v = threadIdx.x < threads / 32 ? of_warp[threadIdx.x] : T(0.0);
     for (int distance = 16; distance > 0; distance /= 2)
-      v += __shfl_down_sync(0xffffffffu, v, distance);
+      v += shuffle_down(v, distance);
   }
   return v;
 }
@@ -100,13 +138,13 @@ __device__ double block_sum(double v) {
 /// by then every other block has read all it wanted. `partial` has room for count times the number of blocks; `counter` is 0 again
 /// afterwards. The last block keeps `at_once` loads a thread in flight: more is quicker there, but takes registers from the whole
 /// kernel.
-template <int threads, int at_once = 4, int count>
-__device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* counter) {
+template <int threads, int at_once = 4, class T, int count>
+__device__ bool grid_sum(T (&sums)[count], T* partial, unsigned* counter) {
   __shared__ bool is_last;
   unsigned const blocks = gridDim.x * gridDim.y, block = blockIdx.y * gridDim.x + blockIdx.x;
 #pragma unroll
   for (int k = 0; k < count; ++k) {
-    double const sum = block_sum<threads>(sums[k]);
+    T const sum = block_sum<threads>(sums[k]);
     if (threadIdx.x == 0)
       partial[k * std::int64_t{blocks} + block] = sum;
   }
@@ -120,13 +158,13 @@ __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* count
   __threadfence();
 #pragma unroll
   for (int k = 0; k < count; ++k) {
-    double sum[at_once] = {};
-    double const* const of_block = partial + k * std::int64_t{blocks};
+    T sum[at_once] = {};
+    T const* const of_block = partial + k * std::int64_t{blocks};
     for (std::int64_t first = threadIdx.x; first < blocks; first += at_once * threads)
 #pragma unroll
       for (int j = 0; j < at_once; ++j)
         if (first + j * threads < blocks)
-          sum[j] += __ldcg(of_block + first + j * threads);
+          sum[j] += load_from_l2(of_block + first + j * threads);
 #pragma unroll
     for (int half = at_once / 2; half > 0; half /= 2)
 #pragma unroll
@@ -138,11 +176,12 @@ __device__ bool grid_sum(double (&sums)[count], double* partial, unsigned* count
 }
 
 /// Leaves the warp's sum of v in its place of `partial`: see sum_partials.
-__device__ inline void store_warp_sum(double v, double* partial) {
+template <class T>
+__device__ void store_warp_sum(T v, T* partial) {
   for (int distance = 16; distance > 0; distance /= 2)
-    v += __shfl_down_sync(0xffffffffu, v, distance);
+    v += shuffle_down(v, distance);
   if (threadIdx.x % 32 == 0)
-    __stcs(partial + (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, v);
+    store_streaming(partial + (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, v);
 }
 
 #endif
@@ -150,6 +189,7 @@ __device__ inline void store_warp_sum(double v, double* partial) {
 /// Sums that the warps of a grid of blocks x threads leave behind, and room for what their addition leaves.
 [[nodiscard]] std::int64_t partials_of_warps(std::int64_t blocks, int threads);
 /// *result = the sum of what store_warp_sum left, always in the same order, unless *stop is set.
-void sum_partials(CudaContext& device, double* partial, std::int64_t blocks, int threads, double* result, std::int32_t const* stop);
+template <class T>
+void sum_partials(CudaContext& device, T* partial, std::int64_t blocks, int threads, T* result, std::int32_t const* stop);
 
 }  // namespace poisson::cuda

@@ -49,6 +49,31 @@ __device__ __forceinline__ double add_phases(double sum) {
   return sum;
 }
 
+/// Adds value(j) * x[index(j)] for j = first, first + step, ... < end to `sum`, in that order. `batch` terms are loaded together,
+/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term.
+template <int batch, bool gaps, class Value, class Index>
+__device__ __forceinline__ double add_terms(double sum, std::int32_t first, std::int32_t end, std::int32_t step, Value const& value,
+                                            Index const& index, double const* __restrict__ x) {
+#pragma unroll 1
+  for (std::int32_t j = first; j < end; j += batch * step) {
+    std::int32_t at[batch];
+    double v[batch], loaded[batch];
+#pragma unroll
+    for (int b = 0; b < batch; ++b)
+      at[b] = j + b * step < end ? index(j + b * step) : gaps ? -1 : 0;
+#pragma unroll
+    for (int b = 0; b < batch; ++b)
+      v[b] = j + b * step < end ? value(j + b * step) : 0.0;
+#pragma unroll
+    for (int b = 0; b < batch; ++b)
+      loaded[b] = (gaps ? at[b] >= 0 : j + b * step < end) ? __ldg(x + at[b]) : 0.0;
+#pragma unroll
+    for (int b = 0; b < batch; ++b)
+      sum = fma(v[b], loaded[b], sum);
+  }
+  return sum;
+}
+
 /// Calls finish(row, (A x)_row, early(row)) for the rows of block `group`, once for each row, in one thread; `early` is what to
 /// load before the sum is formed, since a load at the end has nothing to hide behind. Without `split` there are no wide units;
 /// unless more than a warp shares a unit, warps then run freely, without a barrier.

@@ -11,7 +11,7 @@ constexpr int threads = 128;
 
 template <int fixed_c>
 struct SellSource : SellView {
-  static constexpr int threads = poisson::threads, minimum_blocks = fixed_c == 8 ? 12 : 16, unit = cuda::unit_of<fixed_c>;
+  static constexpr int threads = poisson::threads, minimum_blocks = 16, unit = cuda::unit_of<fixed_c>;
   int log2_c;
 
   explicit SellSource(SellView const& view) : SellView(view), log2_c(cuda::log2_of(view.slice_size)) {}
@@ -27,23 +27,17 @@ struct SellSource : SellView {
   template <int phases>
   [[nodiscard]] __device__ __forceinline__ double partial(std::int64_t u, bool live, int lane, int phase,
                                                           double const* __restrict__ x) const {
-    double sum = 0;
     if (live) {
       std::int64_t const c = std::int64_t{1} << log2_height(), slice = slice_of(u);
       std::int64_t const first = __ldg(slice_ptr + slice) + (u * unit & (c - 1)) + lane;
       std::int32_t const width = this->width(u);
       std::int32_t const* const column_of = columns + first;
       double const* const value_of = values + first;
-#pragma unroll(phases == 1 ? 2 : 4)
-      for (std::int32_t j = phase; j < width; j += phases) {
-        std::int32_t const column = __ldg(column_of + j * c);
-        double const value = __ldg(value_of + j * c);
-        // Where the row has ended x_0 is loaded and dropped: a branch would keep the loads from being issued together.
-        double const loaded = __ldg(x + max(column, 0));
-        sum = fma(value, column >= 0 ? loaded : 0.0, sum);
-      }
+      return cuda::add_terms<4, true>(
+          0, phase, width, phases, [&](std::int32_t j) { return __ldg(value_of + j * c); },
+          [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
     }
-    return sum;
+    return 0;
   }
 };
 

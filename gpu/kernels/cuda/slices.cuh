@@ -7,8 +7,8 @@
 namespace poisson::cuda {
 
 // Slices of C rows. Short slices take several threads for each row: neighbouring threads then read neighbouring entries of a
-// slice, and a warp's loads are as long as with C = 32. (A box of 256^3 nodes in SELL-C-sigma on an H200, C = 32, 16, 8, 4: 1.31,
-// 1.32, 1.37, 1.49 ms with 1, 2, 2, 4 threads a row, but 1.31, 1.40, 1.77, 2.11 ms with one.)
+// slice, and a warp's loads are as long as with C = 32. (A box of 256^3 nodes in SELL-C-sigma on an H200, C = 32, 16, 8, 4: 1.33,
+// 1.35, 1.40, 1.43 ms with 1, 2, 4, 4 threads a row, but 1.33, 1.35, 1.52, 2.1 ms with one.)
 
 /// Rows of a unit, for C known to the compiler; 0 stands for any C above 32.
 template <int fixed_c>
@@ -16,8 +16,8 @@ inline constexpr int unit_of = fixed_c == 0 ? 32 : fixed_c;
 
 template <int fixed_c>
 inline constexpr int phases_of = fixed_c == 0 || fixed_c == 32 ? 1
-                                 : fixed_c >= 8                ? 2
-                                 : fixed_c == 4                ? 4
+                                 : fixed_c == 16               ? 2
+                                 : fixed_c >= 4                ? 4
                                                                : 8;
 
 /// Calls launch with C as an integral constant, 0 above 32.

@@ -2,42 +2,50 @@
 
 #include "gpu/kernels/cuda/cuda.cuh"
 
+#include <algorithm>
+
 namespace poisson {
 
 namespace {
 
 constexpr int threads = 256;
 
-__global__ void invert_kernel(std::int64_t n, double* x) {
+template <class T>
+__global__ void invert_kernel(std::int64_t n, Pointer<T> x) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
-    x[i] = 1 / x[i];
+    store(x, i, 1.0 / load(x, i));
 }
 
 /// x . y, or |x - y|^2; the grid has a fixed size for the device.
-template <bool distance>
-__global__ void __launch_bounds__(threads) sum_kernel(std::int64_t n, double const* __restrict__ x, double const* __restrict__ y,
-                                                      double* result, double* partial, unsigned* counter) {
-  double sum[1] = {0};
+template <class T, bool distance>
+__global__ void __launch_bounds__(threads)
+    sum_kernel(std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result, T* partial, unsigned* counter) {
+  DotSum<T> sum{};
   std::int64_t const stride = std::int64_t{gridDim.x} * threads;
 #pragma unroll 4
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride) {
-    double const a = x[i], b = y[i];
-    sum[0] = distance ? fma(a - b, a - b, sum[0]) : fma(a, b, sum[0]);
+    T const a = load(x, i), b = load(y, i);
+    if constexpr (distance)
+      sum.add(a - b, a - b);
+    else
+      sum.add(a, b);
   }
-  if (cuda::grid_sum<threads>(sum, partial, counter))
-    *result = sum[0];
+  T sums[1] = {sum.value()};
+  if (cuda::grid_sum<threads>(sums, partial, counter))
+    *result = sums[0];
 }
 
-__global__ void __launch_bounds__(threads) sum_partials_kernel(std::int64_t n, double const* __restrict__ partial, double* result,
-                                                               std::int32_t const* stop, double* of_blocks, unsigned* counter) {
+template <class T>
+__global__ void __launch_bounds__(threads) sum_partials_kernel(std::int64_t n, T const* __restrict__ partial, T* result,
+                                                               std::int32_t const* stop, T* of_blocks, unsigned* counter) {
   if (*stop != 0)
     return;
-  double sum[1] = {0};
+  T sum[1] = {0};
   std::int64_t const stride = std::int64_t{gridDim.x} * threads;
 #pragma unroll 4
   for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride)
-    sum[0] += __ldcg(partial + i);
+    sum[0] += cuda::load_from_l2(partial + i);
   if (cuda::grid_sum<threads>(sum, of_blocks, counter))
     *result = sum[0];
 }
@@ -47,36 +55,43 @@ unsigned blocks_for_partials(std::int64_t n) {
   return std::min(cuda::n_blocks(n, 8 * threads), 128U);
 }
 
-class CudaVectors final : public VectorKernels<double> {
-public:
-  void copy(Context& context, std::int64_t n, double const* x, double* y) const override {
-    if (n > 0)
-      POISSON_CUDA_CHECK(cudaMemcpyAsync(y, x, static_cast<std::size_t>(n) * sizeof(double), cudaMemcpyDeviceToDevice,
-                                         cuda::of(context).stream()));
-  }
+void enqueue_copy(Context& context, std::int64_t n, double const* x, double* y) {
+  if (n > 0)
+    POISSON_CUDA_CHECK(
+        cudaMemcpyAsync(y, x, static_cast<std::size_t>(n) * sizeof(double), cudaMemcpyDeviceToDevice, cuda::of(context).stream()));
+}
+void enqueue_copy(Context& context, std::int64_t n, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y) {
+  enqueue_copy(context, n, x.hi, y.hi);
+  enqueue_copy(context, n, x.lo, y.lo);
+}
 
-  void invert(Context& context, std::int64_t n, double* x) const override {
+template <class T>
+class CudaVectors final : public VectorKernels<T> {
+public:
+  void copy(Context& context, std::int64_t n, ConstPointer<T> x, Pointer<T> y) const override { enqueue_copy(context, n, x, y); }
+
+  void invert(Context& context, std::int64_t n, Pointer<T> x) const override {
     if (n == 0)
       return;
-    invert_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, x);
+    invert_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, x);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void dot(Context& context, std::int64_t n, double const* x, double const* y, double* result) const override {
+  void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
     sum<false>(context, n, x, y, result);
   }
-  void distance_squared(Context& context, std::int64_t n, double const* x, double const* y, double* result) const override {
+  void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
     sum<true>(context, n, x, y, result);
   }
 
 private:
   template <bool distance>
-  static void sum(Context& context, std::int64_t n, double const* x, double const* y, double* result) {
+  static void sum(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) {
     auto& device = cuda::of(context);
     unsigned const blocks =
         std::min(std::max(1U, cuda::n_blocks(n, 4 * threads)), 8U * static_cast<unsigned>(device.multiprocessors()));
-    sum_kernel<distance>
-        <<<blocks, threads, 0, device.stream()>>>(n, x, y, result, device.partial_sums(blocks), device.block_counter());
+    sum_kernel<T, distance>
+        <<<blocks, threads, 0, device.stream()>>>(n, x, y, result, device.partial_sums<T>(blocks), device.block_counter());
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };
@@ -90,19 +105,26 @@ std::int64_t partials_of_warps(std::int64_t blocks, int threads_of_block) {
   return n + blocks_for_partials(n);
 }
 
-void sum_partials(CudaContext& device, double* partial, std::int64_t blocks, int threads_of_block, double* result,
-                  std::int32_t const* stop) {
+template <class T>
+void sum_partials(CudaContext& device, T* partial, std::int64_t blocks, int threads_of_block, T* result, std::int32_t const* stop) {
   std::int64_t const n = blocks * (threads_of_block / 32);
   sum_partials_kernel<<<blocks_for_partials(n), threads, 0, device.stream()>>>(n, partial, result, stop, partial + n,
                                                                                device.block_counter());
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
+template void sum_partials(CudaContext&, double*, std::int64_t, int, double*, std::int32_t const*);
+template void sum_partials(CudaContext&, DoubleDouble*, std::int64_t, int, DoubleDouble*, std::int32_t const*);
 
 }  // namespace cuda
 
 template <>
 VectorKernels<double> const& VectorKernels<double>::cuda() {
-  static CudaVectors const kernels;
+  static CudaVectors<double> const kernels;
+  return kernels;
+}
+template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
+  static CudaVectors<DoubleDouble> const kernels;
   return kernels;
 }
 

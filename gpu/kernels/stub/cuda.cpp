@@ -86,6 +86,10 @@ VectorKernels<double> const& VectorKernels<double>::cuda() {
   refuse();
 }
 template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
 CgKernels<double> const& CgKernels<double>::cuda() {
   refuse();
 }
