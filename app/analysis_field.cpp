@@ -134,13 +134,19 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   std::vector<std::vector<double>> errors;
   std::vector<std::int64_t> ranks;
   SvdSeconds seconds;
+  SvdAccuracy accuracy;  // the worst of all
   double condition = 0;
   for (std::size_t k = 0; k < n_unfoldings; ++k) {
     if (interrupt_requested())
       throw Interrupted();
     output.console.working("decomposing the field");
     std::size_t const d = directions[k];
-    Svd const result = svd(unfolding(values, shape, d), {}, input.context);
+    DenseMatrix const matrix = unfolding(values, shape, d);
+    Svd const result = svd(matrix, {}, input.context);
+    SvdAccuracy const of_this = accuracy_of(matrix, result, *host);
+    accuracy.orthogonality_u = std::max(accuracy.orthogonality_u, of_this.orthogonality_u);
+    accuracy.orthogonality_v = std::max(accuracy.orthogonality_v, of_this.orthogonality_v);
+    accuracy.residual = std::max(accuracy.residual, of_this.residual);
     seconds.reduce += result.seconds.reduce;
     seconds.chase += result.seconds.chase;
     seconds.bidiagonal += result.seconds.bidiagonal;
@@ -168,6 +174,7 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   out["numbers_stored"] = stored;
   out["singular_values_file"] = output.file("values.csv");
   out["seconds"] = json_of(seconds);
+  put(accuracy, out);
 
   std::vector<CsvColumn> table;
   std::vector<Curve> curves;

@@ -137,6 +137,13 @@ ExitCode run_svd(DenseSvd const& work, Console& console) {
               {"seconds", json_of(result.seconds)}};
   if (!from_file)
     record["matrix"]["seed"] = work.seed;
+  if (work.vectors) {
+    console.working("checking");
+    SvdAccuracy const accuracy = accuracy_of(a, result, *context);
+    console.end_progress();
+    put(accuracy, record);
+    rows.emplace_back("accuracy", text_of(accuracy));
+  }
 
   if (directory) {
     directory->write("singular_values.csv", [&](fs::path const& path) {

@@ -4,6 +4,7 @@
 #include "app/format_choice.hpp"
 #include "app/matrix_market.hpp"
 #include "app/results_directory.hpp"
+#include "app/snapshots.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/coo.hpp"
@@ -431,7 +432,11 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (config.problem.exact)
         record.errors = discretization.errors(u);
     });
-    stages.output([&](ResultsDirectory& directory) { write_solution_files(discretization, u, config, record, directory); });
+    stages.output([&](ResultsDirectory& directory) {
+      if (options.keep_unknowns && first_not_finite(u) == u.size())
+        directory.write(snapshot_file, [&](fs::path const& path) { write_text_file(path, matrix_market_text(u)); });
+      write_solution_files(discretization, u, config, record, directory);
+    });
     if (!config.analysis.empty() && record.status != "interrupted")
       stages.analysis([&](Context& context, ResultsDirectory& directory) {
         return analyse({config, discretization, system, *matrix, u, record.result, context}, directory, record, console);

@@ -1,13 +1,14 @@
 #include "app/svd_report.hpp"
 
 #include "app/matrix_market.hpp"
+#include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/kernels/blas.hpp"
 #include "output/atomic_file.hpp"
 
 #include <algorithm>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -43,6 +44,69 @@ std::int64_t smallest_rank(std::span<double const> errors, double error) {
   return std::find_if(errors.begin(), errors.end(), [&](double e) { return e <= error; }) - errors.begin();
 }
 
+namespace {
+
+double norm(std::span<double const> values) {
+  double largest = 0;
+  for (double const value : values)
+    largest = std::max(largest, std::abs(value));
+  if (!(largest > 0) || !std::isfinite(largest))
+    return largest;
+  double sum = 0;  // of scaled squares, which neither overflow nor vanish
+  for (double const value : values)
+    sum += (value / largest) * (value / largest);
+  return largest * std::sqrt(sum);
+}
+
+/// || I - Q^T Q ||
+double defect(DenseMatrix const& q, Context& context) {
+  std::int64_t const k = q.n_columns;
+  Array<double> const vectors(context, std::span<double const>(q.values));
+  Array<double> products(context, k * k);
+  gemm(context, true, false, k, k, q.n_rows, 1, vectors.data(), q.n_rows, vectors.data(), q.n_rows, 0, products.data(), k);
+  HostVector<double> gram(static_cast<std::size_t>(k * k));
+  products.download(gram);
+  for (std::int64_t i = 0; i < k; ++i)
+    gram[static_cast<std::size_t>(i * (k + 1))] -= 1;
+  return norm(gram);
+}
+
+}  // namespace
+
+SvdAccuracy accuracy_of(DenseMatrix const& a, Svd const& svd, Context& context) {
+  SvdAccuracy accuracy{defect(svd.u, context), defect(svd.v, context), 0};
+  auto const k = static_cast<std::int64_t>(svd.values.size());
+  double const size = norm(a.values);
+  if (!(size > 0))
+    return accuracy;
+  // Of A / || A ||, so that the products stay in range whatever the size of A.
+  DenseMatrix scaled = svd.u;
+  for (std::int64_t j = 0; j < k; ++j)
+    for (std::int64_t i = 0; i < a.n_rows; ++i)
+      scaled(i, j) *= svd.values[static_cast<std::size_t>(j)] / size;
+  HostVector<double> rest = a.values;
+  for (double& value : rest)
+    value /= size;
+  Array<double> const u(context, std::span<double const>(scaled.values)), v(context, std::span<double const>(svd.v.values));
+  Array<double> difference(context, std::span<double const>(rest));
+  gemm(context, false, true, a.n_rows, a.n_columns, k, -1, u.data(), a.n_rows, v.data(), a.n_columns, 1, difference.data(),
+       a.n_rows);
+  difference.download(rest);
+  accuracy.residual = norm(rest);
+  return accuracy;
+}
+
+void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
+  json.update({{"orthogonality_u", accuracy.orthogonality_u},
+               {"orthogonality_v", accuracy.orthogonality_v},
+               {"residual", accuracy.residual}});
+}
+
+std::string text_of(SvdAccuracy const& accuracy) {
+  return "||I - U^T U|| " + number_text(accuracy.orthogonality_u) + ", ||I - V^T V|| " + number_text(accuracy.orthogonality_v) +
+         ", ||A - U S V^T|| / ||A|| " + number_text(accuracy.residual);
+}
+
 nlohmann::ordered_json json_of(SvdSeconds const& s) {
   return {{"reduce", s.reduce}, {"chase", s.chase}, {"bidiagonal", s.bidiagonal}, {"back", s.back}, {"total", s.total}};
 }
@@ -65,32 +129,6 @@ std::int64_t svd_host_bytes(std::int64_t n_rows, std::int64_t n_columns, bool ve
   std::int64_t const smaller = std::min(n_rows, n_columns);
   // Beside the copy: U, V and about as much scratch.
   return 8 * (n_rows * n_columns + (vectors ? 2 * smaller * (n_rows + n_columns) : 0));
-}
-
-std::string csv_text(std::string const& index, std::int64_t first, std::vector<CsvColumn> const& columns) {
-  std::string text = index;
-  std::size_t rows = 0;
-  for (auto const& column : columns) {
-    text += "," + column.name;
-    rows = std::max(rows, column.values.size());
-  }
-  text += '\n';
-  char word[32];
-  for (std::size_t i = 0; i < rows; ++i) {
-    text += std::to_string(first + static_cast<std::int64_t>(i));
-    for (auto const& column : columns) {
-      text += ',';
-      if (i < column.values.size() && std::isfinite(column.values[i]))
-        text.append(word, std::to_chars(word, word + sizeof word, column.values[i]).ptr);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-void write_csv(ResultsDirectory& directory, std::string const& name, std::string const& index, std::int64_t first,
-               std::vector<CsvColumn> const& columns) {
-  directory.write(name, [&](fs::path const& path) { write_text_file(path, csv_text(index, first, columns)); });
 }
 
 Curve curve_of(std::string label, std::span<double const> values, double first) {

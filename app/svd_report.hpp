@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/console.hpp"
+#include "app/csv.hpp"
 #include "app/results_directory.hpp"
 #include "gpu/svd/svd.hpp"
 #include "output/picture.hpp"
@@ -32,6 +33,18 @@ struct Spectrum {
 /// The first rank whose error is at most `error`.
 [[nodiscard]] std::int64_t smallest_rank(std::span<double const> errors, double error);
 
+/// How good a decomposition is, in the Frobenius norm.
+struct SvdAccuracy {
+  double orthogonality_u = 0, orthogonality_v = 0;  ///< || I - U^T U ||, || I - V^T V ||
+  double residual = 0;                              ///< || A - U S V^T || / || A ||; 0 where both are 0
+};
+/// By dense products on the context. Precondition: all vectors and values are there, of at least one dimension.
+/// Throws OutOfMemoryError.
+[[nodiscard]] SvdAccuracy accuracy_of(DenseMatrix const& a, Svd const& svd, Context& context);
+/// Adds orthogonality_u, orthogonality_v and residual.
+void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json);
+[[nodiscard]] std::string text_of(SvdAccuracy const& accuracy);
+
 [[nodiscard]] nlohmann::ordered_json json_of(SvdSeconds const& seconds);
 /// "reduce 1.2 s, chase 0.3 s, ..., total 2 s"; steps that took no time are left out.
 [[nodiscard]] std::string text_of(SvdSeconds const& seconds);
@@ -40,16 +53,6 @@ struct Spectrum {
 void require_host_memory(std::int64_t bytes, std::string const& what);
 /// Host bytes that svd() takes beside the matrix: its copy and the vectors.
 [[nodiscard]] std::int64_t svd_host_bytes(std::int64_t n_rows, std::int64_t n_columns, bool vectors);
-
-/// Columns of numbers with 17 digits under their names; the rows are numbered from `first` under `index`. Columns that are shorter
-/// than the longest end in empty fields; so does what is not finite.
-struct CsvColumn {
-  std::string name;
-  std::span<double const> values;
-};
-[[nodiscard]] std::string csv_text(std::string const& index, std::int64_t first, std::vector<CsvColumn> const& columns);
-void write_csv(ResultsDirectory& directory, std::string const& name, std::string const& index, std::int64_t first,
-               std::vector<CsvColumn> const& columns);
 
 /// Values over 1, 2, ... with the logarithm upwards.
 [[nodiscard]] Curve curve_of(std::string label, std::span<double const> values, double first = 1);

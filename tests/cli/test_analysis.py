@@ -2,6 +2,7 @@
 
 import csv
 import itertools
+import json
 
 import numpy as np
 import pytest
@@ -64,6 +65,7 @@ def test_operator_of_a_box_has_its_closed_form_values(poisson):
     assert entry["null_space"]["dimension"] == 0
     assert entry["singular_values_file"] == "svd0_operator_values.csv"
     assert set(entry["seconds"]) == {"reduce", "chase", "bidiagonal", "back", "total"}
+    assert max(entry["orthogonality_u"], entry["orthogonality_v"], entry["residual"]) < 1e-12
     assert "condition" in done.stdout and "cg has to reach" in done.stdout
 
     modes = read_vtu(poisson.directory / "out/svd0_operator_modes.vtu")
@@ -119,6 +121,7 @@ def test_separable_solution_has_rank_one(poisson):
     plane, box = poisson.record()["analysis"]
     assert plane["rank"] == 1 and plane["n"] == 33 and plane["normal"] == "z" and plane["at"] == 0.5
     assert box["rank"] == [1, 1, 1] and box["points_outside"] == 0
+    assert all(entry[key] < 1e-12 for entry in (plane, box) for key in ("orthogonality_u", "orthogonality_v", "residual"))
     assert plane["error_reached"] < 1e-12 and box["error_reached"] < 1e-12
     assert "rank 1 of 33" in done.stdout
     spectrum = table(poisson, "svd0_field_values.csv")
@@ -213,3 +216,115 @@ def test_check_takes_what_run_takes(poisson):
     poisson.write(text, "again.yaml")
     poisson("check", "again.yaml")
     assert "did you mean 'modes'" in poisson("check", config, "--set", "analysis.svd[0].mode=3", code=1).stderr
+
+
+# --- snapshots
+
+# Robin conditions on one side: the operator is affine in alpha, and so is the right-hand side (constant).
+ROBIN = """
+problem:
+  mesh: {generator: box, cells: [6, 6, 6]}
+  source: "1 + x"
+  boundary:
+    - {ids: [1], type: robin, alpha: "1", value: "0"}
+    - {ids: all, type: dirichlet, value: "y"}
+output: {picture: false}
+analysis: {svd: [{of: snapshots, modes: 3, leave_out: 2}]}
+sweep: {"problem.boundary[0].alpha": [0, 1, 2, 4, 8, 16]}
+"""
+
+
+def sweep_analysis(poisson, directory="out"):
+    return json.loads((poisson.directory / directory / "sweep.json").read_text())
+
+
+def test_modes_and_reduced_model_of_a_sweep(poisson):
+    poisson.write(ROBIN)
+    done = poisson("sweep", "case.yaml", "--output", "out", "--set", "output.picture=true")
+    summary = sweep_analysis(poisson)
+    (entry,) = summary["analysis"]
+    assert entry["of"] == "snapshots" and entry["n"] == 343 and entry["snapshots"] == 5 and entry["left_out"] == 2 and entry["modes"] == 3
+    assert set(entry["seconds"]) == {"reduce", "chase", "bidiagonal", "back", "total"}
+    model = entry["reduced_model"]
+    assert model["interpolation_degree"] == 1, "operator and right-hand side are affine in alpha"
+    assert entry["projection_error"] <= model["error"] * (1 + 1e-9) < 1e-3
+    assert abs(model["interpolated_error"] - model["error"]) < 1e-9
+    assert model["solve_seconds"] < 1e-2 and max(entry["orthogonality_u"], entry["orthogonality_v"], entry["residual"]) < 1e-13
+    assert "3 modes" in done.stdout and "problem.boundary[0].alpha = 2" in done.stdout
+
+    columns = table(poisson, "svd0_snapshots_values.csv")
+    assert len(columns["singular_value"]) == 5 and len(columns["projection_error"]) == 3
+    assert (np.diff(columns["projection_error"]) < 0).all() and columns["projection_error"][-1] == entry["projection_error"]
+    assert abs(columns["error_of_rank"][2] ** 2 - entry["energy_missed"]) < 1e-12
+    with open(poisson.directory / "out/svd0_snapshots_coefficients.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert [row["case"] for row in rows] == ["0", "1", "3", "4", "5", "2"] and rows[-1]["problem.boundary[0].alpha"] == "2"
+
+    # the solutions are what modes and coefficients give
+    grid = read_vtu(poisson.directory / "out/svd0_snapshots_modes.vtu")
+    modes = grid.GetPointData()
+    x = np.array([grid.GetPoint(i) for i in range(grid.GetNumberOfPoints())])
+    fixed = (x[:, 0] < 1e-9) | (np.abs(x[:, 1:] - 0.5) > 0.5 - 1e-9).any(axis=1)
+    for row in rows:
+        case = next(c for c in summary["cases"] if str(c["case"]) == row["case"])
+        u = array(read_vtu(poisson.directory / "out" / case["directory"] / "solution.vtu").GetPointData(), "u")
+        sum_of_modes = sum(float(row[f"mode_{k}"]) * array(modes, f"mode_{k}") for k in (1, 2, 3))
+        assert np.abs(u - np.where(fixed, x[:, 1], sum_of_modes)).max() < 2e-3
+        if row["case"] == "2":
+            assert (u == array(modes, "left_out")).all()
+            assert np.abs(array(modes, "reduced_model") + array(modes, "reduced_model_error") - u).max() < 1e-14
+            assert np.abs(array(modes, "reduced_model_error")).max() < 1e-2
+    assert {"svd0_snapshots_values.csv", "svd0_snapshots_spectrum.png", "svd0_snapshots_modes.vtu", "sweep.csv"} <= set(summary["files"])
+
+
+def test_a_linear_family_has_rank_two(poisson):
+    # u = u0 + value u1: two modes hold every case, and the reduced model is exact
+    poisson.write(ROBIN.replace("modes: 3, leave_out: 2", "modes: 6").replace('"problem.boundary[0].alpha": [0, 1, 2, 4, 8, 16]',
+                                                                              '"problem.boundary[0].value": [-1, 0, 2, 3]'))
+    poisson("sweep", "case.yaml", "--output", "out")
+    (entry,) = sweep_analysis(poisson)["analysis"]
+    assert entry["modes"] <= 3 and entry["left_out"] == 2
+    values = table(poisson, "svd0_snapshots_values.csv")["singular_value"]
+    assert values[1] > 1e-4 * values[0] and values[2] < 1e-10 * values[0]
+    assert entry["projection_error"] < 1e-10 and entry["reduced_model"]["error"] < 1e-8
+    assert entry["reduced_model"]["interpolation_degree"] == 1 and entry["reduced_model"]["interpolated_error"] < 1e-8
+
+
+def test_parameters_that_are_no_numbers(poisson):
+    poisson.write(ROBIN.replace('"problem.boundary[0].alpha": [0, 1, 2, 4, 8, 16]', 'problem.source: ["x", "y", "x + y", "x - y"]'))
+    done = poisson("sweep", "case.yaml", "--output", "out")
+    (entry,) = sweep_analysis(poisson)["analysis"]
+    # b is spanned by those of x, y and the boundary values: three of them give the fourth
+    assert "interpolated_error" not in entry["reduced_model"] and entry["reduced_model"]["error"] < 1e-9
+    assert "after" in done.stdout and "of projection" in done.stdout
+
+
+def test_snapshots_of_a_neumann_problem(poisson):
+    poisson.write(ROBIN.replace('- {ids: [1], type: robin, alpha: "1", value: "0"}', '- {ids: all, type: neumann, value: "0"}').replace(
+        '    - {ids: all, type: dirichlet, value: "y"}\n', "").replace('source: "1 + x"', 'source: "cos(pi*x)"').replace(
+        '"problem.boundary[0].alpha": [0, 1, 2, 4, 8, 16]', "problem.coefficient: [1, 2, 4]").replace("leave_out: 2", "leave_out: 1"))
+    poisson("sweep", "case.yaml", "--output", "out")
+    (entry,) = sweep_analysis(poisson)["analysis"]
+    assert entry["modes"] == 1, "the solution is that of k = 1, over k"
+    assert entry["projection_error"] < 1e-9 and entry["reduced_model"]["error"] < 1e-9
+
+
+def test_snapshots_that_cannot_be(poisson):
+    poisson.write(ROBIN)
+    # the case left out fails: its solution is missing, and the summary is written all the same
+    done = poisson("sweep", "case.yaml", "--output", "out", "--set", "solver.max_iterations=1", code=1)
+    assert "has no solution that converged" in done.stderr
+    assert "error" in sweep_analysis(poisson)["analysis"][0] and len(sweep_analysis(poisson)["cases"]) == 6
+    poisson("run", "case.yaml", "--output", "single")
+    assert poisson.record("single")["analysis"] == [{"of": "snapshots", "note": "made by 'poisson sweep'"}]
+    assert "solution.mtx" not in poisson.record("single")["files"]
+
+
+def test_snapshots_after_resume(poisson):
+    poisson.write(ROBIN)
+    poisson("sweep", "case.yaml", "--output", "out")
+    first = sweep_analysis(poisson)["analysis"]
+    poisson("sweep", "case.yaml", "--output", "out", "--resume")
+    again = sweep_analysis(poisson)
+    assert all(case["reused"] for case in again["cases"])
+    assert again["analysis"][0]["projection_error"] == first[0]["projection_error"]

@@ -42,9 +42,10 @@ def test_array_against_numpy(poisson, shape):
     record = poisson.record()
     assert record["rank"] == k and abs(record["condition"] - s[0] / s[-1]) < 1e-10 * record["condition"]
     assert record["matrix"] == {"name": "a.mtx", "n_rows": shape[0], "n_columns": shape[1]}
+    assert max(record["orthogonality_u"], record["orthogonality_v"], record["residual"]) < 1e-13
     assert set(record["seconds"]) == {"reduce", "chase", "bidiagonal", "back", "total"}
     assert set(record["files"]) == {"singular_values.csv", "spectrum.png", "u.mtx", "v.mtx", "result.json"}
-    for word in ("values", "rank", "condition", "seconds"):
+    for word in ("values", "rank", "condition", "seconds", "accuracy"):
         assert word in done.stdout
 
 
