@@ -7,6 +7,6 @@ extern "C" {
 void dgesdd_(char const* job, int const* m, int const* n, double* a, int const* lda, double* s, double* u, int const* ldu,
              double* vt, int const* ldvt, double* work, int const* lwork, int* iwork, int* info);
 void dlasq1_(int const* n, double* d, double* e, double* work, int* info);
-void dbdsdc_(char const* uplo, char const* job, int const* n, double* d, double* e, double* u, int const* ldu, double* vt,
-             int const* ldvt, double* q, int* iq, double* work, int* iwork, int* info);
+void dlasdq_(char const* uplo, int const* sqre, int const* n, int const* ncvt, int const* nru, int const* ncc, double* d, double* e,
+             double* vt, int const* ldvt, double* u, int const* ldu, double* c, int const* ldc, double* work, int* info);
 }

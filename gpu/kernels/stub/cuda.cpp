@@ -1,6 +1,7 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/cds.hpp"
@@ -51,6 +52,9 @@ PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std:
   refuse();
 }
 
+BidiagonalKernels const& BidiagonalKernels::cuda() {
+  refuse();
+}
 BlasKernels const& BlasKernels::cuda() {
   refuse();
 }
