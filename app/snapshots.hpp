@@ -2,6 +2,7 @@
 
 #include "app/analysis.hpp"
 #include "app/config.hpp"
+#include "gpu/svd/svd.hpp"
 
 #include <filesystem>
 #include <string>

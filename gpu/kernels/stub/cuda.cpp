@@ -14,6 +14,7 @@
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -49,6 +50,12 @@ std::string why_no_peer_cg() {
   return why_no_cuda();
 }
 PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std::int64_t, double) {
+  refuse();
+}
+std::string why_no_cusolver() {
+  return why_no_cuda();
+}
+double cusolver_svd(SvdPeer, CuSolverArrays const&, Context&) {
   refuse();
 }
 
