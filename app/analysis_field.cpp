@@ -143,10 +143,10 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
     std::size_t const d = directions[k];
     DenseMatrix const matrix = unfolding(values, shape, d);
     Svd const result = svd(matrix, {}, input.context);
-    SvdAccuracy const of_this = accuracy_of(matrix, result, *host);
+    SvdAccuracy const of_this = svd_accuracy(*host, matrix, result);
     accuracy.orthogonality_u = std::max(accuracy.orthogonality_u, of_this.orthogonality_u);
     accuracy.orthogonality_v = std::max(accuracy.orthogonality_v, of_this.orthogonality_v);
-    accuracy.residual = std::max(accuracy.residual, of_this.residual);
+    accuracy.residual_relative = std::max(accuracy.residual_relative, of_this.residual_relative);
     seconds.reduce += result.seconds.reduce;
     seconds.chase += result.seconds.chase;
     seconds.bidiagonal += result.seconds.bidiagonal;

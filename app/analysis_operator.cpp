@@ -187,7 +187,7 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   out["singular_values_file"] = output.file("values.csv");
   out["seconds"] = json_of(result.seconds);
   if (vectors)
-    put(accuracy_of(dense, result, input.context), out);
+    put(svd_accuracy(input.context, dense, result), out);
 
   write_csv(output.directory, output.file("values.csv"), "i", 1, {{"singular_value", result.values}});
   if (input.config.output.picture && pictures_built()) {

@@ -10,11 +10,15 @@ namespace {
 using json = nlohmann::ordered_json;
 
 json json_of(BenchOptions const& options) {
-  return {{"slice_sizes", options.slice_sizes},
-          {"sigma", options.sigma ? json(*options.sigma) : json()},  // null: each format's own
-          {"threads_per_row", options.threads_per_row},
-          {"samples", options.samples},
-          {"products", options.products}};
+  json result{{"slice_sizes", options.slice_sizes},
+              {"sigma", options.sigma ? json(*options.sigma) : json()},  // null: each format's own
+              {"threads_per_row", options.threads_per_row},
+              {"samples", options.samples},
+              {"products", options.products}};
+  if (options.kind == BenchKind::solve)
+    result.update(
+        {{"tolerance", options.tolerance}, {"max_iterations", options.max_iterations}, {"max_seconds", options.max_seconds}});
+  return result;
 }
 
 void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& session) {
@@ -48,8 +52,9 @@ ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Co
   std::vector<BenchSource> const sources = bench_sources(options, problem);
   return run_benchmark(std::string(name_of(options.kind)), options, console, [&](BenchSession& session) {
     session.report["options"] = json_of(options);
-    auto const benchmark =
-        options.kind == BenchKind::spmv ? make_product_bench(options, session) : make_conversion_bench(options, session);
+    auto const benchmark = options.kind == BenchKind::spmv    ? make_product_bench(options, session)
+                           : options.kind == BenchKind::solve ? make_solve_bench(options, session)
+                                                              : make_conversion_bench(options, session);
     for (BenchSource const& source : sources) {
       if (interrupt_requested())
         throw Interrupted();

@@ -5,6 +5,7 @@
 #include "app/pipeline.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
+#include "gpu/solvers/solver.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -13,10 +14,11 @@
 
 namespace poisson {
 
-enum class BenchKind { spmv, convert };
+enum class BenchKind { spmv, convert, solve };
 template <>
 struct Names<BenchKind> {
-  static constexpr std::array<Named<BenchKind>, 2> values{{{BenchKind::spmv, "spmv"}, {BenchKind::convert, "convert"}}};
+  static constexpr std::array<Named<BenchKind>, 3> values{
+      {{BenchKind::spmv, "spmv"}, {BenchKind::convert, "convert"}, {BenchKind::solve, "solve"}}};
 };
 
 /// Where a benchmark measures, and where its figures go.
@@ -26,7 +28,8 @@ struct BenchTarget {
   std::string json;                ///< file for all figures; "-": standard output; empty: none
 };
 
-/// What a command line asks to measure. With no matrix named: the box of 64^3 nodes, the band and the random matrix.
+/// What a command line asks to measure. With no matrix named: the box of 64^3 nodes, and for products and
+/// conversions the band and the random matrix.
 struct BenchOptions : BenchTarget {
   BenchKind kind{};
   std::vector<std::int64_t> nodes;  ///< boxes of nodes^3
@@ -41,13 +44,22 @@ struct BenchOptions : BenchTarget {
   int threads_per_row = 0;
   int samples = 15;              ///< of each time; medians are told
   std::int64_t products = 1000;  ///< that `auto` counts on
+  // of solve
+  bool automatic = false;             ///< the format that `auto` takes, beside `formats`, or alone when those are empty
+  std::vector<Method> methods;        ///< empty: cg, or for a matrix that is not symmetric the first that takes it
+  std::vector<Precision> precisions;  ///< empty: double
+  std::vector<PreconditionerKind> preconditioners;  ///< empty: none
+  double tolerance = 1e-12;
+  std::int64_t max_iterations = 10000;
+  double max_seconds = 60;  ///< of one solve
+  std::string cupy;         ///< path of tests/bench/cupy_cg.py, to run CuPy's cg as well; empty: not
 };
 
 /// `poisson bench`: for every matrix a table of all formats that hold it, and JSON; with spmv also which of them `auto` takes, and
-/// how much longer that is than the fastest measured, conversion and products together. `problem` (may be null) is one more matrix:
-/// that which its configuration assembles. Returns exit_done; exit_not_converged when a product or a conversion was wrong, or after
-/// an interrupt: what was measured until then is told. Throws InputError or EnvironmentError; JSON of what was measured is then
-/// written as well.
+/// how much longer that is than the fastest measured, conversion and products together; with solve every format by every method,
+/// precision and preconditioner asked for. `problem` (may be null) is one more matrix: that which its configuration assembles.
+/// Returns exit_done; exit_not_converged when a product or a conversion was wrong, or after an interrupt: what was measured until
+/// then is told. Throws InputError or EnvironmentError; JSON of what was measured is then written as well.
 [[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console);
 
 }  // namespace poisson

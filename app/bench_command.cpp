@@ -1,6 +1,7 @@
 #include "app/bench_command.hpp"
 
 #include "app/bench.hpp"
+#include "app/bench_svd.hpp"
 #include "app/command_words.hpp"
 #include "app/guarded.hpp"
 
@@ -24,11 +25,14 @@ struct BenchArguments {
 
 BenchArguments parse_bench(std::vector<std::string> const& words) {
   BenchArguments a;
-  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products;
-  po::options_description visible(
-      "poisson bench spmv|convert [CONFIG]\n\n"
-      "Measures products (spmv), or conversions from CSR (convert), of every matrix that is named, in every format that holds it.\n"
-      "With none named: --nodes 64 --band --random.\n\nMatrices");
+  std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products, methods,
+      precisions, preconditioners, tolerance, max_iterations, max_seconds;
+  po::options_description visible("poisson bench spmv|convert|solve [CONFIG]\n\n"
+                                  "Measures products (spmv), conversions from CSR (convert) or solvers (solve), of every matrix "
+                                  "that is named, in every format that\n"
+                                  "holds it. With none named: --nodes 64 --band --random; of solve --nodes 64. The right-hand side "
+                                  "of solve is that of CONFIG, or\n"
+                                  "all ones.\n\nMatrices");
   auto matrices = visible.add_options();
   matrices("nodes", po::value(&nodes)->value_name("N[,N...]"), "box of N^3 nodes");
   matrices("order", po::value(&order)->value_name("P"),
@@ -43,15 +47,26 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   po::options_description measuring("Options");
   auto add = measuring.add_options();
   add("help,h", po::bool_switch(&a.help), "this text");
-  add("format", po::value(&formats)->value_name("F[,F...]"), "formats to measure (default: all)");
+  add("format", po::value(&formats)->value_name("F[,F...]"),
+      "formats to measure (default: all); of solve also auto, the one that it takes");
   add("slice-size", po::value(&slice_sizes)->value_name("C[,C...]"), "rows of a slice (default: 32)");
   add("sigma", po::value(&sigma)->value_name("S"), "rows sorted by length together (0: all; default: each format's own)");
   add("threads-per-row", po::value(&threads_per_row)->value_name("T"), "of crs_t on a GPU (default: 0, by its rule)");
   add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to measure");
   add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
-  add("repeat", po::value(&samples)->value_name("N"), "samples of each product's time, of which the median is told (default: 15)");
+  add("repeat", po::value(&samples)->value_name("N"),
+      "samples of each product's time, of which the median is told (default: 15); of solve at most 5 runs, as long as they are "
+      "short");
   add("products", po::value(&products)->value_name("N"),
       "products after one conversion, for which spmv tells what auto takes and which format was fastest (default: 1000)");
+  add("method", po::value(&methods)->value_name("M[,M...]|all"), "of solve (default: cg; for unsymmetric matrices another)");
+  add("precision", po::value(&precisions)->value_name("P[,P...]|all"), "of solve (default: double)");
+  add("preconditioner", po::value(&preconditioners)->value_name("P[,P...]|all"), "of solve (default: none)");
+  add("tolerance", po::value(&tolerance)->value_name("T"), "of solve, on ||b - A x|| / ||b|| (default: 1e-12)");
+  add("max-iterations", po::value(&max_iterations)->value_name("N"), "of one solve (default: 10000)");
+  add("max-seconds", po::value(&max_seconds)->value_name("S"), "of one solve (default: 60)");
+  add("cupy", po::value(&a.options.cupy)->value_name("SCRIPT"),
+      "of solve, on a GPU: runs SCRIPT (tests/bench/cupy_cg.py) by python3, to have CuPy's cg beside");
   add("json", po::value(&a.options.json)->value_name("FILE"),
       "write all figures, in SI units; -: to standard output, without tables");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
@@ -75,7 +90,7 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   }
   auto const given = map.count("words") > 0 ? map["words"].as<std::vector<std::string>>() : std::vector<std::string>();
   if (given.empty())
-    throw usage_error("bench", "what to measure is missing: poisson bench spmv, or poisson bench convert");
+    throw usage_error("bench", "what to measure is missing: poisson bench spmv, poisson bench convert or poisson bench solve");
   BenchOptions& options = a.options;
   options.kind = parse_named<BenchKind>("bench", "benchmark", given[0]);
   if (given.size() > 2)
@@ -94,11 +109,40 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     options.rows = parse_one<std::int64_t>("bench", "--rows", rows, 1, std::int64_t{1} << 30);
   if (map.count("rows") > 0 && !options.band && !options.random)
     throw usage_error("bench", "--rows is the size of the band and the random matrix; add --band or --random");
-  for (std::size_t begin = 0; map.count("format") > 0 && begin <= formats.size();) {
-    std::size_t const end = std::min(formats.find(',', begin), formats.size());
-    options.formats.push_back(parse_named<Format>("bench", "format", formats.substr(begin, end - begin)));
-    begin = end + 1;
+  bool const to_solve = options.kind == BenchKind::solve;
+  for (char const* const option : {"method", "precision", "preconditioner", "tolerance", "max-iterations", "max-seconds", "cupy"})
+    if (map.count(option) > 0 && !to_solve)
+      throw usage_error("bench", "--" + std::string(option) + " is an option of poisson bench solve");
+  if (to_solve && (options.band || options.random))
+    throw usage_error("bench",
+                      "--band and --random make matrices to multiply with; poisson bench solve takes --nodes, --matrix or CONFIG");
+  if (map.count("format") > 0) {
+    // auto is no format, so it is taken out of the list.
+    std::string rest;
+    for (std::size_t begin = 0; begin <= formats.size();) {
+      std::size_t const end = std::min(formats.find(',', begin), formats.size());
+      std::string const word = formats.substr(begin, end - begin);
+      if (to_solve && word == "auto")
+        options.automatic = true;
+      else
+        rest += (rest.empty() ? "" : ",") + word;
+      begin = end + 1;
+    }
+    if (!rest.empty() || !options.automatic)
+      options.formats = parse_names<Format>("bench", "format", rest);
   }
+  if (map.count("method") > 0)
+    options.methods = parse_names<Method>("bench", "method", methods);
+  if (map.count("precision") > 0)
+    options.precisions = parse_names<Precision>("bench", "precision", precisions);
+  if (map.count("preconditioner") > 0)
+    options.preconditioners = parse_names<PreconditionerKind>("bench", "preconditioner", preconditioners);
+  if (map.count("tolerance") > 0)
+    options.tolerance = parse_real("bench", "--tolerance", tolerance, 0, 1);
+  if (map.count("max-iterations") > 0)
+    options.max_iterations = parse_one<std::int64_t>("bench", "--max-iterations", max_iterations, 1, std::int64_t{1} << 40);
+  if (map.count("max-seconds") > 0)
+    options.max_seconds = parse_real("bench", "--max-seconds", max_seconds, 0, 1e9);
   if (map.count("slice-size") > 0)
     options.slice_sizes = parse_list("bench", "--slice-size", slice_sizes, 1, 1024, true);
   if (map.count("sigma") > 0)
@@ -125,6 +169,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
 }  // namespace
 
 int run_bench_command(std::vector<std::string> const& words) {
+  if (!words.empty() && words.front() == "svd")
+    return run_svd_bench_command({words.begin() + 1, words.end()});
   BenchArguments const a = parse_bench(words);
   if (a.help)
     return exit_done;

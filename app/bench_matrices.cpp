@@ -77,62 +77,88 @@ CsrMatrix random_matrix(std::int64_t n) {
 
 BenchMatrix in_memory_of(Context& context, CsrMatrix csr) {
   require_room(context, csr.bytes(), "the matrix in csr");
-  return {std::make_unique<Csr>(std::make_shared<CsrMatrix const>(std::move(csr)), context), std::nullopt};
+  BenchMatrix result;
+  result.csr = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(std::move(csr)), context);
+  return result;
 }
 
-/// Natural boundary conditions, so that every node is an unknown and no row is empty.
-CsrMatrix assembled_box(std::int64_t cells, int order) {
+BenchMatrix in_memory_of(Context& context, LinearSystem system) {
+  BenchMatrix result = in_memory_of(context, std::move(system.matrix));
+  result.rhs = std::move(system.rhs);
+  result.constant_null_space = system.pure_neumann;
+  return result;
+}
+
+/// A system to solve has Dirichlet values around and a constant source; a matrix to multiply with has natural boundary conditions,
+/// so that every node is an unknown and no row is empty.
+LinearSystem assembled_box(std::int64_t cells, int order, bool to_solve) {
   ProblemSpec problem;
   problem.mesh.cells = {cells, cells, cells};
   problem.order = order;
-  BoundaryCondition natural;
-  natural.all_ids = true;
-  natural.type = BoundaryType::neumann;
-  problem.boundary = {natural};
-  return Discretization(std::move(problem)).assemble().matrix;
+  problem.source = to_solve ? "1" : "0";
+  BoundaryCondition around;
+  around.all_ids = true;
+  around.type = to_solve ? BoundaryType::dirichlet : BoundaryType::neumann;
+  problem.boundary = {around};
+  return Discretization(std::move(problem)).assemble();
 }
 
 std::string cube(std::int64_t n) {
   return std::to_string(n) + "^3";
 }
 
-BenchSource box_source(std::int64_t nodes, int order) {
+BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
-    return {"box, " + cube(nodes) + " nodes", "box", [nodes](Context& context) {
+    return {"box, " + cube(nodes) + " nodes",
+            "box",
+            [nodes](Context& context) {
               std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
               require_room(context, CsrMatrix::csr_bytes(n_rows, side * side * side), "a box of " + cube(nodes) + " nodes in csr");
-              return BenchMatrix{box_laplacian(context, nodes, nodes, nodes), std::nullopt};
-            }};
+              BenchMatrix result;
+              result.csr = box_laplacian(context, nodes, nodes, nodes);
+              return result;
+            },
+            {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
-  return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order), "box",
-          [cells, order](Context& context) { return in_memory_of(context, assembled_box(cells, order)); }};
+  return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
+          "box",
+          [=](Context& context) { return in_memory_of(context, assembled_box(cells, order, to_solve)); },
+          {}};
 }
 
 BenchSource file_source(std::string const& path) {
-  return {path, "file", [path](Context& context) {
+  return {path,
+          "file",
+          [path](Context& context) {
             CooMatrix coo = read_matrix_market(path);
             CsrMatrix csr = csr_from_coo(coo);
             BenchMatrix matrix = in_memory_of(context, std::move(csr));
             matrix.coo = std::move(coo);
             return matrix;
-          }};
+          },
+          {"--matrix", path}};
 }
 
 }  // namespace
 
 std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuration const* problem) {
+  bool const to_solve = options.kind == BenchKind::solve;
   bool const nothing_named =
       options.nodes.empty() && !options.band && !options.random && options.files.empty() && problem == nullptr;
   std::vector<BenchSource> sources;
   for (std::int64_t const nodes : nothing_named ? std::vector<std::int64_t>{64} : options.nodes)
-    sources.push_back(box_source(nodes, options.order));
+    sources.push_back(box_source(nodes, options.order, to_solve));
   std::int64_t const n = options.rows;
-  if (options.band || nothing_named)
-    sources.push_back(
-        {"band, " + std::to_string(n) + " rows", "band", [n](Context& context) { return in_memory_of(context, band_matrix(n)); }});
-  if (options.random || nothing_named)
-    sources.push_back({"random, " + std::to_string(n) + " rows", "random",
-                       [n](Context& context) { return in_memory_of(context, random_matrix(n)); }});
+  if (options.band || (nothing_named && !to_solve))
+    sources.push_back({"band, " + std::to_string(n) + " rows",
+                       "band",
+                       [n](Context& context) { return in_memory_of(context, band_matrix(n)); },
+                       {}});
+  if (options.random || (nothing_named && !to_solve))
+    sources.push_back({"random, " + std::to_string(n) + " rows",
+                       "random",
+                       [n](Context& context) { return in_memory_of(context, random_matrix(n)); },
+                       {}});
   for (std::string const& path : options.files) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(path, ignored))
@@ -140,9 +166,11 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
     sources.push_back(file_source(path));
   }
   if (problem != nullptr)
-    sources.push_back({options.config, "problem", [spec = problem->config().problem](Context& context) {
-                         return in_memory_of(context, Discretization(spec).assemble().matrix);
-                       }});
+    sources.push_back(
+        {options.config,
+         "problem",
+         [spec = problem->config().problem](Context& context) { return in_memory_of(context, Discretization(spec).assemble()); },
+         {}});
   return sources;
 }
 

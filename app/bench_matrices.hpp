@@ -16,12 +16,15 @@ namespace poisson {
 struct BenchMatrix {
   std::unique_ptr<Csr> csr;
   std::optional<CooMatrix> coo;  ///< where it came as a list of entries
+  HostVector<double> rhs;        ///< where a problem gave one; empty: none
+  bool constant_null_space = false;
 };
 
 struct BenchSource {
   std::string name;
   std::string kind;  ///< "box", "band", "random", "file", "problem"
   std::function<BenchMatrix(Context&)> make;
+  std::vector<std::string> script_words;  ///< how a script of tests/bench is told to make the same matrix; empty: it cannot
 };
 
 /// The matrices that the options ask for, none of them made yet. Throws InputError when a file is not there.

@@ -197,8 +197,6 @@ private:
                              : std::isnan(products)                        ? "never"
                                                                            : with_thousands(static_cast<std::int64_t>(products)));
     }
-    if (rows.empty())
-      table.clear();
     session_.show(table);
   }
 

@@ -58,7 +58,8 @@ void BenchSession::wrong(std::string const& what) {
 
 void BenchSession::show(std::vector<std::vector<std::string>> const& table) {
   console.end_progress();
-  console.grid(table);
+  if (table.size() > 1)
+    console.grid(table);
   for (std::string const& text : left_out_)
     console.line(text);
   left_out_.clear();

@@ -37,7 +37,7 @@ public:
   /// Tells, below the next table and in the record of the matrix, what was not measured and why. `row` says what it is.
   void leave_out(std::string const& label, json row, std::string const& reason);
   void wrong(std::string const& what);
-  /// The first row is the header; none: nothing was measured.
+  /// The first row is the header; a header alone is not shown.
   void show(std::vector<std::vector<std::string>> const& table);
 
   /// What a format that does not hold the matrix, or finds no room for it, throws; anything else goes on its way.
@@ -71,6 +71,7 @@ public:
 // The options outlive the benchmark.
 [[nodiscard]] std::unique_ptr<Benchmark> make_product_bench(BenchOptions const& options, BenchSession& session);
 [[nodiscard]] std::unique_ptr<Benchmark> make_conversion_bench(BenchOptions const& options, BenchSession& session);
+[[nodiscard]] std::unique_ptr<Benchmark> make_solve_bench(BenchOptions const& options, BenchSession& session);
 
 /// One row of the tables: a format with the options that it looks at.
 struct Variant {

@@ -166,7 +166,7 @@ private:
         measured.row["seconds"] = measured.svd.seconds.total;
       if (vectors) {
         session_.working("checking " + label);
-        measured.accuracy = accuracy_of(a, measured.svd, session_.context);
+        measured.accuracy = svd_accuracy(session_.context, a, measured.svd);
         put(*measured.accuracy, measured.row);
         measured.svd.u = {};
         measured.svd.v = {};
@@ -198,7 +198,7 @@ private:
         m.row["values_error"] = values_error;
       }
       double const worst = std::max({m.accuracy ? m.accuracy->orthogonality_u : 0, m.accuracy ? m.accuracy->orthogonality_v : 0,
-                                     m.accuracy ? m.accuracy->residual : 0, std::isnan(values_error) ? 0 : values_error});
+                                     m.accuracy ? m.accuracy->residual_relative : 0, std::isnan(values_error) ? 0 : values_error});
       if (m.ours && !(worst <= largest_error(n)))
         session_.wrong(m.label + " is off by " + number_text(worst));
       SvdSeconds const& s = m.svd.seconds;
@@ -209,7 +209,7 @@ private:
       auto const figure = [&](double SvdAccuracy::*member) { return m.accuracy ? number_text((*m.accuracy).*member) : "-"; };
       table.push_back({m.label, m.vectors ? "yes" : "no", step(s.reduce), step(s.chase), step(s.bidiagonal), step(s.back),
                        number_text(s.total, 4), figure(&SvdAccuracy::orthogonality_u), figure(&SvdAccuracy::orthogonality_v),
-                       figure(&SvdAccuracy::residual), number_text(values_error), number_text(relative)});
+                       figure(&SvdAccuracy::residual_relative), number_text(values_error), number_text(relative)});
       session_.of_matrix()[m.ours ? "results" : "peers"].push_back(m.row);
     }
     session_.show(table);

@@ -63,4 +63,25 @@ E parse_named(std::string const& command, std::string const& what, std::string c
                                  "; there are " + known);
 }
 
+/// The names of "cg,bicgstab"; of "all" every one that there is.
+template <class E>
+std::vector<E> parse_names(std::string const& command, std::string const& what, std::string const& text) {
+  std::vector<E> result;
+  if (text == "all") {
+    for (auto const& entry : Names<E>::values)
+      result.push_back(entry.value);
+    return result;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t const end = std::min(text.find(',', begin), text.size());
+    result.push_back(parse_named<E>(command, what, text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return result;
+}
+
+/// A number above `lowest` and at most `highest`.
+[[nodiscard]] double parse_real(std::string const& command, std::string const& option, std::string const& text, double lowest,
+                                double highest);
+
 }  // namespace poisson

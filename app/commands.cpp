@@ -35,6 +35,8 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson svd --matrix FILE | --random N     singular values, and vectors, of a dense matrix
   poisson bench spmv       products with a matrix in every format: table and JSON, cuSPARSE beside them
   poisson bench convert    conversions to every format
+  poisson bench solve      solvers by format, method, precision and preconditioner; CG by cuSPARSE and cuBLAS beside them
+  poisson bench svd        dense decompositions, LAPACK and cuSOLVER beside them
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help

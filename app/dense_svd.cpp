@@ -139,7 +139,7 @@ ExitCode run_svd(DenseSvd const& work, Console& console) {
     record["matrix"]["seed"] = work.seed;
   if (work.vectors) {
     console.working("checking");
-    SvdAccuracy const accuracy = accuracy_of(a, result, *context);
+    SvdAccuracy const accuracy = svd_accuracy(*context, a, result);
     console.end_progress();
     put(accuracy, record);
     rows.emplace_back("accuracy", text_of(accuracy));

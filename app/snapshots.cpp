@@ -349,7 +349,7 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
       {{"solve_seconds", online_seconds}, {"full_solve_seconds", test.solve_seconds}, {"full_run_seconds", test.total_seconds}});
   out["singular_values_file"] = output.file("values.csv");
   out["seconds"] = json_of(pod.seconds);
-  put(accuracy_of(scaled, pod, *host), out);
+  put(svd_accuracy(*host, scaled, pod), out);
 
   write_csv(output.directory, output.file("values.csv"), "i", 1,
             {{"singular_value", pod.values},

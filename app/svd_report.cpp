@@ -1,10 +1,8 @@
 #include "app/svd_report.hpp"
 
 #include "app/matrix_market.hpp"
-#include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
-#include "gpu/kernels/blas.hpp"
 #include "output/atomic_file.hpp"
 
 #include <algorithm>
@@ -44,67 +42,15 @@ std::int64_t smallest_rank(std::span<double const> errors, double error) {
   return std::find_if(errors.begin(), errors.end(), [&](double e) { return e <= error; }) - errors.begin();
 }
 
-namespace {
-
-double norm(std::span<double const> values) {
-  double largest = 0;
-  for (double const value : values)
-    largest = std::max(largest, std::abs(value));
-  if (!(largest > 0) || !std::isfinite(largest))
-    return largest;
-  double sum = 0;  // of scaled squares, which neither overflow nor vanish
-  for (double const value : values)
-    sum += (value / largest) * (value / largest);
-  return largest * std::sqrt(sum);
-}
-
-/// || I - Q^T Q ||
-double defect(DenseMatrix const& q, Context& context) {
-  std::int64_t const k = q.n_columns;
-  Array<double> const vectors(context, std::span<double const>(q.values));
-  Array<double> products(context, k * k);
-  gemm(context, true, false, k, k, q.n_rows, 1, vectors.data(), q.n_rows, vectors.data(), q.n_rows, 0, products.data(), k);
-  HostVector<double> gram(static_cast<std::size_t>(k * k));
-  products.download(gram);
-  for (std::int64_t i = 0; i < k; ++i)
-    gram[static_cast<std::size_t>(i * (k + 1))] -= 1;
-  return norm(gram);
-}
-
-}  // namespace
-
-SvdAccuracy accuracy_of(DenseMatrix const& a, Svd const& svd, Context& context) {
-  SvdAccuracy accuracy{defect(svd.u, context), defect(svd.v, context), 0};
-  auto const k = static_cast<std::int64_t>(svd.values.size());
-  double const size = norm(a.values);
-  if (!(size > 0))
-    return accuracy;
-  // Of A / || A ||, so that the products stay in range whatever the size of A.
-  DenseMatrix scaled = svd.u;
-  for (std::int64_t j = 0; j < k; ++j)
-    for (std::int64_t i = 0; i < a.n_rows; ++i)
-      scaled(i, j) *= svd.values[static_cast<std::size_t>(j)] / size;
-  HostVector<double> rest = a.values;
-  for (double& value : rest)
-    value /= size;
-  Array<double> const u(context, std::span<double const>(scaled.values)), v(context, std::span<double const>(svd.v.values));
-  Array<double> difference(context, std::span<double const>(rest));
-  gemm(context, false, true, a.n_rows, a.n_columns, k, -1, u.data(), a.n_rows, v.data(), a.n_columns, 1, difference.data(),
-       a.n_rows);
-  difference.download(rest);
-  accuracy.residual = norm(rest);
-  return accuracy;
-}
-
 void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
   json.update({{"orthogonality_u", accuracy.orthogonality_u},
                {"orthogonality_v", accuracy.orthogonality_v},
-               {"residual", accuracy.residual}});
+               {"residual", accuracy.residual_relative}});
 }
 
 std::string text_of(SvdAccuracy const& accuracy) {
   return "||I - U^T U|| " + number_text(accuracy.orthogonality_u) + ", ||I - V^T V|| " + number_text(accuracy.orthogonality_v) +
-         ", ||A - U S V^T|| / ||A|| " + number_text(accuracy.residual);
+         ", ||A - U S V^T|| / ||A|| " + number_text(accuracy.residual_relative);
 }
 
 nlohmann::ordered_json json_of(SvdSeconds const& s) {

@@ -3,6 +3,7 @@
 #include "app/console.hpp"
 #include "app/csv.hpp"
 #include "app/results_directory.hpp"
+#include "gpu/svd/accuracy.hpp"
 #include "gpu/svd/svd.hpp"
 #include "output/picture.hpp"
 
@@ -33,15 +34,7 @@ struct Spectrum {
 /// The first rank whose error is at most `error`.
 [[nodiscard]] std::int64_t smallest_rank(std::span<double const> errors, double error);
 
-/// How good a decomposition is, in the Frobenius norm.
-struct SvdAccuracy {
-  double orthogonality_u = 0, orthogonality_v = 0;  ///< || I - U^T U ||, || I - V^T V ||
-  double residual = 0;                              ///< || A - U S V^T || / || A ||; 0 where both are 0
-};
-/// By dense products on the context. Precondition: all vectors and values are there, of at least one dimension.
-/// Throws OutOfMemoryError.
-[[nodiscard]] SvdAccuracy accuracy_of(DenseMatrix const& a, Svd const& svd, Context& context);
-/// Adds orthogonality_u, orthogonality_v and residual.
+/// Adds orthogonality_u, orthogonality_v and residual, which is relative to the matrix.
 void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json);
 [[nodiscard]] std::string text_of(SvdAccuracy const& accuracy);
 

@@ -8,8 +8,8 @@
 
 namespace poisson {
 
-/// (b - A (x + x_lo))_i, rounded once: products are exact, and sums carry three doubles, so that solutions in double-double can be
-/// judged. Compile without contraction on the host; on a device there is no product that it could reach.
+/// (b - A (x + x_lo))_i, rounded at the end: products are exact, and sums carry three doubles, so that solutions in double-double
+/// can be judged. Compile without contraction on the host; on a device there is no product that it could reach.
 [[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(CsrView const& a, std::int64_t row, double const* x,
                                                                 double const* x_lo, double b) {
   double sum[3] = {b, 0, 0};
@@ -31,7 +31,9 @@ namespace poisson {
     if (x_lo != nullptr)
       add_product(-a.values[e], x_lo[a.columns[e]]);
   }
-  return sum[0] + (sum[1] + sum[2]);
+  // What cancelled in sum[0] may have left it as large as sum[1].
+  double const s = sum[0] + sum[1], of_1 = s - sum[0];
+  return s + ((sum[0] - (s - of_1)) + (sum[1] - of_1) + sum[2]);
 }
 
 /// Judges products and solutions without the code that makes them.

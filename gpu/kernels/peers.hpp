@@ -46,6 +46,7 @@ struct PeerSolve {
   double residual_recursive = 0;  ///< ||r|| / ||b||
   double setup_seconds = 0;       ///< from CSR on the device to the first iteration: the library's copies, workspace and vectors
   double seconds = 0;             ///< iterations only
+  double bytes_per_iteration = 0;
 };
 
 /// Empty when peer_cg can be run; otherwise why not, in one sentence.

@@ -1,18 +1,44 @@
 #include "gpu/svd/svd.hpp"
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
-#include "gpu/svd/lapack.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/svd.hpp"
+#include "gpu/svd/band_reduction.hpp"
+#include "gpu/svd/bidiagonal.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace poisson {
 
 namespace {
+
+using Index = std::int64_t;
+using Clock = std::chrono::steady_clock;
+
+/// Seconds since the last call, or since it was made, with the device's work done.
+class StepClock {
+public:
+  explicit StepClock(Context& context) : context_(context) {}
+  double step() {
+    context_.synchronize();
+    if (interrupt_requested())
+      throw Interrupted();
+    auto const now = Clock::now();
+    return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+  }
+
+private:
+  Context& context_;
+  Clock::time_point last_ = Clock::now();
+};
 
 void require_valid(DenseMatrix const& a, SvdOptions const& options) {
   if (a.n_rows < 1 || a.n_columns < 1)
@@ -21,53 +47,145 @@ void require_valid(DenseMatrix const& a, SvdOptions const& options) {
     throw InputError("the number of leading singular values is negative: " + std::to_string(options.leading));
   if (options.band_width < 0)
     throw InputError("the band width is negative: " + std::to_string(options.band_width));
-  for (std::int64_t j = 0; j < a.n_columns; ++j)
-    for (std::int64_t i = 0; i < a.n_rows; ++i)
+}
+
+/// The power of two e with |a| < 2^e everywhere, 2^(e - 1) <= |a| somewhere; 0 for a zero matrix.
+int exponent_of(DenseMatrix const& a) {
+  double largest = 0;
+  bool finite = true;
+#pragma omp parallel for schedule(static) reduction(max : largest) reduction(&& : finite)
+  for (Index j = 0; j < a.n_columns; ++j)
+    for (Index i = 0; i < a.n_rows; ++i) {
+      largest = std::max(largest, std::abs(a(i, j)));
+      finite = finite && std::isfinite(a(i, j));
+    }
+  for (Index j = 0; !finite && j < a.n_columns; ++j)
+    for (Index i = 0; i < a.n_rows; ++i)
       if (!std::isfinite(a(i, j)))
         throw InputError("the matrix has " + std::string(std::isnan(a(i, j)) ? "a NaN" : "an infinity") + " in row " +
                          std::to_string(i) + ", column " + std::to_string(j) + " (counted from 0)");
+  int exponent = 0;
+  static_cast<void>(std::frexp(largest, &exponent));
+  return exponent;
+}
+
+/// A, or A^T where A is wide, times 2^-exponent.
+HostVector<double> tall_scaled(DenseMatrix const& a, int exponent) {
+  HostVector<double> result(a.values.size());
+  // In two steps, because 2^-exponent itself may overflow.
+  double const first = std::ldexp(1.0, -exponent / 2), second = std::ldexp(1.0, -exponent - (-exponent / 2));
+  bool const wide = a.n_rows < a.n_columns;
+  constexpr Index tile = 32;
+#pragma omp parallel for collapse(2) schedule(static)
+  for (Index j0 = 0; j0 < a.n_columns; j0 += tile)
+    for (Index i0 = 0; i0 < a.n_rows; i0 += tile)
+      for (Index j = j0; j < std::min(a.n_columns, j0 + tile); ++j)
+        for (Index i = i0; i < std::min(a.n_rows, i0 + tile); ++i)
+          result[static_cast<std::size_t>(wide ? j + i * a.n_columns : i + j * a.n_rows)] = a(i, j) * first * second;
+  return result;
+}
+
+DenseMatrix downloaded(Array<double> const& from, Index rows, Index columns) {
+  DenseMatrix result(rows, columns);
+  from.download(result.values);
+  return result;
+}
+
+int width_for(Index n, SvdOptions const& options, Backend backend, int most) {
+  Index const wanted = options.band_width > 0 ? options.band_width : default_band_width(n, backend);
+  return static_cast<int>(std::max<Index>(1, std::min({wanted, n - 1, Index{most}})));
+}
+
+Index kept_values(Index n, SvdOptions const& options) {
+  return options.leading > 0 ? std::min(options.leading, n) : n;
 }
 
 }  // namespace
 
-std::int64_t svd_bytes(std::int64_t, std::int64_t, SvdOptions const&) {
-  return 0;
+int default_band_width(Index n, Backend backend) {
+  if (backend == Backend::cuda)
+    return n >= 1024 ? 64 : 32;
+  return 32;
+}
+
+Index svd_bytes(Index n_rows, Index n_columns, SvdOptions const& options) {
+  Index const m = std::max(n_rows, n_columns), n = std::min(n_rows, n_columns), k = kept_values(n, options);
+  int const width = width_for(n, options, Backend::cuda, std::numeric_limits<int>::max());
+  Index const a = 8 * m * n, reducing = a + reduction_bytes(m, n, width, options.vectors);
+  if (!options.vectors)
+    return reducing;
+  ChasePlan const plan(n, width);
+  // A, the T and the reflectors of the chase stay for the back-transformations.
+  Index const kept = a + 16 * (n + width) * width, chased = kept + 16 * plan.slots * plan.slot_size();
+  Index const results = 8 * k * (m + n + (m > n ? n : 0));
+  return std::max({reducing, chased + 8 * BandView::size(n, width), chased + bidiagonal_svd_bytes(n, k),
+                   chased + 16 * n * k + plan.apply_bytes(k), kept + results + apply_reduction_bytes(m, n, width, k)});
 }
 
 Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {
-  auto const start = std::chrono::steady_clock::now();
+  auto const start = Clock::now();
   require_valid(a, options);
-  require_memory(context, svd_bytes(a.n_rows, a.n_columns, options), "the singular value decomposition", "use the cpu backend");
-  int const m = static_cast<int>(a.n_rows), n = static_cast<int>(a.n_columns), smaller = std::min(m, n);
-  std::int64_t const k = options.leading > 0 ? std::min<std::int64_t>(options.leading, smaller) : smaller;
-  DenseMatrix copy = a, u(options.vectors ? m : 0, options.vectors ? smaller : 0),
-              vt(options.vectors ? smaller : 0, options.vectors ? n : 0);
+  require_memory(context, svd_bytes(a.n_rows, a.n_columns, options), "the singular value decomposition",
+                 "ask for fewer leading vectors, for values only, or use the cpu backend");
+  auto const& kernels = kernels_for<SvdKernels>(context);
+  bool const wide = a.n_rows < a.n_columns;
+  Index const m = std::max(a.n_rows, a.n_columns), n = std::min(a.n_rows, a.n_columns), k = kept_values(n, options);
+  int const exponent = exponent_of(a), width = width_for(n, options, context.backend(), kernels.max_width());
   Svd result;
-  result.values.resize(static_cast<std::size_t>(smaller));
-  int const ldu = m, ldvt = smaller;
-  int lwork = -1, info = 0;
-  std::vector<int> iwork(8 * static_cast<std::size_t>(smaller));
-  double size = 0;
-  char const job = options.vectors ? 'S' : 'N';
-  dgesdd_(&job, &m, &n, copy.values.data(), &m, result.values.data(), u.values.data(), &ldu, vt.values.data(), &ldvt, &size, &lwork,
-          iwork.data(), &info);
-  lwork = static_cast<int>(size);
-  std::vector<double> work(static_cast<std::size_t>(lwork));
-  dgesdd_(&job, &m, &n, copy.values.data(), &m, result.values.data(), u.values.data(), &ldu, vt.values.data(), &ldvt, work.data(),
-          &lwork, iwork.data(), &info);
-  if (info != 0)
-    throw EnvironmentError("LAPACK's dgesdd failed with info = " + std::to_string(info));
-  result.values.resize(static_cast<std::size_t>(k));
-  if (options.vectors) {
-    u.values.resize(static_cast<std::size_t>(m * k));
-    u.n_columns = k;
-    result.u = std::move(u);
-    result.v = DenseMatrix(n, k);
-    for (std::int64_t j = 0; j < k; ++j)
-      for (std::int64_t i = 0; i < n; ++i)
-        result.v(i, j) = vt(j, i);
+  result.band_width = width;
+  Array<double> matrix(context, tall_scaled(a, exponent));
+  StepClock clock(context);
+  static_cast<void>(clock.step());
+
+  BandReduction reduction = reduce_to_band(context, m, n, width, std::move(matrix), options.vectors);
+  result.seconds.reduce = clock.step();
+
+  ChasePlan const plan(n, width);
+  BandView const band = BandView::in(reduction.band.data(), n, width);
+  Index const reflectors = options.vectors ? plan.slots * plan.slot_size() : 0;
+  Array<double> left(context, reflectors), right(context, reflectors);
+  left.set_zero();
+  right.set_zero();
+  kernels.chase(context, plan, band, left.data(), right.data());
+  HostVector<double> d(static_cast<std::size_t>(n)), e(static_cast<std::size_t>(n - 1));
+  {
+    Array<double> on_device(context, 2 * n - 1);
+    kernels.diagonals(context, band, on_device.data(), on_device.data() + n);
+    HostVector<double> both(static_cast<std::size_t>(2 * n - 1));
+    on_device.download(both);
+    std::copy_n(both.begin(), n, d.begin());
+    std::copy_n(both.begin() + n, n - 1, e.begin());
   }
-  result.seconds.total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  reduction.band = Array<double>();
+  result.seconds.chase = clock.step();
+
+  if (!options.vectors) {
+    result.values = bidiagonal_values(context, d, e, k);
+    result.seconds.bidiagonal = clock.step();
+  } else {
+    BidiagonalSvd bidiagonal = bidiagonal_svd(context, d, e, k);
+    result.values = std::move(bidiagonal.values);
+    result.seconds.bidiagonal = clock.step();
+    kernels.apply_chase(context, plan, left.data(), k, bidiagonal.u.data(), n);
+    left = Array<double>();
+    kernels.apply_chase(context, plan, right.data(), k, bidiagonal.v.data(), n);
+    right = Array<double>();
+    if (m > n) {
+      Array<double> taller(context, m * k);
+      taller.set_zero();
+      kernels.copy(context, n, k, bidiagonal.u.data(), n, taller.data(), m);
+      context.synchronize();  // before the shorter one is freed
+      bidiagonal.u = std::move(taller);
+    }
+    apply_left(context, reduction, k, bidiagonal.u.data(), m);
+    apply_right(context, reduction, k, bidiagonal.v.data(), n);
+    result.seconds.back = clock.step();
+    result.u = wide ? downloaded(bidiagonal.v, n, k) : downloaded(bidiagonal.u, m, k);
+    result.v = wide ? downloaded(bidiagonal.u, m, k) : downloaded(bidiagonal.v, n, k);
+  }
+  for (double& value : result.values)
+    value = std::ldexp(value, exponent);
+  result.seconds.total = std::chrono::duration<double>(Clock::now() - start).count();
   return result;
 }
 

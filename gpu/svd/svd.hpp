@@ -53,6 +53,9 @@ struct Svd {
 /// negative; OutOfMemoryError when the device has less memory than svd_bytes.
 [[nodiscard]] Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context);
 
+/// The band width that suits matrices of order n: the reduction likes wide bands, the chase narrow ones.
+[[nodiscard]] int default_band_width(std::int64_t n, Backend backend);
+
 /// Device bytes that `svd` takes at its peak.
 [[nodiscard]] std::int64_t svd_bytes(std::int64_t n_rows, std::int64_t n_columns, SvdOptions const& options);
 

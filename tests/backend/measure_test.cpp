@@ -5,11 +5,13 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/measure.hpp"
+#include "gpu/formats/box.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/peers.hpp"
 
+#include <cmath>
 #include <limits>
 
 namespace poisson::testing {
@@ -88,6 +90,46 @@ TYPED_TEST(Check, NoRows) {
   EXPECT_EQ(kernels_for<CheckKernels>(*this->context).largest_error(*this->context, csr.view(), x.data(), nullptr), 0);
 }
 
+TYPED_TEST(Check, ResidualsAreExactWhereTermsCancel) {
+  Context& here = *this->context;
+  double const t = 0x1p-30;
+  // Three rows: (1 + t)^2 against all but its last bit; large terms that cancel; a term that only x's low part has.
+  Csr const csr(to_csr(3, 3, {{{0, 0}, 1 + t}, {{1, 0}, 1e20}, {{1, 1}, 1}, {{1, 2}, -1e20}, {{2, 2}, 3}}), here);
+  double const x_host[] = {1 + t, 1, 1 + t}, low_host[] = {0x1p-90, 0, 0x1p-84};
+  double const b_host[] = {1 + 2 * t, 3, 3 * (1 + t)};
+  Array<double> const x(here, std::span<double const>(x_host)), low(here, std::span<double const>(low_host)),
+      b(here, std::span<double const>(b_host));
+  Array<double> r(here, 3);
+  double found[3];
+  auto const& check = kernels_for<CheckKernels>(here);
+  check.residual(here, csr.view(), x.data(), nullptr, b.data(), r.data());
+  r.download(found);
+  EXPECT_EQ(found[0], -t * t);
+  EXPECT_EQ(found[1], 2);
+  EXPECT_EQ(found[2], 0);
+  check.residual(here, csr.view(), x.data(), low.data(), b.data(), r.data());
+  r.download(found);
+  EXPECT_EQ(found[0], -t * t - 0x1p-90 * (1 + t));
+  EXPECT_DOUBLE_EQ(found[1], 2 + 1e20 * (0x1p-84 - 0x1p-90));
+  EXPECT_EQ(found[2], -3 * 0x1p-84);
+}
+
+TYPED_TEST(Check, ResidualsOfRandomVectors) {
+  Context& here = *this->context;
+  for (auto const& matrix : {uneven(1000, 700, 3), box27(7, 8, 9), to_csr(0, 3, {})}) {
+    Csr const csr(matrix, here);
+    auto const x_host = random_vector(matrix->n_columns, 1), b_host = random_vector(matrix->n_rows, 2);
+    auto const product = naive_product(*matrix, x_host), absolute = absolute_product(*matrix, x_host);
+    Array<double> const x(here, std::span<double const>(x_host)), b(here, std::span<double const>(b_host));
+    Array<double> r(here, matrix->n_rows);
+    std::vector<double> found(static_cast<std::size_t>(matrix->n_rows));
+    kernels_for<CheckKernels>(here).residual(here, csr.view(), x.data(), nullptr, b.data(), r.data());
+    r.download(found);
+    for (std::size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(found[i], b_host[i] - product[i], 1e-14 * (absolute[i] + std::abs(b_host[i]))) << "row " << i;
+  }
+}
+
 TYPED_TEST(Check, ReadBandwidthIsANumber) {
   double const bandwidth = measure_read_bandwidth(*this->context);
   EXPECT_GT(bandwidth, 0);
@@ -126,6 +168,32 @@ TEST_F(PeersOnCuda, ProductsAreRight) {
     }
 }
 
+TEST_F(PeersOnCuda, ConjugateGradientsSolve) {
+  if (!why_no_peer_cg().empty())
+    GTEST_SKIP() << why_no_peer_cg();
+  auto const csr = box_laplacian(*context, 12, 11, 10);
+  std::int64_t const n = csr->n_rows();
+  std::vector<double> const ones(static_cast<std::size_t>(n), 1.0);
+  Array<double> const b(*context, std::span<double const>(ones));
+  Array<double> x(*context, n), r(*context, n);
+  std::int64_t const before = context->memory_used();
+  PeerSolve const solved = peer_cg(*context, csr->view(), b.data(), x.data(), 1e-10, 1000, 60);
+  EXPECT_EQ(context->memory_used(), before);
+  EXPECT_GT(solved.iterations, 5);
+  EXPECT_LT(solved.iterations, 60);
+  EXPECT_LE(solved.residual_recursive, 1e-10);
+  EXPECT_GT(solved.seconds, 0);
+  EXPECT_GT(solved.bytes_per_iteration, 12 * csr->view().nnz);
+  kernels_for<CheckKernels>(*context).residual(*context, csr->view(), x.data(), nullptr, b.data(), r.data());
+  std::vector<double> residual(static_cast<std::size_t>(n));
+  r.download(residual);
+  double squares = 0;
+  for (double const v : residual)
+    squares += v * v;
+  EXPECT_LE(std::sqrt(squares / static_cast<double>(n)), 2e-10);
+  EXPECT_EQ(peer_cg(*context, csr->view(), b.data(), x.data(), 1e-10, 3, 60).iterations, 3);
+}
+
 TEST(Peers, NeedADevice) {
   if (why_no_cuda().empty())
     GTEST_SKIP() << "there is a device";
@@ -135,6 +203,8 @@ TEST(Peers, NeedADevice) {
   double x[10] = {}, y[10];
   for (auto const& [peer, name] : Names<Peer>::values)
     EXPECT_THROW((void)make_peer(peer, *context, csr.view(), x, y), EnvironmentError) << name;
+  EXPECT_NE(why_no_peer_cg(), "");
+  EXPECT_THROW((void)peer_cg(*context, csr.view(), x, y, 1e-3, 10, 1), EnvironmentError);
 }
 
 }  // namespace

@@ -269,7 +269,7 @@ def test_modes_and_reduced_model_of_a_sweep(poisson):
         case = next(c for c in summary["cases"] if str(c["case"]) == row["case"])
         u = array(read_vtu(poisson.directory / "out" / case["directory"] / "solution.vtu").GetPointData(), "u")
         sum_of_modes = sum(float(row[f"mode_{k}"]) * array(modes, f"mode_{k}") for k in (1, 2, 3))
-        assert np.abs(u - np.where(fixed, x[:, 1], sum_of_modes)).max() < 2e-3
+        assert np.abs(u - np.where(fixed, x[:, 1], sum_of_modes)).max() < 4e-3
         if row["case"] == "2":
             assert (u == array(modes, "left_out")).all()
             assert np.abs(array(modes, "reduced_model") + array(modes, "reduced_model_error") - u).max() < 1e-14

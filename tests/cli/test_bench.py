@@ -193,7 +193,7 @@ def test_convert_of_a_matrix_that_is_symmetric_to_rounding(poisson):
 @pytest.mark.parametrize("words, code, parts", [
     ([], 1, ["spmv", "convert"]),
     (["spvm"], 1, ["'spvm'", "did you mean 'spmv'"]),
-    (["solve"], 1, ["'solve'", "spmv, convert"]),
+    (["sovle"], 1, ["'sovle'", "did you mean 'solve'", "spmv, convert, solve"]),
     (["spmv", "--format", "half_cdss"], 1, ["'half_cdss'", "did you mean 'half_cds'", "sell_c_sigma"]),
     (["spmv", "--format", ""], 1, ["unknown format ''"]),
     (["spmv", "--nodes", "0"], 1, ["--nodes", "from 1 to", "'0'"]),

@@ -25,6 +25,7 @@ struct CuBlas {
   decltype(&cublasDestroy_v2) Destroy = nullptr;
   decltype(&cublasSetStream_v2) SetStream = nullptr;
   decltype(&cublasDgemm_v2) Dgemm = nullptr;
+  decltype(&cublasDgemmStridedBatched) DgemmStridedBatched = nullptr;
 
   CuBlas() {
     void* library = nullptr;
@@ -50,6 +51,7 @@ struct CuBlas {
     find(Destroy, "cublasDestroy_v2");
     find(SetStream, "cublasSetStream_v2");
     find(Dgemm, "cublasDgemm_v2");
+    find(DgemmStridedBatched, "cublasDgemmStridedBatched");
   }
 };
 
@@ -95,6 +97,19 @@ public:
     check(cublas().Dgemm(handle_of(cuda::of(context)), operation(transpose_a), operation(transpose_b), narrow(m), narrow(n),
                          narrow(k), &alpha, a, narrow(lda), b, narrow(ldb), &beta, c, narrow(ldc)),
           "cublasDgemm");
+  }
+
+  void gemm_batched(Context& context, bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
+                    double alpha, double const* a, std::int64_t lda, std::int64_t stride_a, double const* b, std::int64_t ldb,
+                    std::int64_t stride_b, double beta, double* c, std::int64_t ldc, std::int64_t stride_c,
+                    std::int64_t count) const override {
+    if (m == 0 || n == 0 || count == 0)
+      return;
+    auto const operation = [](bool transpose) { return transpose ? CUBLAS_OP_T : CUBLAS_OP_N; };
+    check(cublas().DgemmStridedBatched(handle_of(cuda::of(context)), operation(transpose_a), operation(transpose_b), narrow(m),
+                                       narrow(n), narrow(k), &alpha, a, narrow(lda), stride_a, b, narrow(ldb), stride_b, &beta, c,
+                                       narrow(ldc), stride_c, narrow(count)),
+          "cublasDgemmStridedBatched");
   }
 };
 

@@ -16,7 +16,8 @@ namespace {
 
 struct CuBlas {
   cuda::DynamicLibrary library{"cuBLAS",
-                               {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so"}};
+                               {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so.13",
+                                "/usr/local/cuda/lib64/libcublas.so"}};
   decltype(&cublasGetStatusString) status_string = nullptr;
   decltype(&cublasCreate) create = nullptr;
   decltype(&cublasDestroy) destroy = nullptr;
@@ -85,6 +86,8 @@ PeerSolve peer_cg(Context& context, CsrView const& a, double const* b, double* x
   Array<double> r(context, a.n_rows), p(context, a.n_rows), q(context, a.n_rows);
   p.set_zero();
   auto const product = make_peer(Peer::cusparse_csr_alg1, context, a, p.data(), q.data());
+  // The product's x and y, the two dots (of which one reads a single vector), three axpy and a scal.
+  result.bytes_per_iteration = static_cast<double>(product->bytes + (16 + 16 + 8 + 3 * 24 + 16) * a.n_rows);
   context.set_zero(x, 8 * a.n_rows);
   check(cublas().copy(library.handle, n, b, 1, r.data(), 1), "cublasDcopy");
   double rr = dot(r.data(), r.data());

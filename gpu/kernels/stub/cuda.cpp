@@ -15,6 +15,7 @@
 #include "gpu/kernels/peers.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd_peers.hpp"
+#include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -87,6 +88,9 @@ SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
 CodSellConversion const& CodSellConversion::cuda() {

@@ -1,0 +1,116 @@
+#include "gpu/svd/accuracy.hpp"
+
+#include "tests/backend/cases.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace poisson::testing {
+
+namespace {
+
+template <class B>
+class SvdMeasures : public OnBackend<B::value> {};
+template <Backend backend>
+using OfBackend = std::integral_constant<Backend, backend>;
+struct NamesOfBackends {
+  template <class B>
+  static std::string GetName(int) {
+    return std::string(name_of(B::value));
+  }
+};
+using OnBackends = ::testing::Types<OfBackend<Backend::cpu>, OfBackend<Backend::cuda>>;
+TYPED_TEST_SUITE(SvdMeasures, OnBackends, NamesOfBackends);
+
+/// I - 2 x x^T / x.x without its columns from n on: orthonormal columns.
+DenseMatrix orthonormal(std::int64_t m, std::int64_t n, double phase) {
+  std::vector<double> x(static_cast<std::size_t>(m));
+  double squared = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = std::sin(phase + static_cast<double>(i));
+    squared += x[i] * x[i];
+  }
+  DenseMatrix q(m, n);
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < m; ++i)
+      q(i, j) = (i == j ? 1 : 0) - 2 * x[static_cast<std::size_t>(i)] * x[static_cast<std::size_t>(j)] / squared;
+  return q;
+}
+
+struct Example {
+  DenseMatrix a;
+  Svd svd;
+};
+
+/// A matrix with values n, n - 1, ..., times `scale`, of which k are in the decomposition.
+Example example(std::int64_t m, std::int64_t n, std::int64_t k, double scale) {
+  std::int64_t const smaller = std::min(m, n);
+  DenseMatrix const u = orthonormal(m, smaller, 0.3), v = orthonormal(n, smaller, 1.7);
+  Example result{DenseMatrix(m, n), {}};
+  for (std::int64_t j = 0; j < n; ++j)
+    for (std::int64_t i = 0; i < m; ++i) {
+      double sum = 0;
+      for (std::int64_t l = 0; l < smaller; ++l)
+        sum += u(i, l) * static_cast<double>(smaller - l) * v(j, l);
+      result.a(i, j) = scale * sum;
+    }
+  result.svd.u = orthonormal(m, k, 0.3);
+  result.svd.v = orthonormal(n, k, 1.7);
+  for (std::int64_t l = 0; l < k; ++l)
+    result.svd.values.push_back(scale * static_cast<double>(smaller - l));
+  return result;
+}
+
+TYPED_TEST(SvdMeasures, AreSmallForTheTrueDecomposition) {
+  struct Size {
+    std::int64_t m, n, k;
+  };
+  for (Size const size : {Size{1, 1, 1}, {7, 5, 5}, {5, 7, 5}, {40, 30, 12}, {30, 620, 30}, {600, 530, 530}, {30, 620, 4}})
+    for (double const scale : {1.0, 1e-300, 1e300 / 1e4}) {
+      Example const e = example(size.m, size.n, size.k, scale);
+      SvdAccuracy const accuracy = svd_accuracy(*this->context, e.a, e.svd);
+      double const bound = 1e-14 * std::sqrt(static_cast<double>(size.k));
+      EXPECT_LE(accuracy.orthogonality_u, bound);
+      EXPECT_LE(accuracy.orthogonality_v, bound);
+      EXPECT_LE(accuracy.residual_relative, 2e-14);
+      EXPECT_LE(accuracy.residual, 1e-13 * e.svd.values[0] * static_cast<double>(size.k));
+    }
+}
+
+TYPED_TEST(SvdMeasures, SeeWhatIsWrong) {
+  for (std::int64_t const k : {40, 11}) {
+    Example const right = example(600, 40, k, 1);
+    Example wrong = right;
+    for (std::int64_t i = 0; i < 600; ++i)
+      wrong.svd.u(i, 3) *= 1 + 1e-6;
+    SvdAccuracy accuracy = svd_accuracy(*this->context, wrong.a, wrong.svd);
+    EXPECT_NEAR(accuracy.orthogonality_u, 2e-6, 1e-9);  // one diagonal entry
+    EXPECT_LE(accuracy.orthogonality_v, 1e-13);
+    EXPECT_NEAR(accuracy.residual, 37e-6, 1e-9);
+    wrong = right;
+    wrong.svd.values[0] += 1e-3;
+    accuracy = svd_accuracy(*this->context, wrong.a, wrong.svd);
+    EXPECT_NEAR(accuracy.residual, 1e-3, 1e-9);
+    EXPECT_NEAR(accuracy.residual_relative, 1e-3 / std::sqrt(40 * 41 * 81 / 6), 1e-9);
+    EXPECT_NEAR(largest_value_error(wrong.svd.values, right.svd.values), 1e-3, 1e-14);
+    wrong = right;
+    for (std::int64_t i = 0; i < 40; ++i)
+      std::swap(wrong.svd.v(i, 0), wrong.svd.v(i, 1));
+    accuracy = svd_accuracy(*this->context, wrong.a, wrong.svd);
+    EXPECT_LE(accuracy.orthogonality_v, 1e-13);
+    EXPECT_GE(accuracy.residual, 1);
+  }
+}
+
+TYPED_TEST(SvdMeasures, ZeroMatrix) {
+  Example e = example(4, 3, 3, 1);
+  std::fill(e.a.values.begin(), e.a.values.end(), 0.0);
+  std::fill(e.svd.values.begin(), e.svd.values.end(), 0.0);
+  SvdAccuracy const accuracy = svd_accuracy(*this->context, e.a, e.svd);
+  EXPECT_EQ(accuracy.residual, 0);
+  EXPECT_EQ(accuracy.residual_relative, 0);
+}
+
+}  // namespace
+
+}  // namespace poisson::testing

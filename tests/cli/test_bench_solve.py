@@ -1,0 +1,161 @@
+"""poisson bench solve: tables, JSON and errors. What is measured is not judged here, only that it is told consistently."""
+
+import json
+import os
+import pathlib
+
+import pytest
+
+HERE = ("--backend", "cpu", "--repeat", "2")
+
+
+def measured(poisson, *words, code=0):
+    poisson("bench", "solve", *words, *HERE, "--json", "bench.json", code=code)
+    return json.loads((poisson.directory / "bench.json").read_text())
+
+
+def way(r):
+    return r["format"], r["method"], r["precision"], r["preconditioner"]
+
+
+UNSYMMETRIC = """%%MatrixMarket matrix coordinate real general
+3 3 5
+1 1 4
+1 2 1
+2 2 5
+3 1 2
+3 3 6
+"""
+
+SYMMETRIC = """%%MatrixMarket matrix coordinate real symmetric
+3 3 5
+1 1 4
+2 1 1
+2 2 5
+3 2 -2
+3 3 6
+"""
+
+
+def test_json_is_consistent(poisson):
+    report = measured(poisson, "--nodes", "9,6", "--format", "csr,half_cds", "--preconditioner", "none,jacobi")
+    assert report["bench"] == "solve" and report["backend"] == "cpu" and report["copy_bytes_per_second"] > 0
+    assert report["options"]["tolerance"] == 1e-12 and report["options"]["max_iterations"] == 10000
+    for matrix, nodes in zip(report["matrices"], (9, 6), strict=True):
+        assert matrix["n_rows"] == nodes**3 and matrix["symmetric"] and matrix["rhs"] == "ones"
+        assert matrix["peers"] == [] and matrix["left_out"] == []
+        assert [way(r) for r in matrix["results"]] == [
+            (f, "cg", "double", p) for f in ("csr", "half_cds") for p in ("none", "jacobi")]
+        for r in matrix["results"]:
+            assert r["status"] == "converged" and r["reason"] == "" and r["same_bits"] and r["runs"] == 2
+            assert 3 < r["iterations"] < 60 and r["residual_recursive"] <= 1e-12 and r["residual_true"] <= 1e-11
+            assert 0 < r["seconds"] <= r["solve_seconds"] and r["conversion_seconds"] >= 0
+            assert r["seconds_per_iteration"] == pytest.approx(r["seconds"] / r["iterations"])
+            assert r["seconds_with_conversion"] == pytest.approx(r["conversion_seconds"] + r["solve_seconds"])
+            assert r["bytes_per_second"] == pytest.approx(r["bytes_per_iteration"] / r["seconds_per_iteration"])
+            assert r["share_of_copy_bandwidth"] == pytest.approx(r["bytes_per_second"] / report["copy_bytes_per_second"])
+        csr, half = (r for r in matrix["results"] if r["preconditioner"] == "none")
+        assert csr["bytes_per_iteration"] > half["bytes_per_iteration"] > 0
+
+
+def test_all_of_a_kind_is_every_name_that_the_program_knows(poisson):
+    report = measured(poisson, "--nodes", "6", "--format", "csr", "--method", "all", "--precision", "all", "--preconditioner", "all")
+    known = {}
+    for option, kind in (("--method", "method"), ("--precision", "precision"), ("--preconditioner", "preconditioner")):
+        text = poisson("bench", "solve", option, "?", code=1).stderr
+        known[kind] = set(text.split("there are ")[1].split(" (see")[0].split(", "))
+    matrix = report["matrices"][0]
+    rows = {way(r) for r in matrix["results"] + matrix["left_out"]}
+    assert rows == {("csr", m, p, c) for m in known["method"] for p in known["precision"] for c in known["preconditioner"]}
+    assert ("csr", "cg", "double", "jacobi") in {way(r) for r in matrix["results"] if r["status"] == "converged"}
+
+
+def test_table(poisson):
+    text = poisson("bench", "solve", "--nodes", "5", *HERE).stdout
+    for word in ("measured on the CPU backend", "box, 5^3 nodes: 125 rows", "method", "precision", "preconditioner", "iterations",
+                 "true residual", "ms an iteration", "% of copy", "convert ms", "converged", "half_cds"):
+        assert word in text
+    assert "cusparse" not in text
+
+
+def test_auto_takes_one_format(poisson):
+    report = measured(poisson, "--nodes", "8", "--format", "auto")
+    assert len(report["matrices"][0]["results"]) == 1
+    both = measured(poisson, "--nodes", "8", "--format", "csr,auto")["matrices"][0]["results"]
+    assert len(both) == 2 and both[1]["format"] == "csr"
+
+
+def test_ends_that_are_not_convergence(poisson):
+    few = measured(poisson, "--nodes", "12", "--format", "csr", "--max-iterations", "5")["matrices"][0]["results"][0]
+    assert few["status"] == "max_iterations" and few["iterations"] == 5 and few["reason"] and few["residual_true"] > 1e-12
+    assert few["residual_true"] == pytest.approx(few["residual_recursive"], rel=1e-6)
+    short = measured(poisson, "--nodes", "24", "--format", "csr", "--max-seconds", "1e-9")["matrices"][0]["results"][0]
+    assert short["status"] == "out_of_time" and short["iterations"] > 0 and "stopped after" in short["reason"]
+
+
+def test_files(poisson):
+    poisson.write(SYMMETRIC, "s.mtx")
+    poisson.write(UNSYMMETRIC, "u.mtx")
+    report = measured(poisson, "--matrix", "s.mtx", "--matrix", "u.mtx", "--method", "cg", "--format", "csr")
+    s, u = report["matrices"]
+    assert s["symmetric"] and s["results"][0]["status"] == "converged" and s["results"][0]["residual_true"] < 1e-14
+    assert not u["symmetric"] and u["results"] == [] and "symmetric" in u["left_out"][0]["reason"]
+
+
+def test_a_configuration_brings_its_right_hand_side(cube):
+    poisson, config = cube
+    matrix = measured(poisson, config, "--format", "csr", "--set", "problem.source=1")["matrices"][0]
+    assert matrix["rhs"] == "of the problem" and matrix["results"][0]["status"] == "converged"
+    # An eigenvector of the matrix as right-hand side: one iteration or two, where all ones take many.
+    matrix = measured(poisson, config, "--format", "csr")["matrices"][0]
+    assert matrix["results"][0]["iterations"] <= 2
+
+
+def test_pure_neumann(poisson):
+    config = poisson.write("""
+        problem:
+          mesh: {generator: box, cells: [6, 6, 6]}
+          source: "x - 0.5"
+          boundary: [{ids: all, type: neumann, value: "0"}]
+        """)
+    for r in measured(poisson, config, "--format", "csr,half_cds")["matrices"][0]["results"]:
+        assert r["status"] == "converged" and r["residual_true"] < 1e-11
+
+
+def test_higher_order(poisson):
+    matrix = measured(poisson, "--nodes", "9", "--order", "2", "--format", "csr")["matrices"][0]
+    assert matrix["n_rows"] == 729 and "order 2" in matrix["name"] and matrix["results"][0]["status"] == "converged"
+
+
+@pytest.mark.parametrize("words, parts", [
+    (["--method", "cgg"], ["method 'cgg'", "did you mean 'cg'"]),
+    (["--precision", "float"], ["precision 'float'", "double"]),
+    (["--preconditioner", "jacobbi"], ["'jacobbi'", "did you mean 'jacobi'"]),
+    (["--preconditioner", ""], ["preconditioner ''"]),
+    (["--format", "csr,autos"], ["format 'autos'"]),
+    (["--tolerance", "0"], ["--tolerance", "above 0", "'0'"]),
+    (["--tolerance", "x"], ["--tolerance", "'x'"]),
+    (["--max-iterations", "0"], ["--max-iterations", "'0'"]),
+    (["--max-seconds", "-1"], ["--max-seconds", "'-1'"]),
+    (["--band"], ["--band", "--nodes"]),
+    (["--matrix", "wide.mtx", "--backend", "cpu"], ["wide.mtx", "2 rows and 3 columns"]),
+])
+def test_mistakes(poisson, words, parts):
+    poisson.write("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "wide.mtx")
+    done = poisson("bench", "solve", *words, code=1, timeout=30)
+    for part in parts:
+        assert part in done.stderr, done.stderr
+
+
+def test_options_of_solve_are_of_solve(poisson):
+    done = poisson("bench", "spmv", "--tolerance", "1e-3", code=1)
+    assert "--tolerance" in done.stderr and "bench solve" in done.stderr
+
+
+def test_real_files(poisson):
+    folder = os.environ.get("POISSON_REAL_DATA")
+    if not folder:
+        pytest.skip("POISSON_REAL_DATA is not set")
+    folder = pathlib.Path(folder) / "matrices"
+    matrix = measured(poisson, "--matrix", folder / "nos4.mtx.gz", "--format", "all")["matrices"][0]
+    assert all(r["status"] == "converged" and r["residual_true"] < 1e-11 for r in matrix["results"])
