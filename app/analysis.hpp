@@ -5,6 +5,7 @@
 #include "app/results_directory.hpp"
 #include "app/run_config.hpp"
 #include "assembly/discretization.hpp"
+#include "gpu/formats/matrix.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +21,7 @@ struct AnalysisInput {
   Discretization const& discretization;
   LinearSystem const& system;  ///< without its matrix, which is
   CsrMatrix const& matrix;     ///< this
+  Matrix const& stored;        ///< and this in the format that was solved with, on the context's backend
   std::span<double const> u;   ///< the solution, one value per unknown
   SolverResult const& result;
   Context& context;

@@ -1,8 +1,8 @@
 #include "app/analysis.hpp"
+#include "app/lanczos.hpp"
 #include "app/svd_report.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
-#include "gpu/core/memory.hpp"
 #include "gpu/svd/svd.hpp"
 #include "output/vtk_files.hpp"
 
@@ -119,10 +119,91 @@ void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::
                          [&](fs::path const& path) { write_vtu(path, grid, points, {}, input.config.output.vtk); });
 }
 
+/// S of S A S whose diagonal is 1.
+std::vector<double> diagonal_scaling(CsrMatrix const& a) {
+  std::vector<double> scaling(static_cast<std::size_t>(a.n_rows), 1.0);
+  for (std::int64_t row = 0; row < a.n_rows; ++row)
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      if (a.columns[e] == row && a.values[e] > 0)
+        scaling[static_cast<std::size_t>(row)] = 1 / std::sqrt(a.values[e]);
+  return scaling;
+}
+
+CsrMatrix scaled_by(CsrMatrix const& a, std::span<double const> scaling) {
+  CsrMatrix scaled = a;
+  for (std::int64_t row = 0; row < a.n_rows; ++row)
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      scaled.values[e] *= scaling[static_cast<std::size_t>(row)] * scaling[static_cast<std::size_t>(a.columns[e])];
+  return scaled;
+}
+
 /// cg as the theory knows it: other methods and preconditioners have no bound here.
 bool has_bound(SolverOptions const& solver) {
   return solver.method == Method::cg &&
          (solver.preconditioner == PreconditionerKind::none || solver.preconditioner == PreconditionerKind::jacobi);
+}
+
+json json_of(ConvergenceBound const& bound, double condition, SolverOptions const& solver, SolverResult const& result) {
+  return {{"condition", condition},
+          {"rate", bound.rate},
+          {"bound_iterations", bound.iterations(solver.tolerance)},
+          {"iterations", result.iterations}};
+}
+
+std::string text_of(ConvergenceBound const& bound, SolverOptions const& solver, SolverResult const& result) {
+  return "cg has to reach " + number_text(solver.tolerance) + " within " + with_thousands(bound.iterations(solver.tolerance)) +
+         " iterations, and took " + with_thousands(result.iterations);
+}
+
+std::string no_bound(SolverOptions const& solver) {
+  return "no bound is known for " + std::string(name_of(solver.method)) + " with the preconditioner " +
+         std::string(name_of(solver.preconditioner));
+}
+
+/// What can be said of a matrix that is too large to be decomposed.
+void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std::int64_t n, double asymmetry,
+                       AnalysisOutput const& output) {
+  if (asymmetry > 1e-12)
+    throw InputError("the operator is not symmetric, and too large to be decomposed (max_dense is " +
+                     with_thousands(spec.max_dense) + ")");
+  SolverOptions const& solver = input.config.solver;
+  json& out = output.json;
+  out["method"] = "lanczos";
+  output.console.working("estimating the ends of the spectrum");
+  Timer const timer;
+  auto const fixed = std::span<std::uint8_t const>(input.system.constrained);
+  std::vector<double> null_vector(input.system.pure_neumann ? input.u.size() : 0, 1.0);
+  ExtremeValues const values = extreme_values(input.stored, fixed, null_vector, input.context);
+  double const condition = values.largest / values.smallest;
+  out.update({{"estimated", true},
+              {"condition", condition},
+              {"largest", values.largest},
+              {"smallest", values.smallest},
+              {"lanczos_iterations", values.iterations},
+              {"settled", values.settled}});
+  std::string second = no_bound(solver);
+  if (has_bound(solver)) {
+    double preconditioned = condition;
+    if (solver.preconditioner == PreconditionerKind::jacobi) {
+      auto const scaling = diagonal_scaling(input.matrix);
+      for (std::size_t i = 0; i < null_vector.size(); ++i)
+        null_vector[i] = 1 / scaling[i];
+      auto const scaled =
+          make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_by(input.matrix, scaling)), input.context);
+      ExtremeValues const of_scaled = extreme_values(*scaled, fixed, null_vector, input.context);
+      preconditioned = of_scaled.largest / of_scaled.smallest;
+    }
+    ConvergenceBound const bound = bound_of(condition, preconditioned);
+    out["cg"] = json_of(bound, preconditioned, solver, input.result);
+    write_convergence(bound, input, output);
+    second = text_of(bound, solver, input.result);
+  }
+  out["seconds"] = {{"total", timer.seconds()}};
+  output.console.line("    operator: " + with_thousands(n) + " free unknowns, more than max_dense; estimates after " +
+                      with_thousands(values.iterations) + " iterations" + (values.settled ? "" : ", not settled") +
+                      ": eigenvalues " + number_text(values.largest) + " to " + number_text(values.smallest) +
+                      ", condition about " + number_text(condition) + ", symmetric to " + number_text(asymmetry));
+  output.console.line("    " + second);
 }
 
 }  // namespace
@@ -141,9 +222,10 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
     throw InputError("every unknown is fixed by a Dirichlet condition; there is no operator to look at");
   double const asymmetry = distance_to_symmetry(a, input.system.constrained);
   out["distance_to_symmetry"] = asymmetry;
-  if (n > spec.max_dense)
-    throw InputError("the operator has " + with_thousands(n) + " free unknowns, more than max_dense = " +
-                     with_thousands(spec.max_dense) + ", which as a dense matrix take " + format_bytes(8 * n * n));
+  if (n > spec.max_dense) {
+    estimate_extremes(input, spec, n, asymmetry, output);
+    return;
+  }
   out["method"] = "dense";
 
   bool const vectors = spec.modes > 0;
@@ -197,18 +279,12 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
     output.directory.write(output.file("spectrum.png"),
                            [&](fs::path const& path) { write_plot(path, {curve_of("", result.values)}, plot); });
   }
-  std::string second = "no bound is known for " + std::string(name_of(solver.method)) + " with the preconditioner " +
-                       std::string(name_of(solver.preconditioner));
+  std::string second = no_bound(solver);
   if (bounded && spectrum.rank > 0) {
     ConvergenceBound const bound = bound_of(spectrum.condition, preconditioned);
-    std::int64_t const at_most = bound.iterations(solver.tolerance);
-    out["cg"] = {{"condition", preconditioned},
-                 {"rate", bound.rate},
-                 {"bound_iterations", at_most},
-                 {"iterations", input.result.iterations}};
+    out["cg"] = json_of(bound, preconditioned, solver, input.result);
     write_convergence(bound, input, output);
-    second = "cg has to reach " + number_text(solver.tolerance) + " within " + with_thousands(at_most) + " iterations, and took " +
-             with_thousands(input.result.iterations);
+    second = text_of(bound, solver, input.result);
   }
   if (vectors)
     write_modes(result.v, free, spec.modes, input, output);

@@ -284,13 +284,13 @@ public:
     console_.stage("output", record.times.output, directory_.path().string());
   }
 
-  /// What `run(context, directory)` finds in the solution, which is written by now. It returns a failure that is to end the run
-  /// when all else is done.
+  /// What `run(stored matrix, context, directory)` finds in the solution, which is written by now. It returns a failure that is to
+  /// end the run when all else is done.
   template <class Run>
   void analysis(Run&& run) {
     Timer const timer;
     try {
-      std::exception_ptr const failure = run(*context_, directory_);
+      std::exception_ptr const failure = run(*stored_, *context_, directory_);
       if (!output_error_)
         output_error_ = failure;
     } catch (Interrupted const&) {
@@ -438,8 +438,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       write_solution_files(discretization, u, config, record, directory);
     });
     if (!config.analysis.empty() && record.status != "interrupted")
-      stages.analysis([&](Context& context, ResultsDirectory& directory) {
-        return analyse({config, discretization, system, *matrix, u, record.result, context}, directory, record, console);
+      stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {
+        return analyse({config, discretization, system, *matrix, stored, u, record.result, context}, directory, record, console);
       });
   });
 

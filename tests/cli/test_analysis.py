@@ -328,3 +328,24 @@ def test_snapshots_after_resume(poisson):
     again = sweep_analysis(poisson)
     assert all(case["reused"] for case in again["cases"])
     assert again["analysis"][0]["projection_error"] == first[0]["projection_error"]
+
+
+# --- operators too large to be decomposed
+
+
+@pytest.mark.parametrize("boundary, preconditioner", [("dirichlet", "none"), ("neumann", "none"), ("dirichlet", "jacobi"), ("neumann", "jacobi")])
+def test_estimates_are_near_the_decomposition(poisson, boundary, preconditioner):
+    poisson.write(problem(f'{{ids: all, type: {boundary}, value: "0"}}', "{generator: hyper_ball, refinements: 1}", "x*y",
+                          more='  coefficient: "1 + 10*x*x"\n',
+                          analysis="{of: operator, modes: 0}\n    - {of: operator, max_dense: 50}") + QUIET)
+    done = poisson("run", "case.yaml", "--output", "out", "--set", f"solver.preconditioner={preconditioner}")
+    dense, estimated = poisson.record()["analysis"]
+    assert dense["method"] == "dense" and estimated["method"] == "lanczos" and estimated["estimated"] and estimated["settled"]
+    assert estimated["n"] == dense["n"] > 50
+    for key in ("largest", "smallest", "condition"):
+        assert abs(estimated[key] - dense[key]) < 2e-2 * dense[key], key
+    assert estimated["condition"] <= dense["condition"] * (1 + 1e-9), "Ritz values lie within the spectrum"
+    assert abs(estimated["cg"]["condition"] - dense["cg"]["condition"]) < 2e-2 * dense["cg"]["condition"]
+    assert "estimates after" in done.stdout
+    columns = table(poisson, "svd1_operator_convergence.csv")
+    assert (columns["relative_residual"] <= 1.05 * columns["residual_bound"]).all()

@@ -133,3 +133,50 @@ def test_too_large_for_the_memory(poisson):
     """A few bytes of text must not make a huge matrix."""
     poisson.write("%%MatrixMarket matrix coordinate real general\n900000 900000 1\n1 1 1\n", "a.mtx")
     assert "of memory" in poisson("svd", "--matrix", "a.mtx", code=3).stderr
+
+
+# --- bench svd
+
+
+def bench(poisson, *words, code=0):
+    poisson("bench", "svd", *words, "--json", "out.json", code=code)
+    return json.loads((poisson.directory / "out.json").read_text())
+
+
+def test_bench(poisson):
+    report = bench(poisson, "--size", "40,65", "--band-width", "4,8", "--backend", "cpu")
+    assert [m["n_rows"] for m in report["matrices"]] == [40, 65]
+    for matrix in report["matrices"]:
+        assert [(r["band_width"], r["vectors"]) for r in matrix["results"]] == [(4, True), (8, True), (4, False), (8, False)]
+        assert [(p["peer"], p["vectors"]) for p in matrix["peers"]] == [("gesdd", True), ("gesdd", False)]
+        for row in matrix["results"]:
+            assert set(row["seconds"]) == {"reduce", "chase", "bidiagonal", "back", "total"} and row["values_error"] < 1e-13
+            if row["vectors"]:
+                assert max(row["orthogonality_u"], row["orthogonality_v"], row["residual"]) < 1e-12
+        assert matrix["peers"][0]["seconds"] > 0 and matrix["peers"][0]["residual"] < 1e-12
+    rule = report["rule"]
+    a, b = rule["gemm1_flops_per_second"], rule["gemm3_flops_per_second"]
+    assert abs(rule["threshold_flops_per_second"] - a * b / (3 * a + b)) < 1e-9 * a
+    assert rule["two_stages"] == (rule["gemv_flops_per_second"] < rule["threshold_flops_per_second"])
+
+
+def test_bench_table_and_choices(poisson):
+    done = poisson("bench", "svd", "--size", "30", "--values", "--symmetric", "--peer", "gesdd,syevd", "--backend", "cpu")
+    assert "lapack dgesdd" in done.stdout and "two stages, L = " in done.stdout and "symmetric" in done.stdout
+    assert "syevd is left out" in done.stdout
+    report = bench(poisson, "--size", "30", "--vectors", "--peer", "none", "--backend", "cpu")
+    assert not report["matrices"][0]["peers"] and all(r["vectors"] for r in report["matrices"][0]["results"])
+
+
+@pytest.mark.parametrize("words, expected", [
+    (["--size", "0"], "--size must be integers from 1"),
+    (["--size", "40,x"], "--size must be integers"),
+    (["--peer", "gesv"], "did you mean 'gesvd'?"),
+    (["--peer", "syevd"], "add --symmetric"),
+    (["--band-width", "0"], "--band-width must be integers from 1"),
+    (["--repeat", "0"], "--repeat must be an integer from 1"),
+    (["--json", ""], "--json must name a file"),
+    (["case.yaml"], "too many positional"),
+])
+def test_bench_usage(poisson, words, expected):
+    assert expected in poisson("bench", "svd", *words, code=1).stderr
