@@ -4,10 +4,8 @@
 #include "app/command_words.hpp"
 #include "app/dense_svd.hpp"
 #include "app/svd_report.hpp"
-#include "gpu/core/array.hpp"
-#include "gpu/core/measure.hpp"
-#include "gpu/core/memory.hpp"
-#include "gpu/kernels/blas.hpp"
+#include "gpu/svd/accuracy.hpp"
+#include "gpu/svd/two_stage_rule.hpp"
 
 #include <boost/program_options.hpp>
 
@@ -26,6 +24,25 @@ namespace {
 
 /// From this size on gesdd (beside a device) and gesvdj take minutes: they are measured only where they are named.
 constexpr std::int64_t slow_peers_from = 5121;
+
+/// "gesdd" of "lapack gesdd": how options call it.
+std::string short_name(std::string_view name) {
+  return std::string(name.substr(name.find(' ') + 1));
+}
+
+SvdPeer parse_peer(std::string const& word) {
+  std::vector<std::string> names;
+  std::string known;
+  for (auto const& [peer, name] : Names<SvdPeer>::values) {
+    if (word == short_name(name))
+      return peer;
+    names.push_back(short_name(name));
+    known += (known.empty() ? "" : ", ") + names.back();
+  }
+  std::string const near = nearest_name(word, names);
+  throw usage_error("bench svd", "unknown peer '" + word + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                     "; there are " + known);
+}
 
 /// How far a result may be off, of 1: some hundred times what rounding does.
 double largest_error(std::int64_t n) {
@@ -85,63 +102,50 @@ public:
     finish(all, n);
   }
 
-  /// Equation 1 of the paper, with rates of products of order k.
   void rule(std::int64_t n) {
-    constexpr std::int64_t width = 64;
-    std::int64_t const k = std::max(n / 2, 2 * width);
-    Context& context = session_.context;
+    constexpr int width = 64;
     session_.working("measuring rates of products");
-    DenseMatrix const square = random_matrix(k, k, 1), tall = random_matrix(k, 2 * width, 2);
-    Array<double> const a(context, std::span<double const>(square.values)), b(context, std::span<double const>(tall.values));
-    Array<double> c(context, k * 2 * width);
-    c.set_zero();
-    auto const rate = [&](std::int64_t rows, std::int64_t columns, std::int64_t inner, std::int64_t lda, std::int64_t ldb,
-                          std::int64_t ldc) {
-      Seconds const seconds = measure_seconds(
-          context, [&] { gemm(context, false, false, rows, columns, inner, 1, a.data(), lda, b.data(), ldb, 1, c.data(), ldc); },
-          5);
-      return 2.0 * static_cast<double>(rows * columns * inner) / seconds.median;
-    };
-    double const block_vector = rate(k, width, k, k, k, k);
-    // C (2 L x k) += Y (2 L x L) B: half of Y is zero, and half of the rate counts.
-    double const wide = rate(2 * width, k, width, 2 * width, width, 2 * width) / 2;
-    double const gemv = session_.read_bandwidth / 4;  // a product with a vector takes 8 bytes for 2 operations
-    double const threshold = two_stage_threshold(block_vector, wide);
-    session_.report["rule"] = {{"order", k},
-                               {"gemv_flops_per_second", gemv},
-                               {"gemm1_flops_per_second", block_vector},
-                               {"gemm3_flops_per_second", wide},
-                               {"threshold_flops_per_second", threshold},
-                               {"two_stages", gemv < threshold}};
+    BidiagonalizationRates const rates = measure_bidiagonalization_rates(session_.context, n, width);
+    session_.report["rule"] = {{"n", n},
+                               {"band_width", width},
+                               {"gemv_flops_per_second", rates.matrix_vector},
+                               {"gemm1_flops_per_second", rates.block_vector},
+                               {"gemm3_flops_per_second", rates.chase_back},
+                               {"threshold_flops_per_second", rates.threshold()},
+                               {"two_stages", rates.two_stages_win()}};
     session_.console.end_progress();
     session_.console.line();
-    session_.console.line("Two stages or one, with vectors (Hirota et al. 2012, eq. 1; products of order " + with_thousands(k) +
-                          ", L = 64):");
-    session_.console.line("  P_GEMV " + number_text(gemv / 1e9, 4) + " GFLOP/s (the read bandwidth over 4 bytes), P_GEMM1 " +
-                          number_text(block_vector / 1e9, 4) + ", P_GEMM3 " + number_text(wide / 1e9, 4) +
-                          " (half of what is measured, as half of it are zeros)");
-    session_.console.line("  P_GEMV " + std::string(gemv < threshold ? "<" : ">=") +
-                          " P_GEMM1 P_GEMM3 / (3 P_GEMM1 + P_GEMM3) = " + number_text(threshold / 1e9, 4) + ": " +
-                          (gemv < threshold ? "two stages" : "one stage") + " should be the faster");
+    session_.console.line("Two stages or one, with vectors, for " + with_thousands(n) +
+                          " rows (Hirota et al. 2012, eq. 1; L = 64):");
+    session_.console.line("  P_GEMV " + number_text(rates.matrix_vector / 1e9, 4) +
+                          " GFLOP/s (the read bandwidth over 4 bytes), P_GEMM1 " + number_text(rates.block_vector / 1e9, 4) +
+                          ", P_GEMM3 " + number_text(rates.chase_back / 1e9, 4));
+    session_.console.line("  P_GEMV " + std::string(rates.two_stages_win() ? "<" : ">=") +
+                          " P_GEMM1 P_GEMM3 / (3 P_GEMM1 + P_GEMM3) = " + number_text(rates.threshold() / 1e9, 4) + ": " +
+                          (rates.two_stages_win() ? "two stages" : "one stage") + " should be the faster");
   }
 
 private:
   [[nodiscard]] bool is_wanted(SvdPeer peer) const {
     if (options_.choose_peers)
       return std::find(options_.peers.begin(), options_.peers.end(), peer) != options_.peers.end();
-    return peer != SvdPeer::syevd || options_.symmetric;
+    return (peer != SvdPeer::cusolver_syevd || options_.symmetric) &&
+           (backend_of(peer) == Backend::cpu || session_.context.backend() == Backend::cuda);
   }
 
-  void take_peer(std::vector<Measured>& all, DenseMatrix const& a, SvdPeer peer, std::string const& name, bool vectors) {
-    std::string const label = (peer == SvdPeer::gesdd ? "lapack d" : "cusolver ") + name;
-    json row{{"peer", name}};
-    bool const slow = peer == SvdPeer::gesvdj || (peer == SvdPeer::gesdd && session_.context.backend() == Backend::cuda);
-    if (std::string const why = why_no_peer(peer, session_.context); !why.empty()) {
-      if (options_.choose_peers)
-        session_.leave_out(label, row, why);
-    } else if (slow && !options_.choose_peers && a.n_rows >= slow_peers_from)
+  void take_peer(std::vector<Measured>& all, DenseMatrix const& a, SvdPeer peer, std::string const& label, bool vectors) {
+    json const row{{"peer", label}};
+    bool const slow =
+        peer == SvdPeer::cusolver_gesvdj || (peer == SvdPeer::lapack_gesdd && session_.context.backend() == Backend::cuda);
+    std::string const missing = backend_of(peer) == Backend::cpu              ? ""
+                                : session_.context.backend() == Backend::cuda ? why_no_cusolver()
+                                                                              : "it works on a CUDA device";
+    if (!missing.empty())
+      session_.leave_out(label, row, missing);
+    else if (slow && !options_.choose_peers && a.n_rows >= slow_peers_from)
       session_.leave_out(label, row,
-                         "it takes minutes from " + with_thousands(slow_peers_from) + " rows on; --peer " + name + " measures it");
+                         "it takes minutes from " + with_thousands(slow_peers_from) + " rows on; --peer " + short_name(label) +
+                             " measures it");
     else
       take(all, a, label, row, vectors, false, [&] { return peer_svd(peer, a, vectors, session_.context); });
   }
@@ -164,7 +168,7 @@ private:
         measured.row["seconds"] = json_of(measured.svd.seconds);
       } else
         measured.row["seconds"] = measured.svd.seconds.total;
-      if (vectors) {
+      if (measured.svd.u.n_columns > 0) {
         session_.working("checking " + label);
         measured.accuracy = svd_accuracy(session_.context, a, measured.svd);
         put(*measured.accuracy, measured.row);
@@ -179,7 +183,7 @@ private:
     auto const find = [&](std::string const& part) {
       return std::find_if(all.begin(), all.end(), [&](Measured const& m) { return !m.ours && m.label.ends_with(part); });
     };
-    auto reference = find(" dgesdd");
+    auto reference = find(" gesdd");
     if (reference == all.end())
       reference = find(" gesvd");
     std::vector<std::vector<std::string>> table{{"", "vectors", "reduce s", "chase s", "bidiagonal s", "back s", "total s", "I-U'U",
@@ -274,8 +278,8 @@ SvdBenchArguments parse(std::vector<std::string> const& words) {
   options.choose_peers = given("peer");
   for (std::size_t begin = 0; given("peer") && peers != "none" && begin <= peers.size();) {
     std::size_t const end = std::min(peers.find(',', begin), peers.size());
-    options.peers.push_back(parse_named<SvdPeer>("bench svd", "peer", peers.substr(begin, end - begin)));
-    if (options.peers.back() == SvdPeer::syevd && !options.symmetric)
+    options.peers.push_back(parse_peer(peers.substr(begin, end - begin)));
+    if (options.peers.back() == SvdPeer::cusolver_syevd && !options.symmetric)
       throw usage_error("bench svd", "--peer syevd decomposes symmetric matrices; add --symmetric");
     begin = end + 1;
   }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/bench.hpp"
-#include "gpu/svd/peers.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 
 #include <cstdint>
 #include <string>
@@ -28,11 +28,5 @@ struct SvdBenchOptions : BenchTarget {
 
 /// `poisson bench svd` with the words after it.
 int run_svd_bench_command(std::vector<std::string> const& words);
-
-/// Two stages are predicted to beat one where the rate of products of a matrix and a vector is below this, given the rates of
-/// products of a square and a tall matrix, and of those that carry the vectors back through the chase.
-[[nodiscard]] constexpr double two_stage_threshold(double block_vector_rate, double wide_rate) {
-  return block_vector_rate * wide_rate / (3 * block_vector_rate + wide_rate);
-}
 
 }  // namespace poisson

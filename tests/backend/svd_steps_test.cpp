@@ -80,7 +80,7 @@ TYPED_TEST(SvdSteps, PanelIsFactored) {
                                                                        {127, 64},
                                                                        {129, 64},
                                                                        {300, 128},
-                                                                       
+
                                                                        {600, 64}}) {
     expect_panel(*this->context, this->kernels(), uniform(m, w, 1), "uniform");
     expect_panel(*this->context, this->kernels(), zeros(m, w), "zero");

@@ -2,7 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/blas.hpp"
-#include "gpu/svd/lapack.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/svd/svd.hpp"
 #include "tests/backend/cases.hpp"
 
@@ -12,7 +12,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 namespace poisson::testing {
 
@@ -91,28 +91,15 @@ inline DenseMatrix from_backend(Array<double> const& array, std::int64_t m, std:
 }
 
 /// By LAPACK's dgesdd; U is m x k, V n x k.
-inline Svd lapack_svd(DenseMatrix a, bool vectors = true) {
-  int const m = static_cast<int>(a.n_rows), n = static_cast<int>(a.n_columns), k = std::min(m, n);
-  Svd result;
-  result.values.resize(static_cast<std::size_t>(k));
-  result.u = DenseMatrix(m, k);
-  DenseMatrix vt(k, n);
-  std::vector<int> iwork(8 * static_cast<std::size_t>(k));
-  std::vector<double> work(1);
-  int lwork = -1, info = 0;
-  for (int call = 0; call < 2; ++call) {  // the first asks for the size of the workspace
-    dgesdd_(vectors ? "S" : "N", &m, &n, a.values.data(), &m, result.values.data(), result.u.values.data(), &m, vt.values.data(),
-            &k, work.data(), &lwork, iwork.data(), &info);
-    EXPECT_EQ(info, 0);
-    lwork = static_cast<int>(work[0]);
-    work.resize(static_cast<std::size_t>(lwork));
-  }
-  result.v = transposed(vt);
+inline Svd lapack_of(DenseMatrix const& a, bool vectors = true) {
+  Svd result = lapack_svd(a.n_rows < a.n_columns ? transposed(a) : a, vectors);
+  if (a.n_rows < a.n_columns)
+    std::swap(result.u, result.v);
   return result;
 }
 
 inline HostVector<double> lapack_values(DenseMatrix const& a) {
-  return lapack_svd(a, false).values;
+  return lapack_of(a, false).values;
 }
 
 inline double largest_difference(HostVector<double> const& a, HostVector<double> const& b) {

@@ -19,7 +19,7 @@ protected:
   void expect_as_good_as_lapack(DenseMatrix const& a, SvdOptions const& options, std::string const& what) {
     SCOPED_TRACE(what + ", " + std::to_string(a.n_rows) + " x " + std::to_string(a.n_columns) + ", band " +
                  std::to_string(options.band_width));
-    Svd const reference = lapack_svd(a), result = svd(a, options, *this->context);
+    Svd const reference = lapack_of(a), result = svd(a, options, *this->context);
     std::int64_t const k = std::min(a.n_rows, a.n_columns);
     ASSERT_EQ(static_cast<std::int64_t>(result.values.size()), k);
     double const norm = reference.values[0], floor = 4 * eps * std::sqrt(static_cast<double>(std::max(a.n_rows, a.n_columns)));
@@ -96,7 +96,7 @@ TYPED_TEST(SvdWhole, AllKinds) {
       this->expect_as_good_as_lapack(uniform(n, 1, 15) * uniform(1, n, 16), options, "rank one");
       this->expect_as_good_as_lapack(deficient, options, "half the rank");
       this->expect_as_good_as_lapack(repeated, options, "identity");
-      this->expect_as_good_as_lapack(lapack_svd(uniform(n, n, 17)).u, options, "orthogonal");
+      this->expect_as_good_as_lapack(lapack_of(uniform(n, n, 17)).u, options, "orthogonal");
       this->expect_as_good_as_lapack(graded, options, "graded");
       this->expect_as_good_as_lapack(kahan(n), options, "Kahan");
       this->expect_as_good_as_lapack(spike, options, "one entry");

@@ -3,9 +3,12 @@
 import json
 import os
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = ("--backend", "cpu", "--repeat", "2")
 
 
@@ -150,6 +153,37 @@ def test_mistakes(poisson, words, parts):
 def test_options_of_solve_are_of_solve(poisson):
     done = poisson("bench", "spmv", "--tolerance", "1e-3", code=1)
     assert "--tolerance" in done.stderr and "bench solve" in done.stderr
+
+
+def test_tables_of_what_was_measured(poisson):
+    poisson.write(SYMMETRIC, "s.mtx")
+    poisson.write(UNSYMMETRIC, "u.mtx")
+    (poisson.directory / "out").mkdir()
+    poisson("bench", "solve", "--nodes", "6", "--matrix", "s.mtx", "--matrix", "u.mtx", "--method", "cg", "--preconditioner", "none,jacobi",
+            "--format", "csr,half_cds", *HERE, "--json", "out/solve_small.json")
+    done = subprocess.run([sys.executable, ROOT / "tools/solver_tables", poisson.directory / "out"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("|")]
+    boxes = [line for line in lines if line[0] == "box, 6^3 nodes"]
+    assert [line[1:5] for line in boxes] == [[f, "cg", "double", p] for f in ("csr", "half_cds") for p in ("none", "jacobi")]
+    files = [line for line in lines if line[0].startswith("s (3)")]
+    assert len(files) == 1 and files[0][1:3] == ["cg", "none"] and "3 / " in files[0][3]
+    assert done.stdout.count("**") == 2, "one solve is the fastest of the only matrix that was solved"
+    empty = subprocess.run([sys.executable, ROOT / "tools/solver_tables", poisson.directory], capture_output=True, text=True)
+    assert empty.returncode != 0 and "no solve_*.json" in empty.stderr
+
+
+def test_cupy_script_solves_or_says_why_not(poisson):
+    poisson.write(SYMMETRIC, "s.mtx")
+    for words, most in ((["--nodes", "6"], 30), (["--matrix", "s.mtx"], 4)):
+        done = subprocess.run([sys.executable, ROOT / "tests/bench/cupy_cg.py", *words], cwd=poisson.directory, capture_output=True,
+                              text=True)
+        assert done.returncode == 0, done.stderr
+        told = json.loads(done.stdout)
+        if "error" in told:
+            assert "CuPy cannot be used here" in told["error"]
+        else:
+            assert told["status"] == "converged" and 0 < told["iterations"] <= most and told["residual_true"] < 1e-11
 
 
 def test_real_files(poisson):

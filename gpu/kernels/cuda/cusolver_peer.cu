@@ -1,23 +1,28 @@
-#include "gpu/kernels/svd_peers.hpp"
-
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/kernels/cuda/dynamic_library.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 
 #include <cusolverDn.h>
+#include <dlfcn.h>
 
+#include <algorithm>
 #include <chrono>
-#include <vector>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 namespace poisson {
 
 namespace {
 
+/// The functions of cuSOLVER, found at run time; it is never unloaded.
 struct CuSolver {
-  cuda::DynamicLibrary library{"cuSOLVER",
-                               {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so",
-                                "/usr/local/cuda/lib64/libcusolver.so.12", "/usr/local/cuda/lib64/libcusolver.so"}};
+  std::string missing;  ///< why there is none; empty when all functions are there
 #define POISSON_CUSOLVER_FUNCTION(name) decltype(&cusolverDn##name) name = nullptr
   POISSON_CUSOLVER_FUNCTION(Create);
   POISSON_CUSOLVER_FUNCTION(Destroy);
@@ -26,34 +31,50 @@ struct CuSolver {
   POISSON_CUSOLVER_FUNCTION(DestroyParams);
   POISSON_CUSOLVER_FUNCTION(CreateGesvdjInfo);
   POISSON_CUSOLVER_FUNCTION(DestroyGesvdjInfo);
-  POISSON_CUSOLVER_FUNCTION(Xgesvd_bufferSize);
-  POISSON_CUSOLVER_FUNCTION(Xgesvd);
+  POISSON_CUSOLVER_FUNCTION(Dgesvd_bufferSize);
+  POISSON_CUSOLVER_FUNCTION(Dgesvd);
   POISSON_CUSOLVER_FUNCTION(Dgesvdj_bufferSize);
   POISSON_CUSOLVER_FUNCTION(Dgesvdj);
   POISSON_CUSOLVER_FUNCTION(Xgesvdp_bufferSize);
   POISSON_CUSOLVER_FUNCTION(Xgesvdp);
-  POISSON_CUSOLVER_FUNCTION(Xsyevd_bufferSize);
-  POISSON_CUSOLVER_FUNCTION(Xsyevd);
+  POISSON_CUSOLVER_FUNCTION(Dsyevd_bufferSize);
+  POISSON_CUSOLVER_FUNCTION(Dsyevd);
 #undef POISSON_CUSOLVER_FUNCTION
 
   CuSolver() {
-#define POISSON_CUSOLVER_FIND(name) library.find(name, "cusolverDn" #name)
-    POISSON_CUSOLVER_FIND(Create);
-    POISSON_CUSOLVER_FIND(Destroy);
-    POISSON_CUSOLVER_FIND(SetStream);
-    POISSON_CUSOLVER_FIND(CreateParams);
-    POISSON_CUSOLVER_FIND(DestroyParams);
-    POISSON_CUSOLVER_FIND(CreateGesvdjInfo);
-    POISSON_CUSOLVER_FIND(DestroyGesvdjInfo);
-    POISSON_CUSOLVER_FIND(Xgesvd_bufferSize);
-    POISSON_CUSOLVER_FIND(Xgesvd);
-    POISSON_CUSOLVER_FIND(Dgesvdj_bufferSize);
-    POISSON_CUSOLVER_FIND(Dgesvdj);
-    POISSON_CUSOLVER_FIND(Xgesvdp_bufferSize);
-    POISSON_CUSOLVER_FIND(Xgesvdp);
-    POISSON_CUSOLVER_FIND(Xsyevd_bufferSize);
-    POISSON_CUSOLVER_FIND(Xsyevd);
-#undef POISSON_CUSOLVER_FIND
+    void* library = nullptr;
+    for (char const* const name :
+         {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", "/usr/local/cuda/lib64/libcusolver.so"}) {
+      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+      if (library != nullptr)
+        break;
+      if (missing.empty())
+        missing = std::string("cuSOLVER cannot be loaded: ") + dlerror();
+    }
+    if (library == nullptr)
+      return;
+    missing.clear();
+    auto const find = [&](auto& function, char const* name) {
+      void* const symbol = dlsym(library, name);
+      if (symbol == nullptr && missing.empty())
+        missing = std::string("cuSOLVER here is another version than was built for: it has no ") + name;
+      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
+    };
+    find(Create, "cusolverDnCreate");
+    find(Destroy, "cusolverDnDestroy");
+    find(SetStream, "cusolverDnSetStream");
+    find(CreateParams, "cusolverDnCreateParams");
+    find(DestroyParams, "cusolverDnDestroyParams");
+    find(CreateGesvdjInfo, "cusolverDnCreateGesvdjInfo");
+    find(DestroyGesvdjInfo, "cusolverDnDestroyGesvdjInfo");
+    find(Dgesvd_bufferSize, "cusolverDnDgesvd_bufferSize");
+    find(Dgesvd, "cusolverDnDgesvd");
+    find(Dgesvdj_bufferSize, "cusolverDnDgesvdj_bufferSize");
+    find(Dgesvdj, "cusolverDnDgesvdj");
+    find(Xgesvdp_bufferSize, "cusolverDnXgesvdp_bufferSize");
+    find(Xgesvdp, "cusolverDnXgesvdp");
+    find(Dsyevd_bufferSize, "cusolverDnDsyevd_bufferSize");
+    find(Dsyevd, "cusolverDnDsyevd");
   }
 };
 
@@ -69,96 +90,118 @@ void check(cusolverStatus_t status, char const* what) {
   throw EnvironmentError(std::string("cuSOLVER: ") + what + " failed with status " + std::to_string(static_cast<int>(status)));
 }
 
-/// Runs `call` and waits for it; then what it says of itself.
-template <class Call>
-double timed(Context& context, Array<int> const& info, char const* what, Call const& call) {
-  context.synchronize();
-  auto const start = std::chrono::steady_clock::now();
-  check(call(), what);
-  context.synchronize();
-  double const seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  int result = 0;
-  info.download({&result, 1});
-  if (result != 0)
-    throw EnvironmentError(std::string("cuSOLVER: ") + what + " ended with info = " + std::to_string(result));
-  return seconds;
-}
+template <class Handle>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, std::function<void(Handle)>>;
 
 }  // namespace
 
 std::string why_no_cusolver() {
-  return cusolver().library.missing();
+  std::string const reason = why_no_cuda();
+  return reason.empty() ? cusolver().missing : reason;
 }
 
-double cusolver_svd(SvdPeer peer, CuSolverArrays const& arrays, Context& context) {
-  if (std::string const& missing = cusolver().library.missing(); !missing.empty())
-    throw EnvironmentError(missing);
-  std::int64_t const m = arrays.n_rows, n = arrays.n_columns, k = m < n ? m : n;
-  cusolverEigMode_t const mode = arrays.vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
-  signed char const job = arrays.vectors ? 'S' : 'N';
-  cuda::OwnedHandle<cusolverDnHandle_t, decltype(cusolver().Destroy)> handle(cusolver().Destroy);
-  check(cusolver().Create(&handle.handle), "cusolverDnCreate");
-  check(cusolver().SetStream(handle.handle, cuda::of(context).stream()), "cusolverDnSetStream");
+Svd cusolver_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context) {
+  if (std::string const reason = why_no_cusolver(); !reason.empty())
+    throw EnvironmentError(reason);
+  auto& device = cuda::of(context);
+  CuSolver const& lib = cusolver();
+  cusolverDnHandle_t handle = nullptr;
+  check(lib.Create(&handle), "cusolverDnCreate");
+  Owned<cusolverDnHandle_t> const owned(handle, [&](cusolverDnHandle_t h) { static_cast<void>(lib.Destroy(h)); });
+  check(lib.SetStream(handle, device.stream()), "cusolverDnSetStream");
+  int const m = static_cast<int>(a.n_rows), n = static_cast<int>(a.n_columns);
+  bool const keeps = vectors && peer != SvdPeer::cusolver_syevd;
+  Array<double> matrix(context, std::span<double const>(a.values)), s(context, n), u(context, keeps ? a.n_rows * n : 1),
+      v(context, keeps ? std::int64_t{n} * n : 1);
   Array<int> info(context, 1);
-  info.set_zero();
-  std::size_t on_device = 0, on_host = 0;
-
-  if (peer == SvdPeer::gesvdj) {
-    cuda::OwnedHandle<gesvdjInfo_t, decltype(cusolver().DestroyGesvdjInfo)> parameters(cusolver().DestroyGesvdjInfo);
-    check(cusolver().CreateGesvdjInfo(&parameters.handle), "cusolverDnCreateGesvdjInfo");
-    constexpr int economy = 1;
-    int const rows = static_cast<int>(m), columns = static_cast<int>(n);
-    int lwork = 0;
-    check(cusolver().Dgesvdj_bufferSize(handle.handle, mode, economy, rows, columns, arrays.a, rows, arrays.s, arrays.u, rows,
-                                        arrays.v, columns, &lwork, parameters.handle),
+  auto const mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
+  Svd result;
+  auto const timed = [&](auto const& call, char const* what) {
+    context.synchronize();
+    auto const start = std::chrono::steady_clock::now();
+    check(call(), what);
+    context.synchronize();
+    result.seconds.total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  bool v_is_transposed = false;
+  if (peer == SvdPeer::cusolver_gesvd) {
+    int size = 0;
+    check(lib.Dgesvd_bufferSize(handle, m, n, &size), "cusolverDnDgesvd_bufferSize");
+    Array<double> work(context, size), rwork(context, n);
+    signed char const job = vectors ? 'S' : 'N';
+    timed(
+        [&] {
+          return lib.Dgesvd(handle, job, job, m, n, matrix.data(), m, s.data(), u.data(), m, v.data(), n, work.data(), size,
+                            rwork.data(), info.data());
+        },
+        "cusolverDnDgesvd");
+    v_is_transposed = true;
+  } else if (peer == SvdPeer::cusolver_gesvdj) {
+    gesvdjInfo_t parameters = nullptr;
+    check(lib.CreateGesvdjInfo(&parameters), "cusolverDnCreateGesvdjInfo");
+    Owned<gesvdjInfo_t> const owned_parameters(parameters, [&](gesvdjInfo_t p) { static_cast<void>(lib.DestroyGesvdjInfo(p)); });
+    int size = 0;
+    check(lib.Dgesvdj_bufferSize(handle, mode, 1, m, n, matrix.data(), m, s.data(), u.data(), m, v.data(), n, &size, parameters),
           "cusolverDnDgesvdj_bufferSize");
-    Array<double> work(context, lwork);
-    return timed(context, info, "cusolverDnDgesvdj", [&] {
-      return cusolver().Dgesvdj(handle.handle, mode, economy, rows, columns, arrays.a, rows, arrays.s, arrays.u, rows, arrays.v,
-                                columns, work.data(), lwork, info.data(), parameters.handle);
-    });
-  }
-  cuda::OwnedHandle<cusolverDnParams_t, decltype(cusolver().DestroyParams)> parameters(cusolver().DestroyParams);
-  check(cusolver().CreateParams(&parameters.handle), "cusolverDnCreateParams");
-  if (peer == SvdPeer::gesvdp) {
-    constexpr int economy = 1;
-    check(cusolver().Xgesvdp_bufferSize(handle.handle, parameters.handle, mode, economy, m, n, CUDA_R_64F, arrays.a, m, CUDA_R_64F,
-                                        arrays.s, CUDA_R_64F, arrays.u, m, CUDA_R_64F, arrays.v, n, CUDA_R_64F, &on_device,
-                                        &on_host),
+    Array<double> work(context, size);
+    timed(
+        [&] {
+          return lib.Dgesvdj(handle, mode, 1, m, n, matrix.data(), m, s.data(), u.data(), m, v.data(), n, work.data(), size,
+                             info.data(), parameters);
+        },
+        "cusolverDnDgesvdj");
+  } else if (peer == SvdPeer::cusolver_gesvdp) {
+    cusolverDnParams_t parameters = nullptr;
+    check(lib.CreateParams(&parameters), "cusolverDnCreateParams");
+    Owned<cusolverDnParams_t> const owned_parameters(parameters,
+                                                     [&](cusolverDnParams_t p) { static_cast<void>(lib.DestroyParams(p)); });
+    std::size_t on_device = 0, on_host = 0;
+    check(lib.Xgesvdp_bufferSize(handle, parameters, mode, 1, m, n, CUDA_R_64F, matrix.data(), m, CUDA_R_64F, s.data(), CUDA_R_64F,
+                                 u.data(), m, CUDA_R_64F, v.data(), n, CUDA_R_64F, &on_device, &on_host),
           "cusolverDnXgesvdp_bufferSize");
-    Array<char> device_work(context, static_cast<std::int64_t>(on_device));
-    std::vector<char> host_work(on_host);
+    Array<char> work(context, static_cast<std::int64_t>(on_device));
+    HostVector<char> host_work(on_host);
     double error = 0;
-    return timed(context, info, "cusolverDnXgesvdp", [&] {
-      return cusolver().Xgesvdp(handle.handle, parameters.handle, mode, economy, m, n, CUDA_R_64F, arrays.a, m, CUDA_R_64F,
-                                arrays.s, CUDA_R_64F, arrays.u, m, CUDA_R_64F, arrays.v, n, CUDA_R_64F, device_work.data(),
-                                on_device, host_work.data(), on_host, info.data(), &error);
-    });
+    timed(
+        [&] {
+          return lib.Xgesvdp(handle, parameters, mode, 1, m, n, CUDA_R_64F, matrix.data(), m, CUDA_R_64F, s.data(), CUDA_R_64F,
+                             u.data(), m, CUDA_R_64F, v.data(), n, CUDA_R_64F, work.data(), on_device, host_work.data(), on_host,
+                             info.data(), &error);
+        },
+        "cusolverDnXgesvdp");
+  } else {
+    int size = 0;
+    check(lib.Dsyevd_bufferSize(handle, mode, CUBLAS_FILL_MODE_LOWER, n, matrix.data(), m, s.data(), &size),
+          "cusolverDnDsyevd_bufferSize");
+    Array<double> work(context, size);
+    timed(
+        [&] {
+          return lib.Dsyevd(handle, mode, CUBLAS_FILL_MODE_LOWER, n, matrix.data(), m, s.data(), work.data(), size, info.data());
+        },
+        "cusolverDnDsyevd");
   }
-  if (peer == SvdPeer::syevd) {
-    check(cusolver().Xsyevd_bufferSize(handle.handle, parameters.handle, mode, CUBLAS_FILL_MODE_LOWER, n, CUDA_R_64F, arrays.a, n,
-                                       CUDA_R_64F, arrays.s, CUDA_R_64F, &on_device, &on_host),
-          "cusolverDnXsyevd_bufferSize");
-    Array<char> device_work(context, static_cast<std::int64_t>(on_device));
-    std::vector<char> host_work(on_host);
-    return timed(context, info, "cusolverDnXsyevd", [&] {
-      return cusolver().Xsyevd(handle.handle, parameters.handle, mode, CUBLAS_FILL_MODE_LOWER, n, CUDA_R_64F, arrays.a, n,
-                               CUDA_R_64F, arrays.s, CUDA_R_64F, device_work.data(), on_device, host_work.data(), on_host,
-                               info.data());
-    });
+  int failed = 0;
+  info.download({&failed, 1});
+  if (failed != 0)
+    throw EnvironmentError("cuSOLVER's " + std::string(name_of(peer)) + " did not converge: info = " + std::to_string(failed));
+  result.values.resize(static_cast<std::size_t>(n));
+  s.download(result.values);
+  if (peer == SvdPeer::cusolver_syevd) {
+    for (double& value : result.values)
+      value = std::abs(value);
+    std::sort(result.values.begin(), result.values.end(), std::greater<>());
   }
-  if (peer != SvdPeer::gesvd)
-    throw EnvironmentError("cuSOLVER has no such decomposition");
-  check(cusolver().Xgesvd_bufferSize(handle.handle, parameters.handle, job, job, m, n, CUDA_R_64F, arrays.a, m, CUDA_R_64F,
-                                     arrays.s, CUDA_R_64F, arrays.u, m, CUDA_R_64F, arrays.v, k, CUDA_R_64F, &on_device, &on_host),
-        "cusolverDnXgesvd_bufferSize");
-  Array<char> device_work(context, static_cast<std::int64_t>(on_device));
-  std::vector<char> host_work(on_host);
-  return timed(context, info, "cusolverDnXgesvd", [&] {
-    return cusolver().Xgesvd(handle.handle, parameters.handle, job, job, m, n, CUDA_R_64F, arrays.a, m, CUDA_R_64F, arrays.s,
-                             CUDA_R_64F, arrays.u, m, CUDA_R_64F, arrays.v, k, CUDA_R_64F, device_work.data(), on_device,
-                             host_work.data(), on_host, info.data());
-  });
+  if (keeps) {
+    result.u = DenseMatrix(m, n);
+    u.download(result.u.values);
+    result.v = DenseMatrix(n, n);
+    v.download(result.v.values);
+    if (v_is_transposed)
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < j; ++i)
+          std::swap(result.v(i, j), result.v(j, i));
+  }
+  return result;
 }
 
 }  // namespace poisson

@@ -13,9 +13,10 @@
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/peers.hpp"
+#include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
-#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/svd.hpp"
+#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -53,12 +54,6 @@ std::string why_no_peer_cg() {
 PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std::int64_t, double) {
   refuse();
 }
-std::string why_no_cusolver() {
-  return why_no_cuda();
-}
-double cusolver_svd(SvdPeer, CuSolverArrays const&, Context&) {
-  refuse();
-}
 
 BidiagonalKernels const& BidiagonalKernels::cuda() {
   refuse();
@@ -84,10 +79,19 @@ CdsKernels const& CdsKernels::cuda() {
 HalfCdsKernels const& HalfCdsKernels::cuda() {
   refuse();
 }
+QrKernels const& QrKernels::cuda() {
+  refuse();
+}
 SellKernels const& SellKernels::cuda() {
   refuse();
 }
 CodSellKernels const& CodSellKernels::cuda() {
+  refuse();
+}
+std::string why_no_cusolver() {
+  return why_no_cuda();
+}
+Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
   refuse();
 }
 SvdKernels const& SvdKernels::cuda() {
