@@ -122,7 +122,7 @@ private:
     HostVector<double> u(static_cast<std::size_t>(leading * n_)), v(u.size());
     std::vector<LeafColumn> u_columns(static_cast<std::size_t>(n_)), v_columns(u_columns.size());
     std::atomic<int> failed = 0;
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (n_ > 4 * largest_leaf)
     for (std::size_t l = 0; l < leaves.size(); ++l) {
       int const n = leaves[l].n, extra = leaves[l].extra, m = n + extra, zero = 0, one = 1;
       auto const first = static_cast<std::size_t>(leaves[l].first);
@@ -297,7 +297,7 @@ private:
     HostVector<double> numbers(static_cast<std::size_t>(2 * n_), 0.0);
     HostVector<std::int32_t> indices(static_cast<std::size_t>(3 * n_), 0);
     std::vector<Deflated> deflated(merges.size());
-#pragma omp parallel for schedule(dynamic) if (merges.size() > 1)
+#pragma omp parallel for schedule(dynamic) if (merges.size() > 1 && n_ > 1000)
     for (std::size_t i = 0; i < merges.size(); ++i) {
       std::int64_t const first = merges[i].first;
       deflated[i] = deflate(merges[i], coupling.data() + first, numbers.data() + first, numbers.data() + n_ + first,

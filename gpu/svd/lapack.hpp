@@ -13,4 +13,7 @@ void dlarfb_(char const* side, char const* transpose, char const* direction, cha
 void dlasq1_(int const* n, double* d, double* e, double* work, int* info);
 void dlasdq_(char const* uplo, int const* sqre, int const* n, int const* ncvt, int const* nru, int const* ncc, double* d, double* e,
              double* vt, int const* ldvt, double* u, int const* ldu, double* c, int const* ldc, double* work, int* info);
+void dgeqrf_(int const* m, int const* n, double* a, int const* lda, double* tau, double* work, int const* lwork, int* info);
+void dorgqr_(int const* m, int const* n, int const* k, double* a, int const* lda, double const* tau, double* work, int const* lwork,
+             int* info);
 }

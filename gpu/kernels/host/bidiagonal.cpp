@@ -12,6 +12,10 @@ namespace poisson {
 
 namespace {
 
+constexpr std::int64_t roots_a_piece = 16, rows_a_piece = 64;
+/// Entries of a level, or a matrix, that one thread handles in the time that waking the others takes.
+constexpr std::int64_t small = 20000;
+
 /// Roots, columns or rows of all merges of a level, in pieces that threads take: body(merge, begin, end).
 template <class Count, class Body>
 void for_pieces(BidiagonalLevel const& level, std::int64_t piece, Count const& count, Body const& body) {
@@ -23,12 +27,10 @@ void for_pieces(BidiagonalLevel const& level, std::int64_t piece, Count const& c
   for (BidiagonalMerge const& merge : level.on_host)
     for (std::int64_t begin = 0, n = count(merge); begin < n; begin += piece)
       pieces.push_back({&merge, begin, std::min(n, begin + piece)});
-#pragma omp parallel for schedule(dynamic) if (pieces.size() > 1)
+#pragma omp parallel for schedule(dynamic) if (pieces.size() > 1 && level.order * level.largest > small)
   for (std::size_t i = 0; i < pieces.size(); ++i)
     body(*pieces[i].merge, pieces[i].begin, pieces[i].end);
 }
-
-constexpr std::int64_t roots_a_piece = 16, rows_a_piece = 64;
 
 SecularSums sums_at(double const* d, double const* z, std::int64_t k, std::int64_t n_left, double origin, double offset) {
   SecularSums sums;
@@ -224,7 +226,7 @@ public:
         std::copy_n(packed + corner + p * n, upper + lower, x + corner + p * n);
     };
     auto const merges = static_cast<std::int64_t>(level.on_host.size());
-    if (merges < 2 * thread_count())
+    if (merges < 2 * thread_count() || level.order * level.largest <= small)
       for (BidiagonalMerge const& merge : level.on_host)
         one(merge);
     else {
@@ -236,7 +238,7 @@ public:
 
   void gather_columns(Context&, std::int64_t n, std::int64_t count, std::int32_t const* columns, double const* x,
                       double* y) const override {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n * count > small)
     for (std::int64_t j = 0; j < count; ++j)
       std::copy_n(x + columns[j] * n, n, y + j * n);
   }
