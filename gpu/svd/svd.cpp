@@ -8,11 +8,12 @@
 #include "gpu/kernels/svd.hpp"
 #include "gpu/svd/band_reduction.hpp"
 #include "gpu/svd/bidiagonal.hpp"
+#include "gpu/svd/qr.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -91,9 +92,14 @@ DenseMatrix downloaded(Array<double> const& from, Index rows, Index columns) {
   return result;
 }
 
-int width_for(Index n, SvdOptions const& options, Backend backend, int most) {
-  Index const wanted = options.band_width > 0 ? options.band_width : default_band_width(n, backend);
-  return static_cast<int>(std::max<Index>(1, std::min({wanted, n - 1, Index{most}})));
+int width_for(Index n, SvdOptions const& options, Context const& context) {
+  Index const wanted = options.band_width > 0 ? options.band_width : default_band_width(n, context.backend());
+  return static_cast<int>(std::max<Index>(1, std::min({wanted, n - 1, Index{kernels_for<SvdKernels>(context).max_width()}})));
+}
+
+/// Whether a tall matrix is worth a QR decomposition first, so that only its factor R is made bidiagonal (LAPACK's ratio).
+bool qr_first(Index m, Index n) {
+  return 5 * m >= 8 * n && m > n;
 }
 
 Index kept_values(Index n, SvdOptions const& options) {
@@ -108,9 +114,14 @@ int default_band_width(Index n, Backend backend) {
   return 32;
 }
 
-Index svd_bytes(Index n_rows, Index n_columns, SvdOptions const& options) {
+Index svd_bytes(Context const& context, Index n_rows, Index n_columns, SvdOptions const& options) {
   Index const m = std::max(n_rows, n_columns), n = std::min(n_rows, n_columns), k = kept_values(n, options);
-  int const width = width_for(n, options, Backend::cuda, std::numeric_limits<int>::max());
+  if (qr_first(m, n)) {  // of R; the factors of Q stay beside it
+    Index const factors = 8 * m * n + TallQr::bytes(context, m, n);
+    Index const square = svd_bytes(context, n, n, options) - 8 * n * n;
+    return factors + std::max(square, options.vectors ? 8 * k * (m + 2 * n) + TallQr::apply_bytes(context, m, n, k) : 0);
+  }
+  int const width = width_for(n, options, context);
   Index const a = 8 * m * n, reducing = a + reduction_bytes(m, n, width, options.vectors);
   if (!options.vectors)
     return reducing;
@@ -125,19 +136,25 @@ Index svd_bytes(Index n_rows, Index n_columns, SvdOptions const& options) {
 Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {
   auto const start = Clock::now();
   require_valid(a, options);
-  require_memory(context, svd_bytes(a.n_rows, a.n_columns, options), "the singular value decomposition",
+  require_memory(context, svd_bytes(context, a.n_rows, a.n_columns, options), "the singular value decomposition",
                  "ask for fewer leading vectors, for values only, or use the cpu backend");
   auto const& kernels = kernels_for<SvdKernels>(context);
   bool const wide = a.n_rows < a.n_columns;
   Index const m = std::max(a.n_rows, a.n_columns), n = std::min(a.n_rows, a.n_columns), k = kept_values(n, options);
-  int const exponent = exponent_of(a), width = width_for(n, options, context.backend(), kernels.max_width());
+  int const exponent = exponent_of(a), width = width_for(n, options, context);
   Svd result;
   result.band_width = width;
   Array<double> matrix(context, tall_scaled(a, exponent));
+  std::optional<TallQr> qr;
+  if (qr_first(m, n)) {
+    qr.emplace(context, m, n, std::move(matrix));
+    matrix = std::move(qr->r());
+  }
+  Index const rows = qr ? n : m;
   StepClock clock(context);
   static_cast<void>(clock.step());
 
-  BandReduction reduction = reduce_to_band(context, m, n, width, std::move(matrix), options.vectors);
+  BandReduction reduction = reduce_to_band(context, rows, n, width, std::move(matrix), options.vectors);
   result.seconds.reduce = clock.step();
 
   ChasePlan const plan(n, width);
@@ -170,16 +187,23 @@ Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {
     left = Array<double>();
     kernels.apply_chase(context, plan, right.data(), k, bidiagonal.v.data(), n);
     right = Array<double>();
-    if (m > n) {
-      Array<double> taller(context, m * k);
+    if (rows > n) {
+      Array<double> taller(context, rows * k);
       taller.set_zero();
-      kernels.copy(context, n, k, bidiagonal.u.data(), n, taller.data(), m);
+      kernels.copy(context, n, k, bidiagonal.u.data(), n, taller.data(), rows);
       context.synchronize();  // before the shorter one is freed
       bidiagonal.u = std::move(taller);
     }
-    apply_left(context, reduction, k, bidiagonal.u.data(), m);
+    apply_left(context, reduction, k, bidiagonal.u.data(), rows);
     apply_right(context, reduction, k, bidiagonal.v.data(), n);
     result.seconds.back = clock.step();
+    reduction = BandReduction();
+    if (qr) {
+      Array<double> taller(context, m * k);
+      qr->apply(k, bidiagonal.u.data(), taller.data());
+      context.synchronize();
+      bidiagonal.u = std::move(taller);
+    }
     result.u = wide ? downloaded(bidiagonal.v, n, k) : downloaded(bidiagonal.u, m, k);
     result.v = wide ? downloaded(bidiagonal.u, m, k) : downloaded(bidiagonal.v, n, k);
   }

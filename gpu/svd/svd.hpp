@@ -56,7 +56,8 @@ struct Svd {
 /// The band width that suits matrices of order n: the reduction likes wide bands, the chase narrow ones.
 [[nodiscard]] int default_band_width(std::int64_t n, Backend backend);
 
-/// Device bytes that `svd` takes at its peak.
-[[nodiscard]] std::int64_t svd_bytes(std::int64_t n_rows, std::int64_t n_columns, SvdOptions const& options);
+/// Bytes of the context's device that `svd` takes at its peak, at most.
+[[nodiscard]] std::int64_t svd_bytes(Context const& context, std::int64_t n_rows, std::int64_t n_columns,
+                                     SvdOptions const& options);
 
 }  // namespace poisson

@@ -7,9 +7,17 @@
 #include <limits>
 #include <vector>
 
+extern "C" __attribute__((weak)) char* openblas_get_corename();
+
 namespace poisson::testing {
 
 namespace {
+
+TEST(BlasOfTheHost, UsesTheVectorsOfTheProcessor) {
+  if (openblas_get_corename == nullptr || !__builtin_cpu_supports("avx2"))
+    GTEST_SKIP() << "no OpenBLAS, or a processor without AVX2";
+  EXPECT_STRNE(openblas_get_corename(), "Prescott");
+}
 
 template <class B>
 class Blas : public OnBackend<B::value> {};

@@ -67,6 +67,8 @@ TYPED_TEST(SvdMeasures, AreSmallForTheTrueDecomposition) {
   };
   for (Size const size : {Size{1, 1, 1}, {7, 5, 5}, {5, 7, 5}, {40, 30, 12}, {30, 620, 30}, {600, 530, 530}, {30, 620, 4}})
     for (double const scale : {1.0, 1e-300, 1e300 / 1e4}) {
+      if (scale != 1 && size.k > 500)
+        continue;
       Example const e = example(size.m, size.n, size.k, scale);
       SvdAccuracy const accuracy = svd_accuracy(*this->context, e.a, e.svd);
       double const bound = 1e-14 * std::sqrt(static_cast<double>(size.k));

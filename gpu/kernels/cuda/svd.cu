@@ -438,8 +438,37 @@ __global__ void __launch_bounds__(128 * lane_rows) chase_kernel(Chase const c) {
 
 // --- T of many block reflectors ---
 
-/// Each block: gram = Y^T Y, width x width, becomes T of I - Y T Y^T, the inverse of its upper triangle with half the diagonal.
-/// Zero columns of Y stand for identities and get zeros. A thread solves for a column.
+constexpr int gram_threads = 256;
+
+/// The upper triangles of Y^T Y, width x width each, of the blocks of the chase; column j of Y has `width` entries from row j on.
+/// Sums are made in twice the precision and then rounded (Ogita, Rump, Oishi 2005, Dot2): their rounding errors would make up a
+/// third of what the back-transformation loses in orthogonality.
+__global__ void __launch_bounds__(gram_threads) gram_kernel(int width, double const* __restrict__ y, double* __restrict__ gram) {
+  extern __shared__ double tile[];  // entry q of column k at q (width + 1) + k
+  int const thread = static_cast<int>(threadIdx.x), ld = width + 1;
+  double const* const of_block = y + Index{blockIdx.x} * 2 * width * width;
+  for (int e = thread; e < width * width; e += gram_threads) {
+    int const q = e % width, k = e / width;
+    tile[q * ld + k] = of_block[q + k * (2 * Index{width} + 1)];
+  }
+  __syncthreads();
+  for (int e = thread; e < width * width; e += gram_threads) {
+    int const i = e / width, j = e % width;
+    if (i > j)
+      continue;
+    double sum = 0, error = 0;
+    for (int q = 0; q < width - (j - i); ++q) {
+      double const a = tile[(q + j - i) * ld + i], b = tile[q * ld + j];
+      double const product = __dmul_rn(a, b), rest = fma(a, b, -product), t = sum + product, back = t - sum;
+      error += ((sum - (t - back)) + (product - back)) + rest;
+      sum = t;
+    }
+    gram[Index{blockIdx.x} * width * width + i + Index{j} * width] = sum + error;
+  }
+}
+
+/// Each block: the upper triangle of gram = Y^T Y, width x width, becomes T of I - Y T Y^T, the inverse of its upper triangle with
+/// half the diagonal. Zero columns of Y stand for identities and get zeros. A thread solves for a column.
 __global__ void __launch_bounds__(most_width) form_t_kernel(int width, double* gram) {
   extern __shared__ double t[];  // by rows
   double* const g = gram + Index{blockIdx.x} * width * width;
@@ -547,8 +576,10 @@ public:
       return;
     auto& device = cuda::of(context);
     Index const width = plan.width, ldy = 2 * width, full = ldy - 1, slot_size = plan.slot_size(), t_size = width * width;
-    std::size_t const shared = sizeof(double) * static_cast<std::size_t>(t_size);
+    std::size_t const shared = sizeof(double) * static_cast<std::size_t>(t_size),
+                      shared_for_gram = sizeof(double) * static_cast<std::size_t>(width * (width + 1));
     allow_shared(&form_t_kernel, shared);
+    allow_shared(&gram_kernel, shared_for_gram);
     // T and Y T of the blocks of several waves are made together, since that takes a while however few they are.
     Index most_blocks = 0, most_of_wave = 0;
     auto const blocks_from = [&](Index begin, Index end) {
@@ -572,8 +603,8 @@ public:
       double const* of_wave = y + slot * slot_size;
       double const* yt_of_wave = yt.data();
       slot += blocks;
-      gemm_batched(context, true, false, width, width, ldy, 1, of_wave, ldy, slot_size, of_wave, ldy, slot_size, 0, t.data(), width,
-                   t_size, blocks);
+      gram_kernel<<<static_cast<unsigned>(blocks), gram_threads, shared_for_gram, device.stream()>>>(plan.width, of_wave, t.data());
+      POISSON_CUDA_CHECK(cudaGetLastError());
       form_t_kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>((width + 31) / 32 * 32), shared, device.stream()>>>(
           plan.width, t.data());
       POISSON_CUDA_CHECK(cudaGetLastError());

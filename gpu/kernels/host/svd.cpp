@@ -153,18 +153,45 @@ private:
   double u_tau_ = 0, v_tau_ = 0;
 };
 
-/// T of I - Y T Y^T from the k x k matrix Y^T Y, in place: the inverse of its upper triangle with half the diagonal. Zero columns
-/// of Y stand for identities and get zeros.
-void form_t(int k, double* gram) {
-  std::vector<double> t(static_cast<std::size_t>(k) * static_cast<std::size_t>(k), 0.0);
-  for (int j = 0; j < k; ++j) {
-    double* const column = t.data() + std::ptrdiff_t{j} * k;
-    double const squares = gram[j + std::ptrdiff_t{j} * k];
-    column[j] = squares > 0 ? 2 / squares : 0;
-    for (int l = 0; l < j; ++l)  // column = T (0:j, 0:j) * gram(0:j, j)
-      add(l + 1, -column[j] * gram[l + std::ptrdiff_t{j} * k], t.data() + std::ptrdiff_t{l} * k, column);
+/// x . y as if in twice the precision and then rounded (Ogita, Rump, Oishi 2005, Dot2), in lanes.
+double accurate_dot(Index n, double const* x, double const* y) {
+  constexpr int lanes = 8;
+  double sum[lanes] = {}, error[lanes] = {};
+  auto const add_product = [](double a, double b, double& s, double& e) {
+    double const product = a * b, rest = std::fma(a, b, -product), t = s + product, back = t - s;
+    e += ((s - (t - back)) + (product - back)) + rest;
+    s = t;
+  };
+  Index i = 0;
+  for (; i + lanes <= n; i += lanes)
+#pragma omp simd
+    for (int l = 0; l < lanes; ++l)
+      add_product(x[i + l], y[i + l], sum[l], error[l]);
+  for (; i < n; ++i)
+    add_product(x[i], y[i], sum[0], error[0]);
+  for (int l = 1; l < lanes; ++l)
+    add_product(sum[l], 1, sum[0], error[0]);
+  for (int l = 1; l < lanes; ++l)
+    error[0] += error[l];
+  return sum[0] + error[0];
+}
+
+/// T of I - Y T Y^T, the inverse of the upper triangle of Y^T Y with half its diagonal, for a block of the chase: column j of Y has
+/// `width` entries from row j on. Zero columns stand for identities and get zeros. Rounding errors of Y^T Y would make up a third
+/// of what the back-transformation loses in orthogonality, so it is computed more accurately than that.
+void form_t(int width, double const* y, double* t) {
+  std::fill_n(t, std::ptrdiff_t{width} * width, 0.0);
+  auto const column_of_y = [&](int j) { return y + j * (2 * std::ptrdiff_t{width} + 1); };
+  for (int j = 0; j < width; ++j) {
+    double* const column = t + std::ptrdiff_t{j} * width;
+    double const squares = accurate_dot(width, column_of_y(j), column_of_y(j));
+    if (squares == 0)
+      continue;
+    column[j] = 2 / squares;
+    for (int l = 0; l < j; ++l)
+      add(l + 1, -column[j] * accurate_dot(width - (j - l), column_of_y(l) + (j - l), column_of_y(j)),
+          t + std::ptrdiff_t{l} * width, column);
   }
-  std::copy(t.begin(), t.end(), gram);
 }
 
 class HostSvd final : public SvdKernels {
@@ -263,14 +290,13 @@ public:
       Index const steps = plan.steps - group;
 #pragma omp parallel
       {
-        std::vector<double> gram(static_cast<std::size_t>(width * width)), product(static_cast<std::size_t>(width * strip));
+        std::vector<double> t(static_cast<std::size_t>(width * width)), product(static_cast<std::size_t>(width * strip));
 #pragma omp for schedule(dynamic)
         for (Index step = 0; step < steps; ++step) {
           double const* const block = y + plan.slot(group, step) * plan.slot_size();
-          gemm(context, true, false, width, width, ldy, 1, block, ldy, block, ldy, 0, gram.data(), width);
-          form_t(plan.width, gram.data());
-          gemm(context, false, false, ldy, width, width, 1, block, ldy, gram.data(), width, 0,
-               scaled.data() + step * plan.slot_size(), ldy);
+          form_t(plan.width, block, t.data());
+          gemm(context, false, false, ldy, width, width, 1, block, ldy, t.data(), width, 0, scaled.data() + step * plan.slot_size(),
+               ldy);
         }
 #pragma omp for schedule(static)
         for (Index s = 0; s < strips; ++s)
