@@ -364,8 +364,9 @@ Keys<RunConfig> make_run_keys() {
       declare("solver.method", Choice<Method>{{"bicgstab"}}, POISSON_MEMBER(solver.method), "", "Krylov method."),
       declare("solver.precision", Choice<Precision>{{"double_double", "refined"}}, POISSON_MEMBER(solver.precision), "",
               "Arithmetic of the solver."),
-      declare("solver.matrix_precision", Choice<MatrixPrecision>{{"double_double"}}, POISSON_MEMBER(matrix.precision), "",
-              "Precision in which matrix entries are stored."),
+      declare("solver.matrix_precision", Choice<MatrixPrecision>{}, POISSON_MEMBER(matrix.precision), "",
+              "Precision in which matrix entries are stored, whatever the solver's; entries of assembled matrices are known in "
+              "double."),
       declare("solver.preconditioner", Choice<PreconditionerKind>{{"ic0", "ilu0"}}, POISSON_MEMBER(solver.preconditioner), "",
               "Preconditioner."),
       declare("solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",

@@ -13,17 +13,10 @@
 /// One run as plain data: what a configuration file says, with every default filled in and checked.
 namespace poisson {
 
-/// How matrix entries are stored; double_double is to come, and is spelled here when it does.
-enum class MatrixPrecision { double_ };
-template <>
-struct Names<MatrixPrecision> {
-  static constexpr std::array<Named<MatrixPrecision>, 1> values{{{MatrixPrecision::double_, "double"}}};
-};
-
+/// The keys of `matrix`, and solver.matrix_precision.
 struct MatrixOptions : FormatOptions {
   std::optional<Format> format;                   ///< nothing: auto
   std::optional<std::int64_t> expected_products;  ///< that auto counts on; nothing: expected_products of the solver's options
-  MatrixPrecision precision = MatrixPrecision::double_;  ///< key solver.matrix_precision
 
   [[nodiscard]] FormatOptions const& format_options() const { return *this; }
 };

@@ -14,10 +14,13 @@ struct CsrMatrix {
   HostVector<std::int64_t> row_ptr;  ///< n_rows + 1 offsets into columns and values
   HostVector<std::int32_t> columns;
   HostVector<double> values;
+  HostVector<double> low_values;  ///< what rounding the entries to double left out, for matrices in double_double; empty: nothing
 
   [[nodiscard]] std::int64_t nnz() const noexcept { return static_cast<std::int64_t>(values.size()); }
-  /// Bytes of the three arrays: 12 nnz + 8 (n_rows + 1).
-  [[nodiscard]] std::int64_t bytes() const noexcept { return csr_bytes(n_rows, nnz()); }
+  /// Bytes of the arrays: 12 nnz + 8 (n_rows + 1), and 8 nnz of low values.
+  [[nodiscard]] std::int64_t bytes() const noexcept {
+    return csr_bytes(n_rows, nnz()) + 8 * static_cast<std::int64_t>(low_values.size());
+  }
   [[nodiscard]] static constexpr std::int64_t csr_bytes(std::int64_t n_rows, std::int64_t nnz) noexcept {
     return 12 * nnz + 8 * (n_rows + 1);
   }

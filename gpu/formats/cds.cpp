@@ -8,20 +8,24 @@
 
 namespace poisson {
 
-FormatEstimate Cds::estimate(MatrixShape const& shape, FormatOptions const&) {
-  return DiagonalStorage::estimate(Format::cds, shape, shape.n_diagonals, static_cast<double>(shape.nnz), "non-zeros");
+FormatEstimate Cds::estimate(MatrixShape const& shape, FormatOptions const& options) {
+  return DiagonalStorage::estimate(Format::cds, shape, options, shape.n_diagonals, static_cast<double>(shape.nnz), "non-zeros");
 }
 
-std::unique_ptr<Matrix> Cds::convert(Csr const& csr, FormatOptions const&) {
+std::unique_ptr<Matrix> Cds::convert(Csr const& csr, FormatOptions const& options) {
   return std::unique_ptr<Matrix>(
-      new Cds(csr.context(), csr.n_rows(), csr.n_columns(), DiagonalStorage::convert(csr.view(), csr.context(), false)));
+      new Cds(csr.context(), csr.n_rows(), csr.n_columns(), DiagonalStorage::convert(csr.view(), csr.context(), false, options)));
 }
 
 Cds::Cds(Context& context, std::int64_t n_rows, std::int64_t n_columns, DiagonalStorage storage)
-    : Matrix(context),
-      kernels_(kernels_for<CdsKernels>(context)),
-      storage_(std::move(storage)),
-      view_{n_rows, n_columns, storage_.offsets, storage_.backend_offsets.data(), storage_.values.data()} {}
+    : KernelMatrix(context, {}), storage_(std::move(storage)) {
+  view_.n_rows = n_rows;
+  view_.n_columns = n_columns;
+  view_.offsets = storage_.offsets;
+  view_.backend_offsets = storage_.backend_offsets.data();
+  view_.values = storage_.values.data();
+  view_.low_values = storage_.low_values.data();
+}
 
 std::unique_ptr<Matrix> Cds::copied_to(Context& target) const {
   return std::unique_ptr<Matrix>(new Cds(target, view_.n_rows, view_.n_columns, storage_.copy_to(target)));
@@ -31,20 +35,12 @@ CsrMatrix Cds::host_csr() const {
   return storage_.to_csr(view_.n_rows, view_.n_columns, false);
 }
 
-void Cds::product(double alpha, double const* x, double beta, double* y) const {
-  kernels_.product(context(), view_, alpha, x, beta, y);
-}
-
-void Cds::product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const {
-  kernels_.product_dot(context(), view_, x, y, dot, stop);
-}
-
-void Cds::diagonal(double* d) const {
+void Cds::take_diagonal(double const* values, double* d) const {
   // Rows beyond the last column have no entry of the main diagonal, and hold zeros in it.
   auto const main = std::lower_bound(view_.offsets.begin(), view_.offsets.end(), 0);
   if (main != view_.offsets.end() && *main == 0)
     kernels_for<ConversionKernels>(context()).copy_diagonal(context(), view_.n_rows,
-                                                            view_.values + (main - view_.offsets.begin()) * view_.n_rows, d);
+                                                            values + (main - view_.offsets.begin()) * view_.n_rows, d);
   else if (view_.n_rows > 0)
     context().set_zero(d, 8 * view_.n_rows);
 }

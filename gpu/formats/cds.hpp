@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/formats/diagonals.hpp"
-#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/cds.hpp"
 
 namespace poisson {
@@ -10,9 +10,9 @@ namespace poisson {
 /// diagonals. All entries of a diagonal count as stored: an infinity in x makes NaN of a row that has a zero there. Where the
 /// matrix stores nothing the value is -0.0, and stored zeros are +0.0 (a -0.0 among them too: the one bit that to_csr does not give
 /// back).
-class Cds final : public Matrix {
+class Cds final : public KernelMatrix<CdsKernels> {
 public:
-  /// 8 n_rows n_diagonals bytes and 4 n_diagonals for the offsets; refused when that is more than CSR takes.
+  /// 8 n_rows n_diagonals bytes (16 in double_double) and 4 n_diagonals for the offsets; refused when that is more than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
@@ -21,21 +21,17 @@ public:
   double padding_ratio() const override { return storage_.padding_ratio; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return view_.n_columns; }
-  std::int64_t bytes_per_product() const override { return bytes() + 8 * (view_.n_rows + view_.n_columns); }
-  void product(double alpha, double const* x, double beta, double* y) const override;
-  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
-  void diagonal(double* d) const override;
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
+  void take_diagonal(double const* values, double* d) const override;
+  std::int64_t n_values() const override { return storage_.values.size(); }
 
 private:
   Cds(Context& context, std::int64_t n_rows, std::int64_t n_columns, DiagonalStorage storage);
 
-  CdsKernels const& kernels_;
   DiagonalStorage storage_;
-  CdsView view_;
 };
 
 }  // namespace poisson

@@ -91,10 +91,11 @@ Sample sample(Csr const& matrix, std::vector<std::int64_t> const& begins, std::i
 }
 
 FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int64_t nnz, std::int64_t stored, std::int64_t saved,
-                           std::int64_t c) {
+                           FormatOptions const& options) {
+  std::int64_t const c = options.slice_size;
   FormatEstimate result;
   result.format = Format::cod_sell;
-  result.bytes = 12 * stored - 4 * saved + 4 * n_rows + 16 * (slices_of(n_rows, c) + 1);
+  result.bytes = (4 + bytes_of_value(options.precision)) * stored - 4 * saved + 4 * n_rows + 16 * (slices_of(n_rows, c) + 1);
   result.bytes_per_product = result.bytes + 8 * (n_rows + n_columns);
   if (nnz > 0)
     result.padding_ratio = static_cast<double>(stored) / static_cast<double>(nnz);
@@ -112,13 +113,13 @@ FormatEstimate CodSell::estimate(MatrixShape const& shape, FormatOptions const& 
   std::int64_t const length = shape.n_rows > 0 ? (shape.nnz + shape.n_rows - 1) / shape.n_rows : 0;
   bool const one_pattern = shape.n_diagonals > 0 && 4 * shape.n_diagonals <= 5 * length;
   return estimate_of(shape.n_rows, shape.n_rows, shape.nnz, slices * c * length, one_pattern ? slices * (c - 1) * (length - 1) : 0,
-                     c);
+                     options);
 }
 
 FormatEstimate CodSell::estimate_least(MatrixShape const& shape, FormatOptions const& options) {
   // Each entry is a value and a C-th of a distance; what the first one's column takes instead is left out.
   std::int64_t const c = options.slice_size;
-  FormatEstimate result = estimate_of(shape.n_rows, shape.n_rows, shape.nnz, shape.nnz, (shape.nnz * (c - 1) + c - 1) / c, c);
+  FormatEstimate result = estimate_of(shape.n_rows, shape.n_rows, shape.nnz, shape.nnz, (shape.nnz * (c - 1) + c - 1) / c, options);
   result.at_least = true;
   return result;
 }
@@ -131,7 +132,7 @@ FormatEstimate CodSell::estimate_exact(Csr const& matrix, FormatOptions const& o
   CodSellSearch search = search_of(options, n);
   if (n <= most_samples * rows && nnz <= largest_grouped) {
     Sample const whole = sample(matrix, {0}, n, sigma, search);
-    return estimate_of(n, matrix.n_columns(), nnz, whole.values, whole.saved, c);
+    return estimate_of(n, matrix.n_columns(), nnz, whole.values, whole.saved, options);
   }
   Context& context = matrix.context();
   auto const& kernels = kernels_for<ConversionKernels>(context);
@@ -144,7 +145,7 @@ FormatEstimate CodSell::estimate_exact(Csr const& matrix, FormatOptions const& o
   search.chunk_rows = rows;
   Sample const total = sample(matrix, begins, rows, rows, search);
   double const share = total.values > 0 ? static_cast<double>(total.saved) / static_cast<double>(total.values) : 0;
-  return estimate_of(n, matrix.n_columns(), nnz, stored, static_cast<std::int64_t>(share * static_cast<double>(stored)), c);
+  return estimate_of(n, matrix.n_columns(), nnz, stored, static_cast<std::int64_t>(share * static_cast<double>(stored)), options);
 }
 
 std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& options) {
@@ -159,7 +160,11 @@ std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& op
   std::int64_t const stored = last_of(context, grouping.value_ptr), n_shared = last_of(context, grouping.dictionary_ptr);
   Array<std::int32_t> columns(context, stored - c * n_shared), dictionary(context, n_shared);
   Array<double> values(context, stored);
-  conversion.fill(context, a, search, grouping.view(), columns.data(), dictionary.data(), values.data());
+  auto const fill = [&](CsrView const& entries, double* to) {
+    conversion.fill(context, entries, search, grouping.view(), columns.data(), dictionary.data(), to);
+  };
+  fill(a, values.data());
+  Array<double> low_values = convert_low_values(context, a, options, stored, fill);
   CodSellView view;
   view.n_rows = a.n_rows;
   view.n_columns = a.n_columns;
@@ -170,15 +175,11 @@ std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& op
   return std::unique_ptr<Matrix>(
       new CodSell(context, view, padding,
                   {std::move(grouping.value_ptr), std::move(grouping.dictionary_ptr), std::move(grouping.rows), std::move(columns),
-                   std::move(dictionary), std::move(values)}));
+                   std::move(dictionary), std::move(values), std::move(low_values)}));
 }
 
 CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage)
-    : Matrix(context),
-      kernels_(kernels_for<CodSellKernels>(context)),
-      storage_(std::move(storage)),
-      view_(like),
-      padding_ratio_(padding_ratio) {
+    : KernelMatrix(context, like), storage_(std::move(storage)), padding_ratio_(padding_ratio) {
   view_.value_ptr = storage_.value_ptr.data();
   view_.dictionary_ptr = storage_.dictionary_ptr.data();
   view_.rows = storage_.rows.data();
@@ -186,35 +187,37 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.n_stored_columns = storage_.columns.size();
   view_.dictionary = storage_.dictionary.data();
   view_.values = storage_.values.data();
+  view_.low_values = storage_.low_values.data();
 }
 
 std::int64_t CodSell::bytes() const {
   return storage_.value_ptr.bytes() + storage_.dictionary_ptr.bytes() + storage_.rows.bytes() + storage_.columns.bytes() +
-         storage_.dictionary.bytes() + storage_.values.bytes();
+         storage_.dictionary.bytes() + storage_.values.bytes() + storage_.low_values.bytes();
 }
 
 std::unique_ptr<Matrix> CodSell::copied_to(Context& target) const {
   Storage copy{storage_.value_ptr.copy_to(target), storage_.dictionary_ptr.copy_to(target), storage_.rows.copy_to(target),
-               storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     storage_.values.copy_to(target)};
+               storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     storage_.values.copy_to(target),
+               storage_.low_values.copy_to(target)};
   return std::unique_ptr<Matrix>(new CodSell(target, view_, padding_ratio_, std::move(copy)));
 }
 
 CsrMatrix CodSell::host_csr() const {
   std::int64_t const c = view_.slice_size;
-  /// One row as it is stored; `columns` and `values` are C apart.
+  /// One row as it is stored; `columns` and values are C apart.
   struct Row {
     std::int64_t n_shared, n_other;
     std::int32_t const *dictionary, *columns;
-    double const* values;
+    std::int64_t first_value;
   };
   auto const row_at = [&](std::int64_t place) {
     std::int64_t const slice = place / c, first = view_.value_ptr[slice], first_shared = view_.dictionary_ptr[slice];
     std::int64_t const n_shared = view_.dictionary_ptr[slice + 1] - first_shared;
     std::int64_t const room = (view_.value_ptr[slice + 1] - first) / c - n_shared;  // columns: the base and the others
     Row row{n_shared, 0, view_.dictionary + first_shared, view_.columns + (first - c * first_shared) + place % c,
-            view_.values + first + place % c};
+            first + place % c};
     if (room == 0 || row.columns[0] < 0)
-      return Row{-1, 0, nullptr, nullptr, nullptr};
+      return Row{-1, 0, nullptr, nullptr, 0};
     while (row.n_other + 1 < room && row.columns[(row.n_other + 1) * c] >= 0)
       ++row.n_other;
     return row;
@@ -232,6 +235,8 @@ CsrMatrix CodSell::host_csr() const {
   std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
   result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
   result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
+  if (view_.low_values != nullptr)
+    result.low_values.resize(result.values.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t place = 0; place < view_.n_rows; ++place) {
     Row const row = row_at(place);
@@ -239,28 +244,26 @@ CsrMatrix CodSell::host_csr() const {
     auto to = static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(view_.rows[place])]);
     for (std::int64_t shared = 0, other = 1; shared <= row.n_shared || other <= row.n_other; ++to) {
       std::int32_t const of_pattern = shared > row.n_shared ? 0 : row.columns[0] + (shared == 0 ? 0 : row.dictionary[shared - 1]);
+      std::int64_t from = row.first_value;
       if (other > row.n_other || (shared <= row.n_shared && of_pattern < row.columns[other * c])) {
         result.columns[to] = of_pattern;
-        result.values[to] = row.values[shared++ * c];
+        from += shared++ * c;
       } else {
         result.columns[to] = row.columns[other * c];
-        result.values[to] = row.values[(row.n_shared + other++) * c];
+        from += (row.n_shared + other++) * c;
       }
+      result.values[to] = view_.values[from];
+      if (view_.low_values != nullptr)
+        result.low_values[to] = view_.low_values[from];
     }
   }
   return result;
 }
 
-void CodSell::product(double alpha, double const* x, double beta, double* y) const {
-  kernels_.product(context(), view_, alpha, x, beta, y);
-}
-
-void CodSell::product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const {
-  kernels_.product_dot(context(), view_, x, y, dot, stop);
-}
-
-void CodSell::diagonal(double* d) const {
-  kernels_.diagonal(context(), view_, d);
+void CodSell::take_diagonal(double const* values, double* d) const {
+  CodSellView with_values = view_;
+  with_values.values = values;
+  kernels_.diagonal(context(), with_values, d);
 }
 
 }  // namespace poisson

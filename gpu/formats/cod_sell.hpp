@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/core/array.hpp"
-#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/cod_sell.hpp"
 
 namespace poisson {
@@ -14,7 +14,7 @@ namespace poisson {
 /// Smaller chunks cost compression, larger ones parallelism. Against the sequential conversion chunks of that size took from 2.0 %
 /// of the CSR bytes less (what does not fit together stays in its chunk) to 0.47 % more over 33 matrices with C from 4 to 32, and
 /// from 2.2 % less to 0.66 % more over eight of them with C from 64 to 256; chunks half as large up to 1.3 % more.
-class CodSell final : public Matrix {
+class CodSell final : public KernelMatrix<CodSellKernels> {
 public:
   /// Whether C is one that the format has; estimates refuse others, and convert does not take them.
   static bool has_slice_size(int c) { return c >= 2 && c <= 256; }
@@ -30,15 +30,11 @@ public:
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::cod_sell; }
-  /// 8 a value, 4 a column and a distance, 4 a row, 16 a slice and 16 more.
+  /// 8 a value (16 in double_double), 4 a column and a distance, 4 a row, 16 a slice and 16 more.
   std::int64_t bytes() const override;
   double padding_ratio() const override { return padding_ratio_; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return view_.n_columns; }
-  std::int64_t bytes_per_product() const override { return bytes() + 8 * (view_.n_columns + view_.n_rows); }
-  void product(double alpha, double const* x, double beta, double* y) const override;
-  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
-  void diagonal(double* d) const override;
 
   /// Where everything is; for tests and tools.
   [[nodiscard]] CodSellView const& view() const { return view_; }
@@ -46,19 +42,19 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
+  void take_diagonal(double const* values, double* d) const override;
+  std::int64_t n_values() const override { return storage_.values.size(); }
 
 private:
   struct Storage {
     Array<std::int64_t> value_ptr, dictionary_ptr;
     Array<std::int32_t> rows, columns, dictionary;
-    Array<double> values;
+    Array<double> values, low_values;  ///< the latter in double_double, else empty
   };
   /// Takes sizes and C from `like`.
   CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage);
 
-  CodSellKernels const& kernels_;
   Storage storage_;
-  CodSellView view_;
   double padding_ratio_;
 };
 

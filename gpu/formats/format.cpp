@@ -186,14 +186,14 @@ template <class Pick>
 std::unique_ptr<Matrix> make_picked(Pick const& pick, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                     FormatOptions const& options) {
   if (context.backend() == Backend::cpu) {
-    Csr const source(std::move(csr), context);
+    Csr const source(std::move(csr), context, options.precision);
     return make_matrix(pick(source, std::numeric_limits<std::int64_t>::max()), source, options);
   }
   if (on_device(options))
     try {
       require_memory(context, csr->bytes(), "a matrix in csr, which the device converts from,",
                      "set matrix.conversion to automatic, and the host converts");
-      Csr const source(csr, context);
+      Csr const source(csr, context, options.precision);
       // Beside CSR, or in its place when the host converts.
       FormatEntry const& entry = entry_of(pick(source, context.description().memory_free + csr->bytes()));
       CsrAnalysis const found = require_possible(entry, source, options, context);
@@ -205,7 +205,7 @@ std::unique_ptr<Matrix> make_picked(Pick const& pick, std::shared_ptr<CsrMatrix 
         throw;
     }
   auto const host = make_context(Backend::cpu);
-  Csr const source(std::move(csr), *host);
+  Csr const source(std::move(csr), *host, options.precision);
   FormatEntry const& entry = entry_of(pick(source, context.description().memory_free));
   return convert_for(context, entry, source, options, require_possible(entry, source, options, context));
 }

@@ -33,6 +33,17 @@ struct Names<Conversion> {
                                                             {Conversion::device, "device"}}};
 };
 
+/// In what a matrix is stored, whatever solvers compute in: with double_double every entry has a low part as well, 8 bytes more.
+enum class MatrixPrecision { double_, double_double };
+template <>
+struct Names<MatrixPrecision> {
+  static constexpr std::array<Named<MatrixPrecision>, 2> values{
+      {{MatrixPrecision::double_, "double"}, {MatrixPrecision::double_double, "double_double"}}};
+};
+[[nodiscard]] constexpr std::int64_t bytes_of_value(MatrixPrecision precision) {
+  return precision == MatrixPrecision::double_ ? 8 : 16;
+}
+
 /// What the formats can be tuned by; a format looks at its own part only.
 struct FormatOptions {
   int slice_size = 32;  ///< C, rows of a slice: a power of two from 1 to 1024, of cod_sell from 2 to 256
@@ -46,13 +57,14 @@ struct FormatOptions {
   int base_candidates =
       0;  ///< leading columns of a row that its distances may count from, up to 64; 0: log2 of its length, and one
   Conversion conversion = Conversion::automatic;
+  MatrixPrecision precision = MatrixPrecision::double_;
 };
 
 /// What one format would take for a given matrix; the row of the table that `auto` decides from.
 struct FormatEstimate {
   Format format{};
   std::int64_t bytes = 0;              ///< of the stored matrix
-  std::int64_t bytes_per_product = 0;  ///< compulsory: every stored value and index once, x once, y once
+  std::int64_t bytes_per_product = 0;  ///< compulsory: every stored value and index once, x once, y once, both in double
   double padding_ratio = 1;   ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
   double shared_columns = 0;  ///< of cod_sell: the share of stored columns that a dictionary saves
   bool at_least = false;      ///< a lower bound, which was enough to decide; nothing was estimated

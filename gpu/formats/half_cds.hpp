@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gpu/formats/diagonals.hpp"
-#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/half_cds.hpp"
 
 namespace poisson {
@@ -9,7 +9,7 @@ namespace poisson {
 /// The main diagonal and the diagonals on its left of a symmetric matrix, n values each (Miura et al. 2015). The main diagonal is
 /// always there; any set of others may be. Where the assembled matrix is symmetric only to rounding, or stores a zero on one side
 /// only, its lower triangle counts, also for to_csr. Zeros are stored as in cds: -0.0 where there is no entry, +0.0 where there is.
-class HalfCds final : public Matrix {
+class HalfCds final : public KernelMatrix<HalfCdsKernels> {
 public:
   /// n n_d values and n_d offsets of 4 bytes, with n_d = n_diagonals / 2 + 1; refused when that is more than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
@@ -20,21 +20,17 @@ public:
   double padding_ratio() const override { return storage_.padding_ratio; }
   std::int64_t n_rows() const override { return view_.n; }
   std::int64_t n_columns() const override { return view_.n; }
-  std::int64_t bytes_per_product() const override { return bytes() + 16 * view_.n; }
-  void product(double alpha, double const* x, double beta, double* y) const override;
-  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
-  void diagonal(double* d) const override;
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
+  void take_diagonal(double const* values, double* d) const override;
+  std::int64_t n_values() const override { return storage_.values.size(); }
 
 private:
   HalfCds(Context& context, std::int64_t n, DiagonalStorage storage);
 
-  HalfCdsKernels const& kernels_;
   DiagonalStorage storage_;
-  HalfCdsView view_;
 };
 
 }  // namespace poisson

@@ -10,10 +10,19 @@
 
 namespace poisson {
 
-/// A stored matrix: an operator that knows its format and its bytes.
-class Matrix : public Operator<double> {
+/// A stored matrix: an operator, in double and in double-double, that knows its format and its bytes.
+class Matrix : public Operator<double>, public Operator<DoubleDouble> {
 public:
   explicit Matrix(Context& context) : context_(&context) {}
+  [[nodiscard]] std::int64_t n_rows() const override = 0;
+  [[nodiscard]] std::int64_t n_columns() const override = 0;
+  using Operator<double>::product, Operator<DoubleDouble>::product;
+  using Operator<double>::product_dot, Operator<DoubleDouble>::product_dot;
+  using Operator<double>::diagonal, Operator<DoubleDouble>::diagonal;
+  using Operator<double>::bytes_read, Operator<DoubleDouble>::bytes_read;
+  using Operator<double>::bytes_per_product;  // the other one's by Operator<DoubleDouble>
+
+  [[nodiscard]] virtual MatrixPrecision precision() const = 0;
   [[nodiscard]] virtual Format format() const = 0;
   [[nodiscard]] virtual std::int64_t bytes() const = 0;  ///< exactly what is allocated for it on its backend
   [[nodiscard]] virtual double padding_ratio() const = 0;
@@ -21,7 +30,8 @@ public:
   /// The same matrix in another context's memory, of either backend; its transfer_seconds are those of this copy.
   /// Throws OutOfMemoryError.
   [[nodiscard]] std::unique_ptr<Matrix> copy_to(Context& target) const;
-  /// The matrix that this one was converted from, in host memory, bit for bit, explicit zeros included. Two formats cannot keep
+  /// The matrix that this one was converted from, in host memory, bit for bit, explicit zeros included; with low values when it
+  /// is stored in double_double. Two formats cannot keep
   /// all: cds and half_cds give zeros a positive sign, and half_cds gives a matrix that is symmetric only to rounding (or stores a
   /// zero on one side only) its lower triangle on both sides.
   [[nodiscard]] CsrMatrix to_csr() const;

@@ -38,7 +38,8 @@ FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int
                            FormatOptions const& options) {
   FormatEstimate result;
   result.format = Format::sell_c_sigma;
-  result.bytes = 12 * stored + 8 * (slices_of(n_rows, options.slice_size) + 1) + (sigma_of(options) == 1 ? 0 : 4 * n_rows);
+  result.bytes = (4 + bytes_of_value(options.precision)) * stored + 8 * (slices_of(n_rows, options.slice_size) + 1) +
+                 (sigma_of(options) == 1 ? 0 : 4 * n_rows);
   result.bytes_per_product = result.bytes + 8 * (n_rows + n_columns);
   if (nnz > 0)
     result.padding_ratio = static_cast<double>(stored) / static_cast<double>(nnz);
@@ -63,34 +64,34 @@ std::unique_ptr<Matrix> SellCSigma::convert(Csr const& csr, FormatOptions const&
   Array<std::int32_t> columns(context, layout.stored);
   Array<double> values(context, layout.stored);
   SliceLayout const slices{options.slice_size, layout.rows.data(), layout.slice_ptr.data()};
-  kernels_for<ConversionKernels>(context).fill_slices(context, csr.view(), slices, columns.data(), values.data());
+  auto const fill = [&](CsrView const& entries, double* to) {
+    kernels_for<ConversionKernels>(context).fill_slices(context, entries, slices, columns.data(), to);
+  };
+  fill(csr.view(), values.data());
+  Array<double> low_values = convert_low_values(context, csr.view(), options, layout.stored, fill);
   SellView view;
   view.n_rows = csr.n_rows();
   view.n_slices = slices_of(csr.n_rows(), options.slice_size);
   view.slice_size = options.slice_size;
   view.longest_row = csr.view().longest_row;
   double const padding = csr.view().nnz > 0 ? static_cast<double>(layout.stored) / static_cast<double>(csr.view().nnz) : 1;
-  return std::unique_ptr<Matrix>(
-      new SellCSigma(context, view, csr.n_columns(), padding,
-                     {std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns), std::move(values)}));
+  return std::unique_ptr<Matrix>(new SellCSigma(
+      context, view, csr.n_columns(), padding,
+      {std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns), std::move(values), std::move(low_values)}));
 }
 
 SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage)
-    : Matrix(context),
-      kernels_(kernels_for<SellKernels>(context)),
-      storage_(std::move(storage)),
-      view_(like),
-      n_columns_(n_columns),
-      padding_ratio_(padding_ratio) {
+    : KernelMatrix(context, like), storage_(std::move(storage)), n_columns_(n_columns), padding_ratio_(padding_ratio) {
   view_.slice_ptr = storage_.slice_ptr.data();
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
   view_.values = storage_.values.data();
+  view_.low_values = storage_.low_values.data();
 }
 
 std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
   Storage copy{storage_.rows.copy_to(target), storage_.slice_ptr.copy_to(target), storage_.columns.copy_to(target),
-               storage_.values.copy_to(target)};
+               storage_.values.copy_to(target), storage_.low_values.copy_to(target)};
   return std::unique_ptr<Matrix>(new SellCSigma(target, view_, n_columns_, padding_ratio_, std::move(copy)));
 }
 
@@ -117,27 +118,25 @@ CsrMatrix SellCSigma::host_csr() const {
   std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
   result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
   result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
+  if (view_.low_values != nullptr)
+    result.low_values.resize(result.values.size());
   for_places([&](std::size_t row, std::int64_t first, std::int64_t) {
     std::int64_t from = first;
     for (auto e = static_cast<std::size_t>(result.row_ptr[row]); e < static_cast<std::size_t>(result.row_ptr[row + 1]);
          ++e, from += c) {
       result.columns[e] = view_.columns[from];
       result.values[e] = view_.values[from];
+      if (view_.low_values != nullptr)
+        result.low_values[e] = view_.low_values[from];
     }
   });
   return result;
 }
 
-void SellCSigma::product(double alpha, double const* x, double beta, double* y) const {
-  kernels_.product(context(), view_, alpha, x, beta, y);
-}
-
-void SellCSigma::product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const {
-  kernels_.product_dot(context(), view_, x, y, dot, stop);
-}
-
-void SellCSigma::diagonal(double* d) const {
-  kernels_.diagonal(context(), view_, d);
+void SellCSigma::take_diagonal(double const* values, double* d) const {
+  SellView with_values = view_;
+  with_values.values = values;
+  kernels_.diagonal(context(), with_values, d);
 }
 
 }  // namespace poisson

@@ -2,7 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/host_vector.hpp"
-#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 
 namespace poisson {
@@ -10,43 +10,40 @@ namespace poisson {
 /// SELL-C-sigma (Kreutzer et al. 2014): slices of C rows, each as wide as its longest row and stored column by column. With sigma
 /// other than 1 the rows of every window of sigma rows are first sorted by descending length, stably; x and y keep the matrix's
 /// order. Any matrix; the last slice is as high as the others.
-class SellCSigma final : public Matrix {
+class SellCSigma final : public KernelMatrix<SellKernels> {
 public:
   /// As if all rows were as long as the mean, rounded up.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
-  /// 12 bytes a stored entry, 8 (n_slices + 1), and 4 a row when sigma is not 1.
+  /// 12 bytes a stored entry (20 in double_double), 8 (n_slices + 1), and 4 a row when sigma is not 1.
   static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::sell_c_sigma; }
   std::int64_t bytes() const override {
-    return storage_.values.bytes() + storage_.columns.bytes() + storage_.slice_ptr.bytes() + storage_.rows.bytes();
+    return storage_.values.bytes() + storage_.low_values.bytes() + storage_.columns.bytes() + storage_.slice_ptr.bytes() +
+           storage_.rows.bytes();
   }
   double padding_ratio() const override { return padding_ratio_; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return n_columns_; }
-  std::int64_t bytes_per_product() const override { return bytes() + 8 * (n_columns_ + view_.n_rows); }
-  void product(double alpha, double const* x, double beta, double* y) const override;
-  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
-  void diagonal(double* d) const override;
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
+  void take_diagonal(double const* values, double* d) const override;
+  std::int64_t n_values() const override { return storage_.values.size(); }
 
 private:
   struct Storage {
     Array<std::int32_t> rows;  ///< empty when all rows are in place
     Array<std::int64_t> slice_ptr;
     Array<std::int32_t> columns;
-    Array<double> values;
+    Array<double> values, low_values;  ///< the latter in double_double, else empty
   };
   /// Takes from `like` what is not in the arrays: sizes, C and whether rows are in place.
   SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage);
 
-  SellKernels const& kernels_;
   Storage storage_;
-  SellView view_;
   std::int64_t n_columns_;
   double padding_ratio_;
 };

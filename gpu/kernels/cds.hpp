@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/context.hpp"
+#include "gpu/kernels/product.hpp"
 
 #include <cstdint>
 #include <span>
@@ -15,19 +15,13 @@ struct CdsView {
   std::span<std::int32_t const> offsets;          ///< host memory; column - row, ascending
   std::int32_t const* backend_offsets = nullptr;  ///< the same in the backend's memory
   double const* values = nullptr;
+  double const* low_values = nullptr;  ///< see ProductKernels
 };
 
 /// Every product adds the terms of a row by ascending offset, so that results depend neither on the number of threads nor on the
 /// launch. All entries of a diagonal count as stored: an infinity in x makes NaN of a row that has a zero there.
-class CdsKernels {
+class CdsKernels : public ProductKernels<CdsView> {
 public:
-  virtual ~CdsKernels() = default;
-  /// y = alpha A x + beta y; y is not read when beta = 0.
-  virtual void product(Context& context, CdsView const& a, double alpha, double const* x, double beta, double* y) const = 0;
-  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
-  virtual void product_dot(Context& context, CdsView const& a, double const* x, double* y, double* dot,
-                           std::int32_t const* stop) const = 0;
-
   static CdsKernels const& host();
   static CdsKernels const& cuda();
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/context.hpp"
+#include "gpu/kernels/product.hpp"
 
 #include <cstdint>
 
@@ -27,20 +27,15 @@ struct CodSellView {
   std::int32_t const* columns = nullptr;         ///< value_ptr[n_slices] - C dictionary_ptr[n_slices]
   std::int32_t const* dictionary = nullptr;      ///< dictionary_ptr[n_slices]
   double const* values = nullptr;                ///< value_ptr[n_slices]
+  double const* low_values = nullptr;            ///< see ProductKernels
   std::int64_t longest_row = INT64_MAX;          ///< as in CsrView
   std::int64_t n_stored_columns = INT64_MAX;     ///< entries of `columns`: how many terms are in no pattern
 };
 
 /// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on
 /// the launch. An entry of x enters only the rows that store an entry for it.
-class CodSellKernels {
+class CodSellKernels : public ProductKernels<CodSellView> {
 public:
-  virtual ~CodSellKernels() = default;
-  /// y = alpha A x + beta y; y is not read when beta = 0.
-  virtual void product(Context& context, CodSellView const& a, double alpha, double const* x, double beta, double* y) const = 0;
-  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
-  virtual void product_dot(Context& context, CodSellView const& a, double const* x, double* y, double* dot,
-                           std::int32_t const* stop) const = 0;
   /// d_i = a_ii, 0 where it is not stored.
   virtual void diagonal(Context& context, CodSellView const& a, double* d) const = 0;
 

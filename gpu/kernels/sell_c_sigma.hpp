@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/core/context.hpp"
+#include "gpu/kernels/product.hpp"
 
 #include <cstdint>
 
@@ -17,20 +17,15 @@ struct SellView {
   std::int32_t const* rows = nullptr;       ///< n_rows of them; null: rows are in place
   std::int32_t const* columns = nullptr;
   double const* values = nullptr;
+  double const* low_values = nullptr;    ///< see ProductKernels
   std::int64_t longest_row = INT64_MAX;  ///< as in CsrView
 };
 
 /// The host adds the terms of a row by ascending column; a GPU may give a row several threads, each of which does so with its part,
 /// as the slice size, the number of rows and the device tell. No sum depends on anything else of the launch. An entry of x enters
 /// only the rows that store an entry for it.
-class SellKernels {
+class SellKernels : public ProductKernels<SellView> {
 public:
-  virtual ~SellKernels() = default;
-  /// y = alpha A x + beta y; y is not read when beta = 0.
-  virtual void product(Context& context, SellView const& a, double alpha, double const* x, double beta, double* y) const = 0;
-  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
-  virtual void product_dot(Context& context, SellView const& a, double const* x, double* y, double* dot,
-                           std::int32_t const* stop) const = 0;
   /// d_i = a_ii, 0 where it is not stored.
   virtual void diagonal(Context& context, SellView const& a, double* d) const = 0;
 

@@ -14,8 +14,12 @@ public:
   virtual ~Operator() = default;
   [[nodiscard]] virtual std::int64_t n_rows() const = 0;
   [[nodiscard]] virtual std::int64_t n_columns() const = 0;
+  /// Bytes of stored values and indices that a product in T reads; of the argument only the type counts.
+  [[nodiscard]] virtual std::int64_t bytes_read(T) const = 0;
   /// Compulsory bytes of one product: every stored value and index once, x once, y once.
-  [[nodiscard]] virtual std::int64_t bytes_per_product() const = 0;
+  [[nodiscard]] std::int64_t bytes_per_product() const {
+    return bytes_read(T(0)) + std::int64_t{sizeof(T)} * (n_rows() + n_columns());
+  }
   /// y = alpha A x + beta y; y is not read when beta = 0. x and y do not overlap.
   virtual void product(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const = 0;
   /// y = A x and *dot = x . y in one pass. Does nothing when *stop (in the backend's memory) is not 0. Square operators only.

@@ -10,7 +10,8 @@
 namespace poisson {
 
 /// The `leading` largest singular values (0 = all), descending, of the upper bidiagonal matrix with diagonal d (n >= 1 entries) and
-/// superdiagonal e (n - 1), in host memory. Every value has small relative error, however small it is. Entries are finite.
+/// superdiagonal e (n - 1), in host memory. Values have small relative error down to 1e-290 times the largest; the smaller ones of
+/// singular matrices come out as 0 or as small. Entries are finite.
 [[nodiscard]] HostVector<double> bidiagonal_values(Context& context, std::span<double const> d, std::span<double const> e,
                                                    std::int64_t leading = 0);
 

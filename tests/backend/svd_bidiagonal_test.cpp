@@ -77,6 +77,9 @@ std::vector<Input> inputs(std::size_t n) {
   all.push_back(made(
       "graded upwards", n, [n](double i) { return std::pow(0.8, static_cast<double>(n) - i); },
       [n](double i) { return std::pow(0.8, static_cast<double>(n) - i); }));
+  all.push_back(made(
+      "steep", n, [n](double i) { return std::pow(10.0, -140 * i / static_cast<double>(n)); },
+      [n](double i) { return std::pow(10.0, -140 * (i + 0.3) / static_cast<double>(n)); }));
   // Bidiagonal factor of Wilkinson's matrix glued from copies: pairs of values that agree to many digits.
   all.push_back(made(
       "glued Wilkinson", n, [](double i) { return 1 + std::abs(std::fmod(i, 21) - 10); },
@@ -235,6 +238,36 @@ TYPED_TEST(Bidiagonal, SignsChangeNothing) {
     squares += input.d[i] * input.d[i] + (i + 1 < input.n() ? input.e[i] * input.e[i] : 0);
   }
   EXPECT_NEAR(sum, squares, 1e-12);
+}
+
+TYPED_TEST(Bidiagonal, TransposeReversedHasTheSameValues) {
+  for (Input const& input : inputs(150)) {
+    Input reversed = input;  // J B^T J, with J the reversal of the order
+    std::reverse(reversed.d.begin(), reversed.d.end());
+    std::reverse(reversed.e.begin(), reversed.e.end());
+    HostVector<double> const a = bidiagonal_values(*this->context, input.d, input.e),
+                             b = bidiagonal_values(*this->context, reversed.d, reversed.e),
+                             c = bidiagonal_svd(*this->context, reversed.d, reversed.e).values;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      ASSERT_NEAR(a[i], b[i], 600 * epsilon * a[i] + 1e-290 * a[0]) << input.name;
+      ASSERT_NEAR(a[i], c[i], 100 * epsilon * a[0]) << input.name;
+    }
+  }
+}
+
+TYPED_TEST(Bidiagonal, Large) {
+  // The last merges are products of the backend's library; the second has hundreds of rotations.
+  for (Input const& input : {random_bidiagonal(1100, 8), inputs(1100)[11], inputs(1100)[4]}) {
+    std::vector<double> const expected = reference_values(input);
+    BidiagonalSvd const result = bidiagonal_svd(*this->context, input.d, input.e);
+    std::vector<double> const values(result.values.begin(), result.values.end());
+    Defects const found = defects(input, values, on_host(result.u), on_host(result.v));
+    EXPECT_LE(found.u, 100 * epsilon) << input.name;
+    EXPECT_LE(found.v, 100 * epsilon) << input.name;
+    EXPECT_LE(found.residual, 100 * epsilon) << input.name;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      ASSERT_NEAR(values[i], expected[i], 100 * epsilon * expected[0]) << input.name << ", value " << i;
+  }
 }
 
 TYPED_TEST(Bidiagonal, KnownValues) {

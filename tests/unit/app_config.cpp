@@ -386,8 +386,6 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"future_precision",
                  "problem:" BOUNDARY "solver: {precision: refined}\n",
                  {"solver.precision: 'refined' is not available"}},
-        BadValue{
-            "future_matrix_precision", "problem:" BOUNDARY "solver: {matrix_precision: double_double}\n", {"is not available"}},
         BadValue{"future_preconditioner", "problem:" BOUNDARY "solver: {preconditioner: ic0}\n", {"not available", "none, jacobi"}},
         BadValue{"analysis_no_list", "problem:" BOUNDARY "analysis: {svd: {of: operator}}\n", {"3:17: analysis.svd: found a map"}},
         BadValue{

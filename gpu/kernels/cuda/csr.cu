@@ -9,29 +9,34 @@ namespace {
 /// Entries that a thread loads together.
 constexpr int batch = 4;
 
+constexpr int threads = 256;
+
+template <class T, class Values>
 struct CsrSource : CsrView {
-  static constexpr int threads = 256, minimum_blocks = 6, unit = 1;
+  using Number = T;
+  static constexpr int threads = poisson::threads, minimum_blocks = 6, unit = 1;
+  Values entries;
   [[nodiscard]] __host__ __device__ std::int64_t n_units() const { return n_rows; }
   [[nodiscard]] __device__ std::int64_t row(std::int64_t place) const { return place; }
   [[nodiscard]] __device__ std::int64_t width(std::int64_t row) const { return __ldg(row_ptr + row + 1) - __ldg(row_ptr + row); }
 
   template <int phases>
-  [[nodiscard]] __device__ __forceinline__ double partial(std::int64_t row, bool live, int, int phase,
-                                                          double const* __restrict__ x) const {
+  [[nodiscard]] __device__ __forceinline__ DotSum<T> partial(std::int64_t row, bool live, int, int phase, ConstPointer<T> x) const {
     if (live) {
       std::int64_t const begin = __ldg(row_ptr + row);
       auto const length = static_cast<std::int32_t>(__ldg(row_ptr + row + 1) - begin);  // at most the number of columns
-      double const* const v = values + begin;
+      Values const v = entries + begin;
       std::int32_t const* const c = columns + begin;
       return cuda::add_terms<batch, false>(
-          0, phase, length, phases, [&](std::int32_t e) { return __ldg(v + e); }, [&](std::int32_t e) { return __ldg(c + e); }, x);
+          DotSum<T>{}, phase, length, phases, [&](std::int32_t e) { return cuda::load_constant(v, e); },
+          [&](std::int32_t e) { return __ldg(c + e); }, x);
     }
-    return 0;
+    return {};
   }
 };
 
 __global__ void diagonal_kernel(CsrView a, double* d) {
-  std::int64_t const row = std::int64_t{blockIdx.x} * CsrSource::threads + threadIdx.x;
+  std::int64_t const row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (row >= a.n_rows)
     return;
   std::int64_t first = a.row_ptr[row];
@@ -81,21 +86,25 @@ void with_team(Context& context, CsrView const& a, Launch const& launch) {
   }
 }
 
-class CudaCsr final : public CsrKernels {
+class CudaCsr final : public ProductsByTemplates<CsrKernels, CudaCsr> {
 public:
-  void product(Context& context, CsrView const& a, double alpha, double const* x, double beta, double* y) const override {
-    with_team(context, a, [&](auto team) { cuda::rows_product<team()>(context, CsrSource{a}, alpha, x, beta, y); });
+  template <class T, class Values>
+  static void multiply(Context& context, CsrView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+    CsrSource<T, Values> const source{a, values};
+    with_team(context, a, [&](auto team) { cuda::rows_product<team()>(context, source, alpha, x, beta, y); });
   }
 
-  void product_dot(Context& context, CsrView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
-    with_team(context, a, [&](auto team) { cuda::rows_product_dot<team()>(context, CsrSource{a}, x, y, dot, stop); });
+  template <class T, class Values>
+  static void multiply_dot(Context& context, CsrView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
+    CsrSource<T, Values> const source{a, values};
+    with_team(context, a, [&](auto team) { cuda::rows_product_dot<team()>(context, source, x, y, dot, stop); });
   }
 
   void diagonal(Context& context, CsrView const& a, double* d) const override {
     if (a.n_rows == 0)
       return;
-    diagonal_kernel<<<cuda::n_blocks(a.n_rows, CsrSource::threads), CsrSource::threads, 0, cuda::of(context).stream()>>>(a, d);
+    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, d);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -2,6 +2,7 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/core/dot_sum.hpp"
+#include "gpu/core/vector.hpp"
 
 #include <cstdint>
 #include <cuda_runtime.h>
@@ -106,13 +107,37 @@ __device__ inline DoubleDouble load_from_l2(DoubleDouble const* p) {
   return {__ldcg(&p->hi), __ldcg(&p->lo)};
 }
 
+/// A load of what no thread writes meanwhile.
+__device__ inline double load_constant(double const* p, std::int64_t i) {
+  return __ldg(p + i);
+}
+__device__ inline DoubleDouble load_constant(ConstPointer<DoubleDouble> p, std::int64_t i) {
+  return {__ldg(p.hi + i), __ldg(p.lo + i)};
+}
+
 /// A store of what is not read again soon.
+__device__ inline void store_streaming(double* p, std::int64_t i, double v) {
+  __stcs(p + i, v);
+}
+__device__ inline void store_streaming(Pointer<DoubleDouble> p, std::int64_t i, DoubleDouble v) {
+  __stcs(p.hi + i, v.hi);
+  __stcs(p.lo + i, v.lo);
+}
 __device__ inline void store_streaming(double* p, double v) {
   __stcs(p, v);
 }
 __device__ inline void store_streaming(DoubleDouble* p, DoubleDouble v) {
   __stcs(&p->hi, v.hi);
   __stcs(&p->lo, v.lo);
+}
+
+/// alpha sum + beta y_i; y is not read when beta = 0.
+__device__ inline double combine(double alpha, double sum, double beta, double const* y, std::int64_t i) {
+  return beta == 0 ? alpha * sum : fma(beta, y[i], alpha * sum);
+}
+__device__ inline DoubleDouble combine(DoubleDouble alpha, DoubleDouble sum, DoubleDouble beta, ConstPointer<DoubleDouble> y,
+                                       std::int64_t i) {
+  return beta == 0 ? alpha * sum : alpha * sum + beta * load(y, i);
 }
 
 /// Sums v over the block in a fixed tree; the result is valid in thread 0. `threads` is the block size, a multiple of 32.

@@ -12,7 +12,9 @@ namespace {
 
 // Large boxes are marched through (half_cds_march.cuh). Everything else takes one thread a row here.
 
-constexpr int threads = 1024;
+/// Of a block; DoubleDouble wants more registers.
+template <class T>
+inline constexpr int threads_for = std::is_same_v<T, double> ? 1024 : 512;
 
 /// Which rows a block takes: `threads` neighbouring rows of a plane, and the same rows of the next planes, up to `chunk` of them,
 /// so that values that row i takes from the plane above are found in L1 by the block's next rows. Any plane gives the same result.
@@ -23,7 +25,7 @@ struct Tiling {
   [[nodiscard]] dim3 grid() const { return {tiles, chunks}; }
 };
 
-Tiling tiling_of(HalfCdsView const& a, int multiprocessors) {
+Tiling tiling_of(HalfCdsView const& a, int multiprocessors, int threads) {
   // The offset of a plane is in the middle of a 27-point stencil's last nine. Smaller planes than a few blocks are not worth it.
   std::int64_t const plane = a.offsets.size() == 14 && a.offsets[9] >= 4 * threads ? a.offsets[9] : a.n;
   std::int64_t const tiles = (plane + threads - 1) / threads, planes = (a.n + plane - 1) / plane;
@@ -33,29 +35,30 @@ Tiling tiling_of(HalfCdsView const& a, int multiprocessors) {
 }
 
 /// With `inside`, every term of the row is known to exist: no branch keeps the loads from being issued together.
-template <bool inside, class Offsets>
-__device__ __forceinline__ double row_product(std::int64_t n, double const* __restrict__ values, Offsets const& offsets,
-                                              double const* __restrict__ x, std::int64_t i) {
-  double sum = __ldg(values + i) * __ldg(x + i);
+template <class T, bool inside, class Values, class Offsets>
+__device__ __forceinline__ T row_product(std::int64_t n, Values values, Offsets const& offsets, ConstPointer<T> x, std::int64_t i) {
+  DotSum<T> sum{};
+  sum.add(cuda::load_constant(values, i), cuda::load_constant(x, i));
 #pragma unroll
   for (int k = 1; k < offsets.size(); ++k) {
     std::int64_t const o = offsets[k];
     if (inside || i >= o)
-      sum = fma(__ldg(values + k * n + i), __ldg(x + i - o), sum);
+      sum.add(cuda::load_constant(values, k * n + i), cuda::load_constant(x, i - o));
   }
 #pragma unroll
   for (int k = 1; k < offsets.size(); ++k) {
     std::int64_t const o = offsets[k];
     if (inside || i + o < n)
-      sum = fma(__ldg(values + k * n + i + o), __ldg(x + i + o), sum);
+      sum.add(cuda::load_constant(values, k * n + i + o), cuda::load_constant(x, i + o));
   }
-  return sum;
+  return sum.value();
 }
 
 /// Calls row(i, (A x)_i, x_i) for every row of this thread.
-template <class Offsets, class Row>
-__device__ __forceinline__ void for_rows(Tiling const& tiling, double const* __restrict__ values, Offsets const& offsets,
-                                         double const* __restrict__ x, Row const& row) {
+template <class T, class Values, class Offsets, class Row>
+__device__ __forceinline__ void for_rows(Tiling const& tiling, Values values, Offsets const& offsets, ConstPointer<T> x,
+                                         Row const& row) {
+  constexpr int threads = threads_for<T>;
   std::int64_t const n = tiling.n, reach = offsets[offsets.size() - 1];
   std::int64_t const in_plane = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (in_plane >= tiling.plane)
@@ -64,91 +67,103 @@ __device__ __forceinline__ void for_rows(Tiling const& tiling, double const* __r
   for (int z = 0; z < tiling.chunk && i < n; ++z, i += tiling.plane) {
     std::int64_t const first = i - threadIdx.x;
     bool const inside = first >= reach && first + threads + reach <= n;
-    row(i, inside ? row_product<true>(n, values, offsets, x, i) : row_product<false>(n, values, offsets, x, i), __ldg(x + i));
+    row(i, inside ? row_product<T, true>(n, values, offsets, x, i) : row_product<T, false>(n, values, offsets, x, i),
+        cuda::load_constant(x, i));
   }
 }
 
-template <class Offsets>
-__global__ void __launch_bounds__(threads, 1)
-    product_kernel(Tiling const tiling, double const* __restrict__ values, Offsets const offsets, double alpha,
-                   double const* __restrict__ x, double beta, double* __restrict__ y) {
-  for_rows(tiling, values, offsets, x, [&](std::int64_t i, double value, double) {
-    __stcs(y + i, beta == 0 ? alpha * value : fma(beta, y[i], alpha * value));
-  });
+template <class T, class Values, class Offsets>
+__global__ void __launch_bounds__(threads_for<T>, 1)
+    product_kernel(Tiling const tiling, Values values, Offsets const offsets, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+  for_rows<T>(tiling, values, offsets, x,
+              [&](std::int64_t i, T value, T) { cuda::store_streaming(y, i, cuda::combine(alpha, value, beta, y, i)); });
 }
 
-template <class Offsets>
-__global__ void __launch_bounds__(threads, 1)
-    product_dot_kernel(Tiling const tiling, double const* __restrict__ values, Offsets const offsets, double const* __restrict__ x,
-                       double* __restrict__ y, double* dot, std::int32_t const* stop, double* partial, unsigned* counter) {
+template <class T, class Values, class Offsets>
+__global__ void __launch_bounds__(threads_for<T>, 1)
+    product_dot_kernel(Tiling const tiling, Values values, Offsets const offsets, ConstPointer<T> x, Pointer<T> y, T* dot,
+                       std::int32_t const* stop, T* partial, unsigned* counter) {
   if (*stop != 0)
     return;
-  double sum[1] = {0};
-  for_rows(tiling, values, offsets, x, [&](std::int64_t i, double value, double x_i) {
-    __stcs(y + i, value);
-    sum[0] = fma(x_i, value, sum[0]);
+  DotSum<T> sum{};
+  for_rows<T>(tiling, values, offsets, x, [&](std::int64_t i, T value, T x_i) {
+    cuda::store_streaming(y, i, value);
+    sum.add(x_i, value);
   });
-  if (cuda::grid_sum<threads>(sum, partial, counter))
-    *dot = sum[0];
+  T sums[1] = {sum.value()};
+  if (cuda::grid_sum<threads_for<T>>(sums, partial, counter))
+    *dot = sums[0];
 }
 
-__global__ void __launch_bounds__(march::threads, 1)
-    march_product_kernel(march::Box const box, double const* __restrict__ values, double alpha, double const* __restrict__ x,
-                         double beta, double* __restrict__ y) {
-  march::for_rows(box, values, x, [&](std::int64_t i, double value, double) {
-    __stcs(y + i, beta == 0 ? alpha * value : fma(beta, y[i], alpha * value));
-  });
+template <class T>
+__global__ void __launch_bounds__(march::threads, 1) march_product_kernel(march::Box const box, double const* __restrict__ values,
+                                                                          T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+  march::for_rows<T>(box, values, x,
+                     [&](std::int64_t i, T value, T) { cuda::store_streaming(y, i, cuda::combine(alpha, value, beta, y, i)); });
 }
 
+template <class T>
 __global__ void __launch_bounds__(march::threads, 1)
-    march_product_dot_kernel(march::Box const box, double const* __restrict__ values, double const* __restrict__ x,
-                             double* __restrict__ y, double* dot, std::int32_t const* stop, double* partial, unsigned* counter) {
+    march_product_dot_kernel(march::Box const box, double const* __restrict__ values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                             std::int32_t const* stop, T* partial, unsigned* counter) {
   if (*stop != 0)
     return;
-  double sum[1] = {0};
-  march::for_rows(box, values, x, [&](std::int64_t i, double value, double x_i) {
-    __stcs(y + i, value);
-    sum[0] = fma(x_i, value, sum[0]);
+  DotSum<T> sum{};
+  march::for_rows<T>(box, values, x, [&](std::int64_t i, T value, T x_i) {
+    cuda::store_streaming(y, i, value);
+    sum.add(x_i, value);
   });
-  if (cuda::grid_sum<march::threads>(sum, partial, counter))
-    *dot = sum[0];
+  T sums[1] = {sum.value()};
+  if (cuda::grid_sum<march::threads>(sums, partial, counter))
+    *dot = sums[0];
 }
 
-class CudaHalfCds final : public HalfCdsKernels {
+/// Nothing for entries in DoubleDouble: their planes would leave too little of the shared memory to those on their way.
+template <class T, class Values>
+std::optional<march::Box> march_of(HalfCdsView const& a, cuda::CudaContext const& device) {
+  if constexpr (std::is_same_v<Values, double const*>)
+    return march::box_of(a, device, march::shared_bytes<T>);
+  else
+    return std::nullopt;
+}
+
+class CudaHalfCds final : public ProductsByTemplates<HalfCdsKernels, CudaHalfCds> {
 public:
-  void product(Context& context, HalfCdsView const& a, double alpha, double const* x, double beta, double* y) const override {
+  template <class T, class Values>
+  static void multiply(Context& context, HalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if (auto const box = march::box_of(a, device)) {
-      march::allow_shared_memory(march_product_kernel);
-      march_product_kernel<<<box->grid(), march::threads, march::shared_bytes, device.stream()>>>(*box, a.values, alpha, x, beta,
-                                                                                                  y);
+    if (auto const box = march_of<T, Values>(a, device)) {
+      march::allow_shared_memory(march_product_kernel<T>, march::shared_bytes<T>);
+      march_product_kernel<T>
+          <<<box->grid(), march::threads, march::shared_bytes<T>, device.stream()>>>(*box, a.values, alpha, x, beta, y);
     } else {
-      Tiling const tiling = tiling_of(a, device.multiprocessors());
+      Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
       cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
-        product_kernel<<<tiling.grid(), threads, 0, device.stream()>>>(tiling, a.values, offsets, alpha, x, beta, y);
+        product_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, alpha, x, beta, y);
       });
     }
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void product_dot(Context& context, HalfCdsView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
+  template <class T, class Values>
+  static void multiply_dot(Context& context, HalfCdsView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if (auto const box = march::box_of(a, device)) {
-      march::allow_shared_memory(march_product_dot_kernel);
+    if (auto const box = march_of<T, Values>(a, device)) {
+      march::allow_shared_memory(march_product_dot_kernel<T>, march::shared_bytes<T>);
       dim3 const grid = box->grid();
-      march_product_dot_kernel<<<grid, march::threads, march::shared_bytes, device.stream()>>>(
-          *box, a.values, x, y, dot, stop, device.partial_sums(std::int64_t{grid.x} * grid.y), device.block_counter());
+      march_product_dot_kernel<T><<<grid, march::threads, march::shared_bytes<T>, device.stream()>>>(
+          *box, a.values, x, y, dot, stop, device.partial_sums<T>(std::int64_t{grid.x} * grid.y), device.block_counter());
     } else {
-      Tiling const tiling = tiling_of(a, device.multiprocessors());
-      double* const partial = device.partial_sums(std::int64_t{tiling.tiles} * tiling.chunks);
+      Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
+      T* const partial = device.partial_sums<T>(std::int64_t{tiling.tiles} * tiling.chunks);
       cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
-        product_dot_kernel<<<tiling.grid(), threads, 0, device.stream()>>>(tiling, a.values, offsets, x, y, dot, stop, partial,
-                                                                           device.block_counter());
+        product_dot_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, x, y, dot, stop,
+                                                                                     partial, device.block_counter());
       });
     }
     POISSON_CUDA_CHECK(cudaGetLastError());

@@ -60,37 +60,45 @@ constexpr int window_start(int k) {
     start += window_size(j);
   return start;
 }
-constexpr int x_pitch = width + 2, x_start = window_start(diagonals), plane_size = x_start + x_pitch * (height + 2);
-constexpr int shared_bytes = stages * plane_size * 8;
+constexpr int x_pitch = width + 2, x_start = window_start(diagonals), x_size = x_pitch * (height + 2);
+/// Of double x is one window, `diagonals`; of DoubleDouble there is another one for its low part.
+template <class T>
+constexpr int windows = diagonals + static_cast<int>(sizeof(T) / sizeof(double));
+template <class T>
+constexpr int plane_size = x_start + (windows<T> - diagonals) * x_size;
+template <class T>
+constexpr int shared_bytes = stages* plane_size<T> * 8;
 
-/// Place of the tile's node (0, 0) in window k; `diagonals` stands for x.
+/// Place of the tile's node (0, 0) in window k.
 constexpr int origin(int k) {
-  return k == diagonals ? x_start + x_pitch + 1 : window_start(k) + (dy(k) < 0 ? window_pitch(k) : 0) + (dx(k) < 0 ? 1 : 0);
+  return k >= diagonals ? x_start + (k - diagonals) * x_size + x_pitch + 1
+                        : window_start(k) + (dy(k) < 0 ? window_pitch(k) : 0) + (dx(k) < 0 ? 1 : 0);
 }
 constexpr int pitch(int k) {
-  return k == diagonals ? x_pitch : window_pitch(k);
+  return k >= diagonals ? x_pitch : window_pitch(k);
 }
 /// Entries of the rim of window k: whole rows above and below, then columns left and right.
 constexpr int rim_rows(int k) {
-  return k == diagonals ? 2 : absolute(dy(k));
+  return k >= diagonals ? 2 : absolute(dy(k));
 }
 constexpr int rim_columns(int k) {
-  return k == diagonals ? 2 : absolute(dx(k));
+  return k >= diagonals ? 2 : absolute(dx(k));
 }
 constexpr int rim_size(int k) {
   return rim_rows(k) * pitch(k) + rim_columns(k) * height;
 }
-constexpr int all_rims() {
+constexpr int all_rims(int n_windows) {
   int size = 0;
-  for (int k = 0; k <= diagonals; ++k)
+  for (int k = 0; k < n_windows; ++k)
     size += rim_size(k);
   return size;
 }
-constexpr int rims_per_thread = (all_rims() + threads - 1) / threads;
+template <class T>
+constexpr int rims_per_thread = (all_rims(windows<T>) + threads - 1) / threads;
 
-/// The box that the offsets describe, when they do, the device has the shared memory, and the matrix is beyond its L2 (what L2
-/// holds is read faster by one thread a row).
-inline std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device) {
+/// The box that the offsets describe, when they do, the device has `shared_bytes` of shared memory, and the matrix is beyond its L2
+/// (what L2 holds is read faster by one thread a row).
+inline std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device, int shared_bytes) {
   if (a.offsets.size() != diagonals || 8 * diagonals * a.n < device.l2_bytes() || device.shared_memory_per_block() < shared_bytes)
     return std::nullopt;
   std::int64_t const line = a.offsets[3], plane = a.offsets[9];
@@ -129,7 +137,7 @@ inline std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& 
 }
 
 template <class Kernel>
-void allow_shared_memory(Kernel* kernel) {
+void allow_shared_memory(Kernel* kernel, int shared_bytes) {
   POISSON_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
 }
 
@@ -157,18 +165,26 @@ struct RimEntry {
   bool between_planes = true;    ///< needed for the plane after the last one as well
 };
 
-__device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* values, double const* x, int x0, int y0, int number) {
+__device__ inline double const* part_of(double const* x, int) {
+  return x;
+}
+__device__ inline double const* part_of(ConstPointer<DoubleDouble> x, int part) {
+  return part == 0 ? x.hi : x.lo;
+}
+
+template <class T>
+__device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* values, ConstPointer<T> x, int x0, int y0, int number) {
   RimEntry entry;
-  unrolled<0, diagonals + 1>([&](auto window) {
+  unrolled<0, windows<T>>([&](auto window) {
     constexpr int k = window, size = rim_size(k), row_entries = rim_rows(k) * pitch(k);
     if (number >= 0 && number < size) {
       int px = 0, py = 0;
       if (number < row_entries) {
-        px = number % pitch(k) - (k == diagonals || dx(k) < 0);
-        py = (k == diagonals ? number < pitch(k) : dy(k) < 0) ? -1 : box.tile_height;
+        px = number % pitch(k) - (k >= diagonals || dx(k) < 0);
+        py = (k >= diagonals ? number < pitch(k) : dy(k) < 0) ? -1 : box.tile_height;
       } else {
         int const column = number - row_entries;
-        px = (k == diagonals ? column < height : dx(k) < 0) ? -1 : width;
+        px = (k >= diagonals ? column < height : dx(k) < 0) ? -1 : width;
         py = column % height;
       }
       // A tile narrower than the window has its rim nearer.
@@ -177,7 +193,7 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* valu
       if (px == width)
         px = box.tile_width;
       if (!beyond) {
-        entry.from = k == diagonals ? x : values + k * box.n;
+        entry.from = k >= diagonals ? part_of(x, k - diagonals) : values + k * box.n;
         entry.in_plane = std::int64_t{y0 + py} * box.line + x0 + px;
         entry.to = origin(k) + py * pitch(k) + px;
         entry.between_planes = k >= first_between_planes;
@@ -188,11 +204,19 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* valu
   return entry;
 }
 
+/// The entry of x at its place in the window of high parts.
+template <class T>
+__device__ __forceinline__ T shared_number(double const* p) {
+  if constexpr (windows < T >> diagonals + 1)
+    return {p[0], p[x_size]};
+  else
+    return p[0];
+}
+
 /// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order. The terms of a row are added in the order of
 /// HalfCdsKernels.
-template <class Row>
-__device__ __forceinline__ void for_rows(Box const& box, double const* __restrict__ values, double const* __restrict__ x,
-                                         Row const& row) {
+template <class T, class Row>
+__device__ __forceinline__ void for_rows(Box const& box, double const* __restrict__ values, ConstPointer<T> x, Row const& row) {
   extern __shared__ double shared[];
   auto const shared_address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   int const tx = threadIdx.x % width, ty = threadIdx.x / width;
@@ -203,16 +227,17 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
   bool const in_tile = tx < box.tile_width && ty < box.tile_height;
   bool const has_row = in_tile && x0 + tx < box.line && y0 + ty < box.lines && in_plane < box.plane;
 
-  RimEntry rim[rims_per_thread];
+  constexpr int n_rims = rims_per_thread<T>;
+  RimEntry rim[n_rims];
 #pragma unroll
-  for (int r = 0; r < rims_per_thread; ++r)
-    rim[r] = rim_entry(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
+  for (int r = 0; r < n_rims; ++r)
+    rim[r] = rim_entry<T>(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
 
   // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it.
   auto const copy_plane = [&](int z) {
     if (z <= last && z < box.planes) {
       bool const own_rows = z < last;
-      unsigned const stage = shared_address + 8U * static_cast<unsigned>(z % stages * plane_size);
+      unsigned const stage = shared_address + 8U * static_cast<unsigned>(z % stages * plane_size<T>);
       std::int64_t const plane = z * box.plane, i = plane + in_plane;
       if (in_tile) {
         bool const exists = i < box.n;
@@ -221,10 +246,13 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
           if (k >= first_between_planes || own_rows)
             copy_async(stage + 8U * static_cast<unsigned>(at + ty * step + tx), values + k * box.n, i, exists);
         });
-        copy_async(stage + 8U * static_cast<unsigned>(origin(diagonals) + ty * x_pitch + tx), x, i, exists);
+        unrolled<diagonals, windows<T>>([&](auto part) {
+          constexpr int at = origin(part);
+          copy_async(stage + 8U * static_cast<unsigned>(at + ty * x_pitch + tx), part_of(x, part - diagonals), i, exists);
+        });
       }
 #pragma unroll
-      for (int r = 0; r < rims_per_thread; ++r)
+      for (int r = 0; r < n_rims; ++r)
         if (rim[r].from != nullptr && (rim[r].between_planes || own_rows)) {
           std::int64_t const j = plane + rim[r].in_plane;
           copy_async(stage + 8U * static_cast<unsigned>(rim[r].to), rim[r].from, j, j >= 0 && j < box.n);
@@ -237,11 +265,12 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
     copy_plane(first + s);
 
   // x around the node, by (dy + 1) * 3 + dx + 1, in the plane below.
-  double x_below[9], sum = 0;
+  T x_below[9];
+  DotSum<T> sum{};
 #pragma unroll
   for (int d = 0; d < 9; ++d) {
     std::int64_t const j = (std::int64_t{first} - 1) * box.plane + in_plane + (d / 3 - 1) * std::int64_t{box.line} + (d % 3 - 1);
-    x_below[d] = j >= 0 && j < box.n ? __ldg(x + j) : 0;
+    x_below[d] = j >= 0 && j < box.n ? cuda::load_constant(x, j) : T(0);
   }
   for (int z = first; z <= last; ++z) {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(stages - 2));
@@ -251,15 +280,15 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
     bool const completes = has_row && z > first && below < box.n;
     if (z == box.planes) {  // above the last plane there is nothing
       if (completes)
-        row(below, sum, x_below[4]);
+        row(below, sum.value(), x_below[4]);
       break;
     }
-    double const* const plane = shared + z % stages * plane_size;
+    double const* const plane = shared + z % stages * plane_size<T>;
     double const* const x_window = plane + x_start + ty * x_pitch + tx;
-    double x_here[9];
+    T x_here[9];
 #pragma unroll
     for (int d = 0; d < 9; ++d)
-      x_here[d] = x_window[d / 3 * x_pitch + d % 3];
+      x_here[d] = shared_number<T>(x_window + d / 3 * x_pitch + d % 3);
     // The value of diagonal k in the row of the node at (+shift dx, +shift dy).
     auto const value = [&](auto diagonal, auto shift) {
       constexpr int k = diagonal, step = pitch(k), at = origin(k) + shift * (dy(k) * step + dx(k));
@@ -268,17 +297,16 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
     constexpr std::integral_constant<int, 0> own{};
     constexpr std::integral_constant<int, 1> upper{};
     if (z > first) {
-      unrolled<first_between_planes, diagonals>(
-          [&](auto k) { sum = fma(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)], sum); });
+      unrolled<first_between_planes, diagonals>([&](auto k) { sum.add(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)]); });
       if (completes)
-        row(below, sum, x_below[4]);
+        row(below, sum.value(), x_below[4]);
     }
     if (z < last) {
-      sum = value(std::integral_constant<int, 0>{}, own) * x_here[4];
-      unrolled<1, first_between_planes>([&](auto k) { sum = fma(value(k, own), x_here[(1 - dy(k)) * 3 + 1 - dx(k)], sum); });
-      unrolled<first_between_planes, diagonals>(
-          [&](auto k) { sum = fma(value(k, own), x_below[(1 - dy(k)) * 3 + 1 - dx(k)], sum); });
-      unrolled<1, first_between_planes>([&](auto k) { sum = fma(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)], sum); });
+      sum = {};
+      sum.add(value(std::integral_constant<int, 0>{}, own), x_here[4]);
+      unrolled<1, first_between_planes>([&](auto k) { sum.add(value(k, own), x_here[(1 - dy(k)) * 3 + 1 - dx(k)]); });
+      unrolled<first_between_planes, diagonals>([&](auto k) { sum.add(value(k, own), x_below[(1 - dy(k)) * 3 + 1 - dx(k)]); });
+      unrolled<1, first_between_planes>([&](auto k) { sum.add(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)]); });
     }
 #pragma unroll
     for (int d = 0; d < 9; ++d)

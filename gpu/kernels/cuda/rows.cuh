@@ -9,14 +9,15 @@
 namespace poisson::cuda {
 
 // Products of matrices that are stored by rows: CSR, and slices of rows. A Source is a view of the matrix, known to the kernel by
+//   Number          what it computes in, double or DoubleDouble
 //   threads         of a block
-//   minimum_blocks  on a multiprocessor, which bounds the registers
+//   minimum_blocks  on a multiprocessor, which bounds the registers; half of that in DoubleDouble
 //   unit            rows that lie side by side in memory, a power of two up to 32: a slice of that many rows, 32 neighbouring rows
 //                   of a higher slice, 1 for CSR
 //   n_rows, n_units(), longest_row
 //   width(u)        entries of the longest row of unit u
-//   partial<phases>(u, live, lane, phase, x)   the part of row `lane` of unit u that thread `phase` of the row's `phases` threads
-//                   adds up; 0 unless `live`; called by all threads of a warp
+//   partial<phases>(u, live, lane, phase, x)   the part of row `lane` of unit u, a DotSum, that thread `phase` of the row's
+//                   `phases` threads adds up; 0 unless `live`; called by all threads of a warp
 //   row(place)      which row stands at place u * unit + lane
 // The threads of a row are `unit` apart, so that neighbouring threads read neighbouring entries whatever the height of slices. A
 // row's terms are added in an order that depends on the matrix and the device alone.
@@ -27,14 +28,14 @@ constexpr int widest_per_phase = 128;
 #ifdef __CUDACC__
 
 /// Adds the parts of every row; the sum is valid in phase 0. Called by the whole block.
-template <int threads, int unit, int phases>
-__device__ __forceinline__ double add_phases(double sum) {
+template <int threads, int unit, int phases, class T>
+__device__ __forceinline__ DotSum<T> add_phases(DotSum<T> sum) {
   constexpr int size = unit * phases;
 #pragma unroll
   for (int distance = (size < 32 ? size : 32) / 2; distance >= unit; distance /= 2)
-    sum += __shfl_down_sync(0xffffffffu, sum, distance);
+    sum.add(shuffle_down(sum, distance));
   if constexpr (size > 32) {
-    __shared__ double of_warp[threads];
+    __shared__ DotSum<T> of_warp[threads];
     constexpr int warps = size / 32;
     int const warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     __syncthreads();  // the array may still be read by the sum before
@@ -44,32 +45,34 @@ __device__ __forceinline__ double add_phases(double sum) {
     if (warp % warps == 0 && lane < unit)
 #pragma unroll
       for (int w = 1; w < warps; ++w)
-        sum += of_warp[(warp + w) * 32 + lane];
+        sum.add(of_warp[(warp + w) * 32 + lane]);
   }
   return sum;
 }
 
 /// Adds value(j) * x[index(j)] for j = first, first + step, ... < end to `sum`, in that order. `batch` terms are loaded together,
 /// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term.
-template <int batch, bool gaps, class Value, class Index>
-__device__ __forceinline__ double add_terms(double sum, std::int32_t first, std::int32_t end, std::int32_t step, Value const& value,
-                                            Index const& index, double const* __restrict__ x) {
+template <int batch, bool gaps, class T, class Value, class Index>
+__device__ __forceinline__ DotSum<T> add_terms(DotSum<T> sum, std::int32_t first, std::int32_t end, std::int32_t step,
+                                               Value const& value, Index const& index, ConstPointer<T> x) {
+  using Entry = std::invoke_result_t<Value const&, std::int32_t>;
 #pragma unroll 1
   for (std::int32_t j = first; j < end; j += batch * step) {
     std::int32_t at[batch];
-    double v[batch], loaded[batch];
+    Entry v[batch];
+    T loaded[batch];
 #pragma unroll
     for (int b = 0; b < batch; ++b)
       at[b] = j + b * step < end ? index(j + b * step) : gaps ? -1 : 0;
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      v[b] = j + b * step < end ? value(j + b * step) : 0.0;
+      v[b] = j + b * step < end ? value(j + b * step) : Entry(0.0);
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      loaded[b] = (gaps ? at[b] >= 0 : j + b * step < end) ? __ldg(x + at[b]) : 0.0;
+      loaded[b] = (gaps ? at[b] >= 0 : j + b * step < end) ? load_constant(x, at[b]) : T(0.0);
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      sum = fma(v[b], loaded[b], sum);
+      sum.add(v[b], loaded[b]);
   }
   return sum;
 }
@@ -78,8 +81,9 @@ __device__ __forceinline__ double add_terms(double sum, std::int32_t first, std:
 /// load before the sum is formed, since a load at the end has nothing to hide behind. Without `split` there are no wide units;
 /// unless more than a warp shares a unit, warps then run freely, without a barrier.
 template <int phases, bool split, class Source, class Early, class Finish>
-__device__ __forceinline__ void for_rows(Source const& a, double const* __restrict__ x, std::int64_t group, Early const& early,
-                                         Finish const& finish) {
+__device__ __forceinline__ void for_rows(Source const& a, ConstPointer<typename Source::Number> x, std::int64_t group,
+                                         Early const& early, Finish const& finish) {
+  using T = typename Source::Number;
   constexpr int unit = Source::unit, threads = Source::threads, size = unit * phases, units = threads / size;
   std::int64_t const u = group * units + threadIdx.x / size;
   int const lane = threadIdx.x % unit, phase = threadIdx.x / unit % phases;
@@ -88,75 +92,79 @@ __device__ __forceinline__ void for_rows(Source const& a, double const* __restri
   std::int64_t const place = u * unit + lane;
   bool const has_row = exists && !wide && phase == 0 && place < a.n_rows;
   auto const row = has_row ? static_cast<std::int32_t>(a.row(place)) : 0;  // 32 bits: registers are scarce
-  double const loaded = has_row ? early(row) : 0;
-  double const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
+  T const loaded = has_row ? early(row) : T(0);
+  DotSum<T> const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
   if (has_row)
-    finish(row, sum, loaded);
+    finish(row, sum.value(), loaded);
   if constexpr (split)
     if (__syncthreads_or(wide)) {
       constexpr int all = threads / unit;
       for (std::int64_t w = group * units; w < min((group + 1) * units, a.n_units()); ++w)
         if (a.width(w) > widest_per_phase * phases) {
           int const its_lane = threadIdx.x % unit;
-          double const its_sum = add_phases<threads, unit, all>(a.template partial<all>(w, true, its_lane, threadIdx.x / unit, x));
+          DotSum<T> const its_sum =
+              add_phases<threads, unit, all>(a.template partial<all>(w, true, its_lane, threadIdx.x / unit, x));
           std::int64_t const its_place = w * unit + its_lane;
           if (threadIdx.x < unit && its_place < a.n_rows)
-            finish(a.row(its_place), its_sum, early(a.row(its_place)));
+            finish(a.row(its_place), its_sum.value(), early(a.row(its_place)));
         }
     }
 }
 
+template <class Source>
+inline constexpr int minimum_blocks =
+    std::is_same_v<typename Source::Number, double> ? Source::minimum_blocks : Source::minimum_blocks / 2;
+
 /// `plain`: alpha = 1 and beta = 0, in fewer registers.
-template <int phases, bool split, bool plain, class Source>
-__global__ void __launch_bounds__(Source::threads, Source::minimum_blocks)
-    rows_product_kernel(Source const a, double alpha, double const* __restrict__ x, double beta, double* __restrict__ y) {
-  auto const nothing = [](std::int64_t) { return 0.0; };
+template <int phases, bool split, bool plain, class Source, class T>
+__global__ void __launch_bounds__(Source::threads, minimum_blocks<Source>)
+    rows_product_kernel(Source const a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+  auto const nothing = [](std::int64_t) { return T(0); };
   if constexpr (plain)
-    for_rows<phases, split>(a, x, blockIdx.x, nothing, [&](std::int64_t row, double sum, double) { y[row] = sum; });
+    for_rows<phases, split>(a, x, blockIdx.x, nothing, [&](std::int64_t row, T sum, T) { store(y, row, sum); });
   else
-    for_rows<phases, split>(a, x, blockIdx.x, nothing, [&](std::int64_t row, double sum, double) {
-      y[row] = beta == 0 ? alpha * sum : fma(beta, y[row], alpha * sum);
-    });
+    for_rows<phases, split>(a, x, blockIdx.x, nothing,
+                            [&](std::int64_t row, T sum, T) { store(y, row, combine(alpha, sum, beta, y, row)); });
 }
 
 /// Dots want more registers than plain products.
 template <class Source>
-inline constexpr int minimum_blocks_of_dot = Source::minimum_blocks < 12 ? Source::minimum_blocks : 12;
+inline constexpr int minimum_blocks_of_dot = minimum_blocks<Source> < 12 ? minimum_blocks<Source> : 12;
 
 /// For a grid that the device holds at once: *dot is complete when the kernel ends.
-template <int phases, bool split, class Source>
+template <int phases, bool split, class Source, class T>
 __global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>)
-    rows_product_dot_kernel(Source const a, double const* __restrict__ x, double* __restrict__ y, double* dot,
-                            std::int32_t const* stop, double* partial, unsigned* counter) {
+    rows_product_dot_kernel(Source const a, ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop, T* partial,
+                            unsigned* counter) {
   if (*stop != 0)
     return;
-  double sums[1] = {0};
+  DotSum<T> of_thread{};
   for_rows<phases, split>(
-      a, x, blockIdx.x, [&](std::int64_t row) { return __ldg(x + row); },
-      [&](std::int64_t row, double sum, double x_row) {
-        y[row] = sum;
-        sums[0] = fma(x_row, sum, sums[0]);
+      a, x, blockIdx.x, [&](std::int64_t row) { return load_constant(x, row); },
+      [&](std::int64_t row, T sum, T x_row) {
+        store(y, row, sum);
+        of_thread.add(x_row, sum);
       });
+  T sums[1] = {of_thread.value()};
   if (grid_sum<Source::threads, 8>(sums, partial, counter))
     *dot = sums[0];
 }
 
 /// For larger grids: every warp leaves its part of the dot in `partial`, and waits for nobody; sum_partials adds them up. (Blocks
 /// that live long and take their rows in turns drift apart, and lose 10 to 30 per cent.)
-template <int phases, bool split, class Source>
+template <int phases, bool split, class Source, class T>
 __global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>)
-    rows_product_partial_dot_kernel(Source const a, double const* __restrict__ x, double* __restrict__ y, std::int32_t const* stop,
-                                    double* partial) {
+    rows_product_partial_dot_kernel(Source const a, ConstPointer<T> x, Pointer<T> y, std::int32_t const* stop, T* partial) {
   if (*stop != 0)
     return;
-  double dot = 0;
+  DotSum<T> dot{};
   for_rows<phases, split>(
-      a, x, blockIdx.x, [&](std::int64_t row) { return __ldg(x + row); },
-      [&](std::int64_t row, double sum, double x_row) {
-        y[row] = sum;
-        dot = fma(x_row, sum, dot);
+      a, x, blockIdx.x, [&](std::int64_t row) { return load_constant(x, row); },
+      [&](std::int64_t row, T sum, T x_row) {
+        store(y, row, sum);
+        dot.add(x_row, sum);
       });
-  store_warp_sum(dot, partial);
+  store_warp_sum(dot.value(), partial);
 }
 
 #endif
@@ -171,35 +179,36 @@ void with_split(Source const& a, Launch const& launch) {
 }
 
 /// y = alpha A x + beta y with `phases` threads for each row.
-template <int phases, class Source>
-void rows_product(Context& context, Source const& a, double alpha, double const* x, double beta, double* y) {
+template <int phases, class Source, class T = typename Source::Number>
+void rows_product(Context& context, Source const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
   if (a.n_rows == 0)
     return;
   constexpr int units = Source::threads / (Source::unit * phases);
   with_split<phases>(a, [&](auto split) {
-    auto const kernel = alpha == 1 && beta == 0 ? rows_product_kernel<phases, split(), true, Source>
-                                                : rows_product_kernel<phases, split(), false, Source>;
+    auto const kernel = alpha == 1 && beta == 0 ? rows_product_kernel<phases, split(), true, Source, T>
+                                                : rows_product_kernel<phases, split(), false, Source, T>;
     kernel<<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
   });
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
 /// y = A x and *dot = x . y unless *stop is set. Precondition: n_rows > 0, square.
-template <int phases, class Source>
-void rows_product_dot(Context& context, Source const& a, double const* x, double* y, double* dot, std::int32_t const* stop) {
+template <int phases, class Source, class T = typename Source::Number>
+void rows_product_dot(Context& context, Source const& a, ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) {
   if (a.n_rows == 0)
     return;
   auto& device = of(context);
   constexpr int units = Source::threads / (Source::unit * phases);
   unsigned const blocks = n_blocks(a.n_units(), units);
   with_split<phases>(a, [&](auto split) {
-    auto const at_once = rows_product_dot_kernel<phases, split(), Source>;
+    auto const at_once = rows_product_dot_kernel<phases, split(), Source, T>;
     if (blocks <= resident_blocks(device, at_once, Source::threads)) {
-      at_once<<<blocks, Source::threads, 0, device.stream()>>>(a, x, y, dot, stop, device.partial_sums(blocks),
+      at_once<<<blocks, Source::threads, 0, device.stream()>>>(a, x, y, dot, stop, device.partial_sums<T>(blocks),
                                                                device.block_counter());
     } else {
-      double* const partial = device.partial_sums(partials_of_warps(blocks, Source::threads));
-      rows_product_partial_dot_kernel<phases, split()><<<blocks, Source::threads, 0, device.stream()>>>(a, x, y, stop, partial);
+      T* const partial = device.partial_sums<T>(partials_of_warps(blocks, Source::threads));
+      rows_product_partial_dot_kernel<phases, split(), Source, T>
+          <<<blocks, Source::threads, 0, device.stream()>>>(a, x, y, stop, partial);
       sum_partials(device, partial, blocks, Source::threads, dot, stop);
     }
   });

@@ -9,12 +9,15 @@ namespace {
 
 constexpr int threads = 128;
 
-template <int fixed_c>
+template <int fixed_c, class T, class Values>
 struct SellSource : SellView {
+  using Number = T;
   static constexpr int threads = poisson::threads, minimum_blocks = 16, unit = cuda::unit_of<fixed_c>;
+  Values entries;
   int log2_c;
 
-  explicit SellSource(SellView const& view) : SellView(view), log2_c(cuda::log2_of(view.slice_size)) {}
+  SellSource(SellView const& view, Values values_of_view)
+      : SellView(view), entries(values_of_view), log2_c(cuda::log2_of(view.slice_size)) {}
   [[nodiscard]] __host__ __device__ std::int64_t n_units() const { return (n_rows + unit - 1) / unit; }
   [[nodiscard]] __device__ std::int64_t row(std::int64_t place) const { return rows == nullptr ? place : __ldg(rows + place); }
   [[nodiscard]] __device__ int log2_height() const { return fixed_c == 0 ? log2_c : std::countr_zero(unsigned{fixed_c}); }
@@ -25,32 +28,32 @@ struct SellSource : SellView {
   }
 
   template <int phases>
-  [[nodiscard]] __device__ __forceinline__ double partial(std::int64_t u, bool live, int lane, int phase,
-                                                          double const* __restrict__ x) const {
+  [[nodiscard]] __device__ __forceinline__ DotSum<T> partial(std::int64_t u, bool live, int lane, int phase,
+                                                             ConstPointer<T> x) const {
     if (live) {
       std::int64_t const c = std::int64_t{1} << log2_height(), slice = slice_of(u);
       std::int64_t const first = __ldg(slice_ptr + slice) + (u * unit & (c - 1)) + lane;
       std::int32_t const width = this->width(u);
       std::int32_t const* const column_of = columns + first;
-      double const* const value_of = values + first;
+      Values const value_of = entries + first;
       return cuda::add_terms<4, true>(
-          0, phase, width, phases, [&](std::int32_t j) { return __ldg(value_of + j * c); },
+          DotSum<T>{}, phase, width, phases, [&](std::int32_t j) { return cuda::load_constant(value_of, j * c); },
           [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
     }
-    return 0;
+    return {};
   }
 };
 
-/// Calls launch with the source and the threads a row.
-template <class Launch>
-void with_source(Context& context, SellView const& a, Launch const& launch) {
+/// Calls launch with the source and the threads a row; in DoubleDouble there is work enough for a device without more of them.
+template <class T, class Values, class Launch>
+void with_source(Context& context, SellView const& a, Values values, Launch const& launch) {
   cuda::with_slice_size(a.slice_size, [&](auto c) {
     constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
-    SellSource<c()> const source(a);
-    if (cuda::leaves_device_idle(context, usual * a.n_rows))
-      launch(source, std::integral_constant<int, most>{});
-    else
-      launch(source, std::integral_constant<int, usual>{});
+    SellSource<c(), T, Values> const source(a, values);
+    if constexpr (std::is_same_v<T, double>)
+      if (cuda::leaves_device_idle(context, usual * a.n_rows))
+        return launch(source, std::integral_constant<int, most>{});
+    launch(source, std::integral_constant<int, usual>{});
   });
 }
 
@@ -66,17 +69,19 @@ __global__ void diagonal_kernel(SellView a, double* d) {
   d[row] = value;
 }
 
-class CudaSell final : public SellKernels {
+class CudaSell final : public ProductsByTemplates<SellKernels, CudaSell> {
 public:
-  void product(Context& context, SellView const& a, double alpha, double const* x, double beta, double* y) const override {
-    with_source(context, a,
-                [&](auto const& source, auto phases) { cuda::rows_product<phases()>(context, source, alpha, x, beta, y); });
+  template <class T, class Values>
+  static void multiply(Context& context, SellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+    with_source<T>(context, a, values,
+                   [&](auto const& source, auto phases) { cuda::rows_product<phases()>(context, source, alpha, x, beta, y); });
   }
 
-  void product_dot(Context& context, SellView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
-    with_source(context, a,
-                [&](auto const& source, auto phases) { cuda::rows_product_dot<phases()>(context, source, x, y, dot, stop); });
+  template <class T, class Values>
+  static void multiply_dot(Context& context, SellView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
+    with_source<T>(context, a, values,
+                   [&](auto const& source, auto phases) { cuda::rows_product_dot<phases()>(context, source, x, y, dot, stop); });
   }
 
   void diagonal(Context& context, SellView const& a, double* d) const override {

@@ -7,18 +7,19 @@ namespace poisson {
 
 namespace {
 
-/// sums[i - begin] = (A x)_i for one block of rows, added by ascending offset. Bytes per row of D diagonals: 8 D of values, 8 of x,
-/// and y written and read for ownership.
-void block_product(CdsView const& a, double const* x, std::int64_t begin, std::int64_t end, double* sums) {
+/// sums_(i - begin) = (A x)_i for one block of rows, added by ascending offset. Bytes per row of D diagonals: 8 D of values, 8 of
+/// x, and y written and read for ownership; in DoubleDouble twice that of x and y.
+template <class T, class Values>
+void block_product(CdsView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Pointer<T> sums) {
   constexpr int most = 64;
-  host::Term terms[most];
+  host::Term<Values, ConstPointer<T>> terms[most];
   auto const n_diagonals = static_cast<std::int64_t>(a.offsets.size());
-  std::fill(sums, sums + (end - begin), 0.0);
+  host::fill_zero(sums, end - begin);
   for (std::int64_t first = begin; first < end; first += host::pass_rows) {
     std::int64_t const last = std::min(end, first + host::pass_rows);
     int count = 0;
     auto const add = [&] {
-      host::add_terms<false, 1>(count, last - first, 1, terms, sums + (first - begin));
+      host::add_terms<false, 1>(count, last - first, T(1), terms, sums + (first - begin));
       count = 0;
     };
     for (std::int64_t k = 0; k < n_diagonals; ++k) {
@@ -26,49 +27,49 @@ void block_product(CdsView const& a, double const* x, std::int64_t begin, std::i
       std::int64_t const from = std::max(first, -o), to = std::min(last, a.n_columns - o);
       if (from >= to)
         continue;
-      double const* const values = a.values + k * a.n_rows + from;
-      host::Term const term{values, x + from + o, values + host::pass_rows};
+      Values const of_rows = values + (k * a.n_rows + from);
+      host::Term<Values, ConstPointer<T>> const term{of_rows, x + (from + o), of_rows + host::pass_rows};
       if (to - from == last - first) {
         terms[count++] = term;
         if (count == most)
           add();
       } else {
         add();
-        host::add_terms<false, 1>(1, to - from, 1, &term, sums + (from - begin));
+        host::add_terms<false, 1>(1, to - from, T(1), &term, sums + (from - begin));
       }
     }
     add();
   }
+  if constexpr (std::is_same_v<T, DoubleDouble>)
+    for (std::int64_t i = 0; i < end - begin; ++i)
+      store(sums, i, host::load_sum(sums, i).value());
 }
 
-class HostCds final : public CdsKernels {
+class HostCds final : public ProductsByTemplates<CdsKernels, HostCds> {
 public:
-  void product(Context&, CdsView const& a, double alpha, double const* x, double beta, double* y) const override {
+  template <class T, class Values>
+  static void multiply(Context&, CdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-      alignas(64) double sums[host::block_rows];
-      block_product(a, x, begin, end, sums);
+      host::Room<T, host::block_rows> room;
+      Pointer<T> const sums = room.data();
+      block_product<T>(a, values, x, begin, end, sums);
       if (beta == 0)
         for (std::int64_t i = begin; i < end; ++i)
-          y[i] = alpha * sums[i - begin];
+          store(y, i, alpha * load(sums, i - begin));
       else
         for (std::int64_t i = begin; i < end; ++i)
-          y[i] = alpha * sums[i - begin] + beta * y[i];
+          store(y, i, alpha * load(sums, i - begin) + beta * load(y, i));
     });
   }
 
-  void product_dot(Context& context, CdsView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
+  template <class T, class Values>
+  static void multiply_dot(Context& context, CdsView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
     if (*stop != 0)
       return;
     *dot = host::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
-      alignas(64) double sums[host::block_rows];
-      block_product(a, x, begin, end, sums);
-      std::copy(sums, sums + (end - begin), y + begin);
-      double total = 0;
-#pragma omp simd reduction(+ : total)
-      for (std::int64_t i = begin; i < end; ++i)
-        total += x[i] * sums[i - begin];
-      return total;
+      block_product<T>(a, values, x, begin, end, y + begin);
+      return host::dot_of_rows(begin, end, x, y);
     });
   }
 };

@@ -13,23 +13,25 @@ static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices")
 /// every page.
 constexpr std::int64_t entries_ahead = 512;
 
-/// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps the sums in registers,
-/// or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x where rows share their
-/// neighbours; the dictionary stays in the first-level cache.
-template <int fixed>
-void slice_product(CodSellView const& a, std::int64_t slice, double const* __restrict x, double* __restrict sums) {
+/// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps
+/// the sums in registers, or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x
+/// where rows share their neighbours (16 in DoubleDouble); the dictionary stays in the first-level cache.
+template <int fixed, class T, class Values>
+void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, host::Restrict<ConstPointer<T>> x,
+                   Pointer<T> sums) {
   int const c = fixed > 0 ? fixed : a.slice_size;
   std::int64_t const first = a.value_ptr[slice], n_values = (a.value_ptr[slice + 1] - first) / c;
   std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
   std::int32_t const* __restrict const dictionary = a.dictionary + first_shared;
   std::int32_t const* __restrict columns = a.columns + (first - c * first_shared);
   std::int32_t const* __restrict const bases = columns;
-  double const* __restrict values = a.values + first;
-  double sum[fixed > 0 ? fixed : largest_slice];
-  std::fill(sum, sum + c, 0.0);
+  host::Restrict<Values> values = all_values + first;
+  host::Room<T, fixed != 0 ? fixed : largest_slice> room;
+  Pointer<T> const sum = room.data();
+  host::fill_zero(sum, c);
   auto const ask_ahead = [&] {
     for (int lane = 0; lane < c; lane += 8)
-      __builtin_prefetch(values + lane + entries_ahead);
+      host::prefetch_near(values + (lane + entries_ahead));
   };
   // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
   auto const add_columns = [&] {
@@ -37,10 +39,10 @@ void slice_product(CodSellView const& a, std::int64_t slice, double const* __res
 #pragma omp simd
     for (int lane = 0; lane < c; ++lane) {
       std::int32_t const column = columns[lane];
-      double const loaded = x[column < 0 ? 0 : column];
-      sum[lane] += values[lane] * (column < 0 ? 0.0 : loaded);
+      T const loaded = load(x, column < 0 ? 0 : column);
+      host::add_product(sum, lane, load(values, lane), host::select(column >= 0, loaded));
     }
-    values += c;
+    values = values + c;
     columns += c;
   };
   if (n_values > 0) {
@@ -50,14 +52,14 @@ void slice_product(CodSellView const& a, std::int64_t slice, double const* __res
     for (int lane = 0; lane < c; ++lane)
       out_of_step |= static_cast<std::uint32_t>(bases[lane]) ^ (base + static_cast<std::uint32_t>(lane));
     if (out_of_step == 0) {
-      auto const add_shifted = [&](double const* __restrict shifted) {
+      auto const add_shifted = [&](host::Restrict<ConstPointer<T>> shifted) {
         ask_ahead();
 #pragma omp simd
         for (int lane = 0; lane < c; ++lane)
-          sum[lane] += values[lane] * shifted[lane];
-        values += c;
+          host::add_product(sum, lane, load(values, lane), load(shifted, lane));
+        values = values + c;
       };
-      double const* __restrict const from_base = x + base;
+      host::Restrict<ConstPointer<T>> const from_base = x + base;
       add_shifted(from_base);
       columns += c;
       for (std::int64_t k = 0; k < n_shared; ++k)
@@ -65,30 +67,32 @@ void slice_product(CodSellView const& a, std::int64_t slice, double const* __res
     } else {
       add_columns();
       // Only lanes beyond the last row have no base here; what they add up is not used.
-      for (std::int64_t k = 0; k < n_shared; ++k, values += c) {
-        double const* __restrict const shifted = x + dictionary[k];
+      for (std::int64_t k = 0; k < n_shared; ++k, values = values + c) {
+        host::Restrict<ConstPointer<T>> const shifted = x + dictionary[k];
         ask_ahead();
 #pragma omp simd
         for (int lane = 0; lane < c; ++lane)
-          sum[lane] += values[lane] * shifted[bases[lane] < 0 ? 0 : bases[lane]];
+          host::add_product(sum, lane, load(values, lane), load(shifted, bases[lane] < 0 ? 0 : bases[lane]));
       }
     }
     for (std::int64_t k = n_shared + 1; k < n_values; ++k)
       add_columns();
   }
-  std::copy(sum, sum + c, sums);
+  for (int lane = 0; lane < c; ++lane)
+    host::store_sum(sums, lane, host::load_sum(sum, lane));
 }
 
 /// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
-template <int fixed, class Row>
-void for_rows(CodSellView const& a, double const* x, std::int64_t begin, std::int64_t end, Row const& row) {
+template <int fixed, class T, class Values, class Row>
+void for_rows(CodSellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
   int const c = fixed > 0 ? fixed : a.slice_size;
-  alignas(64) double sums[fixed > 0 ? fixed : largest_slice];
+  host::Room<T, fixed != 0 ? fixed : largest_slice> room;
+  Pointer<T> const sums = room.data();
   for (std::int64_t first = begin; first < end; first += c) {
-    slice_product<fixed>(a, first / c, x, sums);
+    slice_product<fixed, T>(a, values, first / c, x, sums);
     std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
     for (std::int64_t lane = 0; lane < lanes; ++lane)
-      row(std::int64_t{a.rows[first + lane]}, sums[lane]);
+      row(std::int64_t{a.rows[first + lane]}, host::load_sum(sums, lane).value());
   }
 }
 
@@ -111,29 +115,32 @@ void with_slice_size(CodSellView const& a, Launch const& launch) {
   }
 }
 
-class HostCodSell final : public CodSellKernels {
+class HostCodSell final : public ProductsByTemplates<CodSellKernels, HostCodSell> {
 public:
-  void product(Context&, CodSellView const& a, double alpha, double const* x, double beta, double* y) const override {
+  template <class T, class Values>
+  static void multiply(Context&, CodSellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     with_slice_size(a, [&](auto c) {
       host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-        for_rows<c()>(a, x, begin, end,
-                      [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : alpha * sum + beta * y[row]; });
+        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+          store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
+        });
       });
     });
   }
 
-  void product_dot(Context& context, CodSellView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
+  template <class T, class Values>
+  static void multiply_dot(Context& context, CodSellView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
       *dot = host::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
-        double total = 0;
-        for_rows<c()>(a, x, begin, end, [&](std::int64_t row, double sum) {
-          y[row] = sum;
-          total += x[row] * sum;
+        host::RowDot<T> total{};
+        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+          store(y, row, sum);
+          total.add(load(x, row), sum);
         });
-        return total;
+        return total.value();
       });
     });
   }

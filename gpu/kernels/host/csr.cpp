@@ -6,37 +6,45 @@ namespace poisson {
 
 namespace {
 
-[[nodiscard]] inline double row_product(CsrView const& a, std::int64_t row, double const* __restrict x) {
+[[nodiscard]] inline double row_product(CsrView const& a, double const* values, std::int64_t row, double const* __restrict x) {
   double sum = 0;
   std::int64_t const end = a.row_ptr[row + 1];
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t e = a.row_ptr[row]; e < end; ++e)
-    sum += a.values[e] * x[a.columns[e]];
+    sum += values[e] * x[a.columns[e]];
   return sum;
 }
+template <class Values>
+[[nodiscard]] DoubleDouble row_product(CsrView const& a, Values values, std::int64_t row, ConstPointer<DoubleDouble> x) {
+  return host::sum_in_lanes<4>(a.row_ptr[row], a.row_ptr[row + 1],
+                               [&](auto& sum, std::int64_t e) { sum.add(load(values, e), load(x, a.columns[e])); });
+}
 
-class HostCsr final : public CsrKernels {
+class HostCsr final : public ProductsByTemplates<CsrKernels, HostCsr> {
 public:
-  void product(Context&, CsrView const& a, double alpha, double const* x, double beta, double* y) const override {
+  template <class T, class Values>
+  static void multiply(Context&, CsrView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
-        double const value = alpha * row_product(a, row, x);
-        y[row] = beta == 0 ? value : value + beta * y[row];
+        T const value = alpha * row_product(a, values, row, x);
+        store(y, row, beta == 0 ? value : value + beta * load(y, row));
       }
     });
   }
 
-  void product_dot(Context& context, CsrView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
+  template <class T, class Values>
+  static void multiply_dot(Context& context, CsrView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
     if (*stop != 0)
       return;
     *dot = host::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
-      double sum = 0;
+      host::RowDot<T> sum{};
       for (std::int64_t row = begin; row < end; ++row) {
-        y[row] = row_product(a, row, x);
-        sum += x[row] * y[row];
+        T const value = row_product(a, values, row, x);
+        store(y, row, value);
+        sum.add(load(x, row), value);
       }
-      return sum;
+      return sum.value();
     });
   }
 

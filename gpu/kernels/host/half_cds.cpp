@@ -11,7 +11,7 @@ namespace poisson {
 
 namespace {
 
-using host::block_rows, host::pass_rows, host::Term;
+using host::block_rows, host::pass_rows;
 
 /// Diagonals first ... last - 1 whose offsets are near each other.
 struct Group {
@@ -34,14 +34,16 @@ struct Group {
 /// The rows of one thread. A stored value is read from memory once: the lower term of its row uses it when its pass comes, and the
 /// upper terms of the rows about `offset` before follow soon after, group by group, while it is in a cache. Only where
 /// those rows belong to the thread before are values read a second time, by that thread. Bytes per row of D stored diagonals:
-/// 8 D of values, 8 of x, and y written and read for ownership; x and y of the rows within the reach of the diagonals stay in
-/// the caches.
-template <bool scaled>
+/// 8 D of values, 8 of x, and y written and read for ownership (in DoubleDouble twice that of x and y); x and y of the rows within
+/// the reach of the diagonals stay in the caches. Until a row is complete its place in y holds a sum in the making
+/// (host::load_sum).
+template <bool scaled, class T, class Values>
 class Part {
 public:
-  Part(HalfCdsView const& a, std::span<Group const> groups, double alpha, double const* x, double* y, std::int64_t first_block,
-       std::int64_t last_block)
+  Part(HalfCdsView const& a, Values values, std::span<Group const> groups, T alpha, ConstPointer<T> x, Pointer<T> y,
+       std::int64_t first_block, std::int64_t last_block)
       : a_(a),
+        values_(values),
         groups_(groups),
         alpha_(alpha),
         x_(x),
@@ -78,18 +80,20 @@ public:
   }
 
 private:
-  [[nodiscard]] double const* diagonal(int k) const { return a_.values + k * a_.n; }
+  using Term = host::Term<Values, ConstPointer<T>>;
+
+  [[nodiscard]] Values diagonal(int k) const { return values_ + k * a_.n; }
 
   template <class Start>
   void begin_rows(std::int64_t begin, std::int64_t end, Start const& start) const {
     for (std::int64_t i = begin; i < end; i += host::line_rows) {
-      host::prefetch(a_.values + i + pass_rows);
-      host::prefetch(x_ + i + pass_rows);
-      __builtin_prefetch(y_ + i + pass_rows, 1, 2);
+      host::prefetch(values_ + (i + pass_rows));
+      host::prefetch(x_ + (i + pass_rows));
+      host::prefetch_to_write(y_ + (i + pass_rows));
     }
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i)
-      y_[i] = start(i);
+      store(y_, i, start(i));
   }
 
   /// The main diagonal and the terms on its left. These ask for the first half of the pass to come, `upper` for the second.
@@ -99,12 +103,12 @@ private:
     while (k < n_diagonals_ && a_.offsets[k] <= begin) {
       int count = 0;
       for (; count < Group::most && k < n_diagonals_ && a_.offsets[k] <= begin; ++k)
-        terms[count++] = {diagonal(k) + begin, x_ + begin - a_.offsets[k], diagonal(k) + begin + pass_rows};
+        terms[count++] = {diagonal(k) + begin, x_ + (begin - a_.offsets[k]), diagonal(k) + (begin + pass_rows)};
       host::add_terms<scaled, 2>(count, end - begin, alpha_, terms, y_ + begin);
     }
     for (; k < n_diagonals_ && a_.offsets[k] < end; ++k) {
       std::int64_t const from = a_.offsets[k];
-      Term const term{diagonal(k) + from, x_, diagonal(k) + from + pass_rows};
+      Term const term{diagonal(k) + from, x_, diagonal(k) + (from + pass_rows)};
       host::add_terms<scaled, 1>(1, end - from, alpha_, &term, y_ + from);
     }
   }
@@ -113,9 +117,9 @@ private:
   void upper(Group group, std::int64_t from, std::int64_t to) const {
     Term terms[Group::most];
     int count = 0;
-    double const* const ahead = a_.values + from + a_.offsets[group.last - 1] + pass_rows + pass_rows / 2;
+    Values const ahead = values_ + (from + a_.offsets[group.last - 1] + pass_rows + pass_rows / 2);
     for (int k = group.first; k < group.last; ++k)
-      terms[count++] = {diagonal(k) + from + a_.offsets[k], x_ + from + a_.offsets[k], ahead + k * a_.n};
+      terms[count++] = {diagonal(k) + (from + a_.offsets[k]), x_ + (from + a_.offsets[k]), ahead + k * a_.n};
     host::add_terms<scaled, 2>(count, to - from, alpha_, terms, y_ + from);
   }
 
@@ -123,65 +127,76 @@ private:
   void upper_beyond(Group group, std::int64_t from) const {
     for (int k = group.first; k < group.last; ++k) {
       std::int64_t const o = a_.offsets[k];
-      Term const term{diagonal(k) + from + o, x_ + from + o, diagonal(k) + from + o + pass_rows};
+      Term const term{diagonal(k) + (from + o), x_ + (from + o), diagonal(k) + (from + o + pass_rows)};
       if (std::int64_t const count = std::min(last_, a_.n - o) - from; count > 0)
         host::add_terms<scaled, 1>(1, count, alpha_, &term, y_ + from);
     }
   }
 
   HalfCdsView const& a_;
+  Values values_;
   std::span<Group const> groups_;
-  double alpha_;
-  double const* x_;
-  double* y_;
+  T alpha_;
+  ConstPointer<T> x_;
+  Pointer<T> y_;
   std::int64_t first_block_, last_block_, first_, last_;
   int n_diagonals_;
 };
 
 /// One part for each thread.
-template <bool scaled, class Start, class Done>
-void run_parts(HalfCdsView const& a, double alpha, double const* x, double* y, Start const& start, Done const& done) {
+template <bool scaled, class T, class Values, class Start, class Done>
+void run_parts(HalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, Pointer<T> y, Start const& start,
+               Done const& done) {
   std::int64_t const blocks = host::n_blocks(a.n);
   std::vector<Group> const groups = groups_of(a.offsets);
 #pragma omp parallel if (blocks > 4)
   {
     std::int64_t const threads = omp_get_num_threads(), thread = omp_get_thread_num();
-    Part<scaled>(a, groups, alpha, x, y, blocks * thread / threads, blocks * (thread + 1) / threads).run(start, done);
+    Part<scaled, T, Values>(a, values, groups, alpha, x, y, blocks * thread / threads, blocks * (thread + 1) / threads)
+        .run(start, done);
   }
 }
 
-class HostHalfCds final : public HalfCdsKernels {
+class HostHalfCds final : public ProductsByTemplates<HalfCdsKernels, HostHalfCds> {
 public:
-  void product(Context&, HalfCdsView const& a, double alpha, double const* x, double beta, double* y) const override {
-    auto const zero = [](std::int64_t) { return 0.0; };
-    auto const nothing = [](std::int64_t) {};
+  template <class T, class Values>
+  static void multiply(Context&, HalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+    auto const zero = [](std::int64_t) { return T(0); };
+    auto const complete = [=, n = a.n](std::int64_t block) { complete_rows(n, block, y); };
     if (beta != 0)
       run_parts<true>(
-          a, alpha, x, y, [=](std::int64_t i) { return beta * y[i]; }, nothing);
+          a, values, alpha, x, y, [=](std::int64_t i) { return beta * load(y, i); }, complete);
     else if (alpha != 1)
-      run_parts<true>(a, alpha, x, y, zero, nothing);
+      run_parts<true>(a, values, alpha, x, y, zero, complete);
     else
-      run_parts<false>(a, alpha, x, y, zero, nothing);
+      run_parts<false>(a, values, alpha, x, y, zero, complete);
   }
 
-  void product_dot(Context& context, HalfCdsView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
+  template <class T, class Values>
+  static void multiply_dot(Context& context, HalfCdsView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
     if (*stop != 0)
       return;
-    double* const partial = static_cast<host::HostContext&>(context).partial_sums(host::n_blocks(a.n));
-    auto const zero = [](std::int64_t) { return 0.0; };
-    run_parts<false>(a, 1, x, y, zero, [=, n = a.n](std::int64_t block) {
-      double sum = 0;
-      std::int64_t const end = std::min(n, (block + 1) * block_rows);
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t i = block * block_rows; i < end; ++i)
-        sum += x[i] * y[i];
-      partial[block] = sum;
+    T* const partial = static_cast<host::HostContext&>(context).partial_sums<T>(host::n_blocks(a.n));
+    auto const zero = [](std::int64_t) { return T(0); };
+    run_parts<false>(a, values, T(1), x, y, zero, [=, n = a.n](std::int64_t block) {
+      complete_rows(n, block, y);
+      partial[block] = host::dot_of_rows(block * block_rows, std::min(n, (block + 1) * block_rows), x, ConstPointer<T>(y));
     });
-    double sum = 0;
+    T sum = 0;
     for (std::int64_t block = 0; block < host::n_blocks(a.n); ++block)
       sum += partial[block];
     *dot = sum;
+  }
+
+private:
+  /// From sums in the making to numbers.
+  static void complete_rows(std::int64_t, std::int64_t, double*) {}
+  static void complete_rows(std::int64_t n, std::int64_t block, Pointer<DoubleDouble> y) {
+    std::int64_t const end = std::min(n, (block + 1) * block_rows);
+#pragma omp simd
+    for (std::int64_t i = block * block_rows; i < end; ++i)
+      store(y, i, host::load_sum(y, i).value());
   }
 };
 

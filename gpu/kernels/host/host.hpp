@@ -3,6 +3,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/dot_sum.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/vector.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -67,26 +68,121 @@ template <class Body>
   return sum;
 }
 
+/// A pointer of which the compiler may assume that no other one leads to the same numbers.
+template <class P>
+using Restrict = std::conditional_t<std::is_pointer_v<P>, std::remove_pointer_t<P>* __restrict, P>;
+
+// Sums in the making that lie side by side, one for each lane or row, as loops over them vectorise. A DotSum<DoubleDouble> takes
+// the places of a number's high and low part.
+
+[[nodiscard]] inline DotSum<double> load_sum(double const* sums, std::int64_t i) {
+  return {sums[i]};
+}
+[[nodiscard]] inline DotSum<DoubleDouble> load_sum(ConstPointer<DoubleDouble> sums, std::int64_t i) {
+  return {sums.hi[i], sums.lo[i]};
+}
+inline void store_sum(double* sums, std::int64_t i, DotSum<double> sum) {
+  sums[i] = sum.sum;
+}
+inline void store_sum(Pointer<DoubleDouble> sums, std::int64_t i, DotSum<DoubleDouble> sum) {
+  sums.hi[i] = sum.sum;
+  sums.lo[i] = sum.correction;
+}
+/// Adds a b to sum i; in double it is not fused.
+inline void add_product(double* sums, std::int64_t i, double a, double b) {
+  sums[i] += a * b;
+}
+template <class A>
+void add_product(Pointer<DoubleDouble> sums, std::int64_t i, A a, DoubleDouble b) {
+  DotSum<DoubleDouble> sum = load_sum(sums, i);
+  sum.add(a, b);
+  store_sum(sums, i, sum);
+}
+
+/// v, or 0 unless `taken`.
+[[nodiscard]] inline double select(bool taken, double v) {
+  return taken ? v : 0.0;
+}
+[[nodiscard]] inline DoubleDouble select(bool taken, DoubleDouble v) {
+  return {taken ? v.hi : 0.0, taken ? v.lo : 0.0};
+}
+
+/// Asks for what lies there, into the first-level cache.
+inline void prefetch_near(double const* p) {
+  __builtin_prefetch(p);
+}
+inline void prefetch_near(ConstPointer<DoubleDouble> p) {
+  prefetch_near(p.hi);
+  prefetch_near(p.lo);
+}
+
+/// x . y while the rows of y are made; in double not fused.
+template <class T>
+struct RowDot : DotSum<T> {};
+template <>
+struct RowDot<double> {
+  double sum;
+  void add(double x, double y) { sum += x * y; }
+  [[nodiscard]] double value() const { return sum; }
+};
+
+/// Room for n such sums, or numbers.
+template <class T, int n>
+struct Room {
+  alignas(64) double numbers[n];
+  [[nodiscard]] Pointer<T> data() { return numbers; }
+};
+template <int n>
+struct Room<DoubleDouble, n> {
+  alignas(64) double high[n], low[n];
+  [[nodiscard]] Pointer<DoubleDouble> data() { return {high, low}; }
+};
+
+inline void fill_zero(double* p, std::int64_t n) {
+  std::fill(p, p + n, 0.0);
+}
+inline void fill_zero(Pointer<DoubleDouble> p, std::int64_t n) {
+  fill_zero(p.hi, n);
+  fill_zero(p.lo, n);
+}
+
 /// The sum in DoubleDouble of what add(sum, i) adds for i = begin ... end - 1, in interleaved partial sums, which vectorise.
-template <class Add>
+template <int lanes = 8, class Add>
 [[nodiscard]] DoubleDouble sum_in_lanes(std::int64_t begin, std::int64_t end, Add const& add) {
-  constexpr int lanes = 8;
-  alignas(64) double sum[lanes] = {}, correction[lanes] = {};
+  Room<DoubleDouble, lanes> room;
+  Pointer<DoubleDouble> const sums = room.data();
+  fill_zero(sums, lanes);
   std::int64_t i = begin;
   for (; i + lanes <= end; i += lanes)
 #pragma omp simd
     for (int lane = 0; lane < lanes; ++lane) {
-      DotSum<DoubleDouble> of_lane{sum[lane], correction[lane]};
+      DotSum<DoubleDouble> of_lane = load_sum(sums, lane);
       add(of_lane, i + lane);
-      sum[lane] = of_lane.sum;
-      correction[lane] = of_lane.correction;
+      store_sum(sums, lane, of_lane);
     }
-  DotSum<DoubleDouble> total{};
+  for (int half = lanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) {
+      DotSum<DoubleDouble> of_lane = load_sum(sums, lane);
+      of_lane.add(load_sum(sums, lane + half));
+      store_sum(sums, lane, of_lane);
+    }
+  DotSum<DoubleDouble> total = load_sum(sums, 0);
   for (; i < end; ++i)
     add(total, i);
-  for (int lane = 0; lane < lanes; ++lane)
-    total.add({sum[lane], correction[lane]});
   return total.value();
+}
+
+/// Sum of x_i y_i over rows begin ... end - 1. Inlined, so that every kernel's file compiles it as it does its own loops.
+[[gnu::always_inline]] inline double dot_of_rows(std::int64_t begin, std::int64_t end, double const* x, double const* y) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = begin; i < end; ++i)
+    sum += x[i] * y[i];
+  return sum;
+}
+[[gnu::always_inline]] inline DoubleDouble dot_of_rows(std::int64_t begin, std::int64_t end, ConstPointer<DoubleDouble> x,
+                                                       ConstPointer<DoubleDouble> y) {
+  return sum_in_lanes(begin, end, [=](auto& sum, std::int64_t i) { sum.add(load(x, i), load(y, i)); });
 }
 
 }  // namespace poisson::host

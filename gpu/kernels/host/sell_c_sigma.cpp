@@ -13,12 +13,12 @@ static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices")
 /// stops at every page.
 constexpr std::int64_t entries_ahead = 512;
 
-/// sums[lane] += values[lane] * x[columns[lane]] for neighbouring lanes of a slice. Gathers are slow: where the columns follow each
-/// other, which rows of a mesh's neighbouring nodes do, x is read without them.
-template <int lanes>
-void add_lanes(std::int32_t const* __restrict columns, double const* __restrict values, double const* __restrict x,
-               double* __restrict sums) {
-  __builtin_prefetch(values + entries_ahead);
+/// Adds values[lane] * x[columns[lane]] to the sums of neighbouring lanes of a slice. Gathers are slow: where the columns follow
+/// each other, which rows of a mesh's neighbouring nodes do, x is read without them.
+template <int lanes, class T, class Values>
+void add_lanes(std::int32_t const* __restrict columns, host::Restrict<Values> values, host::Restrict<ConstPointer<T>> x,
+               host::Restrict<Pointer<T>> sums) {
+  host::prefetch_near(values + entries_ahead);
   __builtin_prefetch(columns + entries_ahead);
   std::uint32_t const first = static_cast<std::uint32_t>(columns[0]);
   std::uint32_t different = first >> 31;  // padding
@@ -26,54 +26,55 @@ void add_lanes(std::int32_t const* __restrict columns, double const* __restrict 
   for (int lane = 0; lane < lanes; ++lane)
     different |= static_cast<std::uint32_t>(columns[lane]) ^ (first + static_cast<std::uint32_t>(lane));
   if (different == 0) {
-    double const* __restrict const from = x + first;
+    host::Restrict<ConstPointer<T>> const from = x + first;
 #pragma omp simd
     for (int lane = 0; lane < lanes; ++lane)
-      sums[lane] += values[lane] * from[lane];
+      host::add_product(sums, lane, load(values, lane), load(from, lane));
   } else {
     // A lane that has ended loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
 #pragma omp simd
     for (int lane = 0; lane < lanes; ++lane) {
       std::int32_t const column = columns[lane];
-      double const loaded = x[column < 0 ? 0 : column];
-      sums[lane] += values[lane] * (column < 0 ? 0.0 : loaded);
+      T const loaded = load(x, column < 0 ? 0 : column);
+      host::add_product(sums, lane, load(values, lane), host::select(column >= 0, loaded));
     }
   }
 }
 
-/// sums[lane] = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per stored entry: 12, and 8
-/// of x per row where rows share their neighbours.
-template <int fixed>
-void slice_product(SellView const& a, std::int64_t slice, double const* x, double* sums) {
+/// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per
+/// stored entry: 12, and 8 of x per row where rows share their neighbours; 16 in DoubleDouble.
+template <int fixed, class T, class Values>
+void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPointer<T> x, Pointer<T> sums) {
   int const c = fixed > 0 ? fixed : a.slice_size;
-  std::fill(sums, sums + c, 0.0);
+  host::fill_zero(sums, c);
   std::int64_t const end = a.slice_ptr[slice + 1];
   for (std::int64_t first = a.slice_ptr[slice]; first < end; first += c) {
     std::int32_t const* const columns = a.columns + first;
-    double const* const values = a.values + first;
+    Values const values_of = values + first;
     constexpr int together = fixed == 4 ? 4 : 8;
     int lane = 0;
     for (; lane + together <= c; lane += together)
-      add_lanes<together>(columns + lane, values + lane, x, sums + lane);
+      add_lanes<together, T, Values>(columns + lane, values_of + lane, x, sums + lane);
     for (; fixed == 0 && lane < c; ++lane)
-      add_lanes<1>(columns + lane, values + lane, x, sums + lane);
+      add_lanes<1, T, Values>(columns + lane, values_of + lane, x, sums + lane);
   }
 }
 
 /// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
-template <int fixed, class Row>
-void for_rows(SellView const& a, double const* x, std::int64_t begin, std::int64_t end, Row const& row) {
+template <int fixed, class T, class Values, class Row>
+void for_rows(SellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
   int const c = fixed > 0 ? fixed : a.slice_size;
-  alignas(64) double sums[fixed > 0 ? fixed : largest_slice];
+  host::Room<T, fixed != 0 ? fixed : largest_slice> room;
+  Pointer<T> const sums = room.data();
   for (std::int64_t first = begin; first < end; first += c) {
-    slice_product<fixed>(a, first / c, x, sums);
+    slice_product<fixed, T>(a, values, first / c, x, sums);
     std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
     if (a.rows == nullptr)
       for (std::int64_t lane = 0; lane < lanes; ++lane)
-        row(first + lane, sums[lane]);
+        row(first + lane, host::load_sum(sums, lane).value());
     else
       for (std::int64_t lane = 0; lane < lanes; ++lane)
-        row(std::int64_t{a.rows[first + lane]}, sums[lane]);
+        row(std::int64_t{a.rows[first + lane]}, host::load_sum(sums, lane).value());
   }
 }
 
@@ -94,29 +95,32 @@ void with_slice_size(SellView const& a, Launch const& launch) {
   }
 }
 
-class HostSell final : public SellKernels {
+class HostSell final : public ProductsByTemplates<SellKernels, HostSell> {
 public:
-  void product(Context&, SellView const& a, double alpha, double const* x, double beta, double* y) const override {
+  template <class T, class Values>
+  static void multiply(Context&, SellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     with_slice_size(a, [&](auto c) {
       host::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-        for_rows<c()>(a, x, begin, end,
-                      [&](std::int64_t row, double sum) { y[row] = beta == 0 ? alpha * sum : alpha * sum + beta * y[row]; });
+        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+          store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
+        });
       });
     });
   }
 
-  void product_dot(Context& context, SellView const& a, double const* x, double* y, double* dot,
-                   std::int32_t const* stop) const override {
+  template <class T, class Values>
+  static void multiply_dot(Context& context, SellView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
       *dot = host::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
-        double total = 0;
-        for_rows<c()>(a, x, begin, end, [&](std::int64_t row, double sum) {
-          y[row] = sum;
-          total += x[row] * sum;
+        host::RowDot<T> total{};
+        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+          store(y, row, sum);
+          total.add(load(x, row), sum);
         });
-        return total;
+        return total.value();
       });
     });
   }

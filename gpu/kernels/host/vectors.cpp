@@ -15,17 +15,6 @@ void copy_vector(std::int64_t n, ConstPointer<DoubleDouble> x, Pointer<DoubleDou
   copy_vector(n, x.lo, y.lo);
 }
 
-double dot_of_rows(std::int64_t begin, std::int64_t end, double const* x, double const* y) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t i = begin; i < end; ++i)
-    sum += x[i] * y[i];
-  return sum;
-}
-DoubleDouble dot_of_rows(std::int64_t begin, std::int64_t end, ConstPointer<DoubleDouble> x, ConstPointer<DoubleDouble> y) {
-  return host::sum_in_lanes(begin, end, [=](auto& sum, std::int64_t i) { sum.add(load(x, i), load(y, i)); });
-}
-
 double distance_of_rows(std::int64_t begin, std::int64_t end, double const* x, double const* y) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -53,7 +42,8 @@ public:
   }
 
   void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
-    *result = host::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return dot_of_rows(begin, end, x, y); });
+    *result =
+        host::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return host::dot_of_rows(begin, end, x, y); });
   }
 
   void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
