@@ -3,6 +3,8 @@
 import csv
 import itertools
 import json
+import signal
+import subprocess
 
 import numpy as np
 import pytest
@@ -349,3 +351,20 @@ def test_estimates_are_near_the_decomposition(poisson, boundary, preconditioner)
     assert "estimates after" in done.stdout
     columns = table(poisson, "svd1_operator_convergence.csv")
     assert (columns["relative_residual"] <= 1.05 * columns["residual_bound"]).all()
+
+
+def test_interrupt_in_an_analysis_keeps_the_solution(poisson):
+    # the first takes long enough for the signal to meet it; it is finished, and the second is not begun
+    config = poisson.write(CUBE + QUIET + "analysis: {svd: [{of: field, sample: box, points: 150}, {of: field, points: 5}]}\n")
+    process = subprocess.Popen(poisson.command("run", config, "--output", "out"), cwd=poisson.directory, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stdout:
+        if line.strip().startswith("output"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 2, out + err
+    record = poisson.record()
+    assert record["status"] == "interrupted" and "in the analysis" in record["reason"]
+    assert record["errors"]["l2"] > 0 and "solution.vtu" in record["files"]
+    assert (poisson.directory / "out/solution.vtu").exists() and len(record["analysis"]) <= 1
