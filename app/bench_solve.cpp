@@ -138,8 +138,6 @@ private:
     return asked.empty() ? std::vector<E>{one} : asked;
   }
 
-  static bool needs_symmetry(Method method) { return method == Method::cg; }
-
   std::vector<Method> methods_for(bool symmetric) const {
     if (!options_.methods.empty() || symmetric)
       return or_default(options_.methods, Method::cg);
@@ -197,6 +195,8 @@ private:
           session_.unless_refused(label, row, [&] {
             if (needs_symmetry(method) && !symmetric)
               throw InputError(std::string(name_of(method)) + " needs a symmetric matrix");
+            if (needs_symmetry(preconditioner) && !symmetric)
+              throw InputError(std::string(name_of(preconditioner)) + " needs a symmetric matrix");
             Solved const solved = solve_repeatedly(way, *matrix, csr.view(), label, row, conversion);
             add_row(variant.label, way, solved);
             add_result("results", std::move(row), solved);

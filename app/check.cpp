@@ -38,7 +38,7 @@ int print_check(Configuration const& configuration) {
             << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
   for (std::string const& line : grid_lines(table_of(choice)))
     std::cout << "#   " << line << "\n";
-  auto const vectors = static_cast<double>(solver_bytes(mesh.dofs, config.solver));
+  auto const vectors = static_cast<double>(solver_bytes(mesh.dofs, mesh.nnz, config.solver));
   for (FormatEstimate const& f : choice.estimates)
     if (f.format == choice.format)
       std::cout << "#   device memory  about " << bytes_text(static_cast<double>(f.bytes) + vectors)

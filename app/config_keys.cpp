@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -361,14 +362,20 @@ Keys<RunConfig> make_run_keys() {
       declare("matrix.base_candidates", Integer{0, 64}, POISSON_MEMBER(matrix.base_candidates), "columns",
               "cod_sell: leading columns of a row that its distances may count from; 0 takes log2 of its length, and one."),
       section<RunConfig>("solver", "How the system is solved."),
-      declare("solver.method", Choice<Method>{{"bicgstab"}}, POISSON_MEMBER(solver.method), "", "Krylov method."),
+      declare("solver.method", Choice<Method>{}, POISSON_MEMBER(solver.method), "",
+              "Krylov method: cg for symmetric positive definite matrices, bicgstab for any."),
       declare("solver.precision", Choice<Precision>{{"double_double", "refined"}}, POISSON_MEMBER(solver.precision), "",
               "Arithmetic of the solver."),
       declare("solver.matrix_precision", Choice<MatrixPrecision>{}, POISSON_MEMBER(matrix.precision), "",
               "Precision in which matrix entries are stored, whatever the solver's; entries of assembled matrices are known in "
               "double."),
-      declare("solver.preconditioner", Choice<PreconditionerKind>{{"ic0", "ilu0"}}, POISSON_MEMBER(solver.preconditioner), "",
-              "Preconditioner."),
+      declare("solver.preconditioner", Choice<PreconditionerKind>{}, POISSON_MEMBER(solver.preconditioner), "",
+              "Preconditioner: the main diagonal (jacobi), or an incomplete factorisation without fill: ic0 of symmetric positive "
+              "definite matrices, ilu0 of any."),
+      declare(
+          "solver.shift", Number{0, std::numeric_limits<double>::infinity(), true}, POISSON_MEMBER(solver.shift), "",
+          "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
+          "or more where a pivot is zero or negative."),
       declare("solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
               "The solver stops at this relative residual ||b - A x|| / ||b||."),
       declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",

@@ -246,6 +246,7 @@ public:
     HostVector<double> x(static_cast<std::size_t>(matrix_->n_rows));
     SolverOptions solver = config_.solver;
     solver.constant_null_space = constant_null_space;
+    solver.csr = matrix_.get();
     solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
     record.result = poisson::solve(*stored_, b, x, solver, *context_);
     clear_interrupt();
@@ -267,7 +268,7 @@ public:
   template <class More>
   void verify(std::span<double const> b, std::span<double const> x, More&& more) {
     Timer const timer;
-    record.residual_true = true_residual(*matrix_, x, b);
+    record.residual_true = true_residual(*matrix_, x, b, record.result.x_low);
     more();
     measure_bandwidth(context_->backend(), record);
     record.times.verify += timer.seconds();
@@ -364,30 +365,34 @@ HostVector<double> read_rhs(SystemSpec const& system, std::int64_t n_rows) {
   return b;
 }
 
-bool needs_symmetry(Method method) {
-  return method == Method::cg;
+/// The names of the choices that take unsymmetric matrices.
+template <class E>
+std::string names_for_unsymmetric() {
+  std::string names;
+  for (auto const& [value, name] : Names<E>::values)
+    if (!needs_symmetry(value))
+      names += (names.empty() ? "" : " or ") + std::string(name);
+  return names;
 }
 
-/// Throws InputError when the method needs a symmetric matrix and this is none.
-void require_suitable(Method method, CsrMatrix const& matrix, std::string const& path) {
-  if (!needs_symmetry(method))
+/// Throws InputError when the method or the preconditioner needs a symmetric matrix and this is none.
+void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std::string const& path) {
+  bool const by_method = needs_symmetry(solver.method);
+  if (!by_method && !needs_symmetry(solver.preconditioner))
     return;
   auto const asymmetry = find_asymmetry(view_of(matrix));
   if (!asymmetry)
     return;
-  std::string others;
-  for (auto const& [other, name] : Names<Method>::values)
-    if (!needs_symmetry(other))
-      others += (others.empty() ? "" : " or ") + std::string(name);
   int digits = 4;  // as many as show the difference
   while (digits < 17 && number_text(asymmetry->value, digits) == number_text(asymmetry->mirror, digits))
     ++digits;
   std::string const row = std::to_string(asymmetry->row + 1), column = std::to_string(asymmetry->column + 1);
-  throw InputError("solver.method", std::string(name_of(method)) + " needs a symmetric matrix, and " + path + " has " +
-                                        number_text(asymmetry->value, digits) + " in row " + row + ", column " + column + " but " +
-                                        number_text(asymmetry->mirror, digits) + " in row " + column + ", column " + row + "; " +
-                                        (others.empty() ? "this version has no method for unsymmetric matrices"
-                                                        : "use --set solver.method=" + others));
+  std::string const key = by_method ? "solver.method" : "solver.preconditioner";
+  throw InputError(key, std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner)) +
+                            " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) +
+                            " in row " + row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) +
+                            " in row " + column + ", column " + row + "; use --set " + key + "=" +
+                            (by_method ? names_for_unsymmetric<Method>() : names_for_unsymmetric<PreconditionerKind>()));
 }
 
 }  // namespace
@@ -464,7 +469,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     Timer const timer;
     auto const matrix = std::make_shared<CsrMatrix const>(read_square_matrix(system.matrix));
     HostVector<double> const b = read_rhs(system, matrix->n_rows);
-    require_suitable(config.solver.method, *matrix, system.matrix);
+    require_suitable(config.solver, *matrix, system.matrix);
     record.dofs = matrix->n_rows;
     record.nnz = matrix->nnz();
     record.csr_bytes = matrix->bytes();

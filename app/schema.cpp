@@ -103,7 +103,7 @@ std::int64_t Integer::parse(YamlNode const& node, std::string const& path) const
 std::string Number::allowed() const {
   std::vector<std::string> bounds;
   if (std::isfinite(above))
-    bounds.push_back("> " + write(above));
+    bounds.push_back((or_equal ? ">= " : "> ") + write(above));
   if (std::isfinite(below))
     bounds.push_back("< " + write(below));
   return bounds.empty() ? "finite number" : "finite number " + join(bounds, " and ");
@@ -111,7 +111,7 @@ std::string Number::allowed() const {
 
 void Number::read(YamlNode const& node, std::string const& path, double& out) const {
   double value = 0;
-  if (parse_number(node, value) != Numeral::finite || !(value > above) || !(value < below))
+  if (parse_number(node, value) != Numeral::finite || !(or_equal ? value >= above : value > above) || !(value < below))
     reject_value(node, path, allowed());
   out = value;
 }

@@ -56,6 +56,7 @@ struct Integer {
 /// A finite number, strictly between the bounds.
 struct Number {
   double above = -std::numeric_limits<double>::infinity(), below = std::numeric_limits<double>::infinity();
+  bool or_equal = false;  ///< `above` itself is allowed
   [[nodiscard]] std::string allowed() const;
   void read(YamlNode const& node, std::string const& path, double& out) const;
   [[nodiscard]] std::string write(double value) const;

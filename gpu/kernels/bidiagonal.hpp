@@ -170,14 +170,16 @@ private:
 };
 
 /// One row of the Sturm count for singular values below x of the bidiagonal (d, e), in the differential form that changes d and e
-/// by a few units in the last place only: s starts at -x^2, and the count is that of the rows where this returns true. e_squared is
-/// not 0.
-[[nodiscard]] POISSON_HOST_DEVICE inline bool sturm_row(double d_squared, double e_squared, double x_squared, double& s) {
-  double const p = d_squared + s;
-  double ratio = s / p;
-  ratio = ratio != ratio ? 1 : ratio;  // inf / inf, or 0 / 0 where d is 0
-  s = e_squared * ratio - x_squared;
-  return p < 0;
+/// by a few units in the last place only (Fernando, Parlett 1994): s starts at -x^2, and the count is that of the rows where this
+/// returns true. d_squared is not 0; with squares below 2^968 nothing overflows, since p is 0 or at least 2^-53 |s|. `divide` may
+/// err in the last places.
+template <class Divide>
+[[nodiscard]] POISSON_HOST_DEVICE bool sturm_row(double d_squared, double e_squared, double x_squared, double& s,
+                                                 Divide const& divide) {
+  double const p = d_squared + s, quotient = divide(s, p);
+  double const ratio = p == 0 ? 0x1p54 : quotient;  // p = 0 stands for a pivot that is negative and nearly 0
+  s = std::fma(e_squared, ratio, -x_squared);
+  return p <= 0;
 }
 
 /// Kernels of the bidiagonal SVD. Matrices are column-major of order and leading dimension N unless said otherwise.
@@ -186,7 +188,7 @@ public:
   virtual ~BidiagonalKernels() = default;
 
   /// values[i] = the (i+1)-th largest singular value, i < count, by bisection between `low` and `high`; `low` where it is not above
-  /// that. squares holds d_i^2, e_i^2 in turns, with no e_i^2 that is zero; nothing overflows: see svd/bidiagonal.cpp.
+  /// that. squares holds d_i^2, e_i^2 in turns, as sturm_row wants them.
   virtual void bisect(Context& context, std::int64_t n, double const* squares, double low, double high, std::int64_t count,
                       double* values) const = 0;
 

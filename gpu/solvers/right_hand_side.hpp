@@ -3,6 +3,7 @@
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/host_vector.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -14,48 +15,45 @@ namespace poisson {
 template <class T>
 struct RightHandSide {
   HostVector<T> values;
-  T norm = 0;        ///< of the scaled b before the projection
   int exponent = 0;  ///< b = values * 2^exponent
   bool project = false;
 
   /// Precondition: b is finite and not zero.
   RightHandSide(std::span<double const> b, bool constant_null_space) : values(b.size()), project(constant_null_space) {
+    auto const n = static_cast<std::int64_t>(b.size());
     double largest = 0;
-    for (double const v : b)
-      largest = std::max(largest, std::abs(v));
+#pragma omp parallel for schedule(static) reduction(max : largest)
+    for (std::int64_t i = 0; i < n; ++i)
+      largest = std::max(largest, std::abs(b[i]));
     exponent = std::ilogb(largest);
-    T sum = 0;
-    T squares = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < n; ++i)
       values[i] = std::scalbn(b[i], -exponent);
-      sum += values[i];
-      squares += values[i] * values[i];
-    }
-    norm = std::sqrt(squares);
     if (project)
-      subtract_mean(values, sum);
+      subtract_mean(values);
   }
 
   /// x in the caller's scale, and mean-free when the constant vector is the null space.
-  void take_back(HostVector<T>& solution, std::span<double> x) const {
-    if (project) {
-      T sum = 0;
-      for (T const v : solution)
-        sum += v;
-      subtract_mean(solution, sum);
-    }
-    for (std::size_t i = 0; i < x.size(); ++i)
-      x[i] = static_cast<double>(std::scalbn(solution[i], exponent));
+  void take_back(HostVector<T>& x) const {
+    if (project)
+      subtract_mean(x);
+    auto const n = static_cast<std::int64_t>(x.size());
+    using std::scalbn;
+#pragma omp parallel for schedule(static)
+    for (std::int64_t i = 0; i < n; ++i)
+      x[i] = scalbn(x[i], exponent);
   }
 
 private:
-  static void subtract_mean(HostVector<T>& v, T sum) {
+  static void subtract_mean(HostVector<T>& v) {
     // Twice: the first mean is rounded at the size of the entries, the second at the size of what is left.
     for (int pass = 0; pass < 2; ++pass) {
-      T const mean = sum / static_cast<T>(v.size());
-      sum = 0;
+      T sum = 0;
+      for (T const& entry : v)
+        sum += entry;
+      T const mean = sum / static_cast<T>(static_cast<std::int64_t>(v.size()));
       for (T& entry : v)
-        sum += (entry -= mean);
+        entry -= mean;
     }
   }
 };

@@ -1,23 +1,288 @@
 #include "gpu/solvers/solver.hpp"
 
 #include "gpu/core/error.hpp"
-#include "gpu/solvers/cg.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/kernels/refinement.hpp"
+#include "gpu/kernels/vectors.hpp"
+#include "gpu/solvers/batch.hpp"
+#include "gpu/solvers/krylov.hpp"
+#include "gpu/solvers/right_hand_side.hpp"
+#include "gpu/solvers/text.hpp"
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <limits>
 
 namespace poisson {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
 struct MethodEntry {
   Method method;
-  SolverResult (*solve)(Operator<double> const&, std::span<double const>, std::span<double>, SolverOptions const&, Context&);
+  std::unique_ptr<KrylovMethod<double>> (*make)(KrylovSystem<double> const&);
+  std::unique_ptr<KrylovMethod<DoubleDouble>> (*make_extended)(KrylovSystem<DoubleDouble> const&);
+  std::int64_t (*vectors)(PreconditionerKind);
 };
 
-constexpr std::array methods{MethodEntry{Method::cg, &cg<double>}};
+constexpr std::array methods{
+    MethodEntry{Method::cg, &make_cg<double>, &make_cg<DoubleDouble>, &cg_vectors},
+    MethodEntry{Method::bicgstab, &make_bicgstab<double>, &make_bicgstab<DoubleDouble>, &bicgstab_vectors}};
 static_assert(methods.size() == Names<Method>::values.size(), "every method has its row");
+
+MethodEntry const& entry_of(Method method) {
+  return *std::find_if(methods.begin(), methods.end(), [&](MethodEntry const& m) { return m.method == method; });
+}
+
+template <class T>
+std::unique_ptr<KrylovMethod<T>> make_method(Method method, KrylovSystem<T> const& system) {
+  if constexpr (std::is_same_v<T, double>)
+    return entry_of(method).make(system);
+  else
+    return entry_of(method).make_extended(system);
+}
+
+/// `converged` promises no more than this times the tolerance.
+constexpr double honest = 2;
+/// A cycle that leaves more than this share of the residual has made no progress.
+constexpr double progress = 0.5;
+/// How far below ||r|| of the recursion and of b - A x may be apart for the search directions to be kept.
+constexpr double small_drift = 0.05;
+/// Cycles in double inside of more precision end where rounding has put about this share of ||r|| between r and b - A x (in units
+/// of 2^-53 max |a_ii| ||d||), so that the directions can be kept; and at the latest when the residual has fallen so far.
+constexpr double cycle_drift = 0x1p13, cycle_fall = 1e-10, least_fall = 1e-2;
+
+/// Convergence is not monotone in this norm, and ill-conditioned systems stand still for long: the window is generous.
+std::int64_t stagnation_window(std::int64_t n) {
+  return std::min<std::int64_t>(5000, 1000 + n);
+}
+
+struct Outcome {
+  SolverStatus status{};
+  std::string reason;
+};
+
+/// One call of solve: b, x and the residual of x in the arithmetic X, and cycles of iterations on them.
+template <class X>
+class Solve {
+public:
+  Solve(Operator<X> const& a, std::span<double const> b, SolverOptions const& options, Preconditioner const& preconditioner,
+        double largest_diagonal, Context& context, SolverResult& result)
+      : a_(a),
+        options_(options),
+        preconditioner_(preconditioner),
+        context_(context),
+        result_(result),
+        n_(a.n_rows()),
+        largest_diagonal_(largest_diagonal),
+        rhs_(b, options.constant_null_space),
+        b_(context, std::span<X const>(rhs_.values)),
+        x_(context, n_),
+        r_(context, n_),
+        square_(context, 1),
+        batch_(history_capacity) {
+    x_.set_zero();
+    vectors().copy(context_, n_, b_.data(), r_.data());
+    norm_ = norm_of_residual();
+    // Of the scaled b before its projection.
+    double squares = 0;
+    if (rhs_.project)
+      for (double const v : b)
+        squares += std::scalbn(v, -rhs_.exponent) * std::scalbn(v, -rhs_.exponent);
+    b_norm_ = rhs_.project ? std::sqrt(squares) : norm_;
+  }
+
+  /// Cycles of iterations in the arithmetic T, until x is good enough or they get no further.
+  template <class T>
+  Outcome run(Operator<T> const& a) {
+    constexpr bool same = std::is_same_v<T, X>;
+    Vector<T> d(context_, same ? 0 : n_);
+    d.set_zero();
+    KrylovSystem<T> const system{a, preconditioner_, context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
+    auto const method = make_method<T>(options_.method, system);
+    result_.bytes_per_iteration = static_cast<double>(method->bytes_per_iteration());
+    double const goal = options_.tolerance * b_norm_;
+    bool fresh = true;
+    for (;;) {
+      double const before = norm_;
+      IterationControl control;
+      control.n = n_;
+      control.iteration = result_.iterations;
+      control.stagnation_window = stagnation_window(n_);
+      control.b_norm = b_norm_;
+      control.target = same ? goal : std::max(goal, cycle_fall * before);
+      // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
+      control.trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
+      control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
+      bool const interrupted = !iterate(*method, control, fresh);
+      auto const state = static_cast<CycleState>(control.stop);
+      if constexpr (!same) {
+        // What a diverged cycle has found is worth nothing.
+        if (state == CycleState::diverged)
+          d.set_zero();
+        kernels_for<RefinementKernels>(context_).add(context_, n_, d.data(), x_.data());
+      }
+      if (interrupted)
+        return {SolverStatus::interrupted, "interrupted " + reached()};
+      compute_residual();
+      if (norm_ <= honest * goal)
+        return {SolverStatus::converged, ""};
+      if (state == CycleState::running)
+        return {SolverStatus::max_iterations,
+                "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()};
+      bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
+      if (hopeless || !(norm_ <= progress * before))
+        return no_further(state, *method);
+      fresh = (state != CycleState::converged && state != CycleState::unreliable) ||
+              !(std::abs(norm_ - control.norm) <= small_drift * control.norm);
+    }
+  }
+
+  /// The solution in the caller's scale.
+  HostVector<X> solution() const {
+    HostVector<X> x(static_cast<std::size_t>(n_));
+    x_.download(std::span<X>(x));
+    rhs_.take_back(x);
+    return x;
+  }
+
+private:
+  VectorKernels<X> const& vectors() const { return kernels_for<VectorKernels<X>>(context_); }
+
+  /// x itself, or in a lesser arithmetic the part of it that is added after a cycle.
+  template <class T>
+  Pointer<T> inner_x(Vector<T>& d) {
+    if constexpr (std::is_same_v<T, X>)
+      return x_.data();
+    else
+      return d.data();
+  }
+  /// The residual, or its high parts.
+  template <class T>
+  Pointer<T> inner_r() {
+    if constexpr (std::is_same_v<T, X>)
+      return r_.data();
+    else
+      return r_.data().hi;
+  }
+
+  double norm_of_residual() {
+    vectors().dot(context_, n_, r_.data(), r_.data(), square_.data());
+    X square{};
+    square_.download(std::span<X>(&square, 1));
+    return norm_of(square);
+  }
+  void compute_residual() {
+    vectors().copy(context_, n_, b_.data(), r_.data());
+    a_.product(X(-1), x_.data(), X(1), r_.data());
+    norm_ = norm_of_residual();
+  }
+
+  /// A cycle, to its end or the last iteration allowed; false after an interrupt. Iterations are enqueued in batches; after each,
+  /// the host looks at what happened. Where the state stops in the middle of a batch, the rest of it changes nothing.
+  template <class T>
+  bool iterate(KrylovMethod<T>& method, IterationControl& control, bool fresh) {
+    std::array<double, history_capacity> recent;
+    ++result_.cycles;
+    method.begin(control, fresh);
+    control = method.control();
+    method.history(recent);
+    result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
+    result_.history.back() = recent[control.iteration % history_capacity];
+    while (control.stop == 0 && control.iteration < options_.max_iterations) {
+      if (interrupt_requested())
+        return false;
+      std::int64_t const before = control.iteration;
+      std::int64_t const count = std::min(batch_.next(before), options_.max_iterations - before);
+      for (std::int64_t i = 0; i < count; ++i)
+        method.iterate();
+      control = method.control();
+      method.history(recent);
+      for (std::int64_t i = before + 1; i <= control.iteration; ++i)
+        result_.history.push_back(recent[i % history_capacity]);
+      batch_.took(count);
+      result_.iterations = control.iteration;
+      result_.residual_recursive = result_.history.back();
+      if (options_.monitor)
+        options_.monitor(control.iteration, result_.history.back());
+    }
+    result_.residual_recursive = result_.history.back();
+    return true;
+  }
+
+  [[nodiscard]] std::string reached() const {
+    return "after " + std::to_string(result_.iterations) + " iterations, with a relative residual of " +
+           number(result_.residual_recursive);
+  }
+
+  template <class T>
+  Outcome no_further(CycleState state, KrylovMethod<T>& method) const {
+    std::string const stands = "||b - A x|| / ||b|| stands at " + number(norm_ / b_norm_);
+    switch (state) {
+    case CycleState::breakdown:
+      return {SolverStatus::breakdown, method.breakdown_reason()};
+    case CycleState::diverged:
+      return {
+          SolverStatus::diverged,
+          "the residual grew beyond 1e7 times its first value or is no number, " + reached() +
+              (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
+              (preconditioner_.factors() != nullptr ? "; the preconditioner may be unstable: try solver.shift, or jacobi" : "")};
+    case CycleState::stagnated:
+      return {SolverStatus::stagnated,
+              "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
+                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice()};
+    default:
+      return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
+                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice()};
+    }
+  }
+
+  template <class T>
+  static std::string arithmetic() {
+    return std::is_same_v<T, double> ? "double precision" : "double-double precision";
+  }
+  [[nodiscard]] std::string advice() const {
+    switch (options_.precision) {
+    case Precision::double_:
+      return "; ask for a tolerance above that, or for solver.precision=refined";
+    case Precision::refined:
+      return "; ask for a tolerance above that, or for solver.precision=mixed";
+    default:
+      return "; ask for a tolerance above that";
+    }
+  }
+
+  Operator<X> const& a_;
+  SolverOptions const& options_;
+  Preconditioner const& preconditioner_;
+  Context& context_;
+  SolverResult& result_;
+  std::int64_t n_;
+  double largest_diagonal_;
+  RightHandSide<X> rhs_;
+  Vector<X> b_, x_, r_;
+  Array<X> square_;
+  BatchSize batch_;
+  double norm_ = 0;  ///< ||b - A x||, computed anew after every cycle
+  double b_norm_ = 0;
+};
+
+double largest_diagonal(Matrix const& matrix, Context& context) {
+  Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
+  matrix.diagonal(diagonal.data());
+  kernels_for<RefinementKernels>(context).largest(context, matrix.n_rows(), diagonal.data(), largest.data());
+  double value = 0;
+  largest.download(std::span<double>(&value, 1));
+  return value;
+}
 
 }  // namespace
 
@@ -38,15 +303,60 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
       throw InputError("the right-hand side is " + std::to_string(b[i]) + " in row " + std::to_string(i));
     zero = zero && b[i] == 0;
   }
+  SolverResult result;
+  std::fill(x.begin(), x.end(), 0.0);
   if (zero) {
-    std::fill(x.begin(), x.end(), 0.0);
-    SolverResult result;
     result.status = SolverStatus::converged;
     result.history = {0};
     return result;
   }
-  auto const entry = std::find_if(methods.begin(), methods.end(), [&](MethodEntry const& m) { return m.method == options.method; });
-  return entry->solve(matrix, b, x, options, context);
+
+  auto start = Clock::now();
+  Preconditioner const preconditioner(matrix, options, context);
+  if (!preconditioner.failure().empty()) {
+    result.status = SolverStatus::breakdown;
+    result.reason = preconditioner.failure();
+    result.residual_recursive = 1;
+    result.history = {1};
+    return result;
+  }
+  double const largest = largest_diagonal(matrix, context);
+  context.synchronize();
+  result.setup_seconds = seconds_since(start);
+
+  SolverOptions vectors_only = options;
+  if (preconditioner.factors() != nullptr)
+    vectors_only.preconditioner = PreconditionerKind::none;
+  require_memory(context, solver_bytes(n, 0, vectors_only), "the solver's vectors",
+                 "use a format that takes less, a coarser mesh, or the cpu backend");
+  Outcome outcome;
+  if (options.precision == Precision::double_) {
+    Solve<double> solve(matrix, b, options, preconditioner, largest, context, result);
+    start = Clock::now();
+    outcome = solve.template run<double>(matrix);
+    result.seconds = seconds_since(start);
+    HostVector<double> const solution = solve.solution();
+    std::copy(solution.begin(), solution.end(), x.begin());
+  } else
+    throw InputError("solver.precision", "not yet");
+  result.status = outcome.status;
+  result.reason = outcome.reason;
+  return result;
+}
+
+std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
+  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner);
+  bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
+  std::int64_t const number = sizeof(double);
+  std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
+  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
+  if (extended && options.precision != Precision::double_double)
+    bytes += n_rows * number;  // what a cycle adds to x
+  if (options.preconditioner == PreconditionerKind::jacobi)
+    bytes += n_rows * number;
+  if (options.preconditioner == PreconditionerKind::ic0 || options.preconditioner == PreconditionerKind::ilu0)
+    bytes += 12 * nnz + 24 * n_rows;
+  return bytes;
 }
 
 }  // namespace poisson

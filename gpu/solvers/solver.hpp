@@ -12,21 +12,31 @@
 
 namespace poisson {
 
-enum class Method { cg };
+enum class Method { cg, bicgstab };
 template <>
 struct Names<Method> {
-  static constexpr std::array<Named<Method>, 1> values{{{Method::cg, "cg"}}};
+  static constexpr std::array<Named<Method>, 2> values{{{Method::cg, "cg"}, {Method::bicgstab, "bicgstab"}}};
 };
+/// Whether the method is for symmetric positive definite matrices and preconditioners only.
+[[nodiscard]] constexpr bool needs_symmetry(Method method) {
+  return method == Method::cg;
+}
 
-enum class PreconditionerKind { none, jacobi };
+enum class PreconditionerKind { none, jacobi, ic0, ilu0 };
 template <>
 struct Names<PreconditionerKind> {
-  static constexpr std::array<Named<PreconditionerKind>, 2> values{
-      {{PreconditionerKind::none, "none"}, {PreconditionerKind::jacobi, "jacobi"}}};
+  static constexpr std::array<Named<PreconditionerKind>, 4> values{{{PreconditionerKind::none, "none"},
+                                                                    {PreconditionerKind::jacobi, "jacobi"},
+                                                                    {PreconditionerKind::ic0, "ic0"},
+                                                                    {PreconditionerKind::ilu0, "ilu0"}}};
 };
+[[nodiscard]] constexpr bool needs_symmetry(PreconditionerKind kind) {
+  return kind == PreconditionerKind::ic0;
+}
 
-/// Arithmetic of the solver; double_double and refined are to come, and are spelled here when they do.
-enum class Precision { double_ };
+/// Arithmetic of the solver. `refined`: iterations in double, the solution and its residual in double-double. `mixed`: the same as
+/// long as that makes progress, then iterations in double-double.
+enum class Precision { double_, double_double, refined, mixed };
 template <>
 struct Names<Precision> {
   static constexpr std::array<Named<Precision>, 1> values{{{Precision::double_, "double"}}};
@@ -47,6 +57,7 @@ struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
   PreconditionerKind preconditioner = PreconditionerKind::none;
+  double shift = 0;          ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
   double tolerance = 1e-12;  ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
   /// The matrix has the constant vector as its null space (pure Neumann): residuals are kept orthogonal to it.
@@ -54,29 +65,39 @@ struct SolverOptions {
   /// Called now and then (at least a few times a second, never once per iteration on a device) with the iteration and the
   /// relative residual. The solver also ends, with status `interrupted`, when core/interrupt.hpp asks for it.
   std::function<void(std::int64_t iteration, double relative_residual)> monitor{};
+  /// The matrix as assembled, in host memory, where it is at hand: what ic0 and ilu0 are made from. Null: Matrix::to_csr.
+  CsrMatrix const* csr = nullptr;
 };
 
 struct SolverResult {
   SolverStatus status{};
   std::string reason;  ///< one sentence for the user when the status is not `converged`
   std::int64_t iterations = 0;
-  double residual_recursive = 0;   ///< ||r|| / ||b|| of the recursion at the end
-  std::vector<double> history;     ///< relative residual after iteration 0, 1, ...
-  double seconds = 0;              ///< iterations only: no transfer, no conversion
-  double bytes_per_iteration = 0;  ///< compulsory bytes of one iteration, for GB/s
+  std::int64_t cycles = 0;          ///< of iterations, each from a residual computed anew from x
+  std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
+  double residual_recursive = 0;    ///< ||r|| / ||b|| of the recursion at the end
+  std::vector<double> history;      ///< relative residual after iteration 0, 1, ...
+  double setup_seconds = 0;         ///< of the preconditioner
+  double seconds = 0;               ///< iterations only: no transfer, no conversion, no setup
+  double bytes_per_iteration = 0;   ///< compulsory bytes of one iteration, for GB/s
+  HostVector<double> x_low;         ///< what x lacks of the solution, for precisions beyond double; else empty
 };
 
 /// Solves A x = b from x = 0 on the matrix's backend. b and x are host arrays of n_rows entries.
-/// Zero b gives x = 0, converged after 0 iterations.
-/// Throws InputError when b or the matrix has a NaN or an infinity (the row is named), EnvironmentError when memory runs out.
+/// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
+/// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
+/// Zero b gives x = 0, converged after 0 iterations. Rows are counted from 1 in reasons.
+/// Throws InputError when b or the matrix has a NaN or an infinity (the row is named, from 0), EnvironmentError when memory runs
+/// out.
 [[nodiscard]] SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<double> x, SolverOptions const& options,
                                  Context& context);
 
-/// Device bytes of the vectors that `solve` allocates besides the matrix.
-[[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, SolverOptions const& options);
+/// Device bytes that `solve` allocates besides the matrix: vectors, and the factors of ic0 and ilu0.
+[[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
 
-/// ||b - A x|| / ||b|| (||b - A x|| when b = 0), in double-double arithmetic on the host, straight from the assembled matrix:
-/// shares no code with the solvers or formats.
-[[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b);
+/// ||b - A (x + x_low)|| / ||b|| (||b - A x|| when b = 0), in double-double arithmetic on the host, straight from the assembled
+/// matrix: shares no code with the solvers or formats. x_low may be empty.
+[[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
+                                   std::span<double const> x_low = {});
 
 }  // namespace poisson

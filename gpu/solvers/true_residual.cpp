@@ -46,17 +46,22 @@ double norm(std::span<double const> v) {
 
 }  // namespace
 
-double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b) {
+double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {
   if (static_cast<std::int64_t>(x.size()) != matrix.n_columns || static_cast<std::int64_t>(b.size()) != matrix.n_rows)
     throw InputError("true_residual: the matrix has " + std::to_string(matrix.n_rows) + " rows and " +
                      std::to_string(matrix.n_columns) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +
                      std::to_string(x.size()));
+  if (!x_low.empty() && x_low.size() != x.size())
+    throw InputError("true_residual: x has " + std::to_string(x.size()) + " entries and x_low has " + std::to_string(x_low.size()));
   HostVector<double> r(b.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
     DoubleDouble sum{b[row], 0};
     for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
       sum = sum + two_prod(-matrix.values[e], x[matrix.columns[e]]);
+    if (!x_low.empty())
+      for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
+        sum = sum + two_prod(-matrix.values[e], x_low[matrix.columns[e]]);
     r[row] = sum.hi;
   }
   double const r_norm = norm(r), b_norm = norm(b);

@@ -430,21 +430,20 @@ HostVector<double> bidiagonal_values(Context& context, std::span<double const> d
       return values;
     }
   }
-  // As large as squares, and their quotients by rounding errors, allow: values down to 1e-290 times the largest are then above
-  // `low`.
+  // As large as sturm_row allows: values down to 1e-290 times the largest are then above `low`. A zero on the diagonal becomes an
+  // entry below that.
   constexpr int top = 480;
   int const exponent = exponent_to(largest, top);
-  double const low = 0x1p-505;
-  std::vector<double> squares(2 * d.size());
+  double const low = 0x1p-500, least_square = 0x1p-1020;
+  std::vector<double> squares(2 * d.size(), 0.0);
   std::vector<double> scaled_d(d.size()), scaled_e(e.size());
   for (std::size_t i = 0; i < d.size(); ++i) {
     scaled_d[i] = std::ldexp(d[i], exponent);
-    squares[2 * i] = scaled_d[i] * scaled_d[i];
+    squares[2 * i] = std::max(scaled_d[i] * scaled_d[i], least_square);
     if (i < e.size()) {
       scaled_e[i] = std::ldexp(e[i], exponent);
       squares[2 * i + 1] = scaled_e[i] * scaled_e[i];
     }
-    squares[2 * i + 1] = std::max(squares[2 * i + 1], std::numeric_limits<double>::denorm_min());
   }
   Array<double> const squares_there(context, std::span<double const>(squares));
   Array<double> values_there(context, k);

@@ -3,6 +3,8 @@
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
 
+#include <utility>
+
 namespace poisson {
 
 namespace {
@@ -24,12 +26,21 @@ __device__ double warp_product(double v) {
 // ---- bisection ----
 
 constexpr int bisect_threads = 64;
-/// Neighbouring threads that share a value, each with a shift of its own: that many + 1 sections a pass. A pass is a chain of n
-/// dependent divisions, and few values leave the device empty, so fewer passes beat less work.
-constexpr int sections = 4;
 
-__global__ void __launch_bounds__(bisect_threads) bisect_kernel(std::int64_t n, double2 const* __restrict__ squares, double low,
-                                                                double high, std::int64_t count, double* values) {
+/// a / b to about two units in the last place, by a chain of four instructions where the exact division takes over thirty. b is
+/// normal.
+__device__ double quick_quotient(double a, double b) {
+  double reciprocal;  // of 20 bits or more
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(reciprocal) : "d"(b));
+  double const error = fma(-b, reciprocal, 1.0), quotient = a * reciprocal;
+  return fma(quotient, fma(error, error, error), quotient);
+}
+
+/// `sections` neighbouring threads share a value, each with a shift of its own: they leave one of sections + 1 intervals a pass. A
+/// pass is a chain of n dependent divisions, so fewer passes beat less work until the device is full.
+template <int sections>
+__global__ void __launch_bounds__(bisect_threads, 8) bisect_kernel(std::int64_t n, double2 const* __restrict__ squares, double low,
+                                                                   double high, std::int64_t count, double* values) {
   std::int64_t const thread = std::int64_t{blockIdx.x} * bisect_threads + threadIdx.x;
   int const member = static_cast<int>(threadIdx.x) % sections, first_of_group = static_cast<int>(threadIdx.x) % 32 - member;
   std::int64_t const i = thread / sections, value = i < count ? i : count - 1;
@@ -43,16 +54,16 @@ __global__ void __launch_bounds__(bisect_threads) bisect_kernel(std::int64_t n, 
     };
     double const x = __longlong_as_double(shift_of(member)), x_squared = x * x;
     double s = -x_squared;
-    std::int64_t smaller = 0;
+    int smaller = 0;
 #pragma unroll 8
     for (std::int64_t row = 0; row < n; ++row) {
       double2 const square = __ldg(squares + row);
-      smaller += sturm_row(square.x, square.y, x_squared, s) ? 1 : 0;
+      smaller += sturm_row(square.x, square.y, x_squared, s, quick_quotient) ? 1 : 0;
     }
-    unsigned const beyond = __ballot_sync(whole_warp, smaller >= n - value) >> first_of_group & ((1u << sections) - 1);
+    unsigned const beyond = __ballot_sync(whole_warp, smaller >= n - value) >> first_of_group & (0xffffffffu >> (32 - sections));
     int const first_beyond = beyond != 0 ? __ffs(static_cast<int>(beyond)) - 1 : sections;
-    long long const new_above = first_beyond < sections ? shift_of(first_beyond) : above;
     if (width > 1) {
+      long long const new_above = first_beyond < sections ? shift_of(first_beyond) : above;
       below = first_beyond > 0 ? shift_of(first_beyond - 1) : below;
       above = new_above;
     }
@@ -301,7 +312,13 @@ class CudaBidiagonal final : public BidiagonalKernels {
 public:
   void bisect(Context& context, std::int64_t n, double const* squares, double low, double high, std::int64_t count,
               double* values) const override {
-    bisect_kernel<<<cuda::n_blocks(count * sections, bisect_threads), bisect_threads, 0, cuda::of(context).stream()>>>(
+    auto& device = cuda::of(context);
+    std::int64_t const threads = std::int64_t{512} * device.multiprocessors();  // more share the arithmetic units without gain
+    auto const [kernel, sections] = 32 * count <= threads   ? std::pair(&bisect_kernel<32>, 32)
+                                    : 16 * count <= threads ? std::pair(&bisect_kernel<16>, 16)
+                                    : 8 * count <= threads  ? std::pair(&bisect_kernel<8>, 8)
+                                                            : std::pair(&bisect_kernel<4>, 4);
+    kernel<<<cuda::n_blocks(count * sections, bisect_threads), bisect_threads, 0, device.stream()>>>(
         n, reinterpret_cast<double2 const*>(squares), low, high, count, values);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }

@@ -1,150 +1,180 @@
 #include "gpu/kernels/cg.hpp"
 
-#include "gpu/kernels/cuda/cuda.cuh"
-
-#include <algorithm>
+#include "gpu/kernels/cuda/krylov.cuh"
 
 namespace poisson {
 
 namespace {
 
-constexpr int threads = 256;
+using cuda::Pair, cuda::Reduction, cuda::pass_threads;
 
-struct Reduction {
-  double* partial;
-  unsigned* counter;
+template <class T>
+struct Sums {
+  DotSum<T> r{}, rr{}, dr{}, drr{};
+  double xx = 0;
+
+  template <bool jacobi>
+  __device__ void add(T value, double x, double const* __restrict__ inverse_diagonal, std::int64_t i) {
+    cuda::add_number(r, value);
+    rr.add(value, value);
+    if constexpr (jacobi) {
+      T const scaled = __ldg(inverse_diagonal + i) * value;
+      cuda::add_number(dr, scaled);
+      drr.add(scaled, value);
+    }
+    xx = fma(x, x, xx);
+  }
 };
 
-template <bool jacobi>
-__device__ void add_to(double (&sums)[4], double r, double const* __restrict__ inverse_diagonal, std::int64_t i) {
-  sums[0] += r;
-  sums[1] = fma(r, r, sums[1]);
-  if (jacobi) {
-    double const dr = __ldg(inverse_diagonal + i) * r;
-    sums[2] += dr;
-    sums[3] = fma(dr, r, sums[3]);
+template <class T, bool jacobi>
+__global__ void __launch_bounds__(pass_threads)
+    begin_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal, double* history,
+                 Reduction<T> reduction) {
+  Sums<T> sums;
+  double sum_d = 0;
+  for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
+    sums.template add<jacobi>(load(r, i), 0, inverse_diagonal, i);
+    if (jacobi)
+      sum_d += inverse_diagonal[i];
+  }
+  T total[5] = {sums.r.value(), sums.rr.value(), sums.dr.value(), sums.drr.value(), T(sum_d)};
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    s->sum_inverse_diagonal = total[4];
+    cg_begin(*s, CgSums<T>{total[0], total[1], total[2], total[3], 0}, history);
   }
 }
 
-template <bool jacobi>
-__global__ void __launch_bounds__(threads)
-    begin_kernel(CgScalars<double>* s, std::int64_t n, double const* __restrict__ r, double const* __restrict__ inverse_diagonal,
-                 double* history, Reduction reduction) {
-  double sums[5] = {0, 0, 0, 0, 0};
-  std::int64_t const stride = std::int64_t{gridDim.x} * threads;
-  for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride) {
-    double const value = r[i];
-    double const d = jacobi ? inverse_diagonal[i] : 0;
-    sums[0] += value;
-    sums[1] = fma(value, value, sums[1]);
-    sums[2] = fma(d, value, sums[2]);
-    sums[3] = fma(d * value, value, sums[3]);
-    sums[4] += d;
-  }
-  if (cuda::grid_sum<threads>(sums, reduction.partial, reduction.counter)) {
-    s->sum_inverse_diagonal = sums[4];
-    cg_begin(*s, CgSums<double>{sums[0], sums[1], sums[2], sums[3]}, history);
-  }
-}
-
-template <bool jacobi>
-__global__ void __launch_bounds__(threads)
-    update_kernel(CgScalars<double>* s, std::int64_t n, double const* __restrict__ p, double const* __restrict__ q,
-                  double* __restrict__ x, double* __restrict__ r, double const* __restrict__ inverse_diagonal, double* history,
-                  Reduction reduction) {
+template <class T, bool jacobi>
+__global__ void __launch_bounds__(pass_threads)
+    update_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x, Pointer<T> r,
+                  double const* __restrict__ inverse_diagonal, double* history, Reduction<T> reduction) {
   // What is read here changes only in the last block, once all others are done, or not at all.
-  if (s->stop != 0)
+  if (s->control.stop != 0)
     return;
-  double const dot = s->dot;
+  T const dot = s->dot;
   if (cg_bad_curvature(dot)) {  // the same in every block: nothing is touched
-    if (blockIdx.x == 0 && threadIdx.x == 0) {
-      s->curvature = dot;
-      s->stop = static_cast<std::int32_t>(CgState::breakdown);
-    }
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+      cg_break_down(*s, dot);
     return;
   }
-  double const alpha = s->rz / dot, mean = s->mean_r;
-  double sums[4] = {0, 0, 0, 0};
-  std::int64_t const stride = 2 * std::int64_t{gridDim.x} * threads;
-  for (std::int64_t i = 2 * (std::int64_t{blockIdx.x} * threads + threadIdx.x); i < n; i += stride) {
+  T const alpha = s->rz / dot, mean = s->mean_r;
+  Sums<T> sums;
+  for (std::int64_t i = cuda::first_item(2); i < n; i += cuda::item_stride(2)) {
     if (i + 1 < n) {
-      double2 const pi = __ldg(reinterpret_cast<double2 const*>(p + i)), qi = __ldg(reinterpret_cast<double2 const*>(q + i));
-      double2 xi = *reinterpret_cast<double2*>(x + i), ri = *reinterpret_cast<double2*>(r + i);
-      xi.x = fma(alpha, pi.x, xi.x);
-      xi.y = fma(alpha, pi.y, xi.y);
-      ri.x = fma(-alpha, qi.x, ri.x - mean);
-      ri.y = fma(-alpha, qi.y, ri.y - mean);
-      *reinterpret_cast<double2*>(x + i) = xi;
-      *reinterpret_cast<double2*>(r + i) = ri;
-      add_to<jacobi>(sums, ri.x, inverse_diagonal, i);
-      add_to<jacobi>(sums, ri.y, inverse_diagonal, i + 1);
+      Pair<T> const pi = cuda::load_pair_once(p, i), qi = cuda::load_pair_once(q, i);
+      Pair<T> xi = cuda::load_pair(x, i), ri = cuda::load_pair(r, i);
+      xi.first = multiply_add(alpha, pi.first, xi.first);
+      xi.second = multiply_add(alpha, pi.second, xi.second);
+      ri.first = multiply_add(-alpha, qi.first, ri.first - mean);
+      ri.second = multiply_add(-alpha, qi.second, ri.second - mean);
+      cuda::store_pair(x, i, xi);
+      cuda::store_pair(r, i, ri);
+      sums.template add<jacobi>(ri.first, rounded(xi.first), inverse_diagonal, i);
+      sums.template add<jacobi>(ri.second, rounded(xi.second), inverse_diagonal, i + 1);
     } else {
-      x[i] = fma(alpha, p[i], x[i]);
-      r[i] = fma(-alpha, q[i], r[i] - mean);
-      add_to<jacobi>(sums, r[i], inverse_diagonal, i);
+      T const xi = multiply_add(alpha, load(p, i), load(x, i));
+      T const ri = multiply_add(-alpha, load(q, i), load(r, i) - mean);
+      store(x, i, xi);
+      store(r, i, ri);
+      sums.template add<jacobi>(ri, rounded(xi), inverse_diagonal, i);
     }
   }
-  if (cuda::grid_sum<threads>(sums, reduction.partial, reduction.counter))
-    cg_advance(*s, CgSums<double>{sums[0], sums[1], sums[2], sums[3]}, history);
+  if constexpr (jacobi) {
+    T total[5] = {sums.r.value(), sums.rr.value(), T(sums.xx), sums.dr.value(), sums.drr.value()};
+    if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
+      cg_advance(*s, CgSums<T>{total[0], total[1], total[3], total[4], rounded(total[2])}, history);
+  } else {
+    T total[3] = {sums.r.value(), sums.rr.value(), T(sums.xx)};
+    if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
+      cg_advance(*s, CgSums<T>{total[0], total[1], T(0), T(0), rounded(total[2])}, history);
+  }
 }
 
-template <bool jacobi>
-__global__ void __launch_bounds__(threads)
-    direction_kernel(CgScalars<double> const* s, std::int64_t n, double const* __restrict__ r,
-                     double const* __restrict__ inverse_diagonal, double* __restrict__ p) {
-  if (s->stop != 0)
+template <class T>
+__global__ void __launch_bounds__(pass_threads)
+    take_z_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, Reduction<T> reduction) {
+  if (s->control.stop != 0)
     return;
-  double const beta = s->beta, mean_r = s->mean_r, mean_z = s->mean_z;
-  auto const next = [=](double ri, double di, double pi) {
-    double const z = jacobi ? di * (ri - mean_r) - mean_z : ri - mean_r;
-    return fma(beta, pi, z);
-  };
-  std::int64_t const i = 2 * (std::int64_t{blockIdx.x} * threads + threadIdx.x);
-  if (i + 1 < n) {
-    double2 const ri = __ldg(reinterpret_cast<double2 const*>(r + i));
-    double2 const di = jacobi ? __ldg(reinterpret_cast<double2 const*>(inverse_diagonal + i)) : double2{1, 1};
-    double2 pi = *reinterpret_cast<double2*>(p + i);
-    pi.x = next(ri.x, di.x, pi.x);
-    pi.y = next(ri.y, di.y, pi.y);
-    *reinterpret_cast<double2*>(p + i) = pi;
-  } else if (i < n)
-    p[i] = next(r[i], jacobi ? inverse_diagonal[i] : 1, p[i]);
+  DotSum<T> sum_z{}, rz{};
+  for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
+    T const zi = load(z, i);
+    cuda::add_number(sum_z, zi);
+    rz.add(load(r, i), zi);
+  }
+  T total[2] = {sum_z.value(), rz.value()};
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
+    cg_take_z(*s, total[0], total[1]);
 }
 
-class CudaCg final : public CgKernels<double> {
+enum class ZFrom { residual, diagonal, stored };
+
+template <class T, ZFrom from>
+__global__ void __launch_bounds__(pass_threads)
+    direction_kernel(CgScalars<T> const* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal,
+                     ConstPointer<T> z, Pointer<T> p) {
+  if (s->control.stop != 0)
+    return;
+  T const beta = s->beta, mean_r = s->mean_r, mean_z = s->mean_z;
+  auto const next = [=](T of_row, double di, T pi) {
+    if constexpr (from == ZFrom::residual)
+      return multiply_add(beta, pi, of_row - mean_r);
+    else if constexpr (from == ZFrom::diagonal)
+      return multiply_add(beta, pi, di * (of_row - mean_r) - mean_z);
+    else
+      return multiply_add(beta, pi, of_row - mean_z);
+  };
+  ConstPointer<T> const source = from == ZFrom::stored ? z : r;
+  constexpr bool diagonal = from == ZFrom::diagonal;
+  std::int64_t const i = cuda::first_item(2);
+  if (i + 1 < n) {
+    Pair<T> const ri = cuda::load_pair_once(source, i);
+    Pair<double> const di = diagonal ? cuda::load_pair_once(inverse_diagonal, i) : Pair<double>{1, 1};
+    Pair<T> pi = cuda::load_pair(p, i);
+    pi.first = next(ri.first, di.first, pi.first);
+    pi.second = next(ri.second, di.second, pi.second);
+    cuda::store_pair(p, i, pi);
+  } else if (i < n)
+    store(p, i, next(load(source, i), diagonal ? inverse_diagonal[i] : 1, load(p, i)));
+}
+
+template <class T>
+class CudaCg final : public CgKernels<T> {
 public:
-  void begin(Context& context, CgScalars<double>* scalars, std::int64_t n, double const* r, double const* inverse_diagonal,
+  void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
              double* history) const override {
     auto& device = cuda::of(context);
-    unsigned const blocks = reduction_blocks(device, n);
-    auto const kernel = inverse_diagonal != nullptr ? begin_kernel<true> : begin_kernel<false>;
-    kernel<<<blocks, threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, history,
-                                                    {device.partial_sums(5 * blocks), device.block_counter()});
+    unsigned const blocks = cuda::reduction_blocks(device, n);
+    auto const kernel = inverse_diagonal != nullptr ? begin_kernel<T, true> : begin_kernel<T, false>;
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, history,
+                                                         cuda::reduction<T>(device, blocks, 5));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void update(Context& context, CgScalars<double>* scalars, std::int64_t n, double const* p, double const* q, double* x, double* r,
-              double const* inverse_diagonal, double* history) const override {
+  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x,
+              Pointer<T> r, double const* inverse_diagonal, double* history) const override {
     auto& device = cuda::of(context);
-    unsigned const blocks = reduction_blocks(device, n);
-    auto const kernel = inverse_diagonal != nullptr ? update_kernel<true> : update_kernel<false>;
-    kernel<<<blocks, threads, 0, device.stream()>>>(scalars, n, p, q, x, r, inverse_diagonal, history,
-                                                    {device.partial_sums(4 * blocks), device.block_counter()});
+    unsigned const blocks = cuda::reduction_blocks(device, n);
+    auto const kernel = inverse_diagonal != nullptr ? update_kernel<T, true> : update_kernel<T, false>;
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, p, q, x, r, inverse_diagonal, history,
+                                                         cuda::reduction<T>(device, blocks, 5));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void direction(Context& context, CgScalars<double> const* scalars, std::int64_t n, double const* r,
-                 double const* inverse_diagonal, double* p) const override {
-    auto const kernel = inverse_diagonal != nullptr ? direction_kernel<true> : direction_kernel<false>;
-    kernel<<<std::max(1U, cuda::n_blocks(n, 2 * threads)), threads, 0, cuda::of(context).stream()>>>(scalars, n, r,
-                                                                                                     inverse_diagonal, p);
+  void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const override {
+    auto& device = cuda::of(context);
+    unsigned const blocks = cuda::reduction_blocks(device, n);
+    take_z_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, z, cuda::reduction<T>(device, blocks, 2));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-private:
-  /// As many blocks as the device holds at once: the partition of the sums depends on the device and n only.
-  static unsigned reduction_blocks(cuda::CudaContext const& device, std::int64_t n) {
-    return std::min(std::max(1U, cuda::n_blocks(n, 2 * threads)), 8U * static_cast<unsigned>(device.multiprocessors()));
+  void direction(Context& context, CgScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
+                 ConstPointer<T> z, Pointer<T> p) const override {
+    auto const kernel = !(z == nullptr)               ? direction_kernel<T, ZFrom::stored>
+                        : inverse_diagonal != nullptr ? direction_kernel<T, ZFrom::diagonal>
+                                                      : direction_kernel<T, ZFrom::residual>;
+    kernel<<<std::max(1U, cuda::n_blocks(n, 2 * pass_threads)), pass_threads, 0, cuda::of(context).stream()>>>(
+        scalars, n, r, inverse_diagonal, z, p);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };
 
@@ -152,7 +182,12 @@ private:
 
 template <>
 CgKernels<double> const& CgKernels<double>::cuda() {
-  static CudaCg const kernels;
+  static CudaCg<double> const kernels;
+  return kernels;
+}
+template <>
+CgKernels<DoubleDouble> const& CgKernels<DoubleDouble>::cuda() {
+  static CudaCg<DoubleDouble> const kernels;
   return kernels;
 }
 

@@ -77,7 +77,8 @@ public:
         for (std::int64_t i = 0; i < n; ++i)
 #pragma omp simd
           for (std::int64_t l = 0; l < at_once; ++l)
-            counts[l] += sturm_row(squares[2 * i], squares[2 * i + 1], x_squared[l], s[l]) ? 1 : 0;
+            counts[l] +=
+                sturm_row(squares[2 * i], squares[2 * i + 1], x_squared[l], s[l], [](double a, double b) { return a / b; }) ? 1 : 0;
         for (std::int64_t l = 0; l < at_once; ++l) {
           std::int64_t const middle = below[l] + (above[l] - below[l]) / 2;
           (counts[l] >= n - (group * at_once + l) ? above[l] : below[l]) = middle;

@@ -1,8 +1,6 @@
 #include "gpu/kernels/cg.hpp"
 
-#include "gpu/kernels/host/host.hpp"
-
-#include <cstring>
+#include "gpu/kernels/host/sums.hpp"
 
 namespace poisson {
 
@@ -11,93 +9,127 @@ namespace {
 template <class T>
 class HostCg final : public CgKernels<T> {
 public:
-  void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, T const* r, T const* inverse_diagonal,
-             T* history) const override {
+  void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
+             double* history) const override {
     if (inverse_diagonal != nullptr)
       scalars->sum_inverse_diagonal = host::sum_blocks(context, n, [=](std::int64_t first, std::int64_t last) {
-        T sum = 0;
+        double sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (std::int64_t i = first; i < last; ++i)
           sum += inverse_diagonal[i];
         return sum;
       });
-    CgSums<T> const sums = with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return r[i]; });
-    cg_begin(*scalars, sums, history);
+    cg_begin(*scalars, with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return Updated{load(r, i), 0}; }), history);
   }
 
-  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, T const* __restrict p, T const* __restrict q,
-              T* __restrict x, T* __restrict r, T const* inverse_diagonal, T* history) const override {
-    if (scalars->stop != 0)
+  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x,
+              Pointer<T> r, double const* inverse_diagonal, double* history) const override {
+    if (scalars->control.stop != 0)
       return;
     if (cg_bad_curvature(scalars->dot)) {
-      scalars->curvature = scalars->dot;
-      scalars->stop = static_cast<std::int32_t>(CgState::breakdown);
+      cg_break_down(*scalars, scalars->dot);
       return;
     }
     T const alpha = scalars->rz / scalars->dot;
     T const mean = scalars->mean_r;
     CgSums<T> const sums = with_sums(context, n, inverse_diagonal, [=](std::int64_t i) {
-      x[i] = std::fma(alpha, p[i], x[i]);
-      return r[i] = std::fma(-alpha, q[i], r[i] - mean);
+      T const xi = multiply_add(alpha, load(p, i), load(x, i));
+      T const ri = multiply_add(-alpha, load(q, i), load(r, i) - mean);
+      store(x, i, xi);
+      store(r, i, ri);
+      return Updated{ri, rounded(xi)};
     });
     cg_advance(*scalars, sums, history);
   }
 
-  void direction(Context&, CgScalars<T> const* scalars, std::int64_t n, T const* __restrict r, T const* __restrict inverse_diagonal,
-                 T* __restrict p) const override {
-    if (scalars->stop != 0)
+  void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const override {
+    if (scalars->control.stop != 0)
+      return;
+    struct Sums {
+      T z = 0, rz = 0;
+    };
+    Sums const sums = host::combine_blocks<Sums>(
+        context, n,
+        [=](std::int64_t first, std::int64_t last) {
+          T sum_z = 0, sum_rz = 0;
+#pragma omp simd reduction(+ : sum_z, sum_rz)
+          for (std::int64_t i = first; i < last; ++i) {
+            sum_z += load(z, i);
+            sum_rz += load(r, i) * load(z, i);
+          }
+          return Sums{sum_z, sum_rz};
+        },
+        [](Sums& total, Sums const& of_block) {
+          total.z += of_block.z;
+          total.rz += of_block.rz;
+        });
+    cg_take_z(*scalars, sums.z, sums.rz);
+  }
+
+  void direction(Context&, CgScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
+                 ConstPointer<T> z, Pointer<T> p) const override {
+    if (scalars->control.stop != 0)
       return;
     T const beta = scalars->beta, mean_r = scalars->mean_r, mean_z = scalars->mean_z;
+    bool const stored = !(z == nullptr);
     host::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t) {
-      if (inverse_diagonal == nullptr) {
+      auto const next = [=](auto const& z_of) {
 #pragma omp simd
         for (std::int64_t i = first; i < last; ++i)
-          p[i] = std::fma(beta, p[i], r[i] - mean_r);
-      } else {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          p[i] = std::fma(beta, p[i], inverse_diagonal[i] * (r[i] - mean_r) - mean_z);
-      }
+          store(p, i, multiply_add(beta, load(p, i), z_of(i)));
+      };
+      if (stored)
+        next([=](std::int64_t i) { return load(z, i) - mean_z; });
+      else if (inverse_diagonal != nullptr)
+        next([=](std::int64_t i) { return inverse_diagonal[i] * (load(r, i) - mean_r) - mean_z; });
+      else
+        next([=](std::int64_t i) { return load(r, i) - mean_r; });
     });
   }
 
 private:
-  /// The sums over r_i = value(i), which is called once for every i.
+  struct Updated {
+    T r;
+    double x;
+  };
+
+  /// The sums over what value(i) returns, which is called once for every i.
   template <class Value>
-  static CgSums<T> with_sums(Context& context, std::int64_t n, T const* inverse_diagonal, Value const& value) {
-    std::int64_t const blocks = host::n_blocks(n);
-    T* const partial = static_cast<host::HostContext&>(context).partial_sums(4 * blocks);
-    host::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t block) {
-      T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
-      if (inverse_diagonal == nullptr) {
-#pragma omp simd reduction(+ : sum_r, sum_rr)
-        for (std::int64_t i = first; i < last; ++i) {
-          T const r = value(i);
-          sum_r += r;
-          sum_rr += r * r;
-        }
-      } else {
-#pragma omp simd reduction(+ : sum_r, sum_rr, sum_dr, sum_drr)
-        for (std::int64_t i = first; i < last; ++i) {
-          T const r = value(i);
-          T const dr = inverse_diagonal[i] * r;
-          sum_r += r;
-          sum_rr += r * r;
-          sum_dr += dr;
-          sum_drr += dr * r;
-        }
-      }
-      T const sums[] = {sum_r, sum_rr, sum_dr, sum_drr};
-      std::memcpy(partial + 4 * block, sums, sizeof sums);
-    });
-    CgSums<T> sums;
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      sums.r += partial[4 * block];
-      sums.rr += partial[4 * block + 1];
-      sums.dr += partial[4 * block + 2];
-      sums.drr += partial[4 * block + 3];
-    }
-    return sums;
+  static CgSums<T> with_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {
+    return host::combine_blocks<CgSums<T>>(
+        context, n,
+        [=](std::int64_t first, std::int64_t last) {
+          T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
+          double sum_xx = 0;
+          if (inverse_diagonal == nullptr) {
+#pragma omp simd reduction(+ : sum_r, sum_rr, sum_xx)
+            for (std::int64_t i = first; i < last; ++i) {
+              Updated const at = value(i);
+              sum_r += at.r;
+              sum_rr += at.r * at.r;
+              sum_xx += at.x * at.x;
+            }
+          } else {
+#pragma omp simd reduction(+ : sum_r, sum_rr, sum_dr, sum_drr, sum_xx)
+            for (std::int64_t i = first; i < last; ++i) {
+              Updated const at = value(i);
+              T const dr = inverse_diagonal[i] * at.r;
+              sum_r += at.r;
+              sum_rr += at.r * at.r;
+              sum_dr += dr;
+              sum_drr += dr * at.r;
+              sum_xx += at.x * at.x;
+            }
+          }
+          return CgSums<T>{sum_r, sum_rr, sum_dr, sum_drr, sum_xx};
+        },
+        [](CgSums<T>& total, CgSums<T> const& of_block) {
+          total.r += of_block.r;
+          total.rr += of_block.rr;
+          total.dr += of_block.dr;
+          total.drr += of_block.drr;
+          total.xx += of_block.xx;
+        });
   }
 };
 
@@ -106,6 +138,11 @@ private:
 template <>
 CgKernels<double> const& CgKernels<double>::host() {
   static HostCg<double> const kernels;
+  return kernels;
+}
+template <>
+CgKernels<DoubleDouble> const& CgKernels<DoubleDouble>::host() {
+  static HostCg<DoubleDouble> const kernels;
   return kernels;
 }
 

@@ -3,6 +3,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
+#include "gpu/kernels/bicgstab.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
@@ -12,7 +13,9 @@
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/peers.hpp"
+#include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd.hpp"
@@ -104,12 +107,38 @@ template <>
 VectorKernels<double> const& VectorKernels<double>::cuda() {
   refuse();
 }
+IluKernels const& IluKernels::cuda() {
+  refuse();
+}
+RefinementKernels const& RefinementKernels::cuda() {
+  refuse();
+}
 template <>
 VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
   refuse();
 }
 template <>
 CgKernels<double> const& CgKernels<double>::cuda() {
+  refuse();
+}
+template <>
+CgKernels<DoubleDouble> const& CgKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
+BicgstabKernels<double> const& BicgstabKernels<double>::cuda() {
+  refuse();
+}
+template <>
+BicgstabKernels<DoubleDouble> const& BicgstabKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
+IluSolveKernels<double> const& IluSolveKernels<double>::cuda() {
+  refuse();
+}
+template <>
+IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::cuda() {
   refuse();
 }
 

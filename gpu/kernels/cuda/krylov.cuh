@@ -1,0 +1,80 @@
+#pragma once
+
+#include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/krylov.hpp"
+
+#include <algorithm>
+
+// What the passes of the solvers share, in the arithmetic T.
+
+namespace poisson::cuda {
+
+inline constexpr int pass_threads = 256;
+
+/// As many blocks as the device holds at once: the partition of sums depends on the device and n only.
+[[nodiscard]] inline unsigned reduction_blocks(CudaContext const& device, std::int64_t n) {
+  return std::min(std::max(1U, n_blocks(n, 2 * pass_threads)), 8U * static_cast<unsigned>(device.multiprocessors()));
+}
+
+/// Where grid_sum works.
+template <class T>
+struct Reduction {
+  T* partial;
+  unsigned* counter;
+};
+template <class T>
+[[nodiscard]] Reduction<T> reduction(CudaContext& device, unsigned blocks, int sums) {
+  return {device.partial_sums<T>(std::int64_t{sums} * blocks), device.block_counter()};
+}
+
+#ifdef __CUDACC__
+
+/// Two neighbours in a vector, moved together.
+template <class T>
+struct Pair {
+  T first, second;
+};
+
+/// Through the read-only cache: nothing writes them while the kernel runs. Precondition: i is even.
+__device__ inline Pair<double> load_pair_once(double const* p, std::int64_t i) {
+  double2 const v = __ldg(reinterpret_cast<double2 const*>(p + i));
+  return {v.x, v.y};
+}
+__device__ inline Pair<DoubleDouble> load_pair_once(ConstPointer<DoubleDouble> p, std::int64_t i) {
+  Pair<double> const hi = load_pair_once(p.hi, i), lo = load_pair_once(p.lo, i);
+  return {{hi.first, lo.first}, {hi.second, lo.second}};
+}
+__device__ inline Pair<double> load_pair(double const* p, std::int64_t i) {
+  double2 const v = *reinterpret_cast<double2 const*>(p + i);
+  return {v.x, v.y};
+}
+__device__ inline Pair<DoubleDouble> load_pair(ConstPointer<DoubleDouble> p, std::int64_t i) {
+  Pair<double> const hi = load_pair(p.hi, i), lo = load_pair(p.lo, i);
+  return {{hi.first, lo.first}, {hi.second, lo.second}};
+}
+__device__ inline void store_pair(double* p, std::int64_t i, Pair<double> v) {
+  *reinterpret_cast<double2*>(p + i) = double2{v.first, v.second};
+}
+__device__ inline void store_pair(Pointer<DoubleDouble> p, std::int64_t i, Pair<DoubleDouble> v) {
+  store_pair(p.hi, i, Pair<double>{v.first.hi, v.second.hi});
+  store_pair(p.lo, i, Pair<double>{v.first.lo, v.second.lo});
+}
+
+__device__ inline void add_number(DotSum<double>& sum, double v) {
+  sum.sum += v;
+}
+__device__ inline void add_number(DotSum<DoubleDouble>& sum, DoubleDouble v) {
+  sum.add(DotSum<DoubleDouble>{v.hi, v.lo});
+}
+
+/// First of the items that a thread takes in turns, and how far it is to the next, with `items` neighbours at once.
+[[nodiscard]] __device__ inline std::int64_t first_item(int items) {
+  return items * (std::int64_t{blockIdx.x} * pass_threads + threadIdx.x);
+}
+[[nodiscard]] __device__ inline std::int64_t item_stride(int items) {
+  return items * std::int64_t{gridDim.x} * pass_threads;
+}
+
+#endif
+
+}  // namespace poisson::cuda

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/vector.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// The rows of a triangular matrix by level: a row's level is one more than the highest among the rows that it needs, so rows of
+/// one level do not need each other.
+struct LevelSchedule {
+  /// Level after level, rows ascending within each; on a device every level is filled up with -1 to whole warps.
+  std::int32_t const* rows = nullptr;
+  std::int64_t n_slots = 0;                 ///< entries of `rows`
+  std::int64_t const* level_ptr = nullptr;  ///< n_levels + 1 offsets into `rows`; in host memory
+  std::int64_t n_levels = 0;
+};
+
+/// L U in the pattern of A, row by row in place of A's entries: strict L (its diagonal is 1), 1 / u_ii at the diagonal's place,
+/// strict U. Columns ascend within a row and the diagonal entry is always there.
+struct IluView {
+  std::int64_t n_rows = 0;
+  std::int64_t nnz = 0;
+  std::int64_t const* row_ptr = nullptr;
+  std::int32_t const* columns = nullptr;
+  double* values = nullptr;
+  std::int64_t const* diagonal = nullptr;  ///< place of the diagonal entry in columns and values, for every row
+  LevelSchedule lower, upper;
+  /// Threads that share a row of a solve on a GPU, a power of two from 1 to 32; levels are filled up to whole warps of such rows.
+  int threads_per_row = 1;
+};
+
+/// A pivot that a factorisation cannot go on with.
+struct BadPivot {
+  std::int64_t row = -1;  ///< the first such row; -1: none
+  double value = 0;
+};
+
+class IluKernels {
+public:
+  virtual ~IluKernels() = default;
+  /// values: A on entry, L U on return. Row i is eliminated by its rows k < i in ascending order of k, entries outside the pattern
+  /// dropped, so that both backends give the same bits. A pivot is bad when it is not finite, or when it is not above 2^-50 times
+  /// the largest entry that its row had, by size or, with `positive`, by value. Waits for the result.
+  virtual BadPivot factorize(Context& context, IluView const& a, bool positive) const = 0;
+
+  static IluKernels const& host();
+  static IluKernels const& cuda();
+};
+
+/// z = U^-1 L^-1 r. In each row the terms are added in an order that depends on nothing but threads_per_row.
+template <class T>
+class IluSolveKernels {
+public:
+  virtual ~IluSolveKernels() = default;
+  /// Makes `work`, n_rows entries, ready for solves; it belongs to them from then on.
+  virtual void prepare(Context& context, std::int64_t n, Pointer<T> work) const = 0;
+  /// Nothing happens when *stop is not 0. r and z do not overlap. See bytes().
+  virtual void solve(Context& context, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work,
+                     std::int32_t const* stop) const = 0;
+  /// Compulsory bytes of a solve: every factor entry with its column once; r, work and z written and read; for each row and
+  /// triangle its number, ends and the diagonal's place.
+  [[nodiscard]] static constexpr std::int64_t bytes(std::int64_t n, std::int64_t nnz) {
+    return 12 * nnz + n * (2 * (4 + 16) + 4 * std::int64_t{sizeof(T)});
+  }
+
+  static IluSolveKernels const& host();
+  static IluSolveKernels const& cuda();
+};
+
+template <>
+IluSolveKernels<double> const& IluSolveKernels<double>::host();
+template <>
+IluSolveKernels<double> const& IluSolveKernels<double>::cuda();
+template <>
+IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::host();
+template <>
+IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::cuda();
+
+/// Smallest pivot that counts, relative to the row.
+inline constexpr double smallest_pivot = 0x1p-50;
+
+}  // namespace poisson

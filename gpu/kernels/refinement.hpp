@@ -1,0 +1,23 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/vector.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// What solvers do between cycles of iterations.
+class RefinementKernels {
+public:
+  virtual ~RefinementKernels() = default;
+  /// x += d, then d = 0. 48 bytes a row.
+  virtual void add(Context& context, std::int64_t n, double* d, Pointer<DoubleDouble> x) const = 0;
+  /// *result = max |x_i|, 0 without entries; entries that are NaN do not count.
+  virtual void largest(Context& context, std::int64_t n, double const* x, double* result) const = 0;
+
+  static RefinementKernels const& host();
+  static RefinementKernels const& cuda();
+};
+
+}  // namespace poisson

@@ -1,0 +1,124 @@
+#include "gpu/kernels/bicgstab.hpp"
+
+#include "gpu/kernels/backends.hpp"
+#include "gpu/solvers/krylov.hpp"
+#include "gpu/solvers/text.hpp"
+
+namespace poisson {
+
+namespace {
+
+template <class T>
+class Bicgstab final : public KrylovMethod<T> {
+public:
+  explicit Bicgstab(KrylovSystem<T> const& system)
+      : system_(system),
+        kernels_(kernels_for<BicgstabKernels<T>>(system.context)),
+        n_(system.a.n_rows()),
+        shadow_(system.context, n_),
+        p_(system.context, n_),
+        v_(system.context, n_),
+        t_(system.context, n_),
+        scalars_(system.context) {
+    if (!system.preconditioner.is_none()) {
+      p_tilde_ = Vector<T>(system.context, n_);
+      s_tilde_ = Vector<T>(system.context, n_);
+    }
+    if (IncompleteLu const* const factors = system.preconditioner.factors())
+      solve_ = TriangularSolve<T>(*factors, system.context);
+    scalars_.host.project = system.project ? 1 : 0;
+  }
+
+  void begin(IterationControl const& control, bool fresh) override {
+    scalars_.begin(control, fresh);
+    if (fresh) {
+      p_.set_zero();
+      v_.set_zero();
+    }
+    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, shadow_.data(), fresh, scalars_.history());
+    next_direction();
+  }
+
+  void iterate() override {
+    Context& context = system_.context;
+    Pointer<T> const s = system_.r;  // r is s in the second half
+    system_.a.product_dot(p_tilde(), v_.data(), &scalars_.data()->dot, scalars_.stop());
+    kernels_.shadow_dot(context, scalars_.data(), n_, shadow_.data(), v_.data());
+    kernels_.half_step(context, scalars_.data(), n_, v_.data(), s, inverse_diagonal(), s_tilde());
+    if (triangular())
+      solve_(s, s_tilde(), scalars_.stop());
+    system_.a.product_dot(s_tilde(), t_.data(), &scalars_.data()->dot, scalars_.stop());
+    kernels_.omega_dots(context, scalars_.data(), n_, t_.data(), s);
+    kernels_.update(context, scalars_.data(), n_, p_tilde(), s_tilde(), t_.data(), shadow_.data(), system_.x, system_.r,
+                    scalars_.history());
+    next_direction();
+  }
+
+  IterationControl control() override { return scalars_.download().control; }
+  void history(std::span<double> recent) override { scalars_.history(recent); }
+  bool may_restart() const override { return true; }
+
+  std::string breakdown_reason() override {
+    BicgstabScalars<T> const& s = scalars_.host;
+    std::string const at = " at iteration " + std::to_string(s.control.iteration);
+    switch (s.breakdown) {
+    case BicgstabBreakdown::rho:
+      return "bicgstab broke down" + at + ": the residual is orthogonal to the first one (rho = " + number(rounded(s.rho)) + ")";
+    case BicgstabBreakdown::shadow:
+      return "bicgstab broke down at iteration " + std::to_string(s.control.iteration + 1) +
+             ": A p is orthogonal to the first residual (alpha = " + number(rounded(s.alpha)) + "), or the matrix is singular";
+    case BicgstabBreakdown::omega:
+    case BicgstabBreakdown::none:
+      break;
+    }
+    return "bicgstab broke down" + at + ": A s is zero or orthogonal to s (omega = " + number(rounded(s.omega)) +
+           "), as in skew or singular matrices";
+  }
+
+  std::int64_t bytes_per_iteration() const override {
+    std::int64_t const vectors = n_ * std::int64_t{sizeof(T)};
+    std::int64_t bytes = 2 * system_.a.bytes_per_product() + 18 * vectors;
+    if (!system_.preconditioner.is_none())
+      bytes += vectors;  // s~ beside s in the update
+    if (inverse_diagonal() != nullptr)
+      bytes += 2 * vectors + 2 * n_ * std::int64_t{sizeof(double)};
+    if (triangular())
+      bytes += 2 * solve_.bytes();
+    return bytes;
+  }
+
+private:
+  [[nodiscard]] double const* inverse_diagonal() const { return system_.preconditioner.inverse_diagonal(); }
+  [[nodiscard]] bool triangular() const { return system_.preconditioner.factors() != nullptr; }
+  [[nodiscard]] Pointer<T> p_tilde() { return system_.preconditioner.is_none() ? p_.data() : p_tilde_.data(); }
+  [[nodiscard]] Pointer<T> s_tilde() { return system_.preconditioner.is_none() ? system_.r : s_tilde_.data(); }
+
+  void next_direction() {
+    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, v_.data(), p_.data(), inverse_diagonal(), p_tilde());
+    if (triangular())
+      solve_(p_.data(), p_tilde(), scalars_.stop());
+  }
+
+  KrylovSystem<T> system_;
+  BicgstabKernels<T> const& kernels_;
+  std::int64_t n_;
+  Vector<T> shadow_, p_, v_, t_, p_tilde_, s_tilde_;
+  TriangularSolve<T> solve_;
+  DeviceScalars<BicgstabScalars<T>> scalars_;
+};
+
+}  // namespace
+
+template <class T>
+std::unique_ptr<KrylovMethod<T>> make_bicgstab(KrylovSystem<T> const& system) {
+  return std::make_unique<Bicgstab<T>>(system);
+}
+template std::unique_ptr<KrylovMethod<double>> make_bicgstab(KrylovSystem<double> const&);
+template std::unique_ptr<KrylovMethod<DoubleDouble>> make_bicgstab(KrylovSystem<DoubleDouble> const&);
+
+std::int64_t bicgstab_vectors(PreconditionerKind preconditioner) {
+  bool const triangular = preconditioner == PreconditionerKind::ic0 || preconditioner == PreconditionerKind::ilu0;
+  return triangular ? 7 : preconditioner == PreconditionerKind::jacobi ? 6 : 4;
+}
+
+}  // namespace poisson

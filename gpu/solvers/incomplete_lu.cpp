@@ -1,0 +1,125 @@
+#include "gpu/solvers/incomplete_lu.hpp"
+
+#include "gpu/core/memory.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+namespace poisson {
+
+namespace {
+
+/// Place of the diagonal entry in a row, or of the first entry after it.
+std::int64_t place_of_diagonal(CsrMatrix const& a, std::int64_t row) {
+  auto const* const columns = a.columns.data();
+  return std::lower_bound(columns + a.row_ptr[row], columns + a.row_ptr[row + 1], static_cast<std::int32_t>(row)) - columns;
+}
+
+/// a with the diagonal entries that it does not store, as zeros.
+CsrMatrix with_diagonal(CsrMatrix const& a) {
+  CsrMatrix b;
+  b.n_rows = a.n_rows;
+  b.n_columns = a.n_columns;
+  b.row_ptr.push_back(0);
+  for (std::int64_t row = 0; row < a.n_rows; ++row) {
+    std::int64_t const diagonal = place_of_diagonal(a, row), end = a.row_ptr[row + 1];
+    b.columns.insert(b.columns.end(), a.columns.begin() + a.row_ptr[row], a.columns.begin() + diagonal);
+    b.values.insert(b.values.end(), a.values.begin() + a.row_ptr[row], a.values.begin() + diagonal);
+    if (diagonal == end || a.columns[diagonal] != row) {
+      b.columns.push_back(static_cast<std::int32_t>(row));
+      b.values.push_back(0);
+    }
+    b.columns.insert(b.columns.end(), a.columns.begin() + diagonal, a.columns.begin() + end);
+    b.values.insert(b.values.end(), a.values.begin() + diagonal, a.values.begin() + end);
+    b.row_ptr.push_back(static_cast<std::int64_t>(b.columns.size()));
+  }
+  return b;
+}
+
+bool has_diagonal(CsrMatrix const& a) {
+  bool all = true;
+#pragma omp parallel for schedule(static) reduction(&& : all)
+  for (std::int64_t row = 0; row < a.n_rows; ++row) {
+    std::int64_t const place = place_of_diagonal(a, row);
+    all = all && place < a.row_ptr[row + 1] && a.columns[place] == row;
+  }
+  return all;
+}
+
+}  // namespace
+
+IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive, Context& context) {
+  CsrMatrix const completed = has_diagonal(matrix) ? CsrMatrix{} : with_diagonal(matrix);
+  CsrMatrix const& a = completed.n_rows > 0 ? completed : matrix;
+  std::int64_t const n = a.n_rows;
+  require_memory(context, 12 * a.nnz() + 40 * n, "the incomplete factors",
+                 "use the preconditioner jacobi, a coarser mesh, or the cpu backend");
+
+  HostVector<std::int64_t> diagonal(static_cast<std::size_t>(n));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < n; ++row)
+    diagonal[row] = place_of_diagonal(a, row);
+  row_ptr_ = Array<std::int64_t>(context, std::span<std::int64_t const>(a.row_ptr));
+  columns_ = Array<std::int32_t>(context, std::span<std::int32_t const>(a.columns));
+  diagonal_ = Array<std::int64_t>(context, std::span<std::int64_t const>(diagonal));
+  if (shift == 0)
+    values_ = Array<double>(context, std::span<double const>(a.values));
+  else {
+    HostVector<double> shifted(a.values);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < n; ++row) {
+      double largest = 0;
+      for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+        largest = std::max(largest, std::abs(a.values[e]));
+      double& entry = shifted[diagonal[row]];
+      entry += entry < 0 ? -shift * largest : shift * largest;
+    }
+    values_ = Array<double>(context, std::span<double const>(shifted));
+  }
+
+  view_.n_rows = n;
+  view_.nnz = a.nnz();
+  view_.row_ptr = row_ptr_.data();
+  view_.columns = columns_.data();
+  view_.values = values_.data();
+  view_.diagonal = diagonal_.data();
+  // Two terms a thread or so: half of a row's entries are in each triangle.
+  while (view_.threads_per_row < 32 && 4 * n * view_.threads_per_row < a.nnz())
+    view_.threads_per_row *= 2;
+  std::int64_t const rows_at_once = context.backend() == Backend::cuda ? 32 / view_.threads_per_row : 1;
+  view_.lower = make_schedule<false>(a, rows_at_once, context, lower_);
+  view_.upper = make_schedule<true>(a, rows_at_once, context, upper_);
+  bad_pivot_ = kernels_for<IluKernels>(context).factorize(context, view_, positive);
+}
+
+template <bool upper>
+LevelSchedule IncompleteLu::make_schedule(CsrMatrix const& a, std::int64_t rows_at_once, Context& context, Schedule& schedule) {
+  std::int64_t const n = a.n_rows;
+  HostVector<std::int32_t> level(static_cast<std::size_t>(n));
+  std::vector<std::int64_t>& ptr = schedule.level_ptr;
+  ptr.assign(1, 0);  // counts, one place further
+  for (std::int64_t i = 0; i < n; ++i) {
+    std::int64_t const row = upper ? n - 1 - i : i;
+    std::int32_t mine = 0;
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      if (upper ? a.columns[e] > row : a.columns[e] < row)
+        mine = std::max(mine, level[a.columns[e]] + 1);
+    level[row] = mine;
+    if (mine + 2 > static_cast<std::int64_t>(ptr.size()))
+      ptr.push_back(0);
+    ++ptr[static_cast<std::size_t>(mine) + 1];
+  }
+  for (std::size_t l = 1; l < ptr.size(); ++l)
+    ptr[l] = ptr[l - 1] + (ptr[l] + rows_at_once - 1) / rows_at_once * rows_at_once;
+  HostVector<std::int32_t> rows;
+  rows.resize(static_cast<std::size_t>(ptr.back()), -1);
+  std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
+  for (std::int64_t row = 0; row < n; ++row)
+    rows[next[level[row]]++] = static_cast<std::int32_t>(row);
+  schedule.rows = Array<std::int32_t>(context, std::span<std::int32_t const>(rows));
+  return {schedule.rows.data(), ptr.back(), ptr.data(), static_cast<std::int64_t>(ptr.size()) - 1};
+}
+
+}  // namespace poisson

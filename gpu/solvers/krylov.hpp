@@ -1,0 +1,93 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/kernels/krylov.hpp"
+#include "gpu/solvers/operator.hpp"
+#include "gpu/solvers/preconditioner.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace poisson {
+
+/// What a Krylov method in the arithmetic T works on; all pointers in the context's memory.
+template <class T>
+struct KrylovSystem {
+  Operator<T> const& a;
+  Preconditioner const& preconditioner;
+  Context& context;
+  bool project;  ///< residuals are kept orthogonal to the constant vector
+  Pointer<T> x;  ///< updated, never read by the method otherwise
+  Pointer<T> r;  ///< holds b - A x when a cycle begins
+};
+
+/// Iterations whose residuals are kept on the device: what may be enqueued at once.
+inline constexpr std::int64_t history_capacity = 1024;
+
+/// A Krylov method in cycles of iterations, written once for every format, arithmetic and backend. Nothing here waits for the
+/// backend but control() and history().
+template <class T>
+class KrylovMethod {
+public:
+  virtual ~KrylovMethod() = default;
+  /// Enqueues the beginning of a cycle from x and r as they are. A cycle that is not fresh keeps the search directions of the one
+  /// before, from whose last residual r must differ little.
+  virtual void begin(IterationControl const& control, bool fresh) = 0;
+  /// Enqueues one iteration.
+  virtual void iterate() = 0;
+  [[nodiscard]] virtual IterationControl control() = 0;
+  /// Relative residuals of the last iterations: that of iteration i at i % history_capacity.
+  virtual void history(std::span<double> recent) = 0;
+  /// Why the last cycle ended with CycleState::breakdown.
+  [[nodiscard]] virtual std::string breakdown_reason() = 0;
+  /// Whether a fresh cycle may get past a breakdown.
+  [[nodiscard]] virtual bool may_restart() const = 0;
+  /// Compulsory bytes of one iteration.
+  [[nodiscard]] virtual std::int64_t bytes_per_iteration() const = 0;
+};
+
+/// The scalars of a method in the backend's memory, and the history beside them.
+template <class Scalars>
+class DeviceScalars {
+public:
+  explicit DeviceScalars(Context& context) : scalars_(context, 1), history_(context, history_capacity) {
+    history_.set_zero();  // it is always downloaded whole
+  }
+  Scalars host{};  ///< as they were last downloaded or uploaded
+  void begin(IterationControl const& control, bool fresh) {
+    host.control = control;
+    host.control.history_capacity = static_cast<std::int32_t>(history_capacity);
+    host.fresh = fresh ? 1 : 0;
+    scalars_.upload(std::span<Scalars const>(&host, 1));
+  }
+  Scalars const& download() {
+    scalars_.download(std::span<Scalars>(&host, 1));
+    return host;
+  }
+  void history(std::span<double> recent) const { history_.download(recent); }
+  [[nodiscard]] Scalars* data() { return scalars_.data(); }
+  [[nodiscard]] std::int32_t const* stop() { return &scalars_.data()->control.stop; }
+  [[nodiscard]] double* history() { return history_.data(); }
+
+private:
+  Array<Scalars> scalars_;
+  Array<double> history_;
+};
+
+/// Preconditioned conjugate gradients (Hestenes, Stiefel 1952) for symmetric positive (semi-)definite operators. Three passes an
+/// iteration, and those of a triangular preconditioner; see kernels/cg.hpp for their bytes.
+template <class T>
+[[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_cg(KrylovSystem<T> const& system);
+/// BiCGStab (van der Vorst 1992), preconditioned from the right, so that its residuals are those of the system; see
+/// kernels/bicgstab.hpp.
+template <class T>
+[[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_bicgstab(KrylovSystem<T> const& system);
+
+/// Vectors of T that the methods hold besides x and r.
+[[nodiscard]] std::int64_t cg_vectors(PreconditionerKind preconditioner);
+[[nodiscard]] std::int64_t bicgstab_vectors(PreconditionerKind preconditioner);
+
+}  // namespace poisson

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <sstream>
+#include <string>
+
+namespace poisson {
+
+/// A number in a sentence: three digits.
+[[nodiscard]] inline std::string number(double value) {
+  std::ostringstream text;
+  text.imbue(std::locale::classic());
+  text.precision(3);
+  text << value;
+  return text.str();
+}
+
+}  // namespace poisson
