@@ -137,9 +137,9 @@ CsrMatrix scaled_by(CsrMatrix const& a, std::span<double const> scaling) {
   return scaled;
 }
 
-/// cg as the theory knows it: other methods and preconditioners have no bound here.
+/// cg as the theory knows it, in one go: other methods and preconditioners have no bound here.
 bool has_bound(SolverOptions const& solver) {
-  return solver.method == Method::cg &&
+  return solver.method == Method::cg && (solver.precision == Precision::double_ || solver.precision == Precision::double_double) &&
          (solver.preconditioner == PreconditionerKind::none || solver.preconditioner == PreconditionerKind::jacobi);
 }
 
@@ -157,7 +157,7 @@ std::string text_of(ConvergenceBound const& bound, SolverOptions const& solver, 
 
 std::string no_bound(SolverOptions const& solver) {
   return "no bound is known for " + std::string(name_of(solver.method)) + " with the preconditioner " +
-         std::string(name_of(solver.preconditioner));
+         std::string(name_of(solver.preconditioner)) + " in the precision " + std::string(name_of(solver.precision));
 }
 
 /// What can be said of a matrix that is too large to be decomposed.
