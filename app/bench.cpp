@@ -16,8 +16,10 @@ json json_of(BenchOptions const& options) {
               {"samples", options.samples},
               {"products", options.products}};
   if (options.kind == BenchKind::solve)
-    result.update(
-        {{"tolerance", options.tolerance}, {"max_iterations", options.max_iterations}, {"max_seconds", options.max_seconds}});
+    result.update({{"tolerance", options.tolerance},
+                   {"shift", options.shift},
+                   {"max_iterations", options.max_iterations},
+                   {"max_seconds", options.max_seconds}});
   return result;
 }
 

@@ -48,7 +48,9 @@ struct BenchOptions : BenchTarget {
   bool automatic = false;             ///< the format that `auto` takes, beside `formats`, or alone when those are empty
   std::vector<Method> methods;        ///< empty: cg, or for a matrix that is not symmetric the first that takes it
   std::vector<Precision> precisions;  ///< empty: double
+  std::vector<MatrixPrecision> matrix_precisions;   ///< empty: double
   std::vector<PreconditionerKind> preconditioners;  ///< empty: none
+  double shift = 0;                                 ///< SolverOptions::shift
   double tolerance = 1e-12;
   std::int64_t max_iterations = 10000;
   double max_seconds = 60;  ///< of one solve

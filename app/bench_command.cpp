@@ -26,7 +26,7 @@ struct BenchArguments {
 BenchArguments parse_bench(std::vector<std::string> const& words) {
   BenchArguments a;
   std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products, methods,
-      precisions, preconditioners, tolerance, max_iterations, max_seconds;
+      precisions, matrix_precisions, preconditioners, shift, tolerance, max_iterations, max_seconds;
   po::options_description visible("poisson bench spmv|convert|solve [CONFIG]\n\n"
                                   "Measures products (spmv), conversions from CSR (convert) or solvers (solve), of every matrix "
                                   "that is named, in every format that\n"
@@ -61,7 +61,10 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
       "products after one conversion, for which spmv tells what auto takes and which format was fastest (default: 1000)");
   add("method", po::value(&methods)->value_name("M[,M...]|all"), "of solve (default: cg; for unsymmetric matrices another)");
   add("precision", po::value(&precisions)->value_name("P[,P...]|all"), "of solve (default: double)");
+  add("matrix-precision", po::value(&matrix_precisions)->value_name("P[,P...]|all"),
+      "of solve, of the stored values (default: double)");
   add("preconditioner", po::value(&preconditioners)->value_name("P[,P...]|all"), "of solve (default: none)");
+  add("shift", po::value(&shift)->value_name("S"), "of solve, of ic0 and ilu0 (default: 0), see the key solver.shift");
   add("tolerance", po::value(&tolerance)->value_name("T"), "of solve, on ||b - A x|| / ||b|| (default: 1e-12)");
   add("max-iterations", po::value(&max_iterations)->value_name("N"), "of one solve (default: 10000)");
   add("max-seconds", po::value(&max_seconds)->value_name("S"), "of one solve (default: 60)");
@@ -110,7 +113,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   if (map.count("rows") > 0 && !options.band && !options.random)
     throw usage_error("bench", "--rows is the size of the band and the random matrix; add --band or --random");
   bool const to_solve = options.kind == BenchKind::solve;
-  for (char const* const option : {"method", "precision", "preconditioner", "tolerance", "max-iterations", "max-seconds", "cupy"})
+  for (char const* const option :
+       {"method", "precision", "matrix-precision", "preconditioner", "shift", "tolerance", "max-iterations", "max-seconds", "cupy"})
     if (map.count(option) > 0 && !to_solve)
       throw usage_error("bench", "--" + std::string(option) + " is an option of poisson bench solve");
   if (to_solve && (options.band || options.random))
@@ -135,8 +139,12 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     options.methods = parse_names<Method>("bench", "method", methods);
   if (map.count("precision") > 0)
     options.precisions = parse_names<Precision>("bench", "precision", precisions);
+  if (map.count("matrix-precision") > 0)
+    options.matrix_precisions = parse_names<MatrixPrecision>("bench", "matrix precision", matrix_precisions);
   if (map.count("preconditioner") > 0)
     options.preconditioners = parse_names<PreconditionerKind>("bench", "preconditioner", preconditioners);
+  if (map.count("shift") > 0)
+    options.shift = parse_real("bench", "--shift", shift, 0, 1e6);
   if (map.count("tolerance") > 0)
     options.tolerance = parse_real("bench", "--tolerance", tolerance, 0, 1);
   if (map.count("max-iterations") > 0)

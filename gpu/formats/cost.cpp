@@ -37,10 +37,10 @@ struct BackendTuning {
 /// Small matrices (the Matrix Market files of docs/performance.md) tell the launches: CoD-SELL's search takes milliseconds there.
 constexpr BackendTuning cuda_tuning{4.0e12,
                                     4e-6,
-                                    {{{Format::csr, 0.81, 0.93, 0, 0, 0, 0, 0},
-                                      {Format::crs_t, 0.81, 0.93, 0, 0, 0, 0, 0},
+                                    {{{Format::csr, 0.9, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::crs_t, 0.9, 0.93, 0, 0, 0, 0, 0},
                                       {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
-                                      {Format::cod_sell, 0.84, 0.94, 0, 0.08, 0.1, 2e-3, 0},
+                                      {Format::cod_sell, 0.92, 0.94, 0, 0.08, 0.1, 2e-3, 0},
                                       {Format::cds, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
                                       {Format::half_cds, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -71,6 +72,14 @@ def test_all_of_a_kind_is_every_name_that_the_program_knows(poisson):
     rows = {way(r) for r in matrix["results"] + matrix["left_out"]}
     assert rows == {("csr", m, p, c) for m in known["method"] for p in known["precision"] for c in known["preconditioner"]}
     assert ("csr", "cg", "double", "jacobi") in {way(r) for r in matrix["results"] if r["status"] == "converged"}
+
+
+def test_values_in_double_double(poisson):
+    results = measured(poisson, "--nodes", "6", "--format", "csr,half_cds", "--matrix-precision", "all")["matrices"][0]["results"]
+    assert [(r["format"], r["matrix_precision"]) for r in results] == [
+        (f, p) for p in ("double", "double_double") for f in ("csr", "half_cds")]
+    assert all(r["status"] == "converged" for r in results)
+    assert results[0]["bytes"] == 12 * 16**3 + 8 * 217 and results[2]["bytes"] == 20 * 16**3 + 8 * 217
 
 
 def test_table(poisson):
@@ -184,6 +193,20 @@ def test_cupy_script_solves_or_says_why_not(poisson):
             assert "CuPy cannot be used here" in told["error"]
         else:
             assert told["status"] == "converged" and 0 < told["iterations"] <= most and told["residual_true"] < 1e-11
+
+
+def test_interrupt_keeps_what_was_measured(poisson):
+    words = poisson.command("bench", "solve", "--nodes", "8,96", "--backend", "cpu", "--format", "csr", "--json", "bench.json")
+    process = subprocess.Popen(words, cwd=poisson.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = ""
+    while not line.startswith("box, 96"):
+        line = process.stdout.readline()
+        assert line != "", process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2 and "interrupted" in errors, errors
+    report = json.loads((poisson.directory / "bench.json").read_text())
+    assert report["interrupted"] and [len(m["results"]) for m in report["matrices"]] == [1, 0]
 
 
 def test_real_files(poisson):

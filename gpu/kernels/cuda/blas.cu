@@ -2,24 +2,23 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/dynamic_library.hpp"
 
 #include <cublas_v2.h>
-#include <dlfcn.h>
 
 #include <cassert>
 #include <limits>
 #include <memory>
 #include <string>
-#include <type_traits>
 
 namespace poisson {
 
 namespace {
 
-/// The functions of cuBLAS, found at run time so that the program starts on machines that lack it. It is never unloaded: the CUDA
-/// context keeps code of it.
 struct CuBlas {
-  std::string missing;  ///< why there is none; empty when all functions are there
+  cuda::DynamicLibrary library{"cuBLAS",
+                               {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so.13",
+                                "/usr/local/cuda/lib64/libcublas.so.12", "/usr/local/cuda/lib64/libcublas.so"}};
   decltype(&cublasGetStatusString) GetStatusString = nullptr;
   decltype(&cublasCreate_v2) Create = nullptr;
   decltype(&cublasDestroy_v2) Destroy = nullptr;
@@ -28,37 +27,19 @@ struct CuBlas {
   decltype(&cublasDgemmStridedBatched) DgemmStridedBatched = nullptr;
 
   CuBlas() {
-    void* library = nullptr;
-    for (char const* const name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so.13",
-                                   "/usr/local/cuda/lib64/libcublas.so.12", "/usr/local/cuda/lib64/libcublas.so"}) {
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-      if (library != nullptr)
-        break;
-      if (missing.empty())
-        missing = std::string("cuBLAS cannot be loaded: ") + dlerror();
-    }
-    if (library == nullptr)
-      return;
-    missing.clear();
-    auto const find = [&](auto& function, char const* name) {
-      void* const symbol = dlsym(library, name);
-      if (symbol == nullptr && missing.empty())
-        missing = std::string("cuBLAS here is another version than was built for: it has no ") + name;
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-    };
-    find(GetStatusString, "cublasGetStatusString");
-    find(Create, "cublasCreate_v2");
-    find(Destroy, "cublasDestroy_v2");
-    find(SetStream, "cublasSetStream_v2");
-    find(Dgemm, "cublasDgemm_v2");
-    find(DgemmStridedBatched, "cublasDgemmStridedBatched");
+    library.find(GetStatusString, "cublasGetStatusString");
+    library.find(Create, "cublasCreate_v2");
+    library.find(Destroy, "cublasDestroy_v2");
+    library.find(SetStream, "cublasSetStream_v2");
+    library.find(Dgemm, "cublasDgemm_v2");
+    library.find(DgemmStridedBatched, "cublasDgemmStridedBatched");
   }
 };
 
 CuBlas const& cublas() {
   static CuBlas const functions;
-  if (!functions.missing.empty())
-    throw EnvironmentError(functions.missing + "; use the cpu backend, or install the CUDA toolkit's libraries");
+  if (!functions.library.missing().empty())
+    throw EnvironmentError(functions.library.missing() + "; use the cpu backend, or install the CUDA toolkit's libraries");
   return functions;
 }
 

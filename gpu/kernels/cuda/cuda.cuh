@@ -200,11 +200,14 @@ __device__ bool grid_sum(T (&sums)[count], T* partial, unsigned* counter) {
   return threadIdx.x == 0;
 }
 
-/// Leaves the warp's sum of v in its place of `partial`: see sum_partials.
-template <class T>
+/// Leaves the warp's sum of v in its place of `partial`: see sum_partials. Only the first `unit` of every `size` lanes (both powers
+/// of two) have a v that is not 0.
+template <int unit = 32, int size = 32, class T>
 __device__ void store_warp_sum(T v, T* partial) {
+#pragma unroll
   for (int distance = 16; distance > 0; distance /= 2)
-    v += shuffle_down(v, distance);
+    if (distance >= size || distance < unit)
+      v += shuffle_down(v, distance);
   if (threadIdx.x % 32 == 0)
     store_streaming(partial + (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32, v);
 }

@@ -1,10 +1,10 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/dynamic_library.hpp"
 #include "gpu/kernels/svd_peers.hpp"
 
 #include <cusolverDn.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,9 +20,9 @@ namespace poisson {
 
 namespace {
 
-/// The functions of cuSOLVER, found at run time; it is never unloaded.
 struct CuSolver {
-  std::string missing;  ///< why there is none; empty when all functions are there
+  cuda::DynamicLibrary library{
+      "cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", "/usr/local/cuda/lib64/libcusolver.so"}};
 #define POISSON_CUSOLVER_FUNCTION(name) decltype(&cusolverDn##name) name = nullptr
   POISSON_CUSOLVER_FUNCTION(Create);
   POISSON_CUSOLVER_FUNCTION(Destroy);
@@ -42,39 +42,21 @@ struct CuSolver {
 #undef POISSON_CUSOLVER_FUNCTION
 
   CuSolver() {
-    void* library = nullptr;
-    for (char const* const name :
-         {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", "/usr/local/cuda/lib64/libcusolver.so"}) {
-      library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-      if (library != nullptr)
-        break;
-      if (missing.empty())
-        missing = std::string("cuSOLVER cannot be loaded: ") + dlerror();
-    }
-    if (library == nullptr)
-      return;
-    missing.clear();
-    auto const find = [&](auto& function, char const* name) {
-      void* const symbol = dlsym(library, name);
-      if (symbol == nullptr && missing.empty())
-        missing = std::string("cuSOLVER here is another version than was built for: it has no ") + name;
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(symbol);
-    };
-    find(Create, "cusolverDnCreate");
-    find(Destroy, "cusolverDnDestroy");
-    find(SetStream, "cusolverDnSetStream");
-    find(CreateParams, "cusolverDnCreateParams");
-    find(DestroyParams, "cusolverDnDestroyParams");
-    find(CreateGesvdjInfo, "cusolverDnCreateGesvdjInfo");
-    find(DestroyGesvdjInfo, "cusolverDnDestroyGesvdjInfo");
-    find(Dgesvd_bufferSize, "cusolverDnDgesvd_bufferSize");
-    find(Dgesvd, "cusolverDnDgesvd");
-    find(Dgesvdj_bufferSize, "cusolverDnDgesvdj_bufferSize");
-    find(Dgesvdj, "cusolverDnDgesvdj");
-    find(Xgesvdp_bufferSize, "cusolverDnXgesvdp_bufferSize");
-    find(Xgesvdp, "cusolverDnXgesvdp");
-    find(Dsyevd_bufferSize, "cusolverDnDsyevd_bufferSize");
-    find(Dsyevd, "cusolverDnDsyevd");
+    library.find(Create, "cusolverDnCreate");
+    library.find(Destroy, "cusolverDnDestroy");
+    library.find(SetStream, "cusolverDnSetStream");
+    library.find(CreateParams, "cusolverDnCreateParams");
+    library.find(DestroyParams, "cusolverDnDestroyParams");
+    library.find(CreateGesvdjInfo, "cusolverDnCreateGesvdjInfo");
+    library.find(DestroyGesvdjInfo, "cusolverDnDestroyGesvdjInfo");
+    library.find(Dgesvd_bufferSize, "cusolverDnDgesvd_bufferSize");
+    library.find(Dgesvd, "cusolverDnDgesvd");
+    library.find(Dgesvdj_bufferSize, "cusolverDnDgesvdj_bufferSize");
+    library.find(Dgesvdj, "cusolverDnDgesvdj");
+    library.find(Xgesvdp_bufferSize, "cusolverDnXgesvdp_bufferSize");
+    library.find(Xgesvdp, "cusolverDnXgesvdp");
+    library.find(Dsyevd_bufferSize, "cusolverDnDsyevd_bufferSize");
+    library.find(Dsyevd, "cusolverDnDsyevd");
   }
 };
 
@@ -97,7 +79,7 @@ using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, std::function<void(
 
 std::string why_no_cusolver() {
   std::string const reason = why_no_cuda();
-  return reason.empty() ? cusolver().missing : reason;
+  return reason.empty() ? cusolver().library.missing() : reason;
 }
 
 Svd cusolver_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context) {

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 namespace poisson::cuda {
 

@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>
         store(y, row, sum);
         dot.add(x_row, sum);
       });
-  store_warp_sum(dot.value(), partial);
+  store_warp_sum<Source::unit, Source::unit * phases>(dot.value(), partial);
 }
 
 #endif
