@@ -1,6 +1,7 @@
 #include "app/bench_command.hpp"
 
 #include "app/bench.hpp"
+#include "app/bench_svd.hpp"
 #include "app/command_words.hpp"
 #include "app/guarded.hpp"
 
@@ -176,6 +177,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
 }  // namespace
 
 int run_bench_command(std::vector<std::string> const& words) {
+  if (!words.empty() && words.front() == "svd")
+    return run_svd_bench_command({words.begin() + 1, words.end()});
   BenchArguments const a = parse_bench(words);
   if (a.help)
     return exit_done;

@@ -6,6 +6,7 @@
 #include "app/guarded.hpp"
 #include "app/info.hpp"
 #include "app/pipeline.hpp"
+#include "app/svd_command.hpp"
 #include "app/sweep.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -31,9 +32,11 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
   poisson schema           the complete reference configuration, every key explained
   poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
+  poisson svd --matrix FILE | --random N     singular values, and vectors, of a dense matrix
   poisson bench spmv       products with a matrix in every format: table and JSON, cuSPARSE beside them
   poisson bench convert    conversions to every format
   poisson bench solve      solvers by format, method, precision and preconditioner; CG by cuSPARSE and cuBLAS beside them
+  poisson bench svd        dense decompositions, LAPACK and cuSOLVER beside them
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help
@@ -178,7 +181,7 @@ int run_command(std::vector<std::string> words) {
     std::cout << "poisson " POISSON_VERSION "\n";
     return exit_done;
   }
-  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "schema", "bench", "info"};
+  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "svd", "schema", "bench", "info"};
   if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
     std::string known;
     for (auto const& name : commands)
@@ -187,6 +190,8 @@ int run_command(std::vector<std::string> words) {
   }
   if (command == "bench")
     return run_bench_command(words);
+  if (command == "svd")
+    return run_svd_command(words);
   Arguments const a = parse(command, words);
   if (a.help)
     return exit_done;

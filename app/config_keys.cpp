@@ -167,16 +167,78 @@ struct GeneratorArguments {
   [[nodiscard]] std::string write(std::string const& value) const { return quoted_text(value); }
 };
 
+Keys<AnalysisSpec> const& analysis_keys() {
+  using Spec = AnalysisSpec;
+  auto const is = [](AnalysisOf of) { return [of](Spec const& a) { return a.of == of; }; };
+  auto const on_plane = [](Spec const& a) { return a.of == AnalysisOf::field && a.sample == SampleShape::plane; };
+  constexpr std::int64_t largest = 46340;  // squares fit 32 bits, as LAPACK counts
+  static Keys<Spec> const keys{
+      key<Spec>(
+          "of", Choice<AnalysisOf>{}, [](auto& a) -> auto& { return a.of; }, "",
+          "operator: the free part of the stiffness matrix; field: the solution on a lattice of points; snapshots: the solutions "
+          "of all cases of a sweep on one mesh.")
+          .must_be_given("operator, field or snapshots"),
+      key<Spec>(
+          "modes", Integer{0, 64}, [](auto& a) -> auto& { return a.modes; }, "",
+          "operator: so many modes from either end of the spectrum are written; 0 computes values only. snapshots: at most so many "
+          "modes are kept, and at least one.")
+          .only("with of: operator or of: snapshots", [](Spec const& a) { return a.of != AnalysisOf::field; }),
+      key<Spec>(
+          "max_dense", Integer{1, largest}, [](auto& a) -> auto& { return a.max_dense; }, "unknowns",
+          "Up to so many free unknowns the matrix is decomposed as a dense one; beyond, the extreme values are estimated from the "
+          "coefficients of cg.")
+          .only("with of: operator", is(AnalysisOf::operator_)),
+      key<Spec>(
+          "sample", Choice<SampleShape>{}, [](auto& a) -> auto& { return a.sample; }, "",
+          "plane: a matrix of points on a plane across the mesh; box: points in the box around the mesh, unfolded in x, y and z.")
+          .only("with of: field", is(AnalysisOf::field)),
+      key<Spec>(
+          "points", Integer{2, 16384, false, true}, [](auto& a) -> auto& { return a.points; }, "",
+          "Points in each direction. auto: 256 on a plane, 64 in a box.")
+          .only("with of: field", is(AnalysisOf::field)),
+      key<Spec>(
+          "normal", Choice<Direction>{}, [](auto& a) -> auto& { return a.normal; }, "", "Direction that is normal to the plane.")
+          .only("with of: field and sample: plane", on_plane),
+      key<Spec>(
+          "at", OptionalNumber{}, [](auto& a) -> auto& { return a.at; }, "length",
+          "Where the plane cuts that direction. auto: in the middle of the mesh.")
+          .only("with of: field and sample: plane", on_plane),
+      key<Spec>(
+          "error", Number{0, 1}, [](auto& a) -> auto& { return a.error; }, "",
+          "The smallest rank is looked for that has at most this relative error, in the Frobenius norm.")
+          .only("with of: field", is(AnalysisOf::field)),
+      key<Spec>(
+          "leave_out", Integer{0, 99999, false, true}, [](auto& a) -> auto& { return a.leave_out; }, "",
+          "Number of the case that the modes are not made from, but tried on. auto: the middle one.")
+          .only("with of: snapshots", is(AnalysisOf::snapshots)),
+  };
+  return keys;
+}
+
 struct Analyses {
-  [[nodiscard]] std::string allowed() const { return "empty list (this version has no analysis)"; }
+  [[nodiscard]] std::string allowed() const { return "list of analyses such as {of: operator} or {of: field, error: 1.0e-6}"; }
   void read(YamlNode const& node, std::string const& path, std::vector<AnalysisSpec>& out) const {
     if (node.kind != YamlNode::Kind::list)
       reject_value(node, path, allowed());
-    if (!node.items.empty())
-      reject(node.items[0].origin, path + "[0]", "analyses are not available in this version; allowed: " + allowed());
     out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      if (node.items[i].kind != YamlNode::Kind::map)
+        reject_value(node.items[i], item, "an analysis such as {of: operator}");
+      AnalysisSpec& spec = out.emplace_back();
+      read_keys(analysis_keys(), node.items[i], item, spec);
+      constexpr std::int64_t most_in_box = 512;
+      if (spec.of == AnalysisOf::field && spec.sample == SampleShape::box && spec.points_per_direction() > most_in_box)
+        reject(node.items[i].find("points")->origin, item + ".points",
+               "found '" + std::to_string(*spec.points) + "'; allowed in a box: integer from 2 to " + std::to_string(most_in_box));
+    }
   }
-  [[nodiscard]] std::string write(std::vector<AnalysisSpec> const&) const { return "[]"; }
+  [[nodiscard]] std::string write(std::vector<AnalysisSpec> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& spec : value)
+      entries.push_back(write_flow(analysis_keys(), spec));
+    return "[" + join(entries) + "]";
+  }
 };
 
 struct Sweep {
@@ -325,7 +387,9 @@ Keys<RunConfig> make_run_keys() {
       declare("backend", AutoChoice<Backend>{}, POISSON_MEMBER(backend), "",
               "Where to compute; auto takes cuda when there is a device that works."),
       section<RunConfig>("analysis", "What is computed from the result."),
-      declare("analysis.svd", Analyses{}, POISSON_MEMBER(analysis), "", "Singular value analyses."),
+      declare("analysis.svd", Analyses{}, POISSON_MEMBER(analysis), "",
+              "Singular value decompositions, one after the other, when the solution is written.")
+          .or_null("none"),
       section<RunConfig>("output", "What is written."),
       declare("output.directory", Text{"path of a directory"}, POISSON_MEMBER(output.directory), "", "Where results go.")
           .or_null("results/NAME, NAME being the configuration file's name without extension"),
@@ -352,6 +416,18 @@ Keys<RunConfig> make_run_keys() {
         std::string const inner = indent + "  ";
         std::string lines = document_keys(boundary_keys(), example, inner);
         lines.replace(lines.find("\n" + inner + "ids") + 1, inner.size(), indent + "- ");
+        return lines;
+      };
+    } else if (k.path == "analysis.svd") {
+      for (auto const& inner : analysis_keys())
+        k.inner_keys.push_back(inner.path);
+      // As comments, because no analysis is the default.
+      k.document = [](std::string const& indent) {
+        std::string const inner = indent + "  ";
+        std::string lines = document_keys(analysis_keys(), AnalysisSpec{}, inner);
+        lines.replace(lines.find("\n" + inner + "of") + 1, inner.size(), indent + "- ");
+        for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+          lines.insert(at + indent.size(), "# ");
         return lines;
       };
     }
@@ -417,6 +493,33 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
   }
 }
 
+/// Snapshots are vectors of one space, and some are needed beside the one that is left out.
+void check_snapshots(YamlNode const& root, RunConfig const& config) {
+  if (config.sweep.axes.empty())
+    return;
+  std::int64_t n_cases =
+      config.sweep.mode == SweepMode::zip ? static_cast<std::int64_t>(config.sweep.axes.front().values.size()) : 1;
+  for (std::size_t a = 0; config.sweep.mode == SweepMode::product && a < config.sweep.axes.size(); ++a)
+    n_cases *= static_cast<std::int64_t>(config.sweep.axes[a].values.size());
+  for (std::size_t i = 0; i < config.analysis.size(); ++i) {
+    AnalysisSpec const& spec = config.analysis[i];
+    if (spec.of != AnalysisOf::snapshots)
+      continue;
+    std::string const path = "analysis.svd[" + std::to_string(i) + "]";
+    auto const refuse = [&](std::string const& key, std::string const& what) {
+      reject(locate_path(root, path + key).origin, path + key, what);
+    };
+    for (auto const& axis : config.sweep.axes)
+      if (axis.path == "problem" || axis.path.starts_with("problem.mesh") || axis.path.starts_with("problem.element"))
+        refuse(".of", "snapshots need one mesh and element in all cases of the sweep, and this one sweeps over " + axis.path);
+    if (n_cases < 2)
+      refuse(".of", "snapshots need a sweep of two cases or more: all but one make the modes, that one tries them");
+    if (spec.leave_out && *spec.leave_out >= n_cases)
+      refuse(".leave_out",
+             "found '" + std::to_string(*spec.leave_out) + "'; the sweep has cases 0 to " + std::to_string(n_cases - 1));
+  }
+}
+
 /// The first key below `node` that is none of system_keys; a section of theirs is looked into.
 void check_system_below(YamlNode const& node, std::string const& path) {
   auto const& keys = system_keys();
@@ -475,6 +578,7 @@ std::vector<std::string> const& run_key_paths() {
 void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
   check_sweep(root, config.sweep);
+  check_snapshots(root, config);
 }
 
 void check_system(YamlNode const& root) {

@@ -275,8 +275,12 @@ std::int64_t parse_size(Lines const& lines, std::string_view word, char const* w
   return value;
 }
 
+/// What a file is read as.
+enum class Wanted { sparse, vector, any_matrix };
+
 /// Banner and size line.
-Header read_header(Lines& lines, bool vector) {
+Header read_header(Lines& lines, Wanted wanted) {
+  bool const vector = wanted == Wanted::vector;
   Header header;
   std::string_view line;
   if (lines.bytes().largest_text() == 0 || !lines.next(line))
@@ -292,7 +296,7 @@ Header read_header(Lines& lines, bool vector) {
   if (layout != "coordinate" && layout != "array")
     lines.refuse("the layout must be coordinate or array, found " + in_quotes(layout));
   header.array = layout == "array";
-  if (header.array && !vector)
+  if (header.array && wanted == Wanted::sparse)
     lines.refuse("this is a dense matrix (layout array), and a sparse one is needed (coordinate)");
   if (field == "complex")
     lines.refuse("the values are complex, and this program solves real systems only; allowed: real, integer, pattern");
@@ -319,8 +323,9 @@ Header read_header(Lines& lines, bool vector) {
   Words sizes(line);
   header.n_rows = parse_size(lines, sizes.next(), "rows", 1, largest_dimension);
   header.n_columns = parse_size(lines, sizes.next(), "columns", 1, largest_dimension);
-  header.n_entries =
-      header.array ? header.n_rows * header.n_columns : parse_size(lines, sizes.next(), "entries", 0, std::int64_t{1} << 62);
+  header.n_entries = !header.array      ? parse_size(lines, sizes.next(), "entries", 0, std::int64_t{1} << 62)
+                     : header.symmetric ? header.n_rows * (header.n_rows + 1) / 2
+                                        : header.n_rows * header.n_columns;
   if (std::string_view const more = sizes.next(); !more.empty())
     lines.refuse("the line of the sizes has a number too many: " + in_quotes(more));
   if (vector && header.n_columns != 1)
@@ -348,13 +353,15 @@ struct Entry {
   double value = 1;
 };
 
-/// `row` is that of the value, from 0.
-double parse_value(Lines const& lines, Header const& header, std::string_view word, std::int64_t row) {
+/// `row` and `column` are those of the value, from 0.
+double parse_value(Lines const& lines, Header const& header, std::string_view word, std::int64_t row, std::int64_t column = 0) {
   double value = 0;
   if (word.empty() || !parse_number(word, value))
     lines.refuse(word.empty() ? "the value is missing" : "the value is not a number: " + in_quotes(word));
   if (!std::isfinite(value))
-    lines.refuse("the value in row " + std::to_string(row + 1) + " must be finite, found " + in_quotes(word));
+    lines.refuse("the value in row " + std::to_string(row + 1) +
+                 (header.n_columns > 1 ? ", column " + std::to_string(column + 1) : "") + " must be finite, found " +
+                 in_quotes(word));
   if (header.field == Field::integer && value != std::trunc(value))
     lines.refuse("the field is integer, and the value is not: " + in_quotes(word));
   return value;
@@ -388,7 +395,7 @@ void read_entries(Lines& lines, Header const& header, Take const& take) {
     entry.row = parse_index(lines, words.next(), "row", header.n_rows);
     entry.column = parse_index(lines, words.next(), "column", header.n_columns);
     if (header.field != Field::pattern)
-      entry.value = parse_value(lines, header, words.next(), entry.row);
+      entry.value = parse_value(lines, header, words.next(), entry.row, entry.column);
     if (std::string_view const more = words.next(); !more.empty())
       lines.refuse(std::string("a line of this file holds row") +
                    (header.field == Field::pattern ? " and column" : ", column and value") +
@@ -402,8 +409,52 @@ void read_entries(Lines& lines, Header const& header, Take const& take) {
     refuse_count(lines, header.n_entries, found);
 }
 
-CooMatrix matrix_from(Lines& lines) {
-  Header const header = read_header(lines, false);
+/// Calls take(value) for every value of a file in array layout; `position` gives row and column of the one that comes next.
+template <class Position, class Take>
+void read_values(Lines& lines, Header const& header, Position const& position, Take const& take) {
+  std::string_view line;
+  std::int64_t found = 0;
+  for (; lines.next_with_content(line); ++found) {
+    if (found == header.n_entries)
+      refuse_count(lines, header.n_entries, found + 1);
+    Words words(line);
+    auto const [row, column] = position();
+    take(parse_value(lines, header, words.next(), row, column));
+    if (std::string_view const more = words.next(); !more.empty())
+      lines.refuse("a line of an array holds one value, and here is more: " + in_quotes(more));
+  }
+  if (found < header.n_entries)
+    refuse_count(lines, header.n_entries, found);
+}
+
+/// Column by column, of a symmetric matrix from the diagonal on down.
+DenseMatrix array_from(Lines& lines, Header const& header) {
+  HostVector<double> values;
+  values.reserve(static_cast<std::size_t>(std::min(header.n_entries, lines.bytes().likely_text() / 2 + 1)));
+  std::int64_t row = 0, column = 0;
+  read_values(
+      lines, header, [&] { return std::pair(row, column); },
+      [&](double value) {
+        values.push_back(value);
+        if (++row == header.n_rows)
+          row = header.symmetric ? ++column : (++column, 0);
+      });
+  DenseMatrix matrix;
+  matrix.n_rows = header.n_rows;
+  matrix.n_columns = header.n_columns;
+  if (!header.symmetric) {
+    matrix.values = std::move(values);
+    return matrix;
+  }
+  matrix.values.resize(static_cast<std::size_t>(header.n_rows * header.n_rows));
+  auto value = values.begin();
+  for (std::int64_t j = 0; j < header.n_rows; ++j)
+    for (std::int64_t i = j; i < header.n_rows; ++i)
+      matrix(i, j) = matrix(j, i) = *value++;
+  return matrix;
+}
+
+CooMatrix coordinates_from(Lines& lines, Header const& header) {
   CooMatrix coo;
   coo.n_rows = header.n_rows;
   coo.n_columns = header.n_columns;
@@ -427,26 +478,23 @@ CooMatrix matrix_from(Lines& lines) {
   return coo;
 }
 
+CooMatrix matrix_from(Lines& lines) {
+  return coordinates_from(lines, read_header(lines, Wanted::sparse));
+}
+
+AnyMatrix any_matrix_from(Lines& lines) {
+  Header const header = read_header(lines, Wanted::any_matrix);
+  if (header.array)
+    return array_from(lines, header);
+  return coordinates_from(lines, header);
+}
+
 HostVector<double> vector_from(Lines& lines) {
-  Header const header = read_header(lines, true);
-  HostVector<double> result;
-  if (!header.array) {
-    result.resize(static_cast<std::size_t>(header.n_rows), 0.0);
-    read_entries(lines, header, [&](Entry const& e) { result[static_cast<std::size_t>(e.row)] += e.value; });
-    return result;
-  }
-  result.reserve(static_cast<std::size_t>(std::min(header.n_entries, lines.bytes().likely_text() / 2 + 1)));
-  std::string_view line;
-  while (lines.next_with_content(line)) {
-    if (static_cast<std::int64_t>(result.size()) == header.n_entries)
-      refuse_count(lines, header.n_entries, header.n_entries + 1);
-    Words words(line);
-    result.push_back(parse_value(lines, header, words.next(), static_cast<std::int64_t>(result.size())));
-    if (std::string_view const more = words.next(); !more.empty())
-      lines.refuse("a line of an array holds one value, and here is more: " + in_quotes(more));
-  }
-  if (static_cast<std::int64_t>(result.size()) < header.n_entries)
-    refuse_count(lines, header.n_entries, static_cast<std::int64_t>(result.size()));
+  Header const header = read_header(lines, Wanted::vector);
+  if (header.array)
+    return std::move(array_from(lines, header).values);
+  HostVector<double> result(static_cast<std::size_t>(header.n_rows), 0.0);
+  read_entries(lines, header, [&](Entry const& e) { result[static_cast<std::size_t>(e.row)] += e.value; });
   return result;
 }
 
@@ -464,6 +512,18 @@ CooMatrix parse_matrix_market(std::string_view text, std::string const& name) {
   return matrix_from(lines);
 }
 
+AnyMatrix read_any_matrix_market(fs::path const& path) {
+  FileBytes bytes(path);
+  Lines lines(bytes, path.string());
+  return any_matrix_from(lines);
+}
+
+AnyMatrix parse_any_matrix_market(std::string_view text, std::string const& name) {
+  TextBytes bytes(text);
+  Lines lines(bytes, name);
+  return any_matrix_from(lines);
+}
+
 HostVector<double> read_matrix_market_vector(fs::path const& path) {
   FileBytes bytes(path);
   Lines lines(bytes, path.string());
@@ -476,11 +536,14 @@ HostVector<double> parse_matrix_market_vector(std::string_view text, std::string
   return vector_from(lines);
 }
 
-std::string matrix_market_text(std::span<double const> vector) {
-  std::string text = "%%MatrixMarket matrix array real general\n" + std::to_string(vector.size()) + " 1\n";
-  text.reserve(text.size() + 25 * vector.size());
+std::string matrix_market_array_header(std::int64_t n_rows, std::int64_t n_columns) {
+  return "%%MatrixMarket matrix array real general\n" + std::to_string(n_rows) + " " + std::to_string(n_columns) + "\n";
+}
+
+void append_matrix_market_values(std::string& text, std::span<double const> values) {
+  text.reserve(text.size() + 25 * values.size());
   std::array<char, 32> word;
-  for (double const value : vector) {
+  for (double const value : values) {
     assert(std::isfinite(value));
     auto const [end, error] = std::to_chars(word.data(), word.data() + word.size(), value, std::chars_format::scientific, 16);
     assert(error == std::errc());
@@ -488,6 +551,11 @@ std::string matrix_market_text(std::span<double const> vector) {
     text.append(word.data(), static_cast<std::size_t>(end - word.data()));
     text += '\n';
   }
+}
+
+std::string matrix_market_text(std::span<double const> vector) {
+  std::string text = matrix_market_array_header(static_cast<std::int64_t>(vector.size()), 1);
+  append_matrix_market_values(text, vector);
   return text;
 }
 

@@ -1,8 +1,10 @@
 #include "app/pipeline.hpp"
 
+#include "app/analysis.hpp"
 #include "app/format_choice.hpp"
 #include "app/matrix_market.hpp"
 #include "app/results_directory.hpp"
+#include "app/snapshots.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/coo.hpp"
@@ -283,6 +285,25 @@ public:
     console_.stage("output", record.times.output, directory_.path().string());
   }
 
+  /// What `run(stored matrix, context, directory)` finds in the solution, which is written by now. It returns a failure that is to
+  /// end the run when all else is done.
+  template <class Run>
+  void analysis(Run&& run) {
+    Timer const timer;
+    try {
+      std::exception_ptr const failure = run(*stored_, *context_, directory_);
+      if (!output_error_)
+        output_error_ = failure;
+    } catch (Interrupted const&) {
+      clear_interrupt();
+      record.status = "interrupted";
+      record.reason = "interrupted in the analysis; the solution is complete";
+    }
+    record.times.analysis = timer.seconds();
+    console_.end_progress();
+    console_.stage("analysis", record.times.analysis, std::to_string(record.analysis.size()) + " of singular values");
+  }
+
   /// The record and the closing table; then throws what an attempt threw.
   [[nodiscard]] ExitCode finish() {
     attempt([&](ResultsDirectory& directory) {
@@ -416,7 +437,15 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (config.problem.exact)
         record.errors = discretization.errors(u);
     });
-    stages.output([&](ResultsDirectory& directory) { write_solution_files(discretization, u, config, record, directory); });
+    stages.output([&](ResultsDirectory& directory) {
+      if (options.keep_unknowns && first_not_finite(u) == u.size())
+        directory.write(snapshot_file, [&](fs::path const& path) { write_text_file(path, matrix_market_text(u)); });
+      write_solution_files(discretization, u, config, record, directory);
+    });
+    if (!config.analysis.empty() && record.status != "interrupted")
+      stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {
+        return analyse({config, discretization, system, *matrix, stored, u, record.result, context}, directory, record, console);
+      });
   });
 
   stages.attempt([&](ResultsDirectory& directory) {

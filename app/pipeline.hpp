@@ -12,7 +12,8 @@ namespace poisson {
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
-  int threads = 0;  ///< 0: all that the process may use
+  int threads = 0;             ///< 0: all that the process may use
+  bool keep_unknowns = false;  ///< a problem's solution is written as solution.mtx too, for what looks at several
 };
 
 /// Exit codes of the program (see the README).

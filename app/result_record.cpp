@@ -76,6 +76,8 @@ std::string to_json(ResultRecord const& r) {
     out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
   if (r.compatibility_defect)
     out["compatibility_defect"] = *r.compatibility_defect;
+  if (!r.analysis.empty())
+    out["analysis"] = r.analysis;
   json timing = json::object();
   if (r.system)
     timing["read"] = r.times.read;

@@ -6,6 +6,8 @@
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -39,7 +41,8 @@ struct ResultRecord {
   double residual_true = std::numeric_limits<double>::quiet_NaN();
   double copy_bandwidth = 0;  ///< bytes per second, measured in this run
   std::optional<ErrorNorms> errors;
-  std::optional<double> compatibility_defect;  ///< pure Neumann only
+  std::optional<double> compatibility_defect;    ///< pure Neumann only
+  std::vector<nlohmann::ordered_json> analysis;  ///< one for each entry of analysis.svd that was begun
   StageTimes times;
   std::int64_t host_peak_bytes = 0, device_peak_bytes = 0;
   std::vector<std::string> files;

@@ -21,8 +21,40 @@ struct MatrixOptions : FormatOptions {
   [[nodiscard]] FormatOptions const& format_options() const { return *this; }
 };
 
-/// An entry of analysis.svd; this version has none.
-struct AnalysisSpec {};
+/// What an entry of analysis.svd decomposes.
+enum class AnalysisOf { operator_, field, snapshots };
+template <>
+struct Names<AnalysisOf> {
+  static constexpr std::array<Named<AnalysisOf>, 3> values{
+      {{AnalysisOf::operator_, "operator"}, {AnalysisOf::field, "field"}, {AnalysisOf::snapshots, "snapshots"}}};
+};
+
+enum class SampleShape { plane, box };
+template <>
+struct Names<SampleShape> {
+  static constexpr std::array<Named<SampleShape>, 2> values{{{SampleShape::plane, "plane"}, {SampleShape::box, "box"}}};
+};
+
+enum class Direction { x, y, z };
+template <>
+struct Names<Direction> {
+  static constexpr std::array<Named<Direction>, 3> values{{{Direction::x, "x"}, {Direction::y, "y"}, {Direction::z, "z"}}};
+};
+
+/// An entry of analysis.svd.
+struct AnalysisSpec {
+  AnalysisOf of{};
+  std::int64_t modes = 4;                   ///< operator: written from either end; snapshots: most that are kept
+  std::int64_t max_dense = 4096;            ///< operator: free unknowns beyond which the extremes are estimated
+  SampleShape sample = SampleShape::plane;  ///< field
+  std::optional<std::int64_t> points;       ///< field: in each direction; nothing: 256 on a plane, 64 in a box
+  Direction normal = Direction::z;          ///< field, of the plane
+  std::optional<double> at;                 ///< field, of the plane; nothing: the middle of the mesh
+  double error = 1e-6;                      ///< field: relative, in the Frobenius norm
+  std::optional<std::int64_t> leave_out;    ///< snapshots: number of a case; nothing: the middle one
+
+  [[nodiscard]] std::int64_t points_per_direction() const { return points.value_or(sample == SampleShape::plane ? 256 : 64); }
+};
 
 struct OutputSpec {
   std::string directory;  ///< a loaded configuration always has one

@@ -116,6 +116,17 @@ void Number::read(YamlNode const& node, std::string const& path, double& out) co
   out = value;
 }
 
+void OptionalNumber::read(YamlNode const& node, std::string const& path, std::optional<double>& out) const {
+  if (node.kind == YamlNode::Kind::scalar && !node.quoted && node.text == "auto") {
+    out.reset();
+    return;
+  }
+  double value = 0;
+  if (parse_number(node, value) != Numeral::finite)
+    reject_value(node, path, allowed());
+  out = value;
+}
+
 std::string Number::write(double value) const {
   std::array<char, 32> buffer{};
   auto const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;

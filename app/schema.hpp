@@ -62,6 +62,13 @@ struct Number {
   [[nodiscard]] std::string write(double value) const;
 };
 
+/// A finite number, or `auto`: no value.
+struct OptionalNumber {
+  [[nodiscard]] std::string allowed() const { return "auto, " + Number{}.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::optional<double>& out) const;
+  [[nodiscard]] std::string write(std::optional<double> value) const { return value ? Number{}.write(*value) : "auto"; }
+};
+
 struct Boolean {
   [[nodiscard]] std::string allowed() const { return "true or false"; }
   void read(YamlNode const& node, std::string const& path, bool& out) const;

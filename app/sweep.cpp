@@ -1,7 +1,9 @@
 #include "app/sweep.hpp"
 
+#include "app/csv.hpp"
 #include "app/guarded.hpp"
 #include "app/results_directory.hpp"
+#include "app/snapshots.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "output/atomic_file.hpp"
 #include "output/vtk_files.hpp"
@@ -159,15 +161,6 @@ std::size_t coarser_case(std::vector<Case> const& cases, std::vector<SweepAxis> 
   return best;
 }
 
-std::string csv_field(std::string const& s) {
-  if (s.find_first_of(",\"\n") == std::string::npos)
-    return s;
-  std::string quoted = "\"";
-  for (char c : s)
-    quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
 std::string short_name(std::string const& path) {
   auto const dot = path.rfind('.');
   return dot == std::string::npos ? path : path.substr(dot + 1);
@@ -194,8 +187,66 @@ constexpr Column columns[] = {{"cells", "/mesh/cells"},
 constexpr Column order_columns[] = {
     {"order_l2", "/errors/l2"}, {"order_h1_seminorm", "/errors/h1_seminorm"}, {"order_linf", "/errors/linf"}};
 
+/// What the analyses of snapshots found, for sweep.json, and the first that failed.
+struct SweepAnalysis {
+  Json entries = Json::array();
+  std::exception_ptr failure;
+  double seconds = 0;
+};
+
+bool has_snapshots(RunConfig const& config) {
+  return std::any_of(config.analysis.begin(), config.analysis.end(),
+                     [](AnalysisSpec const& spec) { return spec.of == AnalysisOf::snapshots; });
+}
+
+SweepAnalysis analyse_cases(std::vector<Case> const& cases, RunConfig const& config, RunOptions const& options,
+                            ResultsDirectory& directory, Console& console) {
+  SweepAnalysis result;
+  Timer const timer;
+  std::vector<Snapshot> snapshots;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    Case const& c = cases[i];
+    snapshots.push_back({i, c.values, c.configuration ? &*c.configuration : nullptr, directory.path() / c.directory,
+                         text_of(c.result, "/status") == "converged", number(c.result, "/solver/seconds"),
+                         number(c.result, "/timing/total")});
+  }
+  set_thread_count(options.threads);
+  std::unique_ptr<Context> context;
+  for (std::size_t i = 0; i < config.analysis.size(); ++i) {
+    AnalysisSpec const& spec = config.analysis[i];
+    if (spec.of != AnalysisOf::snapshots)
+      continue;
+    Json& entry = result.entries.emplace_back(Json{{"of", name_of(spec.of)}});
+    std::string const key = "analysis.svd[" + std::to_string(i) + "]";
+    auto const failed = [&](std::string const& message, auto&& error) {
+      entry["error"] = message;
+      console.line("    " + key + " of snapshots failed: " + message);
+      if (!result.failure)
+        result.failure = std::make_exception_ptr(error);
+    };
+    try {
+      if (!context)
+        context = make_context(config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu));
+      analyse_snapshots(snapshots, config.sweep.axes, spec, *context, {directory, console, analysis_prefix(i, spec), entry});
+    } catch (InputError const& error) {
+      failed(error.what(), InputError(key, error.what()));
+    } catch (EnvironmentError const& error) {
+      failed(error.what(), EnvironmentError(key + ": " + error.what()));
+    } catch (std::bad_alloc const&) {
+      failed("out of memory", OutOfMemoryError(key + ": out of memory"));
+    } catch (Interrupted const& error) {
+      failed("interrupted", error);
+      break;
+    }
+  }
+  console.end_progress();
+  result.seconds = timer.seconds();
+  console.stage("analysis", result.seconds, std::to_string(result.entries.size()) + " of singular values");
+  return result;
+}
+
 void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete,
-                   std::string const& name, ResultsDirectory& directory) {
+                   std::string const& name, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   std::ostringstream csv;
   csv << "case";
   for (auto const& axis : sweep.axes)
@@ -246,13 +297,17 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
   Json axes = Json::object();
   for (auto const& axis : sweep.axes)
     axes[axis.path] = axis.values;
-  Json const all = {{"poisson_version", POISSON_VERSION},
-                    {"configuration", options.path},
-                    {"complete", complete},
-                    {"mode", name_of(sweep.mode)},
-                    {"axes", axes},
-                    {"cases", list},
-                    {"files", {"sweep.csv", "sweep.json", name + ".pvd"}}};
+  Json all = {{"poisson_version", POISSON_VERSION},
+              {"configuration", options.path},
+              {"complete", complete},
+              {"mode", name_of(sweep.mode)},
+              {"axes", axes},
+              {"cases", list}};
+  if (!analysis.entries.empty())
+    all.update({{"analysis", analysis.entries}, {"analysis_seconds", analysis.seconds}});
+  auto files = directory.files();
+  files.emplace_back("sweep.json");
+  all["files"] = files;
   directory.write("sweep.json", [&](fs::path const& path) {
     write_text_file(path, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   });
@@ -361,6 +416,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   int const jobs = std::clamp(options.jobs, 1, std::max(waiting, 1));
   RunOptions case_options = options.run;
   case_options.overwrite = true;
+  case_options.keep_unknowns = has_snapshots(configuration.config());
   if (case_options.threads == 0 && jobs > 1) {
     set_thread_count(0);
     case_options.threads = std::max(1, thread_count() / jobs);
@@ -434,18 +490,25 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");
   });
   std::string name = fs::path(options.run.path).stem().string();
-  write_summary(cases, sweep, options.run, complete, name.empty() ? "sweep" : name, directory);
+  SweepAnalysis analysis;
+  if (complete && has_snapshots(configuration.config()))
+    analysis = analyse_cases(cases, configuration.config(), options.run, directory, console);
+  write_summary(cases, sweep, options.run, complete, name.empty() ? "sweep" : name, analysis, directory);
   closing_grid(cases, sweep, console);
   if (!complete)
     console.line("  The sweep is not complete; --resume does what is missing.");
-  console.line("  files: " + root.string() + "/ sweep.csv, sweep.json, " + name + ".pvd, cases/");
+  std::string files;
+  for (auto const& file : directory.files())
+    files += file + ", ";
+  console.line("  files: " + root.string() + "/ " + files + "cases/");
 
   auto const failed = std::find_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
   if (failed != cases.end()) {
     auto const count = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
     std::cerr << "poisson: error: " << count << " of " << cases.size() << " cases failed; case " << failed - cases.begin() << ": "
               << failed->error << std::endl;
-  }
+  } else if (analysis.failure)
+    std::rethrow_exception(analysis.failure);
   int worst = complete ? exit_done : exit_not_converged;
   for (auto const& c : cases)
     worst = std::max(worst, c.exit_code);

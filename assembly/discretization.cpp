@@ -4,6 +4,7 @@
 #include "assembly/mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/problem_data.hpp"
+#include "assembly/sampling.hpp"
 #include "assembly/space.hpp"
 #include "assembly/system.hpp"
 #include "gpu/core/context.hpp"
@@ -154,6 +155,19 @@ ErrorNorms Discretization::errors(std::span<double const> u) const {
 SolutionFields Discretization::fields(std::span<double const> u) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0);
+}
+
+Extent Discretization::extent() const {
+  return extent_of(impl_->space);
+}
+
+HostVector<double> Discretization::sample(std::span<double const> u, Lattice const& lattice) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return poisson::sample(impl_->space, impl_->element, u, lattice);
+}
+
+HostVector<double> Discretization::integration_weights() const {
+  return poisson::basis_integrals(impl_->space, impl_->element);
 }
 
 std::string dealii_version() {

@@ -3,6 +3,7 @@
 #include "assembly/problem.hpp"
 #include "gpu/core/csr_matrix.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -38,7 +39,8 @@ struct LinearSystem {
   HostVector<double> rhs;
   /// Dirichlet values on constrained unknowns, 0 elsewhere: u = solution of the system + lift.
   HostVector<double> lift;
-  bool pure_neumann = false;  ///< the constant vector spans the null space
+  HostVector<std::uint8_t> constrained;  ///< 1 for unknowns that a Dirichlet condition fixes, 0 for free ones
+  bool pure_neumann = false;             ///< the constant vector spans the null space
   double compatibility_defect =
       0;  ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
 };
@@ -60,6 +62,18 @@ struct SolutionFields {
   HostVector<double> flux;  ///< per cell at the centre, 3 components: -k grad u
 };
 
+struct Extent {
+  std::array<double, 3> low{}, high{};
+};
+
+/// Points in space: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1.
+struct Lattice {
+  std::array<double, 3> low{}, spacing{};
+  std::array<std::int64_t, 3> n{1, 1, 1};
+
+  [[nodiscard]] std::int64_t size() const { return n[0] * n[1] * n[2]; }
+};
+
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements: the only class that deal.II stands behind.
 /// Constructing it builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns
 /// (lexicographically on boxes, Cuthill-McKee elsewhere). Errors: InputError with the key path for anything wrong in the
@@ -79,6 +93,12 @@ public:
   /// Precondition: the specification has `exact`. With pure Neumann the mean of `exact` is taken out first.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u) const;
+  /// The smallest box around all nodes.
+  [[nodiscard]] Extent extent() const;
+  /// u at the points of a lattice; NaN at those outside the mesh. A point that several cells share is taken from the first.
+  [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice) const;
+  /// The integral of each unknown's basis function: weights for which the sum of w u v is close to the integral of u v.
+  [[nodiscard]] HostVector<double> integration_weights() const;
 
 private:
   struct Impl;

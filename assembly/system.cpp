@@ -169,6 +169,7 @@ public:
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
     }
+    system_.constrained = std::move(constrained_);
     return std::move(system_);
   }
 

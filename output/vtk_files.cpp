@@ -20,6 +20,7 @@
 #include <vtkExecutive.h>
 #include <vtkFloatArray.h>
 #include <vtkHigherOrderHexahedron.h>
+#include <vtkImageData.h>
 #include <vtkIntArray.h>
 #include <vtkLagrangeHexahedron.h>
 #include <vtkNew.h>
@@ -30,13 +31,14 @@
 #include <vtkTypeInt64Array.h>
 #include <vtkUnstructuredGrid.h>
 #include <vtkVersion.h>
+#include <vtkXMLImageDataWriter.h>
 #include <vtkXMLUnstructuredGridWriter.h>
 
 namespace poisson {
 
 namespace {
 
-/// VTK's writer, but through our own stream, so that the reason of a failure is known. VTK itself opens the file for nothing
+/// VTK's writers, but through our own stream, so that the reason of a failure is known. VTK itself opens the file for nothing
 /// but to be content.
 class GridWriter : public vtkXMLUnstructuredGridWriter {
 public:
@@ -52,6 +54,21 @@ protected:
   }
 };
 vtkStandardNewMacro(GridWriter);
+
+class ImageWriter : public vtkXMLImageDataWriter {
+public:
+  static ImageWriter* New();
+  vtkTypeMacro(ImageWriter, vtkXMLImageDataWriter)
+
+      std::ostream* stream = nullptr;
+
+protected:
+  int StartFile() override {
+    this->Stream = stream;
+    return this->Superclass::StartFile();
+  }
+};
+vtkStandardNewMacro(ImageWriter);
 
 /// A view where the types agree, else a converted copy. The writer only reads.
 template <class Array, class T>
@@ -132,31 +149,10 @@ void remember_error(vtkObject*, unsigned long, void* client, void* text) {
     message = static_cast<char const*>(text);
 }
 
-}  // namespace
-
-void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
-  if (grid.order < 1 || grid.order > 10)
-    throw std::invalid_argument("cells of order " + std::to_string(grid.order) + " cannot be written");
+/// Appended binary data, compressed as asked. The file appears under `path` only when it is complete.
+template <class Writer, class Data>
+void write_file(std::filesystem::path const& path, Data* data, VtkOptions const& options) {
   AtomicFile file(path);
-
-  vtkNew<vtkUnstructuredGrid> mesh;
-  vtkNew<vtkPoints> points;
-  points->SetData(to_vtk(grid.points, 3, options.precision));
-  mesh->SetPoints(points);
-  // Half the bytes where 32 bits suffice.
-  bool const narrow = std::max<std::int64_t>(grid.n_points(), static_cast<std::int64_t>(grid.cells.size())) <=
-                      std::numeric_limits<std::int32_t>::max();
-  mesh->SetCells(grid.order == 1 ? VTK_HEXAHEDRON : VTK_LAGRANGE_HEXAHEDRON,
-                 narrow ? to_vtk_cells<vtkTypeInt32Array>(grid) : to_vtk_cells<vtkTypeInt64Array>(grid));
-  for (auto const& field : point_fields)
-    mesh->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
-  for (auto const& field : cell_fields)
-    mesh->GetCellData()->AddArray(to_vtk(field, grid.n_cells(), options.precision));
-  // ParaView colours by the active scalars when it opens the file.
-  if (!point_fields.empty() && point_fields.front().components == 1)
-    mesh->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
-
   FileBuffer buffer(file.temporary_path());
   std::ostream stream(&buffer);
   stream.imbue(std::locale::classic());
@@ -165,13 +161,13 @@ void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<
   observer->SetCallback(remember_error);
   observer->SetClientData(&message);
 
-  vtkNew<GridWriter> writer;
+  vtkNew<Writer> writer;
   // Errors would otherwise be printed, by the writer and by what drives it.
   writer->AddObserver(vtkCommand::ErrorEvent, observer);
   writer->GetExecutive()->AddObserver(vtkCommand::ErrorEvent, observer);
   writer->stream = &stream;
   writer->SetFileName(file.temporary_path().c_str());
-  writer->SetInputData(mesh);
+  writer->SetInputData(data);
   writer->SetDataModeToAppended();
   writer->EncodeAppendedDataOff();
   writer->SetHeaderTypeToUInt64();
@@ -199,6 +195,47 @@ void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<
     throw EnvironmentError("cannot write '" + path.string() + "': VTK reports " +
                            (message.empty() ? "error " + std::to_string(writer->GetErrorCode()) : message));
   file.commit();
+}
+
+}  // namespace
+
+void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  if (grid.order < 1 || grid.order > 10)
+    throw std::invalid_argument("cells of order " + std::to_string(grid.order) + " cannot be written");
+  vtkNew<vtkUnstructuredGrid> mesh;
+  vtkNew<vtkPoints> points;
+  points->SetData(to_vtk(grid.points, 3, options.precision));
+  mesh->SetPoints(points);
+  // Half the bytes where 32 bits suffice.
+  bool const narrow = std::max<std::int64_t>(grid.n_points(), static_cast<std::int64_t>(grid.cells.size())) <=
+                      std::numeric_limits<std::int32_t>::max();
+  mesh->SetCells(grid.order == 1 ? VTK_HEXAHEDRON : VTK_LAGRANGE_HEXAHEDRON,
+                 narrow ? to_vtk_cells<vtkTypeInt32Array>(grid) : to_vtk_cells<vtkTypeInt64Array>(grid));
+  for (auto const& field : point_fields)
+    mesh->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
+  for (auto const& field : cell_fields)
+    mesh->GetCellData()->AddArray(to_vtk(field, grid.n_cells(), options.precision));
+  // ParaView colours by the active scalars when it opens the file.
+  if (!point_fields.empty() && point_fields.front().components == 1)
+    mesh->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
+
+  write_file<GridWriter>(path, mesh.Get(), options);
+}
+
+void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
+               VtkOptions const& options) {
+  vtkNew<vtkImageData> image;
+  image->SetOrigin(grid.low.data());
+  // A direction of one point has no spacing; VTK wants one.
+  image->SetSpacing(grid.spacing[0] > 0 ? grid.spacing[0] : 1, grid.spacing[1] > 0 ? grid.spacing[1] : 1,
+                    grid.spacing[2] > 0 ? grid.spacing[2] : 1);
+  image->SetDimensions(static_cast<int>(grid.n[0]), static_cast<int>(grid.n[1]), static_cast<int>(grid.n[2]));
+  for (auto const& field : point_fields)
+    image->GetPointData()->AddArray(to_vtk(field, grid.n[0] * grid.n[1] * grid.n[2], options.precision));
+  if (!point_fields.empty() && point_fields.front().components == 1)
+    image->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
+  write_file<ImageWriter>(path, image.Get(), options);
 }
 
 namespace {

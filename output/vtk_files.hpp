@@ -4,6 +4,8 @@
 
 #include "gpu/core/names.hpp"
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -33,6 +35,15 @@ struct VtkOptions {
 /// reason (no space left, not writable ...).
 void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+/// Points of an axis-aligned lattice: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1.
+struct ImageGrid {
+  std::array<double, 3> low{}, spacing{};
+  std::array<std::int64_t, 3> n{1, 1, 1};
+};
+/// Writes a VTI (image data) with point fields; all else as write_vtu.
+void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
+               VtkOptions const& options);
 
 struct PvdEntry {
   double time = 0;   ///< shown by ParaView as the time value

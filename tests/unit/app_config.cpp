@@ -123,7 +123,7 @@ problem:
 matrix: {format: half_cds, slice_size: 64, sigma: 256, threads_per_row: 8, conversion: sequential, pair_window: 7, merge_window: 33, base_candidates: 5, expected_products: 12345678901}
 solver: {method: cg, precision: double, matrix_precision: double, preconditioner: jacobi, tolerance: 1e-8, max_iterations: 9223372036854775807}
 backend: cuda
-analysis: {svd: []}
+analysis: {svd: [{of: operator, modes: 2, max_dense: 100}, {of: field, points: 33, normal: y, at: -0.5, error: 1e-3}, {of: field, sample: box}]}
 output: {directory: "out dir", vtk: {enabled: false, compression: best, precision: single}, picture: false}
 sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y, z"], mode: product}
 )yaml");
@@ -155,6 +155,18 @@ sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y,
   EXPECT_EQ(c.solver.tolerance, 1e-8);
   EXPECT_EQ(c.solver.max_iterations, std::numeric_limits<std::int64_t>::max());
   EXPECT_EQ(c.backend, Backend::cuda);
+  ASSERT_EQ(c.analysis.size(), 3u);
+  EXPECT_EQ(c.analysis[0].of, AnalysisOf::operator_);
+  EXPECT_EQ(c.analysis[0].modes, 2);
+  EXPECT_EQ(c.analysis[0].max_dense, 100);
+  EXPECT_EQ(c.analysis[1].of, AnalysisOf::field);
+  EXPECT_EQ(c.analysis[1].sample, SampleShape::plane);
+  EXPECT_EQ(c.analysis[1].points_per_direction(), 33);
+  EXPECT_EQ(c.analysis[1].normal, Direction::y);
+  EXPECT_EQ(c.analysis[1].at, -0.5);
+  EXPECT_EQ(c.analysis[1].error, 1e-3);
+  EXPECT_EQ(c.analysis[2].sample, SampleShape::box);
+  EXPECT_EQ(c.analysis[2].points_per_direction(), 64);
   EXPECT_EQ(c.output.directory, "out dir");
   EXPECT_FALSE(c.output.vtk_enabled);
   EXPECT_EQ(c.output.vtk.compression, VtkCompression::best);
@@ -165,6 +177,18 @@ sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y,
   EXPECT_EQ(c.sweep.axes[0].values, (Strings{"1", "2"}));
   EXPECT_EQ(c.sweep.axes[1].path, "problem.boundary[0].value");
   EXPECT_EQ(c.sweep.axes[1].values, (Strings{"\"x\"", "2", "\"y, z\""}));
+}
+
+TEST(Config, AnalysisOfSnapshots) {
+  std::string const sweep = "\nsweep: {problem.source: [1, 2, 3]}\n";
+  RunConfig const c = parse("problem: {boundary: [{ids: all, type: dirichlet}]}\n"
+                            "analysis: {svd: [{of: snapshots, modes: 7, leave_out: 2}, {of: snapshots}]}" +
+                            sweep);
+  ASSERT_EQ(c.analysis.size(), 2u);
+  EXPECT_EQ(c.analysis[0].of, AnalysisOf::snapshots);
+  EXPECT_EQ(c.analysis[0].modes, 7);
+  EXPECT_EQ(c.analysis[0].leave_out, 2);
+  EXPECT_FALSE(c.analysis[1].leave_out);
 }
 
 TEST(Config, GeneratorArgumentsBecomeDealIINotation) {
@@ -366,9 +390,28 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"preconditioner",
                  "problem:" BOUNDARY "solver: {preconditioner: ilut}\n",
                  {"did you mean 'ilu0'", "none, jacobi, ic0, ilu0"}},
-        BadValue{"future_analysis",
-                 "problem:" BOUNDARY "analysis: {svd: [{of: operator}]}\n",
-                 {"3:18: analysis.svd[0]: analyses are not available"}},
+        BadValue{"analysis_no_list", "problem:" BOUNDARY "analysis: {svd: {of: operator}}\n", {"3:17: analysis.svd: found a map"}},
+        BadValue{
+            "analysis_no_map", "problem:" BOUNDARY "analysis: {svd: [operator]}\n", {"3:18: analysis.svd[0]: found 'operator'"}},
+        BadValue{"analysis_of_nothing", "problem:" BOUNDARY "analysis: {svd: [{modes: 3}]}\n", {"analysis.svd[0].of: is missing"}},
+        BadValue{"analysis_of_unknown",
+                 "problem:" BOUNDARY "analysis: {svd: [{of: operatr}]}\n",
+                 {"3:23: analysis.svd[0].of: found 'operatr'; did you mean 'operator'?"}},
+        BadValue{"analysis_unknown_key",
+                 "problem:" BOUNDARY "analysis: {svd: [{of: field, eror: 1e-3}]}\n",
+                 {"analysis.svd[0].eror: unknown key; did you mean 'error'?"}},
+        BadValue{"analysis_key_of_another",
+                 "problem:" BOUNDARY "analysis: {svd: [{of: field}, {of: operator, points: 5}]}\n",
+                 {"analysis.svd[1].points: cannot be given here", "only with of: field"}},
+        BadValue{"analysis_box_too_fine",
+                 "problem:" BOUNDARY "analysis: {svd: [{of: field, sample: box, points: 513}]}\n",
+                 {"analysis.svd[0].points: found '513'", "from 2 to 512"}},
+        BadValue{"snapshots_of_meshes",
+                 "problem:" BOUNDARY "analysis: {svd: [{of: snapshots}]}\nsweep: {problem.element.order: [1, 2, 3]}\n",
+                 {"3:23: analysis.svd[0].of: snapshots need one mesh", "problem.element.order"}},
+        BadValue{"snapshot_that_is_not_there",
+                 "problem:" BOUNDARY "analysis: {svd: [{of: snapshots, leave_out: 3}]}\nsweep: {problem.source: [1, 2, 3]}\n",
+                 {"analysis.svd[0].leave_out: found '3'; the sweep has cases 0 to 2"}},
         BadValue{"backend", "problem:" BOUNDARY "backend: gpu\n", {"3:10: backend: found 'gpu'", "auto, cpu, cuda"}},
         BadValue{"yes_for_true",
                  "problem:" BOUNDARY "output: {picture: yes}\n",

@@ -24,6 +24,8 @@ public:
         "%%MatrixMarket matrix coordinate integer symmetric\n3 3 4\n1 1 4\n2 1 -1\n2 2 4\n3 3 4\n",
         "%%matrixmarket MATRIX Coordinate Pattern General\r\n2 2 3\r\n1 2\r\n2 1\r\n2 2\r\n",
         "%%MatrixMarket matrix array real general\n4 1\n1\n-2.5\n3e2\n4\n",
+        "%%MatrixMarket matrix array real general\n2 3\n1\n-2.5\n3e2\n4\n5\n6\n",
+        "%%MatrixMarket matrix array integer symmetric\n3 3\n1\n-2\n3\n4\n5\n6\n",
         "%%MatrixMarket matrix coordinate real general\n5 1 2\n2 1 1.0\n5 1 2.0\n"};
     static std::vector<std::string> const words{"0",
                                                 "-1",
@@ -143,6 +145,21 @@ inline std::string misbehaviour(std::string const& text, int& accepted) {
   });
   if (!of_matrix.empty())
     return of_matrix;
+  std::string const of_array = guarded([&]() -> std::string {
+    AnyMatrix const any = parse_any_matrix_market(text, "FILE");
+    if (auto const* const dense = std::get_if<DenseMatrix>(&any)) {
+      if (static_cast<std::int64_t>(dense->values.size()) != dense->n_rows * dense->n_columns)
+        return "an array of another size";
+      if (dense->values.size() > text.size())
+        return "more values than bytes";
+      for (double const value : dense->values)
+        if (!std::isfinite(value))
+          return "a value that is not finite";
+    }
+    return "";
+  });
+  if (!of_array.empty())
+    return of_array;
   return guarded([&]() -> std::string {
     HostVector<double> const vector = parse_matrix_market_vector(text, "FILE");
     if (vector.size() > 1000000 + 64 * text.size())

@@ -1,0 +1,50 @@
+#include "app/analysis.hpp"
+
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+
+#include <new>
+
+namespace poisson {
+
+std::string analysis_prefix(std::size_t index, AnalysisSpec const& spec) {
+  return "svd" + std::to_string(index) + "_" + std::string(name_of(spec.of));
+}
+
+std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directory, ResultRecord& record, Console& console) {
+  std::exception_ptr failure;
+  auto const& entries = input.config.analysis;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    AnalysisSpec const& spec = entries[i];
+    auto& json = record.analysis.emplace_back(nlohmann::ordered_json{{"of", name_of(spec.of)}});
+    if (spec.of == AnalysisOf::snapshots) {  // of all cases together
+      json["note"] = "made by 'poisson sweep'";
+      continue;
+    }
+    std::string const key = "analysis.svd[" + std::to_string(i) + "]";
+    auto const failed = [&](std::string const& message, auto&& error) {
+      json["error"] = message;
+      console.line("    " + key + " of " + std::string(name_of(spec.of)) + " failed: " + message);
+      if (!failure)
+        failure = std::make_exception_ptr(error);
+    };
+    if (interrupt_requested())
+      throw Interrupted();
+    try {
+      AnalysisOutput const output{directory, console, analysis_prefix(i, spec), json};
+      (spec.of == AnalysisOf::operator_ ? analyse_operator : analyse_field)(input, spec, output);
+    } catch (Interrupted const&) {
+      json["error"] = "interrupted";
+      throw;
+    } catch (InputError const& error) {
+      failed(error.what(), InputError(key, error.what()));
+    } catch (EnvironmentError const& error) {
+      failed(error.what(), EnvironmentError(key + ": " + error.what()));
+    } catch (std::bad_alloc const&) {
+      failed("out of memory", OutOfMemoryError(key + ": out of memory"));
+    }
+  }
+  return failure;
+}
+
+}  // namespace poisson

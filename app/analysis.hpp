@@ -1,0 +1,52 @@
+#pragma once
+
+#include "app/console.hpp"
+#include "app/result_record.hpp"
+#include "app/results_directory.hpp"
+#include "app/run_config.hpp"
+#include "assembly/discretization.hpp"
+#include "gpu/formats/matrix.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <exception>
+#include <span>
+#include <string>
+
+namespace poisson {
+
+/// What the analyses of a run look at.
+struct AnalysisInput {
+  RunConfig const& config;
+  Discretization const& discretization;
+  LinearSystem const& system;  ///< without its matrix, which is
+  CsrMatrix const& matrix;     ///< this
+  Matrix const& stored;        ///< and this in the format that was solved with, on the context's backend
+  std::span<double const> u;   ///< the solution, one value per unknown
+  SolverResult const& result;
+  Context& context;
+};
+
+/// One entry of analysis.svd at work: where its files go and what it says.
+struct AnalysisOutput {
+  ResultsDirectory& directory;
+  Console& console;
+  std::string prefix;            ///< of its files, "svd0_operator"
+  nlohmann::ordered_json& json;  ///< its part of result.json
+
+  [[nodiscard]] std::string file(char const* name) const { return prefix + "_" + name; }
+};
+
+void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
+void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
+
+/// All entries of analysis.svd that belong to one run, into record.analysis, files and the console. One that fails costs neither
+/// the others nor the run: its record has `error`, and the first such failure is returned, to be thrown when all is written. Throws
+/// Interrupted between the steps of an analysis; what was finished stays in the record.
+[[nodiscard]] std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directory, ResultRecord& record,
+                                         Console& console);
+
+/// "svd0_operator"
+[[nodiscard]] std::string analysis_prefix(std::size_t index, AnalysisSpec const& spec);
+
+}  // namespace poisson
