@@ -1,5 +1,7 @@
 #include "gpu/svd/accuracy.hpp"
+#include "gpu/svd/orthonormal.hpp"
 
+#include "gpu/core/array.hpp"
 #include "tests/backend/cases.hpp"
 
 #include <cmath>
@@ -101,6 +103,33 @@ TYPED_TEST(SvdMeasures, SeeWhatIsWrong) {
     accuracy = svd_accuracy(*this->context, wrong.a, wrong.svd);
     EXPECT_LE(accuracy.orthogonality_v, 1e-13);
     EXPECT_GE(accuracy.residual, 1);
+  }
+}
+
+TYPED_TEST(SvdMeasures, RefinedColumnsAreOrthonormal) {
+  struct Size {
+    std::int64_t m, k;
+  };
+  for (Size const size : {Size{1, 1}, {7, 3}, {600, 600}, {2100, 515}, {2050, 40}}) {
+    DenseMatrix const exact = orthonormal(size.m, size.k, 0.3);
+    DenseMatrix disturbed = exact;
+    for (std::size_t i = 0; i < disturbed.values.size(); ++i)
+      disturbed.values[i] += 1e-9 * std::sin(static_cast<double>(7 * i)) / std::sqrt(static_cast<double>(size.m));
+    Array<double> x(*this->context, std::span<double const>(disturbed.values));
+    refine_orthogonality(*this->context, size.m, size.k, x.data());
+    DenseMatrix refined(size.m, size.k);
+    x.download(refined.values);
+    double furthest = 0;
+    for (std::size_t i = 0; i < refined.values.size(); ++i)
+      furthest = std::max(furthest, std::abs(refined.values[i] - exact.values[i]));
+    EXPECT_LE(furthest, 1e-8 / std::sqrt(static_cast<double>(size.m)));
+    // Measured by a decomposition of the columns themselves.
+    Svd svd;
+    svd.u = refined;
+    svd.v = orthonormal(size.k, size.k, 1.7);
+    svd.values.assign(static_cast<std::size_t>(size.k), 1.0);
+    EXPECT_LE(svd_accuracy(*this->context, refined, svd).orthogonality_u, 2e-15 * std::sqrt(static_cast<double>(size.k)))
+        << size.m << " x " << size.k;
   }
 }
 
