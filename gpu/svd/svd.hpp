@@ -53,8 +53,8 @@ struct Svd {
 /// negative; OutOfMemoryError when the device has less memory than svd_bytes.
 [[nodiscard]] Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context);
 
-/// The band width that suits matrices of order n: the reduction likes wide bands, the chase narrow ones.
-[[nodiscard]] int default_band_width(std::int64_t n, Backend backend);
+/// The band width that suits matrices of order n: the chase likes narrow bands, the back-transformations, if any, wide ones.
+[[nodiscard]] int default_band_width(std::int64_t n, bool vectors, Backend backend);
 
 /// Bytes of the context's device that `svd` takes at its peak, at most.
 [[nodiscard]] std::int64_t svd_bytes(Context const& context, std::int64_t n_rows, std::int64_t n_columns,

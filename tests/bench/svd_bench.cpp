@@ -127,7 +127,7 @@ void run(Options const& options) {
             std::printf("%6lld %-16s left out: %s\n", static_cast<long long>(n), std::string(name).c_str(), error.what());
           }
         }
-    BidiagonalizationRates const rates = measure_bidiagonalization_rates(*context, n, default_band_width(n, options.backend));
+    BidiagonalizationRates const rates = measure_bidiagonalization_rates(*context, n, default_band_width(n, true, options.backend));
     std::printf("%6lld rates in GFLOP/s: matrix by vector %.0f, by block of vectors %.0f, chase back %.0f; two stages win below "
                 "%.0f: %s\n\n",
                 static_cast<long long>(n), rates.matrix_vector / 1e9, rates.block_vector / 1e9, rates.chase_back / 1e9,
