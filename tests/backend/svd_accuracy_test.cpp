@@ -5,6 +5,8 @@
 #include "tests/backend/cases.hpp"
 
 #include <cmath>
+#include <random>
+#include <utility>
 #include <vector>
 
 namespace poisson::testing {
@@ -130,6 +132,25 @@ TYPED_TEST(SvdMeasures, RefinedColumnsAreOrthonormal) {
     svd.values.assign(static_cast<std::size_t>(size.k), 1.0);
     EXPECT_LE(svd_accuracy(*this->context, refined, svd).orthogonality_u, 2e-15 * std::sqrt(static_cast<double>(size.k)))
         << size.m << " x " << size.k;
+  }
+}
+
+class SvdOnCuda : public OnBackend<Backend::cuda> {};
+
+TEST_F(SvdOnCuda, LargeOnesAreAsOrthogonalAsLapacks) {
+  // LAPACK's dgesdd: 1.1e-13 for n = 1000, uniform in [-0.5, 0.5].
+  for (auto const& [m, n] : {std::pair{1100, 1100}, std::pair{2000, 1030}}) {
+    DenseMatrix a(m, n);
+    std::mt19937_64 engine(1);
+    std::uniform_real_distribution<double> uniform(-0.5, 0.5);
+    for (double& entry : a.values)
+      entry = uniform(engine);
+    for (std::int64_t const leading : {0, 200}) {
+      SvdAccuracy const accuracy = svd_accuracy(*context, a, svd(a, {true, leading, 0}, *context));
+      EXPECT_LE(accuracy.orthogonality_u, 1.2e-13);
+      EXPECT_LE(accuracy.orthogonality_v, 1.2e-13);
+      EXPECT_LE(accuracy.residual_relative, 1e-14);
+    }
   }
 }
 
