@@ -21,7 +21,7 @@ struct DotSum<double> {
 /// adds up rounded products, `correction` what was lost by that, in double. 11 or 12 operations a term, where a sum of DoubleDouble
 /// takes 26 or more. After n terms, with u = 2^-53,
 ///   |value - exact| <= 4 (n + 1)^2 u^2 sum |a_i b_i|,
-/// and usually sqrt(n) in place of 4 (n + 1)^2. A sum that leaves the range of double, or that an infinity or
+/// and usually n in place of 4 (n + 1)^2. A sum that leaves the range of double, or that an infinity or
 /// a NaN has entered, ends as it would in double.
 template <>
 struct DotSum<DoubleDouble> {
