@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -192,6 +193,20 @@ def test_cupy_script_solves_or_says_why_not(poisson):
             assert "CuPy cannot be used here" in told["error"]
         else:
             assert told["status"] == "converged" and 0 < told["iterations"] <= most and told["residual_true"] < 1e-11
+
+
+def test_interrupt_keeps_what_was_measured(poisson):
+    words = poisson.command("bench", "solve", "--nodes", "8,96", "--backend", "cpu", "--format", "csr", "--json", "bench.json")
+    process = subprocess.Popen(words, cwd=poisson.directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    line = ""
+    while not line.startswith("box, 96"):
+        line = process.stdout.readline()
+        assert line != "", process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2 and "interrupted" in errors, errors
+    report = json.loads((poisson.directory / "bench.json").read_text())
+    assert report["interrupted"] and [len(m["results"]) for m in report["matrices"]] == [1, 0]
 
 
 def test_real_files(poisson):
