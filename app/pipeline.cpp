@@ -484,8 +484,11 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     stages.output([&](ResultsDirectory& directory) {
       if (std::size_t const row = first_not_finite(x); row < x.size())
         console.warning("solution.mtx is not written: row " + std::to_string(row + 1) + " of the solution is not finite");
-      else
+      else {
         directory.write("solution.mtx", [&](fs::path const& path) { write_text_file(path, matrix_market_text(x)); });
+        if (auto const& low = record.result.x_low; !low.empty())
+          directory.write("solution_low.mtx", [&](fs::path const& path) { write_text_file(path, matrix_market_text(low)); });
+      }
     });
   });
 

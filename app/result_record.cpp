@@ -66,6 +66,8 @@ std::string to_json(ResultRecord const& r) {
         {"bytes_per_second", r.bandwidth()},
         {"copy_bytes_per_second", r.copy_bandwidth}}},
   });
+  if (r.result.extended_from >= 0)
+    out["solver"]["extended_from"] = r.result.extended_from;
   if (r.choice) {
     out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
     out["matrix"]["auto"] = table_of(*r.choice);

@@ -23,16 +23,20 @@ struct RowChunks {
   std::int64_t m, rows, count, shift = 0;
 };
 
-/// The step of a communication-avoiding QR (Demmel, Grigori, Hoemmen, Langou 2012): every chunk of rows by itself.
+/// Kernels of orthonormal columns.
 class QrKernels {
 public:
   virtual ~QrKernels() = default;
   /// Rows of a chunk for n columns, at least 2 n; 0 when the backend has no kernel for so many columns.
   [[nodiscard]] virtual std::int64_t rows_of_chunk(std::int64_t n) const = 0;
-  /// Every chunk of `a` (m x n, column-major, leading dimension m) becomes the n orthonormal columns Q of its QR decomposition by
-  /// Householder reflectors; R of chunk c, with its zeros, goes to rows c n, c n + 1, ... of `r` (leading dimension chunks.count *
-  /// n). Precondition: chunks have at least n rows, and squares of the entries do not overflow.
+  /// The step of a communication-avoiding QR (Demmel, Grigori, Hoemmen, Langou 2012): every chunk of `a` (m x n, column-major,
+  /// leading dimension m) becomes the n orthonormal columns Q of its QR decomposition by Householder reflectors; R of chunk c, with
+  /// its zeros, goes to rows c n, c n + 1, ... of `r` (leading dimension chunks.count * n). Precondition: chunks have at least n
+  /// rows, and squares of the entries do not overflow.
   virtual void factor_chunks(Context& context, RowChunks const& chunks, std::int64_t n, double* a, double* r) const = 0;
+
+  /// a(i, i) += value for i < n.
+  virtual void add_to_diagonal(Context& context, std::int64_t n, double value, double* a, std::int64_t lda) const = 0;
 
   static QrKernels const& host();
   static QrKernels const& cuda();

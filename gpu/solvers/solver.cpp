@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/kernels/recording.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/solvers/batch.hpp"
@@ -65,6 +66,10 @@ std::int64_t stagnation_window(std::int64_t n) {
   return std::min<std::int64_t>(5000, 1000 + n);
 }
 
+/// Iterations that are recorded as one unit, for systems so small that launches set the pace, and how many iterations a run must
+/// have behind it before that is worth its own cost.
+constexpr std::int64_t recorded_iterations = 8, rows_worth_recording = 1 << 19, iterations_before_recording = 16;
+
 struct Outcome {
   SolverStatus status{};
   std::string reason;
@@ -108,7 +113,8 @@ public:
     d.set_zero();
     KrylovSystem<T> const system{a, preconditioner_, context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
     auto const method = make_method<T>(options_.method, system);
-    result_.bytes_per_iteration = static_cast<double>(method->bytes_per_iteration());
+    std::int64_t const before_run = result_.iterations;
+    double const bytes_before = bytes_;
     double const goal = options_.tolerance * b_norm_;
     bool fresh = true;
     for (;;) {
@@ -123,6 +129,9 @@ public:
       control.trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
       control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
       bool const interrupted = !iterate(*method, control, fresh);
+      auto const bytes = static_cast<double>(method->bytes_per_iteration());
+      bytes_ = bytes_before + bytes * static_cast<double>(result_.iterations - before_run);
+      result_.bytes_per_iteration = result_.iterations > 0 ? bytes_ / static_cast<double>(result_.iterations) : bytes;
       auto const state = static_cast<CycleState>(control.stop);
       if constexpr (!same) {
         // What a diverged cycle has found is worth nothing.
@@ -197,12 +206,26 @@ private:
     method.history(recent);
     result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
     result_.history.back() = recent[control.iteration % history_capacity];
+    std::int64_t const first = control.iteration;
+    std::unique_ptr<Recording> recording;
+    bool tried_recording = false;
     while (control.stop == 0 && control.iteration < options_.max_iterations) {
       if (interrupt_requested())
         return false;
       std::int64_t const before = control.iteration;
       std::int64_t const count = std::min(batch_.next(before), options_.max_iterations - before);
-      for (std::int64_t i = 0; i < count; ++i)
+      if (!tried_recording && n_ <= rows_worth_recording && before >= first + iterations_before_recording) {
+        tried_recording = true;
+        recording = kernels_for<RecordingKernels>(context_).record(context_, [&] {
+          for (std::int64_t i = 0; i < recorded_iterations; ++i)
+            method.iterate();
+        });
+      }
+      std::int64_t enqueued = 0;
+      if (recording != nullptr)
+        for (; enqueued + recorded_iterations <= count; enqueued += recorded_iterations)
+          recording->enqueue();
+      for (; enqueued < count; ++enqueued)
         method.iterate();
       control = method.control();
       method.history(recent);
@@ -273,7 +296,19 @@ private:
   BatchSize batch_;
   double norm_ = 0;  ///< ||b - A x||, computed anew after every cycle
   double b_norm_ = 0;
+  double bytes_ = 0;  ///< compulsory, of all iterations so far
 };
+
+void split(HostVector<double> const& solution, std::span<double> x, HostVector<double>&) {
+  std::copy(solution.begin(), solution.end(), x.begin());
+}
+void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVector<double>& x_low) {
+  x_low.resize(solution.size());
+  for (std::size_t i = 0; i < solution.size(); ++i) {
+    x[i] = solution[i].hi;
+    x_low[i] = solution[i].lo;
+  }
+}
 
 double largest_diagonal(Matrix const& matrix, Context& context) {
   Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
@@ -329,18 +364,38 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
     vectors_only.preconditioner = PreconditionerKind::none;
   require_memory(context, solver_bytes(n, 0, vectors_only), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
-  Outcome outcome;
-  if (options.precision == Precision::double_) {
-    Solve<double> solve(matrix, b, options, preconditioner, largest, context, result);
+  auto const iterate = [&]<class X>(Operator<X> const& a, auto const& cycles) {
+    Solve<X> solve(a, b, options, preconditioner, largest, context, result);
     start = Clock::now();
-    outcome = solve.template run<double>(matrix);
+    Outcome const outcome = cycles(solve);
     result.seconds = seconds_since(start);
-    HostVector<double> const solution = solve.solution();
-    std::copy(solution.begin(), solution.end(), x.begin());
-  } else
-    throw InputError("solver.precision", "not yet");
-  result.status = outcome.status;
-  result.reason = outcome.reason;
+    result.status = outcome.status;
+    result.reason = outcome.reason;
+    split(solve.solution(), x, result.x_low);
+  };
+  Operator<double> const& in_double = matrix;
+  Operator<DoubleDouble> const& extended = matrix;
+  switch (options.precision) {
+  case Precision::double_:
+    iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
+    break;
+  case Precision::double_double:
+    iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(extended); });
+    break;
+  case Precision::refined:
+    iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(in_double); });
+    break;
+  case Precision::mixed:
+    iterate(extended, [&](Solve<DoubleDouble>& solve) {
+      Outcome const outcome = solve.run(in_double);
+      if (outcome.status != SolverStatus::stagnated && outcome.status != SolverStatus::breakdown &&
+          outcome.status != SolverStatus::diverged)
+        return outcome;
+      result.extended_from = result.iterations;
+      return solve.run(extended);
+    });
+    break;
+  }
   return result;
 }
 

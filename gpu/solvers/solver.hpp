@@ -39,7 +39,10 @@ struct Names<PreconditionerKind> {
 enum class Precision { double_, double_double, refined, mixed };
 template <>
 struct Names<Precision> {
-  static constexpr std::array<Named<Precision>, 1> values{{{Precision::double_, "double"}}};
+  static constexpr std::array<Named<Precision>, 4> values{{{Precision::double_, "double"},
+                                                           {Precision::double_double, "double_double"},
+                                                           {Precision::refined, "refined"},
+                                                           {Precision::mixed, "mixed"}}};
 };
 
 enum class SolverStatus { converged, max_iterations, stagnated, breakdown, diverged, interrupted };

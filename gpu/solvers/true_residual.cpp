@@ -59,6 +59,9 @@ double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::sp
     DoubleDouble sum{b[row], 0};
     for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
       sum = sum + two_prod(-matrix.values[e], x[matrix.columns[e]]);
+    if (!matrix.low_values.empty())
+      for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
+        sum = sum + two_prod(-matrix.low_values[e], x[matrix.columns[e]]);
     if (!x_low.empty())
       for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
         sum = sum + two_prod(-matrix.values[e], x_low[matrix.columns[e]]);

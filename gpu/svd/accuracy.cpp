@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/blas.hpp"
+#include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 #include <algorithm>
@@ -40,15 +41,11 @@ private:
 double orthogonality(Context& context, Index m, Index k, double const* x) {
   Index const width = std::min(block_columns, k);
   Array<double> product(context, k * width);
-  HostVector<double> identity(static_cast<std::size_t>(k * width));
   Squares squares(context);
   for (Index first = 0; first < k; first += width) {
     Index const columns = std::min(width, k - first);
-    std::fill(identity.begin(), identity.end(), 0.0);
-    for (Index j = 0; j < columns; ++j)
-      identity[static_cast<std::size_t>(first + j + j * k)] = 1;
-    product.upload(identity);
-    gemm(context, true, false, k, columns, m, 1, x, m, x + first * m, m, -1, product.data(), k);
+    gemm(context, true, false, k, columns, m, 1, x, m, x + first * m, m, 0, product.data(), k);
+    kernels_for<QrKernels>(context).add_to_diagonal(context, columns, -1, product.data() + first, k);
     squares.add(k * columns, product.data());
   }
   return squares.root();

@@ -16,6 +16,9 @@ using Index = std::int64_t;
 
 constexpr Index panel_width = 64;
 
+/// More than the kernel for panels makes the context keep.
+constexpr Index scratch_bytes = 1 << 20;
+
 Index panels_of(Index n) {
   return (n + panel_width - 1) / panel_width;
 }
@@ -123,7 +126,7 @@ void TallQr::apply(Index columns, double const* x, double* y) const {
 Index TallQr::bytes(Context const& context, Index m, Index n) {
   std::vector<Index> const rows = rows_of_levels(context, m, n);
   if (rows.empty())
-    return 8 * (n * n + panels_of(n) * panel_width * panel_width + 2 * panel_width * n);
+    return 8 * (n * n + panels_of(n) * panel_width * panel_width + 2 * panel_width * n) + scratch_bytes;
   Index entries = n * n;
   for (std::size_t level = 1; level < rows.size(); ++level)
     entries += rows[level] * n;

@@ -36,7 +36,7 @@ struct SvdSeconds {
   double reduce = 0;      ///< general to band
   double chase = 0;       ///< band to bidiagonal
   double bidiagonal = 0;  ///< singular values (and vectors) of the bidiagonal
-  double back = 0;        ///< both back-transformations
+  double back = 0;        ///< both back-transformations, and what restores orthogonality after them
   double total = 0;
 };
 

@@ -423,6 +423,68 @@ TYPED_TEST(Krylov, SymmetricProduct) {
   EXPECT_GT(dot(x, ax), 0);
 }
 
+TYPED_TEST(Krylov, TolerancesFarBelowDouble) {
+  auto const csr = box27(9, 10, 8);
+  auto const b = random_vector(csr->n_rows, 3);
+  for (SolverOptions options : settings(true)) {
+    if (options.precision == Precision::double_)
+      continue;
+    SCOPED_TRACE(text_of(options));
+    options.tolerance = 1e-28;
+    auto const result = this->solve(csr, b, options);
+    EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+    EXPECT_LE(result.residual_recursive, 2e-28);
+    ASSERT_EQ(result.x_low.size(), b.size());
+    EXPECT_LE(true_residual(*csr, this->solution, b, result.x_low), 2.1e-28);
+    EXPECT_GT(true_residual(*csr, this->solution, b), 1e-20) << "x by itself cannot have that residual";
+    EXPECT_EQ(result.extended_from, -1);
+  }
+}
+
+TYPED_TEST(Krylov, RefinedTakesLittleMoreThanDouble) {
+  auto const csr = box27(14, 13, 12);
+  auto const b = random_vector(csr->n_rows, 3);
+  for (auto const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi, PreconditionerKind::ic0}) {
+    SolverOptions options{.preconditioner = preconditioner, .tolerance = 1e-12};
+    std::int64_t const in_double = this->solve(csr, b, options).iterations;
+    options.tolerance = 1e-18;
+    options.precision = Precision::double_double;
+    std::int64_t const extended = this->solve(csr, b, options).iterations;
+    options.precision = Precision::refined;
+    auto const refined = this->solve(csr, b, options);
+    EXPECT_EQ(refined.status, SolverStatus::converged) << refined.reason;
+    EXPECT_LE(true_residual(*csr, this->solution, b, refined.x_low), 2.1e-18);
+    EXPECT_GE(refined.cycles, 2);
+    EXPECT_LE(refined.iterations, extended + 5) << "search directions are kept from cycle to cycle";
+    EXPECT_LE(refined.iterations, 2 * in_double);
+  }
+}
+
+TYPED_TEST(Krylov, MixedGoesOnWhereDoubleStalls) {
+  // Second differences to the fifth power, whose entries are exact: a condition of 1e17.
+  std::int64_t const n = 80;
+  double const binomial[] = {252, -210, 120, -45, 10, -1};
+  Entries entries;
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t d = -5; d <= 5; ++d)
+      if (i + d >= 0 && i + d < n)
+        entries[{i, i + d}] = binomial[std::abs(d)];
+  auto const csr = to_csr(n, entries);
+  auto const b = random_vector(n, 6);
+  SolverOptions options{.tolerance = 1e-12, .max_iterations = 100000};
+  EXPECT_NE(this->solve(csr, b, options).status, SolverStatus::converged);
+  options.precision = Precision::double_double;
+  auto const extended = this->solve(csr, b, options);
+  EXPECT_EQ(extended.status, SolverStatus::converged) << extended.reason;
+  EXPECT_LE(true_residual(*csr, this->solution, b, extended.x_low), 2.1e-12);
+  options.precision = Precision::mixed;
+  auto const mixed = this->solve(csr, b, options);
+  EXPECT_EQ(mixed.status, SolverStatus::converged) << mixed.reason;
+  EXPECT_GE(mixed.extended_from, 0);
+  EXPECT_LE(mixed.extended_from, mixed.iterations);
+  EXPECT_LE(true_residual(*csr, this->solution, b, mixed.x_low), 2.1e-12);
+}
+
 // ---- the factorisation by itself
 
 template <class B>

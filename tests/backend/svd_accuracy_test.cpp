@@ -1,8 +1,12 @@
 #include "gpu/svd/accuracy.hpp"
+#include "gpu/svd/orthonormal.hpp"
 
+#include "gpu/core/array.hpp"
 #include "tests/backend/cases.hpp"
 
 #include <cmath>
+#include <random>
+#include <utility>
 #include <vector>
 
 namespace poisson::testing {
@@ -101,6 +105,52 @@ TYPED_TEST(SvdMeasures, SeeWhatIsWrong) {
     accuracy = svd_accuracy(*this->context, wrong.a, wrong.svd);
     EXPECT_LE(accuracy.orthogonality_v, 1e-13);
     EXPECT_GE(accuracy.residual, 1);
+  }
+}
+
+TYPED_TEST(SvdMeasures, RefinedColumnsAreOrthonormal) {
+  struct Size {
+    std::int64_t m, k;
+  };
+  for (Size const size : {Size{1, 1}, {7, 3}, {600, 600}, {2100, 515}, {2050, 40}}) {
+    DenseMatrix const exact = orthonormal(size.m, size.k, 0.3);
+    DenseMatrix disturbed = exact;
+    for (std::size_t i = 0; i < disturbed.values.size(); ++i)
+      disturbed.values[i] += 1e-9 * std::sin(static_cast<double>(7 * i)) / std::sqrt(static_cast<double>(size.m));
+    Array<double> x(*this->context, std::span<double const>(disturbed.values));
+    refine_orthogonality(*this->context, size.m, size.k, x.data());
+    DenseMatrix refined(size.m, size.k);
+    x.download(refined.values);
+    double furthest = 0;
+    for (std::size_t i = 0; i < refined.values.size(); ++i)
+      furthest = std::max(furthest, std::abs(refined.values[i] - exact.values[i]));
+    EXPECT_LE(furthest, 1e-8 / std::sqrt(static_cast<double>(size.m)));
+    // Measured by a decomposition of the columns themselves.
+    Svd svd;
+    svd.u = refined;
+    svd.v = orthonormal(size.k, size.k, 1.7);
+    svd.values.assign(static_cast<std::size_t>(size.k), 1.0);
+    EXPECT_LE(svd_accuracy(*this->context, refined, svd).orthogonality_u, 2e-15 * std::sqrt(static_cast<double>(size.k)))
+        << size.m << " x " << size.k;
+  }
+}
+
+class SvdOnCuda : public OnBackend<Backend::cuda> {};
+
+TEST_F(SvdOnCuda, LargeOnesAreAsOrthogonalAsLapacks) {
+  // LAPACK's dgesdd: 1.1e-13 for n = 1000, uniform in [-0.5, 0.5].
+  for (auto const& [m, n] : {std::pair{1100, 1100}, std::pair{2000, 1030}}) {
+    DenseMatrix a(m, n);
+    std::mt19937_64 engine(1);
+    std::uniform_real_distribution<double> uniform(-0.5, 0.5);
+    for (double& entry : a.values)
+      entry = uniform(engine);
+    for (std::int64_t const leading : {0, 200}) {
+      SvdAccuracy const accuracy = svd_accuracy(*context, a, svd(a, {true, leading, 0}, *context));
+      EXPECT_LE(accuracy.orthogonality_u, 1.2e-13);
+      EXPECT_LE(accuracy.orthogonality_v, 1.2e-13);
+      EXPECT_LE(accuracy.residual_relative, 1e-14);
+    }
   }
 }
 

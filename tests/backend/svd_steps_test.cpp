@@ -94,6 +94,29 @@ TYPED_TEST(SvdSteps, PanelIsFactored) {
   }
 }
 
+/// More rows than the blocks of a device hold in registers, and in shared memory. Q is too large to be formed.
+TYPED_TEST(SvdSteps, TallPanelIsFactored) {
+  for (auto const& [m, w] : std::initializer_list<std::pair<std::int64_t, int>>{{20000, 8}, {40000, 8}, {60000, 64}}) {
+    SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(w));
+    DenseMatrix const a = uniform(m, w, 8);
+    Array<double> panel = on_backend(*this->context, a), t_array(*this->context, w * w),
+                  r_array = on_backend(*this->context, zeros(w, w));
+    this->kernels().panel_qr(*this->context, m, w, panel.data(), m, t_array.data(), w, r_array.data(), 1, w);
+    DenseMatrix const y = from_backend(panel, m, w), t = from_backend(t_array, w, w), r = from_backend(r_array, w, w);
+    // Q is orthogonal if and only if T + T^T = T^T Y^T Y T.
+    DenseMatrix const gram = transposed(t) * ((transposed(y) * y) * t);
+    DenseMatrix both = transposed(t);
+    for (std::size_t i = 0; i < both.values.size(); ++i)
+      both.values[i] += t.values[i];
+    EXPECT_LT(distance(gram, both), 1e-14 * w);
+    DenseMatrix rest = y * (transposed(t) * (transposed(y) * a));  // Q^T A = A - Y T^T Y^T A = (R, 0)
+    for (std::int64_t k = 0; k < w; ++k)
+      for (std::int64_t i = 0; i < m; ++i)
+        rest(i, k) += i < w ? r(i, k) : 0;
+    EXPECT_LT(distance(rest, a), 1e-14 * distance(a, zeros(m, w)));
+  }
+}
+
 TYPED_TEST(SvdSteps, TransposesAndCopies) {
   for (auto const& [m, n] : std::initializer_list<std::pair<int, int>>{{1, 1}, {31, 33}, {64, 5}, {100, 200}}) {
     DenseMatrix const a = uniform(m, n, 5);

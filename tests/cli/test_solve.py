@@ -253,6 +253,45 @@ def test_indefinite_is_a_breakdown_with_its_reason(poisson):
     assert r["status"] == "breakdown" and "positive definite" in r["reason"]
 
 
+@pytest.mark.parametrize("preconditioner", ["none", "jacobi", "ilu0"])
+@pytest.mark.parametrize("precision", ["double", "double_double", "refined", "mixed"])
+def test_unsymmetric_by_bicgstab(poisson, precision, preconditioner):
+    a = laplacian(12) + np.diag(np.full(143, 0.3), 1)
+    poisson.write(general(a), "a.mtx")
+    poisson("solve", "--matrix", "a.mtx", "--output", "out", "--set", "solver.method=bicgstab", "--set",
+            f"solver.precision={precision}", "--set", f"solver.preconditioner={preconditioner}")
+    r = poisson.record()
+    assert r["status"] == "converged" and r["solver"]["residual_true"] < 2.1e-12
+    assert [r["solver"][key] for key in ("method", "precision", "preconditioner")] == ["bicgstab", precision, preconditioner]
+    assert np.allclose(solution(poisson), np.linalg.solve(a, np.ones(144)), rtol=1e-10, atol=0)
+    assert (poisson.directory / "out/solution_low.mtx").exists() == (precision != "double")
+
+
+@pytest.mark.parametrize("preconditioner", ["none", "jacobi", "ic0"])
+def test_tolerances_that_double_reaches_and_those_it_does_not(poisson, preconditioner):
+    poisson.write(general(laplacian(12)), "a.mtx")
+    words = ["solve", "--matrix", "a.mtx", "--output", "out", "--overwrite", "--set", "solver.tolerance=1e-28", "--set",
+             f"solver.preconditioner={preconditioner}"]
+    poisson(*words, "--quiet", code=2)
+    r = poisson.record()
+    assert r["status"] == "stagnated" and "double precision" in r["reason"] and "solver.precision=refined" in r["reason"]
+    assert r["solver"]["residual_true"] < 1e-14
+    for precision in ("double_double", "refined", "mixed"):
+        poisson(*words, "--set", f"solver.precision={precision}")
+        r = poisson.record()
+        assert r["status"] == "converged" and r["solver"]["residual_true"] < 2.1e-28
+
+
+def test_pivot_is_named_and_shifted(poisson):
+    poisson.write(general(np.array([[2.0, 0, 2], [0, 1, 0], [2, 0, 2]])), "a.mtx")
+    words = ["solve", "--matrix", "a.mtx", "--output", "out", "--overwrite", "--set", "solver.preconditioner=ic0"]
+    poisson(*words, "--quiet", code=2)
+    r = poisson.record()
+    assert r["status"] == "breakdown" and "row 3" in r["reason"] and "solver.shift" in r["reason"] and len(solution(poisson)) == 3
+    poisson(*words, "--set", "solver.shift=0.1")
+    assert poisson.record()["solver"]["shift"] == 0.1
+
+
 def test_solution_beyond_double_precision(poisson):
     poisson.write("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 1e-300\n", "a.mtx")
     poisson.write("%%MatrixMarket matrix array real general\n2 1\n1\n1e300\n", "b.mtx")
@@ -428,6 +467,17 @@ def test_real_matrices(poisson, name, preconditioner, rows, nnz):
     # The recursion reaches 1e-10, x itself what rounding allows: a multiple of eps | |A| |x| | / |b|.
     bound = 1e-10 + 10 * np.finfo(float).eps * np.linalg.norm(np.abs(a) @ np.abs(x)) / math.sqrt(rows)
     assert bound < 1e-6 and np.linalg.norm(a @ x - 1) / math.sqrt(rows) < bound and r["solver"]["residual_true"] < bound
+
+
+@pytest.mark.skipif(not MATRICES.is_dir(), reason="POISSON_REAL_DATA is not set")
+@pytest.mark.parametrize("precision, expected", [("double", 2448), ("double_double", 2288)])
+def test_iterations_of_the_literature(poisson, precision, expected):
+    # Mukunoki, Takahashi 2013; in double the order of sums moves the count.
+    poisson("solve", "--matrix", MATRICES / "memplus.mtx.gz", "--output", "out", "--set", "solver.method=bicgstab", "--set",
+            f"solver.precision={precision}", "--set", "solver.tolerance=1e-12", "--threads", "1")
+    r = poisson.record()
+    assert r["status"] == "converged" and r["solver"]["residual_true"] < 2.1e-12
+    assert abs(r["solver"]["iterations"] - expected) < 0.35 * expected
 
 
 @pytest.mark.skipif(not MATRICES.is_dir(), reason="POISSON_REAL_DATA is not set")

@@ -93,8 +93,9 @@ Svd cusolver_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& cont
   check(lib.SetStream(handle, device.stream()), "cusolverDnSetStream");
   int const m = static_cast<int>(a.n_rows), n = static_cast<int>(a.n_columns);
   bool const keeps = vectors && peer != SvdPeer::cusolver_syevd;
-  Array<double> matrix(context, std::span<double const>(a.values)), s(context, n), u(context, keeps ? a.n_rows * n : 1),
-      v(context, keeps ? std::int64_t{n} * n : 1);
+  bool const has_room = keeps || peer == SvdPeer::cusolver_gesvdp;  // which fails without it even where only values are wanted
+  Array<double> matrix(context, std::span<double const>(a.values)), s(context, n), u(context, has_room ? a.n_rows * n : 1),
+      v(context, has_room ? std::int64_t{n} * n : 1);
   Array<int> info(context, 1);
   auto const mode = vectors ? CUSOLVER_EIG_MODE_VECTOR : CUSOLVER_EIG_MODE_NOVECTOR;
   Svd result;

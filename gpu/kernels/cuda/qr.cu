@@ -108,6 +108,12 @@ __global__ void __launch_bounds__(threads) factor_kernel(RowChunks chunks, int n
       a[first + i + k * chunks.m] = tile[i + k * rows];
 }
 
+__global__ void add_to_diagonal_kernel(std::int64_t n, double value, double* a, std::int64_t lda) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    a[i + i * lda] += value;
+}
+
 class CudaQr final : public QrKernels {
 public:
   std::int64_t rows_of_chunk(std::int64_t n) const override {
@@ -120,6 +126,11 @@ public:
     auto const bytes = static_cast<std::size_t>(std::min(chunks.rows, chunks.m) * n) * sizeof(double);
     POISSON_CUDA_CHECK(cudaFuncSetAttribute(factor_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
     factor_kernel<<<static_cast<unsigned>(chunks.count), threads, bytes, device.stream()>>>(chunks, static_cast<int>(n), a, r);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void add_to_diagonal(Context& context, std::int64_t n, double value, double* a, std::int64_t lda) const override {
+    add_to_diagonal_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, value, a, lda);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

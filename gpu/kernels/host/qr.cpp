@@ -32,6 +32,11 @@ public:
       assert(info == 0);
     }
   }
+
+  void add_to_diagonal(Context&, std::int64_t n, double value, double* a, std::int64_t lda) const override {
+    for (std::int64_t i = 0; i < n; ++i)
+      a[i + i * lda] += value;
+  }
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/peers.hpp"
+#include "gpu/kernels/recording.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -108,6 +109,9 @@ VectorKernels<double> const& VectorKernels<double>::cuda() {
   refuse();
 }
 IluKernels const& IluKernels::cuda() {
+  refuse();
+}
+RecordingKernels const& RecordingKernels::cuda() {
   refuse();
 }
 RefinementKernels const& RefinementKernels::cuda() {
