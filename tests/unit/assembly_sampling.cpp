@@ -82,8 +82,9 @@ TEST(Sampling, PointsOutsideAreNoNumbers) {
         if (r > 0.51 && r < 0.99) {
           EXPECT_NEAR(found[at], 3, 1e-12);
           ++inside;
-        } else if (r < 0.49 || r > 1.01)
+        } else if (r < 0.49 || r > 1.01) {
           EXPECT_TRUE(std::isnan(found[at]));
+        }
       }
   EXPECT_GT(inside, 50u);
 }
