@@ -1,11 +1,12 @@
 // gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--slice-size C] [--sigma N] [--threads-per-row T]
-//           [--cg yes|no] [--json FILE]
-// Copy and read bandwidth, products and CG on 27-point boxes of n^3 nodes, beside the time that their compulsory bytes take at
-// the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth. Everything is built on the backend, and
-// every product is compared with one that needs no matrix; exit code 2 when one is wrong.
+//           [--matrix-precision double|double_double] [--cg yes|no] [--json FILE]
+// Copy and read bandwidth, products (also with vectors in double-double, "dd") and CG on 27-point boxes of n^3 nodes, beside the
+// time that their compulsory bytes take at the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
+// Everything is built on the backend, and every product is compared with one that needs no matrix; exit code 2 when one is wrong.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/measure.hpp"
+#include "gpu/core/vector.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/solvers/solver.hpp"
 
@@ -107,6 +108,19 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<For
               measure_seconds(*context, [&] { matrix->product_dot(x.data(), y.data(), dot.data(), running.data()); }).median, bytes,
               read, 2 * nnz + 2 * static_cast<double>(rows));
       }
+      {
+        Operator<DoubleDouble> const& a = *matrix;
+        Vector<DoubleDouble> const x(*context, std::span<double const>(x_host));
+        Vector<DoubleDouble> y(*context, csr->n_rows());
+        Array<DoubleDouble> dot(*context, 1);
+        Array<std::int32_t> const running(*context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
+        auto const dd_bytes = static_cast<double>(a.bytes_per_product());
+        print("product dd", measure_seconds(*context, [&] { a.product(1, x.data(), 0, y.data()); }).median, dd_bytes, read,
+              2 * nnz);
+        print("product+dot dd",
+              measure_seconds(*context, [&] { a.product_dot(x.data(), y.data(), dot.data(), running.data()); }).median, dd_bytes,
+              read, 2 * nnz + 2 * static_cast<double>(rows));
+      }
       for (PreconditionerKind const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi}) {
         if (!with_cg)
           break;
@@ -168,11 +182,13 @@ int main(int argc, char** argv) {
       format_options.sigma = std::atoi(value.c_str());
     } else if (key == "--threads-per-row" && !value.empty()) {
       format_options.threads_per_row = std::atoi(value.c_str());
+    } else if (key == "--matrix-precision" && parse_name<MatrixPrecision>(value)) {
+      format_options.precision = *parse_name<MatrixPrecision>(value);
     } else if (key == "--json" && !value.empty()) {
       json_file = value;
     } else {
       std::fprintf(stderr, "usage: gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--slice-size C] [--sigma N] "
-                           "[--threads-per-row T] [--cg yes|no] [--json FILE]\n");
+                           "[--threads-per-row T] [--matrix-precision double|double_double] [--cg yes|no] [--json FILE]\n");
       return 1;
     }
   }

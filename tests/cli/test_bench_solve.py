@@ -74,6 +74,17 @@ def test_all_of_a_kind_is_every_name_that_the_program_knows(poisson):
     assert ("csr", "cg", "double", "jacobi") in {way(r) for r in matrix["results"] if r["status"] == "converged"}
 
 
+def test_precisions_beyond_double_reach_further(poisson):
+    results = measured(poisson, "--nodes", "8", "--format", "half_cds", "--method", "all", "--precision", "all",
+                       "--tolerance", "1e-24")["matrices"][0]["results"]
+    assert {r["precision"] for r in results} > {"double"}
+    for r in results:
+        if r["precision"] == "double":
+            assert r["status"] == "stagnated" and r["residual_true"] > 1e-20
+        else:
+            assert r["status"] == "converged" and r["residual_true"] <= 2e-24, r
+
+
 def test_values_in_double_double(poisson):
     results = measured(poisson, "--nodes", "6", "--format", "csr,half_cds", "--matrix-precision", "all")["matrices"][0]["results"]
     assert [(r["format"], r["matrix_precision"]) for r in results] == [
