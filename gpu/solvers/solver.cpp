@@ -61,9 +61,13 @@ constexpr double small_drift = 0.05;
 /// of 2^-53 max |a_ii| ||d||), so that the directions can be kept; and at the latest when the residual has fallen so far.
 constexpr double cycle_drift = 0x1p13, cycle_fall = 1e-10, least_fall = 1e-2;
 
-/// Convergence is not monotone in this norm, and ill-conditioned systems stand still for long: the window is generous.
+/// A recursion that is believed though it is so small is looked at again when it has fallen by this.
+constexpr double next_look = 0x1p-4;
+
+/// Convergence is not monotone in this norm, and residuals of ill-conditioned systems may grow for many times n iterations before
+/// they fall: the window is generous.
 std::int64_t stagnation_window(std::int64_t n) {
-  return std::min<std::int64_t>(5000, 1000 + n);
+  return std::clamp<std::int64_t>(10 * n, 5000, 20000);
 }
 
 /// Iterations that are recorded as one unit, for systems so small that launches set the pace, and how many iterations a run must
@@ -117,6 +121,7 @@ public:
     double const bytes_before = bytes_;
     double const goal = options_.tolerance * b_norm_;
     bool fresh = true;
+    double trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
     for (;;) {
       double const before = norm_;
       IterationControl control;
@@ -126,17 +131,21 @@ public:
       control.b_norm = b_norm_;
       control.target = same ? goal : std::max(goal, cycle_fall * before);
       // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
-      control.trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
+      control.trust = trust;
       control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
       bool const interrupted = !iterate(*method, control, fresh);
       auto const bytes = static_cast<double>(method->bytes_per_iteration());
       bytes_ = bytes_before + bytes * static_cast<double>(result_.iterations - before_run);
       result_.bytes_per_iteration = result_.iterations > 0 ? bytes_ / static_cast<double>(result_.iterations) : bytes;
       auto const state = static_cast<CycleState>(control.stop);
+      bool dropped = false;
       if constexpr (!same) {
-        // What a diverged cycle has found is worth nothing.
-        if (state == CycleState::diverged)
+        // What a cycle has found that leaves more than there was is worth nothing.
+        dropped = !(control.norm < before);
+        if (dropped) {
           d.set_zero();
+          result_.residual_recursive = result_.history.back() = before / b_norm_;
+        }
         kernels_for<RefinementKernels>(context_).add(context_, n_, d.data(), x_.data());
       }
       if (interrupted)
@@ -147,8 +156,17 @@ public:
       if (state == CycleState::running)
         return {SolverStatus::max_iterations,
                 "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()};
+      // The directions that were kept may be to blame.
+      if (dropped && !fresh) {
+        fresh = true;
+        continue;
+      }
+      // Small as it is, the recursion was right.
+      bool const reliable = same && state == CycleState::unreliable && norm_ <= honest * control.norm;
+      if (reliable)
+        trust *= next_look;
       bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
-      if (hopeless || !(norm_ <= progress * before))
+      if (hopeless || !(reliable || norm_ <= progress * before))
         return no_further(state, *method);
       fresh = (state != CycleState::converged && state != CycleState::unreliable) ||
               !(std::abs(norm_ - control.norm) <= small_drift * control.norm);
