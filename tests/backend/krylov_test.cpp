@@ -461,16 +461,16 @@ TYPED_TEST(Krylov, RefinedTakesLittleMoreThanDouble) {
 }
 
 TYPED_TEST(Krylov, MixedGoesOnWhereDoubleStalls) {
-  // Second differences to the fifth power, whose entries are exact: a condition of 1e17.
+  // Second differences to the sixth power, whose entries are exact: a condition of 1e20.
   std::int64_t const n = 80;
-  double const binomial[] = {252, -210, 120, -45, 10, -1};
+  double const binomial[] = {924, -792, 495, -220, 66, -12, 1};
   Entries entries;
   for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t d = -5; d <= 5; ++d)
+    for (std::int64_t d = -6; d <= 6; ++d)
       if (i + d >= 0 && i + d < n)
         entries[{i, i + d}] = binomial[std::abs(d)];
   auto const csr = to_csr(n, entries);
-  auto const b = random_vector(n, 6);
+  std::vector<double> const b(static_cast<std::size_t>(n), 1.0);
   SolverOptions options{.tolerance = 1e-12, .max_iterations = 100000};
   EXPECT_NE(this->solve(csr, b, options).status, SolverStatus::converged);
   options.precision = Precision::double_double;
