@@ -171,14 +171,16 @@ private:
 
 /// One row of the Sturm count for singular values below x of the bidiagonal (d, e), in the differential form that changes d and e
 /// by a few units in the last place only (Fernando, Parlett 1994): s starts at -x^2, and the count is that of the rows where this
-/// returns true. d_squared is not 0; with squares below 2^968 nothing overflows, since p is 0 or at least 2^-53 |s|. `divide` may
-/// err in the last places.
+/// returns true. d_squared is not 0; with squares below 2^968 nothing overflows, since p is 0 or at least 2^-53 |s|. Nor does what
+/// counts vanish: s / p may be below all numbers where e^2 / p is not. `divide` may err in the last places.
 template <class Divide>
 [[nodiscard]] POISSON_HOST_DEVICE bool sturm_row(double d_squared, double e_squared, double x_squared, double& s,
                                                  Divide const& divide) {
-  double const p = d_squared + s, quotient = divide(s, p);
-  double const ratio = p == 0 ? 0x1p54 : quotient;  // p = 0 stands for a pivot that is negative and nearly 0
-  s = std::fma(e_squared, ratio, -x_squared);
+  double const p = d_squared + s;
+  bool const large = p > 1;
+  double const quotient = divide(large ? e_squared : s, p);
+  // p = 0 stands for a pivot that is negative and nearly 0.
+  s = std::fma(large ? s : e_squared, p == 0 ? 0x1p54 : quotient, -x_squared);
   return p <= 0;
 }
 
