@@ -105,6 +105,7 @@ public:
       merges_there_ = Array<BidiagonalMerge>(context_, most);
       rotations_there_ = Array<ColumnRotation>(context_, n_ + most);
       row_ = Array<double>(context_, n_);
+      row_.set_zero();  // it is always downloaded whole
       numbers_ = Array<double>(context_, 5 * n_);
       indices_ = Array<std::int32_t>(context_, 3 * n_);
     }
