@@ -53,13 +53,12 @@ struct CodSellSource : CodSellView {
 
     DotSum<T> sum{};
     ConstPointer<T> x_base = x;
-    bool has_pattern = false;  // lanes beyond the last row have none
     if (width > 0) {
       std::int32_t const base = __ldg(column_of);
-      x_base = x + max(base, 0);
-      has_pattern = base >= 0;
-      if (phase == 0 && has_pattern)
-        sum.add(cuda::load_constant(value_of, 0), cuda::load_constant(x_base, 0));
+      // Lanes beyond the last row go along on the first lane's pattern, with values of 0.
+      x_base = x + max(base >= 0 ? base : __ldg(column_of - in_slice), 0);
+      if (phase == 0)
+        sum.add(cuda::load_constant(value_of, 0), base >= 0 ? cuda::load_constant(x_base, 0) : T(0.0));
     }
     std::int32_t const n_staged = min(shared, staged);
     __syncwarp();  // the distances of the slice before may still be read
@@ -67,14 +66,13 @@ struct CodSellSource : CodSellView {
       its_distances[d] = __ldg(dictionary + dictionary_begin + d);
     __syncwarp();
     auto const value_in_pattern = [&](std::int32_t j) { return cuda::load_constant(value_of, (j + 1) * c); };
-    sum = cuda::add_terms<batch_in_pattern, false>(
-        sum, phase, has_pattern ? n_staged : 0, phases, value_in_pattern, [&](std::int32_t j) { return its_distances[j]; }, x_base);
+    sum = cuda::add_terms<batch_in_pattern, false, true>(
+        sum, phase, n_staged, phases, value_in_pattern, [&](std::int32_t j) { return its_distances[j]; }, x_base);
     static_assert(staged % phases == 0);
-    if (has_pattern)
 #pragma unroll 1
-      for (std::int32_t j = staged + phase; j < shared; j += phases)
-        sum.add(value_in_pattern(j), cuda::load_constant(x_base, __ldg(dictionary + dictionary_begin + j)));
-    return cuda::add_terms<batch_outside, true>(
+    for (std::int32_t j = staged + phase; j < shared; j += phases)
+      sum.add(value_in_pattern(j), cuda::load_constant(x_base, __ldg(dictionary + dictionary_begin + j)));
+    return cuda::add_terms<batch_outside, true, false>(
         sum, phase + 1, width - shared, phases, [&](std::int32_t j) { return cuda::load_constant(value_of, (shared + j) * c); },
         [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
   }

@@ -27,7 +27,7 @@ struct CsrSource : CsrView {
       auto const length = static_cast<std::int32_t>(__ldg(row_ptr + row + 1) - begin);  // at most the number of columns
       Values const v = entries + begin;
       std::int32_t const* const c = columns + begin;
-      return cuda::add_terms<batch, false>(
+      return cuda::add_terms<batch, false, false>(
           DotSum<T>{}, phase, length, phases, [&](std::int32_t e) { return cuda::load_constant(v, e); },
           [&](std::int32_t e) { return __ldg(c + e); }, x);
     }

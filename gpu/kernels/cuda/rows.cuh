@@ -51,25 +51,30 @@ __device__ __forceinline__ DotSum<T> add_phases(DotSum<T> sum) {
 }
 
 /// Adds value(j) * x[index(j)] for j = first, first + step, ... < end to `sum`, in that order. `batch` terms are loaded together,
-/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term.
-template <int batch, bool gaps, class T, class Value, class Index>
+/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term;
+/// an `index` that is `near` is asked for when it is used, which saves registers.
+template <int batch, bool gaps, bool near, class T, class Value, class Index>
 __device__ __forceinline__ DotSum<T> add_terms(DotSum<T> sum, std::int32_t first, std::int32_t end, std::int32_t step,
                                                Value const& value, Index const& index, ConstPointer<T> x) {
   using Entry = std::invoke_result_t<Value const&, std::int32_t>;
 #pragma unroll 1
   for (std::int32_t j = first; j < end; j += batch * step) {
-    std::int32_t at[batch];
+    [[maybe_unused]] std::int32_t at[batch];
     Entry v[batch];
     T loaded[batch];
+    if constexpr (!near)
 #pragma unroll
-    for (int b = 0; b < batch; ++b)
-      at[b] = j + b * step < end ? index(j + b * step) : gaps ? -1 : 0;
+      for (int b = 0; b < batch; ++b)
+        at[b] = j + b * step < end ? index(j + b * step) : gaps ? -1 : 0;
 #pragma unroll
     for (int b = 0; b < batch; ++b)
       v[b] = j + b * step < end ? value(j + b * step) : Entry(0.0);
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      loaded[b] = (gaps ? at[b] >= 0 : j + b * step < end) ? load_constant(x, at[b]) : T(0.0);
+      if constexpr (near)
+        loaded[b] = j + b * step < end ? load_constant(x, index(j + b * step)) : T(0.0);
+      else
+        loaded[b] = (gaps ? at[b] >= 0 : j + b * step < end) ? load_constant(x, at[b]) : T(0.0);
 #pragma unroll
     for (int b = 0; b < batch; ++b)
       sum.add(v[b], loaded[b]);

@@ -36,7 +36,7 @@ struct SellSource : SellView {
       std::int32_t const width = this->width(u);
       std::int32_t const* const column_of = columns + first;
       Values const value_of = entries + first;
-      return cuda::add_terms<4, true>(
+      return cuda::add_terms<4, true, false>(
           DotSum<T>{}, phase, width, phases, [&](std::int32_t j) { return cuda::load_constant(value_of, j * c); },
           [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
     }
