@@ -6,13 +6,39 @@ namespace poisson {
 
 namespace {
 
-[[nodiscard]] inline double row_product(CsrView const& a, double const* values, std::int64_t row, double const* __restrict x) {
-  double sum = 0;
+/// Entries between what is worked on and what is asked for: both arrays are read from begin to end, but the processor's prefetcher
+/// stops at every page.
+constexpr std::int64_t entries_ahead = 512;
+
+/// Four sums that do not wait for each other, of single loads: a vector's gather of x takes longer than its eight loads. 12 bytes
+/// per entry.
+[[nodiscard]] inline double row_product(CsrView const& a, double const* __restrict values, std::int64_t row,
+                                        double const* __restrict x) {
+  std::int32_t const* const __restrict columns = a.columns;
+  double sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
+  std::int64_t e = a.row_ptr[row];
   std::int64_t const end = a.row_ptr[row + 1];
-#pragma omp simd reduction(+ : sum)
-  for (std::int64_t e = a.row_ptr[row]; e < end; ++e)
-    sum += values[e] * x[a.columns[e]];
-  return sum;
+  for (; e + 8 <= end; e += 8) {
+    host::prefetch_near(values + e + entries_ahead);
+    __builtin_prefetch(columns + e + entries_ahead);
+    for (std::int64_t i = e; i < e + 8; i += 4) {
+      sum_0 += values[i] * x[columns[i]];
+      sum_1 += values[i + 1] * x[columns[i + 1]];
+      sum_2 += values[i + 2] * x[columns[i + 2]];
+      sum_3 += values[i + 3] * x[columns[i + 3]];
+    }
+  }
+  if (e < end) {
+    host::prefetch_near(values + e + entries_ahead);
+    __builtin_prefetch(columns + e + entries_ahead);
+  }
+  for (; e + 2 <= end; e += 2) {
+    sum_0 += values[e] * x[columns[e]];
+    sum_1 += values[e + 1] * x[columns[e + 1]];
+  }
+  if (e < end)
+    sum_2 += values[e] * x[columns[e]];
+  return (sum_0 + sum_2) + (sum_1 + sum_3);
 }
 template <class Values>
 [[nodiscard]] DoubleDouble row_product(CsrView const& a, Values values, std::int64_t row, ConstPointer<DoubleDouble> x) {
