@@ -50,6 +50,7 @@ struct BenchOptions : BenchTarget {
   std::vector<Precision> precisions;  ///< empty: double
   std::vector<MatrixPrecision> matrix_precisions;   ///< empty: double
   std::vector<PreconditionerKind> preconditioners;  ///< empty: none
+  std::vector<Ordering> orderings;                  ///< of ic0 and ilu0; empty: auto
   double shift = 0;                                 ///< SolverOptions::shift
   double tolerance = 1e-12;
   std::int64_t max_iterations = 10000;

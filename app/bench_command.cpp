@@ -26,7 +26,7 @@ struct BenchArguments {
 BenchArguments parse_bench(std::vector<std::string> const& words) {
   BenchArguments a;
   std::string nodes, order, rows, formats, slice_sizes, sigma, threads_per_row, backend, threads, samples, products, methods,
-      precisions, matrix_precisions, preconditioners, shift, tolerance, max_iterations, max_seconds;
+      precisions, matrix_precisions, preconditioners, orderings, shift, tolerance, max_iterations, max_seconds;
   po::options_description visible("poisson bench spmv|convert|solve [CONFIG]\n\n"
                                   "Measures products (spmv), conversions from CSR (convert) or solvers (solve), of every matrix "
                                   "that is named, in every format that\n"
@@ -64,6 +64,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   add("matrix-precision", po::value(&matrix_precisions)->value_name("P[,P...]|all"),
       "of solve, of the stored values (default: double)");
   add("preconditioner", po::value(&preconditioners)->value_name("P[,P...]|all"), "of solve (default: none)");
+  add("ordering", po::value(&orderings)->value_name("O[,O...]|all"),
+      "of solve, of the rows in ic0 and ilu0 (default: auto), see the key solver.ordering");
   add("shift", po::value(&shift)->value_name("S"), "of solve, of ic0 and ilu0 (default: 0), see the key solver.shift");
   add("tolerance", po::value(&tolerance)->value_name("T"), "of solve, on ||b - A x|| / ||b|| (default: 1e-12)");
   add("max-iterations", po::value(&max_iterations)->value_name("N"), "of one solve (default: 10000)");
@@ -114,7 +116,7 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     throw usage_error("bench", "--rows is the size of the band and the random matrix; add --band or --random");
   bool const to_solve = options.kind == BenchKind::solve;
   for (char const* const option :
-       {"method", "precision", "matrix-precision", "preconditioner", "shift", "tolerance", "max-iterations", "max-seconds", "cupy"})
+       {"method", "precision", "matrix-precision", "preconditioner", "ordering", "shift", "tolerance", "max-iterations", "max-seconds", "cupy"})
     if (map.count(option) > 0 && !to_solve)
       throw usage_error("bench", "--" + std::string(option) + " is an option of poisson bench solve");
   if (to_solve && (options.band || options.random))
@@ -143,6 +145,8 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     options.matrix_precisions = parse_names<MatrixPrecision>("bench", "matrix precision", matrix_precisions);
   if (map.count("preconditioner") > 0)
     options.preconditioners = parse_names<PreconditionerKind>("bench", "preconditioner", preconditioners);
+  if (map.count("ordering") > 0)
+    options.orderings = parse_names<Ordering>("bench", "ordering", orderings);
   if (map.count("shift") > 0)
     options.shift = parse_real("bench", "--shift", shift, 0, 1e6);
   if (map.count("tolerance") > 0)

@@ -29,6 +29,7 @@ struct Way {
   Method method{};
   Precision precision{};
   PreconditionerKind preconditioner{};
+  Ordering ordering{};
 
   [[nodiscard]] std::string label() const {
     return std::string(name_of(method)) + " " + std::string(name_of(precision)) + " " + std::string(name_of(preconditioner));
@@ -49,6 +50,8 @@ struct Solved {
   double solve_seconds = 0;  ///< and what a solver makes before and after them
   double conversion = 0;     ///< from csr
   double bytes_per_iteration = 0;
+  Ordering ordering{};  ///< that incomplete factors took
+  std::int64_t levels = 0;
   int runs = 0;
 
   [[nodiscard]] double seconds_per_iteration() const {
@@ -116,7 +119,7 @@ public:
     constant_null_space_ = matrix.constant_null_space;
     host_csr_.reset();  // factorisations are made from it, and should not have to copy it for every solve
     for (PreconditionerKind const kind : options_.preconditioners)
-      if (kind != PreconditionerKind::none && kind != PreconditionerKind::jacobi && host_csr_ == nullptr)
+      if (is_incomplete(kind) && host_csr_ == nullptr)
         host_csr_ = std::make_unique<CsrMatrix const>(csr.to_csr());
     session_.of_matrix()["symmetric"] = symmetric;
     session_.of_matrix()["rhs"] = matrix.rhs.empty() ? "ones" : "of the problem";
@@ -130,7 +133,7 @@ public:
       peer_seconds_ = std::nan("");
       if (peers_wanted(symmetric))
         peers(source, csr);
-      for (Variant const& variant : formats_for(csr))
+      for (Variant const& variant : formats_for(csr, symmetric))
         solve_all(variant, csr, symmetric);
     } catch (...) {
       session_.show(table_);
@@ -162,8 +165,8 @@ private:
   }
 
   /// The formats asked for, and where `auto` is among them the one that it takes, with every precision of their values.
-  std::vector<Variant> formats_for(Csr const& csr) {
-    std::vector<Variant> formats = formats_in_double(csr), result;
+  std::vector<Variant> formats_for(Csr const& csr, bool symmetric) {
+    std::vector<Variant> formats = formats_in_double(csr, symmetric), result;
     for (MatrixPrecision const precision : or_default(options_.matrix_precisions, MatrixPrecision::double_))
       for (Variant variant : formats) {
         variant.options.precision = precision;
@@ -174,14 +177,15 @@ private:
     return result;
   }
 
-  std::vector<Variant> formats_in_double(Csr const& csr) {
+  std::vector<Variant> formats_in_double(Csr const& csr, bool symmetric) {
     std::vector<Variant> result;
     if (options_.automatic) {
       FormatOptions options;
       options.slice_size = options_.slice_sizes.front();
       options.sigma = options_.sigma;
       options.threads_per_row = options_.threads_per_row;
-      double const products = expected_products(csr.n_rows(), options_.tolerance, options_.max_iterations);
+      double const products = expected_products(csr.n_rows(), options_.tolerance, options_.max_iterations,
+                                                products_per_iteration(methods_for(symmetric).front()));
       Format const format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
       result.push_back({format, options, "auto: " + std::string(name_of(format))});
     }
@@ -204,25 +208,36 @@ private:
     });
     if (matrix == nullptr)
       return;
+    for (Way const& way : ways(symmetric)) {
+      json row = json_of(variant);
+      row["matrix_precision"] = name_of(variant.options.precision);
+      row["bytes"] = matrix->bytes();
+      row.update(json_of(way));
+      std::string const label = variant.label + " " + way.label();
+      session_.unless_refused(label, row, [&] {
+        if (needs_symmetry(way.method) && !symmetric)
+          throw InputError(std::string(name_of(way.method)) + " needs a symmetric matrix");
+        if (needs_symmetry(way.preconditioner) && !symmetric)
+          throw InputError(std::string(name_of(way.preconditioner)) + " needs a symmetric matrix");
+        Solved const solved = solve_repeatedly(way, *matrix, csr.view(), label, row, conversion);
+        add_row(variant.label, way, solved);
+        add_result("results", std::move(row), solved);
+      });
+    }
+  }
+
+  /// All combinations asked for.
+  std::vector<Way> ways(bool symmetric) const {
+    std::vector<Way> result;
     for (Method const method : methods_for(symmetric))
       for (Precision const precision : or_default(options_.precisions, Precision::double_))
-        for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none)) {
-          Way const way{method, precision, preconditioner};
-          json row = json_of(variant);
-          row["matrix_precision"] = name_of(variant.options.precision);
-          row["bytes"] = matrix->bytes();
-          row.update(json_of(way));
-          std::string const label = variant.label + " " + way.label();
-          session_.unless_refused(label, row, [&] {
-            if (needs_symmetry(method) && !symmetric)
-              throw InputError(std::string(name_of(method)) + " needs a symmetric matrix");
-            if (needs_symmetry(preconditioner) && !symmetric)
-              throw InputError(std::string(name_of(preconditioner)) + " needs a symmetric matrix");
-            Solved const solved = solve_repeatedly(way, *matrix, csr.view(), label, row, conversion);
-            add_row(variant.label, way, solved);
-            add_result("results", std::move(row), solved);
-          });
-        }
+        for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
+          if (is_incomplete(preconditioner))
+            for (Ordering const ordering : or_default(options_.orderings, Ordering::automatic))
+              result.push_back({method, precision, preconditioner, ordering});
+          else
+            result.push_back({method, precision, preconditioner, Ordering::automatic});
+    return result;
   }
 
   /// Short solves several times, which must all give the same bits.
@@ -232,6 +247,7 @@ private:
     options.method = way.method;
     options.precision = way.precision;
     options.preconditioner = way.preconditioner;
+    options.ordering = way.ordering;
     options.shift = options_.shift;
     options.csr = host_csr_.get();
     options.tolerance = options_.tolerance;
@@ -266,6 +282,8 @@ private:
       solved.iterations = result.iterations;
       solved.residual_recursive = result.residual_recursive;
       solved.bytes_per_iteration = result.bytes_per_iteration;
+      solved.ordering = result.ordering;
+      solved.levels = result.levels;
       if (first.empty())
         first = x;
       else
@@ -373,7 +391,7 @@ private:
   void add_row(std::string const& label, Way const& way, Solved const& s) {
     double const bandwidth = s.bytes_per_iteration / s.seconds_per_iteration();
     table_.push_back({label, std::string(name_of(way.method)), std::string(name_of(way.precision)),
-                      std::string(name_of(way.preconditioner)), s.status, with_thousands(s.iterations),
+                      std::string(name_of(way.preconditioner)) + (s.levels > 0 ? " " + std::string(name_of(s.ordering)) : ""), s.status, with_thousands(s.iterations),
                       number_text(s.residual_true), number_text(s.seconds, 4), milliseconds(s.seconds_per_iteration()),
                       number_text(s.bytes_per_iteration / 1e6, 4),
                       std::isnan(bandwidth) ? "-" : fixed(100 * bandwidth / session_.copy_bandwidth, 1), milliseconds(s.conversion),
@@ -399,6 +417,8 @@ private:
                 {"solve_seconds", s.solve_seconds},
                 {"seconds_with_conversion", s.conversion + s.solve_seconds},
                 {"runs", s.runs}});
+    if (s.levels > 0)
+      row.update({{"ordering", name_of(s.ordering)}, {"levels", s.levels}});
     if (!std::isnan(peer_seconds_))
       row.update({{"speed_over_peer", peer_seconds_ / s.seconds},
                   {"iteration_speed_over_peer", peer_iteration_ / s.seconds_per_iteration()}});

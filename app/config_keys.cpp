@@ -378,6 +378,9 @@ Keys<RunConfig> make_run_keys() {
           "solver.shift", Number{0, std::numeric_limits<double>::infinity(), true}, POISSON_MEMBER(solver.shift), "",
           "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
           "or more where a pivot is zero or negative."),
+      declare("solver.ordering", Choice<Ordering>{}, POISSON_MEMBER(solver.ordering), "",
+              "ic0 and ilu0: the order in which rows are eliminated. multicolor works on many rows at once, and takes some more "
+              "iterations; auto takes it on a GPU where the natural order makes long chains of rows."),
       declare(
           "solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
           "The solver stops at this relative residual ||b - A x|| / ||b||; about 1e-15 is the least that double reaches on easy "

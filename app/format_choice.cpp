@@ -7,7 +7,8 @@ namespace poisson {
 Forecast forecast_of(MatrixOptions const& matrix, SolverOptions const& solver, std::int64_t n_rows) {
   Forecast forecast;
   forecast.products = matrix.expected_products ? static_cast<double>(*matrix.expected_products)
-                                               : expected_products(n_rows, solver.tolerance, solver.max_iterations);
+                                               : expected_products(n_rows, solver.tolerance, solver.max_iterations,
+                                                                   products_per_iteration(solver.method));
   return forecast;
 }
 

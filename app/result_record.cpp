@@ -66,6 +66,8 @@ std::string to_json(ResultRecord const& r) {
         {"bytes_per_second", r.bandwidth()},
         {"copy_bytes_per_second", r.copy_bandwidth}}},
   });
+  if (r.result.levels > 0)
+    out["solver"].update({{"ordering", name_of(r.result.ordering)}, {"levels", r.result.levels}});
   if (r.result.extended_from >= 0)
     out["solver"]["extended_from"] = r.result.extended_from;
   if (r.choice) {

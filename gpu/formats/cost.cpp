@@ -13,14 +13,15 @@ namespace poisson {
 namespace {
 
 /// What was measured of one format on one backend. Products: the share of the copy bandwidth, from `share` to `best_share`; what
-/// lies between is told by grade_of. Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry
+/// lies between is told by share_of. `scattered` stands for best_share where columns of neighbouring rows do not follow each other.
+/// Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry
 /// whose column a dictionary saves `regular` ns of one thread (of the whole device), for every other one `irregular` ns times the
 /// square root of the mean row length.
 /// `launch` seconds come on top. Diagonals that are not those of a box cost `per_diagonal` seconds each: their loop is not
 /// unrolled, and small matrices wait for it.
 struct Tuning {
   Format format;
-  double share, best_share;
+  double share, best_share, scattered;
   double passes, regular, irregular;
   double launch;
   double per_diagonal;
@@ -37,24 +38,27 @@ struct BackendTuning {
 /// Small matrices (the Matrix Market files of docs/performance.md) tell the launches: CoD-SELL's search takes milliseconds there.
 constexpr BackendTuning cuda_tuning{4.0e12,
                                     4e-6,
-                                    {{{Format::csr, 0.9, 0.93, 0, 0, 0, 0, 0},
-                                      {Format::crs_t, 0.9, 0.93, 0, 0, 0, 0, 0},
-                                      {Format::sell_c_sigma, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
-                                      {Format::cod_sell, 0.92, 0.94, 0, 0.08, 0.1, 2e-3, 0},
-                                      {Format::cds, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
-                                      {Format::half_cds, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
+                                    {{{Format::csr, 0.9, 0.93, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::crs_t, 0.9, 0.93, 0.93, 0, 0, 0, 0, 0},
+                                      {Format::sell_c_sigma, 0.98, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
+                                      {Format::cod_sell, 0.92, 0.94, 0.94, 0, 0.08, 0.1, 2e-3, 0},
+                                      {Format::cds, 1.02, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
+                                      {Format::half_cds, 0.97, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
 
-/// Two cores of an AMD EPYC with 32 MiB of last-level cache, copy 45 GB/s: medians on the box of 64^3 nodes, the band and a refined
-/// ball (30 to 90 MB a product), and on Matrix Market files that the cache holds: bcsstk16, bodyy5, s1rmq4m1, memplus, epb0,
-/// cavity14. cod_sell is between the box (0.65) and the ball (0.89).
+/// Two cores of an Intel Xeon (copy 23 GB/s; an AMD EPYC with copy 45 GB/s is alike in these shares, but for csr), where caches
+/// serve matrices of up to 64 MiB faster than memory does: medians on boxes of 64^3 and 128^3 nodes, the band, the random matrix and a
+/// refined ball, and on Matrix Market files: memplus, bcsstk15, bcsstk16, bodyy5, s1rmq4m1, epb0, cavity14, sherman3, jnlbrng1.
 constexpr BackendTuning cpu_tuning{4.0e10,
                                    2e-6,
-                                   {{{Format::csr, 0.61, 0.61, 0, 0, 0, 0, 0},
-                                     {Format::crs_t, 0.61, 0.61, 0, 0, 0, 0, 0},
-                                     {Format::sell_c_sigma, 1.0, 1.6, 1.5, 0, 0, 1e-5, 0},
-                                     {Format::cod_sell, 0.75, 1.2, 0, 5, 25, 1e-5, 0},
-                                     {Format::cds, 0.8, 1.6, 6, 0, 0, 1e-5, 0},
-                                     {Format::half_cds, 0.95, 1.6, 2.5, 0, 0, 1e-5, 0}}}};
+                                   {{{Format::csr, 1.0, 1.5, 1.5, 0, 0, 0, 0, 0},
+                                     {Format::crs_t, 1.0, 1.5, 1.5, 0, 0, 0, 0, 0},
+                                     {Format::sell_c_sigma, 1.0, 1.6, 0.9, 1.5, 0, 0, 1e-5, 0},
+                                     {Format::cod_sell, 0.95, 1.8, 0.95, 0, 5, 80, 1e-5, 0},
+                                     {Format::cds, 0.9, 1.8, 1.8, 6, 0, 0, 1e-5, 0},
+                                     {Format::half_cds, 0.95, 1.5, 1.5, 2.5, 0, 0, 1e-5, 0}}}};
+
+/// Entries of a row whose time in csr on the host is that of ending one row and beginning the next.
+constexpr double csr_row_overhead = 5;
 
 BackendTuning const& tuning_of(Backend backend) {
   return backend == Backend::cuda ? cuda_tuning : cpu_tuning;
@@ -68,12 +72,21 @@ Tuning const& tuning_of(Backend backend, Format format) {
   return *found;
 }
 
-/// Where between share and best_share. On the host every format gains where a cache holds it (nominally 32 MiB: all below half of
-/// it, none above twice). On a device csr gains with rows of 64 to 128 entries, and cod_sell with columns in dictionaries.
-double grade_of(FormatEstimate const& estimate, Backend backend, double mean_length) {
-  if (backend == Backend::cpu)
-    return std::clamp((64.0 - static_cast<double>(estimate.bytes_per_product) / (1 << 20)) / (64.0 - 16.0), 0.0, 1.0);
-  return estimate.format == Format::cod_sell ? estimate.shared_columns : std::clamp(mean_length / 64 - 1, 0.0, 1.0);
+/// Share of the copy bandwidth that a product reaches. On the host every format gains where a cache holds it (nominally 32 MiB: all
+/// below half of it, none above twice). On a device csr gains with rows of 64 to 128 entries, and cod_sell with columns in
+/// dictionaries.
+double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend backend, MatrixShape const& shape) {
+  double const mean_length = shape.n_rows > 0 ? static_cast<double>(shape.nnz) / static_cast<double>(shape.n_rows) : 0;
+  auto const between = [&](double best, double grade) { return tuning.share + grade * (best - tuning.share); };
+  if (backend == Backend::cuda)
+    return between(tuning.best_share,
+                   estimate.format == Format::cod_sell ? estimate.shared_columns : std::clamp(mean_length / 64 - 1, 0.0, 1.0));
+  bool const by_diagonals = shape.n_diagonals > 0 && static_cast<double>(shape.n_diagonals) <= 2 * mean_length;
+  double const cached = std::clamp((64.0 - static_cast<double>(estimate.bytes_per_product) / (1 << 20)) / (64.0 - 16.0), 0.0, 1.0);
+  double const share = between(by_diagonals ? tuning.best_share : tuning.scattered, cached);
+  bool const by_rows = estimate.format == Format::csr || estimate.format == Format::crs_t;
+  // Memory hides the ends of rows, caches do not.
+  return by_rows ? share * (1 - cached + cached * mean_length / (mean_length + csr_row_overhead)) : share;
 }
 
 void refuse_beyond(FormatEstimate& estimate, std::int64_t bytes_free) {
@@ -103,7 +116,7 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
       continue;
     Tuning const& product = tuning_of(backend, estimate.format);
     Tuning const& conversion = tuning_of(converter, estimate.format);
-    double const share = product.share + grade_of(estimate, backend, mean_length) * (product.best_share - product.share);
+    double const share = share_of(product, estimate, backend, shape);
     double const stored_diagonals =
         shape.n_diagonals == 27 ? 0 : (estimate.format == Format::half_cds ? 0.5 : 1.0) * static_cast<double>(shape.n_diagonals);
     estimate.product_seconds = tuning_of(backend).product_launch + product.per_diagonal * stored_diagonals +
@@ -156,9 +169,10 @@ FormatChoice choose_format(Csr const& matrix, FormatOptions const& options, Back
   return choice;
 }
 
-double expected_products(std::int64_t n_rows, double tolerance, std::int64_t max_iterations) {
-  double const iterations = 3 * std::cbrt(static_cast<double>(n_rows)) * -std::log10(tolerance) / 12;
-  return std::min(std::max(1.0, std::round(iterations)), static_cast<double>(max_iterations));
+double expected_products(std::int64_t n_rows, double tolerance, std::int64_t max_iterations, int products_per_iteration) {
+  double const share = products_per_iteration == 1 ? 1 : 2.0 / 3;
+  double const iterations = share * 3 * std::cbrt(static_cast<double>(n_rows)) * -std::log10(tolerance) / 12;
+  return products_per_iteration * std::min(std::max(1.0, std::round(iterations)), static_cast<double>(max_iterations));
 }
 
 }  // namespace poisson

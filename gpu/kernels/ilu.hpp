@@ -26,9 +26,14 @@ struct IluView {
   std::int32_t const* columns = nullptr;
   double* values = nullptr;
   std::int64_t const* diagonal = nullptr;  ///< place of the diagonal entry in columns and values, for every row
+  /// These are factors of P A P^T, and row i is row order[i] of A; null: of A itself.
+  std::int32_t const* order = nullptr;
   LevelSchedule lower, upper;
   /// Threads that share a row of a solve on a GPU, a power of two from 1 to 32; levels are filled up to whole warps of such rows.
   int threads_per_row = 1;
+
+  /// Numbers between the triangles of a solve; in another order than the caller's those of z too.
+  [[nodiscard]] std::int64_t work_size() const { return (order == nullptr ? 1 : 2) * n_rows; }
 };
 
 /// A pivot that a factorisation cannot go on with.
@@ -49,20 +54,21 @@ public:
   static IluKernels const& cuda();
 };
 
-/// z = U^-1 L^-1 r. In each row the terms are added in an order that depends on nothing but threads_per_row.
+/// z = U^-1 L^-1 r, or P^T U^-1 L^-1 P r. In each row the terms are added in an order that depends on nothing but threads_per_row.
 template <class T>
 class IluSolveKernels {
 public:
   virtual ~IluSolveKernels() = default;
-  /// Makes `work`, n_rows entries, ready for solves; it belongs to them from then on.
+  /// Makes `work`, n = IluView::work_size() entries, ready for solves; it belongs to them from then on.
   virtual void prepare(Context& context, std::int64_t n, Pointer<T> work) const = 0;
   /// Nothing happens when *stop is not 0. r and z do not overlap. See bytes().
   virtual void solve(Context& context, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work,
                      std::int32_t const* stop) const = 0;
   /// Compulsory bytes of a solve: every factor entry with its column once; r, work and z written and read; for each row and
-  /// triangle its number, ends and the diagonal's place.
-  [[nodiscard]] static constexpr std::int64_t bytes(std::int64_t n, std::int64_t nnz) {
-    return 12 * nnz + n * (2 * (4 + 16) + 4 * std::int64_t{sizeof(T)});
+  /// triangle its number, ends and the diagonal's place; in another order each row's number in A twice, and z once more.
+  [[nodiscard]] static std::int64_t bytes(IluView const& a) {
+    std::int64_t const reordering = a.order == nullptr ? 0 : 2 * 4 + 2 * std::int64_t{sizeof(T)};
+    return 12 * a.nnz + a.n_rows * (2 * (4 + 16) + 4 * std::int64_t{sizeof(T)} + reordering);
   }
 
   static IluSolveKernels const& host();

@@ -117,7 +117,7 @@ template std::unique_ptr<KrylovMethod<double>> make_bicgstab(KrylovSystem<double
 template std::unique_ptr<KrylovMethod<DoubleDouble>> make_bicgstab(KrylovSystem<DoubleDouble> const&);
 
 std::int64_t bicgstab_vectors(PreconditionerKind preconditioner) {
-  bool const triangular = preconditioner == PreconditionerKind::ic0 || preconditioner == PreconditionerKind::ilu0;
+  bool const triangular = is_incomplete(preconditioner);
   return triangular ? 7 : preconditioner == PreconditionerKind::jacobi ? 6 : 4;
 }
 

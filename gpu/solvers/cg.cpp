@@ -97,7 +97,7 @@ template std::unique_ptr<KrylovMethod<double>> make_cg(KrylovSystem<double> cons
 template std::unique_ptr<KrylovMethod<DoubleDouble>> make_cg(KrylovSystem<DoubleDouble> const&);
 
 std::int64_t cg_vectors(PreconditionerKind preconditioner) {
-  bool const triangular = preconditioner == PreconditionerKind::ic0 || preconditioner == PreconditionerKind::ilu0;
+  bool const triangular = is_incomplete(preconditioner);
   return triangular ? 4 : 2;
 }
 

@@ -2,9 +2,11 @@
 
 #include "gpu/core/memory.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/solvers/ordering.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <span>
 
 namespace poisson {
@@ -48,13 +50,31 @@ bool has_diagonal(CsrMatrix const& a) {
   return all;
 }
 
+/// The multicolor order, where it is asked for or, on a device, chains of rows of the natural order are long and much longer: a
+/// device takes some microseconds a level. On the host, rows after one another in their own order are what its threads do well.
+std::optional<RowOrder> order_for(CsrMatrix const& a, Ordering ordering, Backend backend) {
+  constexpr std::int64_t short_chains = 64, much_longer = 4;
+  if (ordering == Ordering::natural || (ordering == Ordering::automatic && backend == Backend::cpu))
+    return std::nullopt;
+  std::int64_t const levels = ordering == Ordering::automatic ? count_levels(a) : 0;
+  if (ordering == Ordering::automatic && levels <= short_chains)
+    return std::nullopt;
+  RowOrder order = multicolor_order(a);
+  if (ordering == Ordering::automatic && levels <= much_longer * order.n_colors)
+    return std::nullopt;
+  return order;
+}
+
 }  // namespace
 
-IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive, Context& context) {
+IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive, Ordering ordering, Context& context) {
   CsrMatrix const completed = has_diagonal(matrix) ? CsrMatrix{} : with_diagonal(matrix);
-  CsrMatrix const& a = completed.n_rows > 0 ? completed : matrix;
+  CsrMatrix const& natural = completed.n_rows > 0 ? completed : matrix;
+  std::optional<RowOrder> const order = order_for(natural, ordering, context.backend());
+  CsrMatrix const by_color = order ? reordered(natural, *order) : CsrMatrix{};
+  CsrMatrix const& a = order ? by_color : natural;
   std::int64_t const n = a.n_rows;
-  require_memory(context, 12 * a.nnz() + 40 * n, "the incomplete factors",
+  require_memory(context, 12 * a.nnz() + (order ? 44 : 40) * n, "the incomplete factors",
                  "use the preconditioner jacobi, a coarser mesh, or the cpu backend");
 
   HostVector<std::int64_t> diagonal(static_cast<std::size_t>(n));
@@ -79,12 +99,16 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
     values_ = Array<double>(context, std::span<double const>(shifted));
   }
 
+  if (order)
+    order_ = Array<std::int32_t>(context, std::span<std::int32_t const>(order->rows));
+
   view_.n_rows = n;
   view_.nnz = a.nnz();
   view_.row_ptr = row_ptr_.data();
   view_.columns = columns_.data();
   view_.values = values_.data();
   view_.diagonal = diagonal_.data();
+  view_.order = order_.data();
   // Two terms a thread or so: half of a row's entries are in each triangle.
   while (view_.threads_per_row < 32 && 4 * n * view_.threads_per_row < a.nnz())
     view_.threads_per_row *= 2;
@@ -92,6 +116,8 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
   view_.lower = make_schedule<false>(a, rows_at_once, context, lower_);
   view_.upper = make_schedule<true>(a, rows_at_once, context, upper_);
   bad_pivot_ = kernels_for<IluKernels>(context).factorize(context, view_, positive);
+  if (order && bad_pivot_.row >= 0)
+    bad_pivot_.row = order->rows[bad_pivot_.row];
 }
 
 template <bool upper>

@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/kernels/ilu.hpp"
+#include "gpu/solvers/solver.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -14,13 +15,15 @@ namespace poisson {
 /// Levels of rows are found on the host; the numbers are computed where they will be used.
 class IncompleteLu {
 public:
-  /// `shift` times the largest entry of its row is added to every diagonal entry first, away from 0. Preconditions: a is square and
-  /// finite. Throws OutOfMemoryError.
-  IncompleteLu(CsrMatrix const& a, double shift, bool positive, Context& context);
+  /// `shift` times the largest entry of its row is added to every diagonal entry first, away from 0. With the multicolor ordering
+  /// these are factors of P A P^T. Preconditions: a is square and finite. Throws OutOfMemoryError.
+  IncompleteLu(CsrMatrix const& a, double shift, bool positive, Ordering ordering, Context& context);
 
+  /// With the row as it is numbered in A.
   [[nodiscard]] BadPivot const& bad_pivot() const { return bad_pivot_; }
   /// Precondition: there was no bad pivot.
   [[nodiscard]] IluView const& view() const { return view_; }
+  [[nodiscard]] Ordering ordering() const { return order_.size() > 0 ? Ordering::multicolor : Ordering::natural; }
   [[nodiscard]] std::int64_t levels() const { return view_.lower.n_levels; }
 
 private:
@@ -32,7 +35,7 @@ private:
   LevelSchedule make_schedule(CsrMatrix const& a, std::int64_t rows_at_once, Context& context, Schedule& schedule);
 
   Array<std::int64_t> row_ptr_, diagonal_;
-  Array<std::int32_t> columns_;
+  Array<std::int32_t> columns_, order_;
   Array<double> values_;
   Schedule lower_, upper_;
   IluView view_;

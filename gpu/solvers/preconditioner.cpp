@@ -38,9 +38,9 @@ Preconditioner::Preconditioner(Matrix const& matrix, SolverOptions const& option
   case PreconditionerKind::ilu0: {
     bool const positive = options.preconditioner == PreconditionerKind::ic0;
     if (options.csr != nullptr)
-      factors_.emplace(*options.csr, options.shift, positive, context);
+      factors_.emplace(*options.csr, options.shift, positive, options.ordering, context);
     else
-      factors_.emplace(matrix.to_csr(), options.shift, positive, context);
+      factors_.emplace(matrix.to_csr(), options.shift, positive, options.ordering, context);
     if (BadPivot const bad = factors_->bad_pivot(); bad.row >= 0)
       failure_ = std::string(name_of(options.preconditioner)) + " has the pivot " + number(bad.value) + " in row " +
                  std::to_string(bad.row + 1) + (positive ? ", which is not positive" : ", which is zero to rounding") +

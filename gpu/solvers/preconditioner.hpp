@@ -38,14 +38,14 @@ class TriangularSolve {
 public:
   TriangularSolve() = default;
   TriangularSolve(IncompleteLu const& factors, Context& context)
-      : context_(&context), factors_(&factors), work_(context, factors.view().n_rows) {
+      : context_(&context), factors_(&factors), work_(context, factors.view().work_size()) {
     kernels().prepare(context, work_.size(), work_.data());
   }
   /// Precondition: made with factors. Nothing happens when *stop is not 0.
   void operator()(ConstPointer<T> r, Pointer<T> z, std::int32_t const* stop) {
     kernels().solve(*context_, factors_->view(), r, z, work_.data(), stop);
   }
-  [[nodiscard]] std::int64_t bytes() const { return IluSolveKernels<T>::bytes(factors_->view().n_rows, factors_->view().nnz); }
+  [[nodiscard]] std::int64_t bytes() const { return IluSolveKernels<T>::bytes(factors_->view()); }
 
 private:
   [[nodiscard]] IluSolveKernels<T> const& kernels() const { return kernels_for<IluSolveKernels<T>>(*context_); }

@@ -366,6 +366,10 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
 
   auto start = Clock::now();
   Preconditioner const preconditioner(matrix, options, context);
+  if (IncompleteLu const* const factors = preconditioner.factors()) {
+    result.ordering = factors->ordering();
+    result.levels = factors->levels();
+  }
   if (!preconditioner.failure().empty()) {
     result.status = SolverStatus::breakdown;
     result.reason = preconditioner.failure();
@@ -427,8 +431,8 @@ std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions c
     bytes += n_rows * number;  // what a cycle adds to x
   if (options.preconditioner == PreconditionerKind::jacobi)
     bytes += n_rows * number;
-  if (options.preconditioner == PreconditionerKind::ic0 || options.preconditioner == PreconditionerKind::ilu0)
-    bytes += 12 * nnz + 24 * n_rows;
+  if (is_incomplete(options.preconditioner))
+    bytes += 12 * nnz + 24 * n_rows + (options.ordering == Ordering::natural ? 0 : (extended ? 20 : 12) * n_rows);
   return bytes;
 }
 

@@ -22,6 +22,10 @@ struct Names<Method> {
   return method == Method::cg;
 }
 
+[[nodiscard]] constexpr int products_per_iteration(Method method) {
+  return method == Method::bicgstab ? 2 : 1;
+}
+
 enum class PreconditionerKind { none, jacobi, ic0, ilu0 };
 template <>
 struct Names<PreconditionerKind> {
@@ -34,6 +38,10 @@ struct Names<PreconditionerKind> {
   return kind == PreconditionerKind::ic0;
 }
 
+[[nodiscard]] constexpr bool is_incomplete(PreconditionerKind kind) {
+  return kind == PreconditionerKind::ic0 || kind == PreconditionerKind::ilu0;
+}
+
 /// Arithmetic of the solver. `refined`: iterations in double, the solution and its residual in double-double. `mixed`: the same as
 /// long as that makes progress, then iterations in double-double.
 enum class Precision { double_, double_double, refined, mixed };
@@ -43,6 +51,15 @@ struct Names<Precision> {
                                                            {Precision::double_double, "double_double"},
                                                            {Precision::refined, "refined"},
                                                            {Precision::mixed, "mixed"}}};
+};
+
+/// The order in which ic0 and ilu0 eliminate the rows. `multicolor` (solvers/ordering.hpp) lets a device work on many rows at once,
+/// for some more iterations; `automatic` takes it there where the natural order makes long chains of rows.
+enum class Ordering { automatic, natural, multicolor };
+template <>
+struct Names<Ordering> {
+  static constexpr std::array<Named<Ordering>, 3> values{
+      {{Ordering::automatic, "auto"}, {Ordering::natural, "natural"}, {Ordering::multicolor, "multicolor"}}};
 };
 
 enum class SolverStatus { converged, max_iterations, stagnated, breakdown, diverged, interrupted };
@@ -60,8 +77,9 @@ struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
   PreconditionerKind preconditioner = PreconditionerKind::none;
-  double shift = 0;          ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
-  double tolerance = 1e-12;  ///< on ||b - A x|| / ||b||
+  double shift = 0;                         ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
+  Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
+  double tolerance = 1e-12;                 ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
   /// The matrix has the constant vector as its null space (pure Neumann): residuals are kept orthogonal to it.
   bool constant_null_space = false;
@@ -81,6 +99,8 @@ struct SolverResult {
   double residual_recursive = 0;    ///< ||r|| / ||b|| of the recursion at the end
   std::vector<double> history;      ///< relative residual after iteration 0, 1, ...
   double setup_seconds = 0;         ///< of the preconditioner
+  Ordering ordering{};              ///< that ic0 or ilu0 took; `automatic` without them
+  std::int64_t levels = 0;          ///< of their lower triangle: rows that wait for each other, one after another
   double seconds = 0;               ///< iterations only: no transfer, no conversion, no setup
   double bytes_per_iteration = 0;   ///< compulsory bytes of one iteration, for GB/s
   HostVector<double> x_low;         ///< what x lacks of the solution, for precisions beyond double; else empty

@@ -364,6 +364,8 @@ TEST(Auto, ExpectedProducts) {
   EXPECT_EQ(expected_products(1, 0.5, 10000), 1);
   EXPECT_EQ(expected_products(0, 0.5, 10000), 1);
   EXPECT_EQ(expected_products(1000, 1e-12, 0), 0);
+  EXPECT_EQ(expected_products(1000000, 1e-12, 10000, 2), 400);
+  EXPECT_EQ(expected_products(1000000, 1e-12, 50, 2), 100);
 }
 
 TEST(Formats, ShapeCountsDiagonals) {

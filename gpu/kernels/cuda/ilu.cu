@@ -140,11 +140,12 @@ __device__ void withdraw(Pointer<DoubleDouble> p) {
 }
 
 /// One triangle: `out` from `in`. `out` is withdrawn everywhere before the kernel. Of the other vector, `withdrawn`, a row's place
-/// is withdrawn when the row is done: the lower triangle prepares z for the upper one, the upper one the work vector for the next
-/// solve.
+/// is withdrawn when the row is done: the lower triangle prepares the upper one's `out`, the upper one the work vector for the next
+/// solve. Of factors in another order the lower triangle gathers `in`, and the upper one scatters `out` to `scattered` too.
 template <class T, bool upper, int threads_per_row>
 __global__ void __launch_bounds__(threads)
-    solve_kernel(IluView a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn, std::int32_t const* stop, unsigned* counter) {
+    solve_kernel(IluView a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn, Pointer<T> scattered, std::int32_t const* stop,
+                 unsigned* counter) {
   if (*stop != 0)
     return;
   LevelSchedule const& schedule = upper ? a.upper : a.lower;
@@ -164,17 +165,19 @@ __global__ void __launch_bounds__(threads)
     sum.add(cuda::shuffle_down(sum, distance));
   if (row < 0 || lane != 0)
     return;
-  T const rest = load(in, row) - sum.value();
-  withdraw(withdrawn + row);
+  std::int64_t const of_a = a.order == nullptr ? row : __ldg(a.order + row);
+  T value = load(in, upper ? row : of_a) - sum.value();
   if constexpr (upper)
-    announce(out + row, __ldg(a.values + diagonal) * rest);
-  else
-    announce(out + row, rest);
+    value = __ldg(a.values + diagonal) * value;
+  announce(out + row, value);
+  withdraw(withdrawn + row);
+  if (upper && a.order != nullptr)
+    store(scattered, of_a, value);
 }
 
 template <class T, bool upper>
 void enqueue_solve(cuda::CudaContext& device, IluView const& a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
-                   std::int32_t const* stop) {
+                   Pointer<T> scattered, std::int32_t const* stop) {
   std::int64_t const slots = upper ? a.upper.n_slots : a.lower.n_slots;
   auto const kernel = [&] {
     switch (a.threads_per_row) {
@@ -192,8 +195,8 @@ void enqueue_solve(cuda::CudaContext& device, IluView const& a, ConstPointer<T> 
       return solve_kernel<T, upper, 32>;
     }
   }();
-  kernel<<<cuda::n_blocks(slots * a.threads_per_row, threads), threads, 0, device.stream()>>>(a, in, out, withdrawn, stop,
-                                                                                              device.block_counter());
+  kernel<<<cuda::n_blocks(slots * a.threads_per_row, threads), threads, 0, device.stream()>>>(
+      a, in, out, withdrawn, scattered, stop, device.block_counter());
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -238,8 +241,9 @@ public:
     if (a.n_rows == 0)
       return;
     auto& device = cuda::of(context);
-    enqueue_solve<T, false>(device, a, r, work, z, stop);
-    enqueue_solve<T, true>(device, a, ConstPointer<T>(work), z, work, stop);
+    Pointer<T> const ordered_z = a.order == nullptr ? z : work + a.n_rows;
+    enqueue_solve<T, false>(device, a, r, work, ordered_z, z, stop);
+    enqueue_solve<T, true>(device, a, ConstPointer<T>(work), ordered_z, work, z, stop);
   }
 
 private:

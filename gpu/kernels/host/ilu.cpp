@@ -82,11 +82,16 @@ public:
     if (*stop != 0)
       return;
     for_rows_in_order<false>(a.lower, a.n_rows, [=](std::int64_t row) {
-      store(work, row, load(r, row) - sum_of(a, a.row_ptr[row], a.diagonal[row], work));
+      std::int64_t const of_r = a.order == nullptr ? row : a.order[row];
+      store(work, row, load(r, of_r) - sum_of(a, a.row_ptr[row], a.diagonal[row], work));
     });
+    Pointer<T> const ordered_z = a.order == nullptr ? z : work + a.n_rows;
     for_rows_in_order<true>(a.upper, a.n_rows, [=](std::int64_t row) {
       std::int64_t const diagonal = a.diagonal[row];
-      store(z, row, a.values[diagonal] * (load(work, row) - sum_of(a, diagonal + 1, a.row_ptr[row + 1], z)));
+      T const value = a.values[diagonal] * (load(work, row) - sum_of(a, diagonal + 1, a.row_ptr[row + 1], ordered_z));
+      store(ordered_z, row, value);
+      if (a.order != nullptr)
+        store(z, a.order[row], value);
     });
   }
 
