@@ -28,13 +28,13 @@ struct CgScalars {
   T mean_z = 0;     ///< still to be subtracted from z
   T curvature = 0;  ///< what breakdown tells: p . A p, or r . z
   T dot = 0;        ///< p . A p of the current iteration, written by the operator
+  T alpha = 0;      ///< times p still to be added to x
 };
 
 /// What one pass over r adds up: all that r.r, r.z and the means need after the projection, so that one pass is enough.
 template <class T>
 struct CgSums {
   T r = 0, rr = 0, dr = 0, drr = 0;  ///< sums of r, r^2, d r, d r^2 with d = 1 / diagonal
-  double xx = 0;                     ///< of x^2, roughly
 };
 
 namespace detail {
@@ -67,6 +67,7 @@ POISSON_HOST_DEVICE double cg_take_sums(CgScalars<T>& s, CgSums<T> const& sums) 
 /// Before the first iteration of a cycle. A cycle that is not fresh goes on from the directions of the one before.
 template <class T>
 POISSON_HOST_DEVICE void cg_begin(CgScalars<T>& s, CgSums<T> const& sums, double* history) {
+  s.alpha = 0;
   begin_cycle(s.control, detail::cg_take_sums(s, sums), history);
 }
 
@@ -82,13 +83,15 @@ POISSON_HOST_DEVICE void cg_break_down(CgScalars<T>& s, T curvature) {
   s.control.stop = static_cast<std::int32_t>(CycleState::breakdown);
 }
 
-/// After x and r were updated: the scalars of the next direction, and whether this was the last iteration.
+/// After r was updated with alpha: the scalars of the next direction, and whether this was the last iteration. ||x|| is that of the
+/// iteration before.
 template <class T>
-POISSON_HOST_DEVICE void cg_advance(CgScalars<T>& s, CgSums<T> const& sums, double* history) {
+POISSON_HOST_DEVICE void cg_advance(CgScalars<T>& s, T alpha, CgSums<T> const& sums, double* history) {
   s.fresh = 0;
+  s.alpha = alpha;
   s.rz_before = s.rz;
   double const norm = detail::cg_take_sums(s, sums);
-  end_iteration(s.control, norm, std::sqrt(sums.xx), history);
+  end_iteration(s.control, norm, s.control.x_norm, history);
 }
 
 /// The scalars that a stored z gives: from its sum and r . z.
@@ -104,7 +107,8 @@ POISSON_HOST_DEVICE void cg_take_z(CgScalars<T>& s, T sum_z, T dot) {
   detail::cg_take_rz(s, rz);
 }
 
-/// The passes of CG besides the product, in the arithmetic T. `inverse_diagonal` is null but for CgPreconditioner::diagonal.
+/// The passes of CG besides the product, in the arithmetic T. x gets its part where p is read anyhow, in `direction`, which
+/// therefore still has that to do after the last iteration; the update after that takes alpha away. `inverse_diagonal` is null but for CgPreconditioner::diagonal.
 /// Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal in double.
 template <class T>
 class CgKernels {
@@ -113,14 +117,15 @@ public:
   /// Sums over r, then cg_begin.
   virtual void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
                      double* history) const = 0;
-  /// alpha = r.z / p.q;  x += alpha p;  r -= alpha q;  sums over r, then cg_advance. 48 bytes a row, 56 with a diagonal.
-  virtual void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x,
-                      Pointer<T> r, double const* inverse_diagonal, double* history) const = 0;
+  /// alpha = r.z / p.q;  r -= alpha q;  sums over r, then cg_advance. 24 bytes a row, 32 with a diagonal.
+  virtual void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
+                      double const* inverse_diagonal, double* history) const = 0;
   /// Sums over a stored z, then cg_take_z. 16 bytes a row.
   virtual void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const = 0;
-  /// p = z + beta p, z from r and the diagonal or, where not null, stored. 24 bytes a row, 32 with a diagonal.
-  virtual void direction(Context& context, CgScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r,
-                         double const* inverse_diagonal, ConstPointer<T> z, Pointer<T> p) const = 0;
+  /// x += alpha p, with its norm;  p = z + beta p, z from r and the diagonal or, where not null, stored. 40 bytes a row, 48 with a
+  /// diagonal.
+  virtual void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
+                         ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const = 0;
 
   static CgKernels const& host();
   static CgKernels const& cuda();

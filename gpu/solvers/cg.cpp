@@ -38,8 +38,7 @@ public:
 
   void iterate() override {
     system_.a.product_dot(p_.data(), q_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.update(system_.context, scalars_.data(), n_, p_.data(), q_.data(), system_.x, system_.r, inverse_diagonal(),
-                    scalars_.history());
+    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, inverse_diagonal(), scalars_.history());
     next_direction();
   }
 
@@ -59,7 +58,7 @@ public:
 
   std::int64_t bytes_per_iteration() const override {
     std::int64_t const vectors = n_ * std::int64_t{sizeof(T)};
-    std::int64_t bytes = system_.a.bytes_per_product() + 9 * vectors;
+    std::int64_t bytes = system_.a.bytes_per_product() + 8 * vectors;
     if (inverse_diagonal() != nullptr)
       bytes += 2 * n_ * std::int64_t{sizeof(double)};
     if (has_z())
@@ -76,7 +75,8 @@ private:
       solve_(system_.r, z_.data(), scalars_.stop());
       kernels_.take_z(system_.context, scalars_.data(), n_, system_.r, z_.data());
     }
-    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, inverse_diagonal(), z_.data(), p_.data());
+    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, inverse_diagonal(), z_.data(), p_.data(),
+                       system_.x);
   }
 
   KrylovSystem<T> system_;

@@ -380,9 +380,9 @@ TYPED_TEST(Solve, BytesOfAnIterationAreCompulsory) {
   auto const b = random_vector(csr->n_rows, 3);
   auto const matrix = this->make(csr);
   auto const n = static_cast<double>(csr->n_rows);
-  EXPECT_EQ(this->solve(csr, b).bytes_per_iteration, static_cast<double>(matrix->bytes_per_product()) + 72 * n);
+  EXPECT_EQ(this->solve(csr, b).bytes_per_iteration, static_cast<double>(matrix->bytes_per_product()) + 64 * n);
   EXPECT_EQ(this->solve(csr, b, {.preconditioner = PreconditionerKind::jacobi}).bytes_per_iteration,
-            static_cast<double>(matrix->bytes_per_product()) + 88 * n);
+            static_cast<double>(matrix->bytes_per_product()) + 80 * n);
   if (TypeParam::format == Format::half_cds) {
     EXPECT_EQ(this->solve(csr, b).bytes_per_iteration, 200 * n + 56);
   }

@@ -11,10 +11,9 @@ using cuda::Pair, cuda::Reduction, cuda::pass_threads;
 template <class T>
 struct Sums {
   DotSum<T> r{}, rr{}, dr{}, drr{};
-  double xx = 0;
 
   template <bool jacobi>
-  __device__ void add(T value, double x, double const* __restrict__ inverse_diagonal, std::int64_t i) {
+  __device__ void add(T value, double const* __restrict__ inverse_diagonal, std::int64_t i) {
     cuda::add_number(r, value);
     rr.add(value, value);
     if constexpr (jacobi) {
@@ -22,7 +21,6 @@ struct Sums {
       cuda::add_number(dr, scaled);
       drr.add(scaled, value);
     }
-    xx = fma(x, x, xx);
   }
 };
 
@@ -33,24 +31,27 @@ __global__ void __launch_bounds__(pass_threads)
   Sums<T> sums;
   double sum_d = 0;
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
-    sums.template add<jacobi>(load(r, i), 0, inverse_diagonal, i);
+    sums.template add<jacobi>(load(r, i), inverse_diagonal, i);
     if (jacobi)
       sum_d += inverse_diagonal[i];
   }
   T total[5] = {sums.r.value(), sums.rr.value(), sums.dr.value(), sums.drr.value(), T(sum_d)};
   if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
     s->sum_inverse_diagonal = total[4];
-    cg_begin(*s, CgSums<T>{total[0], total[1], total[2], total[3], 0}, history);
+    cg_begin(*s, CgSums<T>{total[0], total[1], total[2], total[3]}, history);
   }
 }
 
 template <class T, bool jacobi>
 __global__ void __launch_bounds__(pass_threads)
-    update_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x, Pointer<T> r,
-                  double const* __restrict__ inverse_diagonal, double* history, Reduction<T> reduction) {
+    update_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> q, Pointer<T> r, double const* __restrict__ inverse_diagonal,
+                  double* history, Reduction<T> reduction) {
   // What is read here changes only in the last block, once all others are done, or not at all.
-  if (s->control.stop != 0)
+  if (s->control.stop != 0) {
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+      s->alpha = 0;
     return;
+  }
   T const dot = s->dot;
   if (cg_bad_curvature(dot)) {  // the same in every block: nothing is touched
     if (blockIdx.x == 0 && threadIdx.x == 0)
@@ -61,32 +62,27 @@ __global__ void __launch_bounds__(pass_threads)
   Sums<T> sums;
   for (std::int64_t i = cuda::first_item(2); i < n; i += cuda::item_stride(2)) {
     if (i + 1 < n) {
-      Pair<T> const pi = cuda::load_pair_once(p, i), qi = cuda::load_pair_once(q, i);
-      Pair<T> xi = cuda::load_pair(x, i), ri = cuda::load_pair(r, i);
-      xi.first = multiply_add(alpha, pi.first, xi.first);
-      xi.second = multiply_add(alpha, pi.second, xi.second);
+      Pair<T> const qi = cuda::load_pair_once(q, i);
+      Pair<T> ri = cuda::load_pair(r, i);
       ri.first = multiply_add(-alpha, qi.first, ri.first - mean);
       ri.second = multiply_add(-alpha, qi.second, ri.second - mean);
-      cuda::store_pair(x, i, xi);
       cuda::store_pair(r, i, ri);
-      sums.template add<jacobi>(ri.first, rounded(xi.first), inverse_diagonal, i);
-      sums.template add<jacobi>(ri.second, rounded(xi.second), inverse_diagonal, i + 1);
+      sums.template add<jacobi>(ri.first, inverse_diagonal, i);
+      sums.template add<jacobi>(ri.second, inverse_diagonal, i + 1);
     } else {
-      T const xi = multiply_add(alpha, load(p, i), load(x, i));
       T const ri = multiply_add(-alpha, load(q, i), load(r, i) - mean);
-      store(x, i, xi);
       store(r, i, ri);
-      sums.template add<jacobi>(ri, rounded(xi), inverse_diagonal, i);
+      sums.template add<jacobi>(ri, inverse_diagonal, i);
     }
   }
   if constexpr (jacobi) {
-    T total[5] = {sums.r.value(), sums.rr.value(), T(sums.xx), sums.dr.value(), sums.drr.value()};
+    T total[4] = {sums.r.value(), sums.rr.value(), sums.dr.value(), sums.drr.value()};
     if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-      cg_advance(*s, CgSums<T>{total[0], total[1], total[3], total[4], rounded(total[2])}, history);
+      cg_advance(*s, alpha, CgSums<T>{total[0], total[1], total[2], total[3]}, history);
   } else {
-    T total[3] = {sums.r.value(), sums.rr.value(), T(sums.xx)};
+    T total[2] = {sums.r.value(), sums.rr.value()};
     if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-      cg_advance(*s, CgSums<T>{total[0], total[1], T(0), T(0), rounded(total[2])}, history);
+      cg_advance(*s, alpha, CgSums<T>{total[0], total[1], T(0), T(0)}, history);
   }
 }
 
@@ -110,11 +106,12 @@ enum class ZFrom { residual, diagonal, stored };
 
 template <class T, ZFrom from>
 __global__ void __launch_bounds__(pass_threads)
-    direction_kernel(CgScalars<T> const* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal,
-                     ConstPointer<T> z, Pointer<T> p) {
-  if (s->control.stop != 0)
+    direction_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal,
+                     ConstPointer<T> z, Pointer<T> p, Pointer<T> x, Reduction<double> reduction) {
+  bool const stopped = s->control.stop != 0;
+  T const alpha = s->alpha, beta = s->beta, mean_r = s->mean_r, mean_z = s->mean_z;
+  if (stopped && rounded(alpha) == 0)
     return;
-  T const beta = s->beta, mean_r = s->mean_r, mean_z = s->mean_z;
   auto const next = [=](T of_row, double di, T pi) {
     if constexpr (from == ZFrom::residual)
       return multiply_add(beta, pi, of_row - mean_r);
@@ -125,16 +122,32 @@ __global__ void __launch_bounds__(pass_threads)
   };
   ConstPointer<T> const source = from == ZFrom::stored ? z : r;
   constexpr bool diagonal = from == ZFrom::diagonal;
-  std::int64_t const i = cuda::first_item(2);
-  if (i + 1 < n) {
-    Pair<T> const ri = cuda::load_pair_once(source, i);
-    Pair<double> const di = diagonal ? cuda::load_pair_once(inverse_diagonal, i) : Pair<double>{1, 1};
-    Pair<T> pi = cuda::load_pair(p, i);
-    pi.first = next(ri.first, di.first, pi.first);
-    pi.second = next(ri.second, di.second, pi.second);
-    cuda::store_pair(p, i, pi);
-  } else if (i < n)
-    store(p, i, next(load(source, i), diagonal ? inverse_diagonal[i] : 1, load(p, i)));
+  double squares = 0;
+  for (std::int64_t i = cuda::first_item(2); i < n; i += cuda::item_stride(2)) {
+    if (i + 1 < n) {
+      Pair<T> const ri = cuda::load_pair_once(source, i);
+      Pair<double> const di = diagonal ? cuda::load_pair_once(inverse_diagonal, i) : Pair<double>{1, 1};
+      Pair<T> pi = cuda::load_pair(p, i), xi = cuda::load_pair(x, i);
+      xi.first = multiply_add(alpha, pi.first, xi.first);
+      xi.second = multiply_add(alpha, pi.second, xi.second);
+      cuda::store_pair(x, i, xi);
+      squares = fma(rounded(xi.first), rounded(xi.first), fma(rounded(xi.second), rounded(xi.second), squares));
+      if (stopped)
+        continue;
+      pi.first = next(ri.first, di.first, pi.first);
+      pi.second = next(ri.second, di.second, pi.second);
+      cuda::store_pair(p, i, pi);
+    } else {
+      T const pi = load(p, i), xi = multiply_add(alpha, pi, load(x, i));
+      store(x, i, xi);
+      squares = fma(rounded(xi), rounded(xi), squares);
+      if (!stopped)
+        store(p, i, next(load(source, i), diagonal ? inverse_diagonal[i] : 1, pi));
+    }
+  }
+  double total[1] = {squares};
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
+    s->control.x_norm = sqrt(total[0]);
 }
 
 template <class T>
@@ -150,13 +163,13 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x,
-              Pointer<T> r, double const* inverse_diagonal, double* history) const override {
+  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
+              double const* inverse_diagonal, double* history) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = inverse_diagonal != nullptr ? update_kernel<T, true> : update_kernel<T, false>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, p, q, x, r, inverse_diagonal, history,
-                                                         cuda::reduction<T>(device, blocks, 5));
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, q, r, inverse_diagonal, history,
+                                                         cuda::reduction<T>(device, blocks, 4));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -167,13 +180,15 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void direction(Context& context, CgScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-                 ConstPointer<T> z, Pointer<T> p) const override {
+  void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
+                 ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const override {
+    auto& device = cuda::of(context);
+    unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = !(z == nullptr)               ? direction_kernel<T, ZFrom::stored>
                         : inverse_diagonal != nullptr ? direction_kernel<T, ZFrom::diagonal>
                                                       : direction_kernel<T, ZFrom::residual>;
-    kernel<<<std::max(1U, cuda::n_blocks(n, 2 * pass_threads)), pass_threads, 0, cuda::of(context).stream()>>>(
-        scalars, n, r, inverse_diagonal, z, p);
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, z, p, x,
+                                                         cuda::reduction<double>(device, blocks, 1));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -19,13 +19,15 @@ public:
           sum += inverse_diagonal[i];
         return sum;
       });
-    cg_begin(*scalars, with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return Updated{load(r, i), 0}; }), history);
+    cg_begin(*scalars, with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return load(r, i); }), history);
   }
 
-  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> p, ConstPointer<T> q, Pointer<T> x,
-              Pointer<T> r, double const* inverse_diagonal, double* history) const override {
-    if (scalars->control.stop != 0)
+  void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
+              double const* inverse_diagonal, double* history) const override {
+    if (scalars->control.stop != 0) {
+      scalars->alpha = 0;
       return;
+    }
     if (cg_bad_curvature(scalars->dot)) {
       cg_break_down(*scalars, scalars->dot);
       return;
@@ -33,13 +35,11 @@ public:
     T const alpha = scalars->rz / scalars->dot;
     T const mean = scalars->mean_r;
     CgSums<T> const sums = with_sums(context, n, inverse_diagonal, [=](std::int64_t i) {
-      T const xi = multiply_add(alpha, load(p, i), load(x, i));
       T const ri = multiply_add(-alpha, load(q, i), load(r, i) - mean);
-      store(x, i, xi);
       store(r, i, ri);
-      return Updated{ri, rounded(xi)};
+      return ri;
     });
-    cg_advance(*scalars, sums, history);
+    cg_advance(*scalars, alpha, sums, history);
   }
 
   void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const override {
@@ -66,33 +66,40 @@ public:
     cg_take_z(*scalars, sums.z, sums.rz);
   }
 
-  void direction(Context&, CgScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-                 ConstPointer<T> z, Pointer<T> p) const override {
-    if (scalars->control.stop != 0)
+  void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
+                 ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const override {
+    bool const stopped = scalars->control.stop != 0, stored = !(z == nullptr);
+    T const alpha = scalars->alpha, beta = scalars->beta, mean_r = scalars->mean_r, mean_z = scalars->mean_z;
+    if (stopped && rounded(alpha) == 0)
       return;
-    T const beta = scalars->beta, mean_r = scalars->mean_r, mean_z = scalars->mean_z;
-    bool const stored = !(z == nullptr);
-    host::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t) {
-      auto const next = [=](auto const& z_of) {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          store(p, i, multiply_add(beta, load(p, i), z_of(i)));
+    double const squares = host::sum_blocks(context, n, [=](std::int64_t first, std::int64_t last) {
+      double sum = 0;
+      auto const take = [&](auto const& next_p) {
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t i = first; i < last; ++i) {
+          T const pi = load(p, i), xi = multiply_add(alpha, pi, load(x, i));
+          store(x, i, xi);
+          store(p, i, next_p(i, pi));
+          sum += rounded(xi) * rounded(xi);
+        }
       };
-      if (stored)
+      auto const next = [&](auto const& z_of) {
+        take([&](std::int64_t i, T pi) { return multiply_add(beta, pi, z_of(i)); });
+      };
+      if (stopped)
+        take([](std::int64_t, T pi) { return pi; });
+      else if (stored)
         next([=](std::int64_t i) { return load(z, i) - mean_z; });
       else if (inverse_diagonal != nullptr)
         next([=](std::int64_t i) { return inverse_diagonal[i] * (load(r, i) - mean_r) - mean_z; });
       else
         next([=](std::int64_t i) { return load(r, i) - mean_r; });
+      return sum;
     });
+    scalars->control.x_norm = std::sqrt(squares);
   }
 
 private:
-  struct Updated {
-    T r;
-    double x;
-  };
-
   /// The sums over what value(i) returns, which is called once for every i.
   template <class Value>
   static CgSums<T> with_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {
@@ -100,35 +107,30 @@ private:
         context, n,
         [=](std::int64_t first, std::int64_t last) {
           T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
-          double sum_xx = 0;
           if (inverse_diagonal == nullptr) {
-#pragma omp simd reduction(+ : sum_r, sum_rr, sum_xx)
+#pragma omp simd reduction(+ : sum_r, sum_rr)
             for (std::int64_t i = first; i < last; ++i) {
-              Updated const at = value(i);
-              sum_r += at.r;
-              sum_rr += at.r * at.r;
-              sum_xx += at.x * at.x;
+              T const ri = value(i);
+              sum_r += ri;
+              sum_rr += ri * ri;
             }
           } else {
-#pragma omp simd reduction(+ : sum_r, sum_rr, sum_dr, sum_drr, sum_xx)
+#pragma omp simd reduction(+ : sum_r, sum_rr, sum_dr, sum_drr)
             for (std::int64_t i = first; i < last; ++i) {
-              Updated const at = value(i);
-              T const dr = inverse_diagonal[i] * at.r;
-              sum_r += at.r;
-              sum_rr += at.r * at.r;
+              T const ri = value(i), dr = inverse_diagonal[i] * ri;
+              sum_r += ri;
+              sum_rr += ri * ri;
               sum_dr += dr;
-              sum_drr += dr * at.r;
-              sum_xx += at.x * at.x;
+              sum_drr += dr * ri;
             }
           }
-          return CgSums<T>{sum_r, sum_rr, sum_dr, sum_drr, sum_xx};
+          return CgSums<T>{sum_r, sum_rr, sum_dr, sum_drr};
         },
         [](CgSums<T>& total, CgSums<T> const& of_block) {
           total.r += of_block.r;
           total.rr += of_block.rr;
           total.dr += of_block.dr;
           total.drr += of_block.drr;
-          total.xx += of_block.xx;
         });
   }
 };
