@@ -6,6 +6,7 @@
 #include "gpu/solvers/preconditioner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <type_traits>
 
@@ -137,6 +138,22 @@ TYPED_TEST(OrderedFactors, AreThoseOfTheReorderedMatrix) {
     expect_factors_of_the_reordered<double>(*csr, *this->context);
     expect_factors_of_the_reordered<DoubleDouble>(*csr, *this->context);
   }
+}
+
+TYPED_TEST(OrderedFactors, LargeLevelsAreThoseOfSmallOnes) {
+  // A device takes a launch for each of so large levels; the host's rows come one after another.
+  auto const csr = large_box27(64, 64, 40);
+  auto const host = make_context(Backend::cpu);
+  HostVector<double> r(static_cast<std::size_t>(csr->n_rows));
+  auto const random = random_vector(csr->n_rows, 9);
+  std::copy(random.begin(), random.end(), r.begin());
+  auto const here = solved(*csr, Ordering::multicolor, r, *this->context), there = solved(*csr, Ordering::multicolor, r, *host);
+  double largest = 0, distance = 0;
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    largest = std::max(largest, std::abs(there[i]));
+    distance = std::max(distance, std::abs(here[i] - there[i]));
+  }
+  EXPECT_LE(distance, 1e-13 * largest);
 }
 
 TYPED_TEST(OrderedFactors, BadPivotIsNamedByItsRow) {

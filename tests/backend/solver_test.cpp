@@ -384,7 +384,7 @@ TYPED_TEST(Solve, BytesOfAnIterationAreCompulsory) {
   EXPECT_EQ(this->solve(csr, b, {.preconditioner = PreconditionerKind::jacobi}).bytes_per_iteration,
             static_cast<double>(matrix->bytes_per_product()) + 80 * n);
   if (TypeParam::format == Format::half_cds) {
-    EXPECT_EQ(this->solve(csr, b).bytes_per_iteration, 200 * n + 56);
+    EXPECT_EQ(this->solve(csr, b).bytes_per_iteration, 192 * n + 56);
   }
 }
 

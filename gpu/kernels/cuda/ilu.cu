@@ -1,5 +1,5 @@
 // Factorisation and triangular solves without synchronisation between levels: one launch takes all rows by level, and a row that
-// needs another waits for that row alone. Blocks take their rows by a ticket, so that those that wait do so only for blocks that
+// needs another waits for that row alone. (Solves of few and large levels take a launch each instead: then nothing waits.) Blocks take their rows by a ticket, so that those that wait do so only for blocks that
 // run already, whatever order the device starts blocks in. Rows that share a warp are of one level and do not wait for each
 // other. Every sum is added in an order of its own; timing decides when, never what.
 #include "gpu/kernels/ilu.hpp"
@@ -139,26 +139,34 @@ __device__ void withdraw(Pointer<DoubleDouble> p) {
   withdraw(p.lo);
 }
 
-/// One triangle: `out` from `in`. `out` is withdrawn everywhere before the kernel. Of the other vector, `withdrawn`, a row's place
+/// How a row gets what it needs of `out`: it waits for it, or it was written by launches before.
+enum class Needs { wait, there };
+
+/// Slots first ... end - 1 of one triangle: `out` from `in`. `out` is withdrawn everywhere before the kernel. Of the other vector, `withdrawn`, a row's place
 /// is withdrawn when the row is done: the lower triangle prepares the upper one's `out`, the upper one the work vector for the next
 /// solve. Of factors in another order the lower triangle gathers `in`, and the upper one scatters `out` to `scattered` too.
-template <class T, bool upper, int threads_per_row>
+template <class T, bool upper, Needs needs, int threads_per_row>
 __global__ void __launch_bounds__(threads)
-    solve_kernel(IluView a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn, Pointer<T> scattered, std::int32_t const* stop,
-                 unsigned* counter) {
+    solve_kernel(IluView a, std::int64_t first, std::int64_t end_slot, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
+                 Pointer<T> scattered, std::int32_t const* stop, unsigned* counter) {
   if (*stop != 0)
     return;
-  LevelSchedule const& schedule = upper ? a.upper : a.lower;
-  std::int64_t const slot = (take_ticket(counter) * threads + threadIdx.x) / threads_per_row;
+  std::int64_t const block = needs == Needs::wait ? take_ticket(counter) : blockIdx.x;
+  std::int64_t const slot = first + (block * threads + threadIdx.x) / threads_per_row;
   int const lane = static_cast<int>(threadIdx.x % threads_per_row);
-  std::int64_t const row = slot < schedule.n_slots ? __ldg(schedule.rows + slot) : -1;
+  std::int64_t const row = slot < end_slot ? __ldg((upper ? a.upper : a.lower).rows + slot) : -1;
   std::int64_t diagonal = 0;
   DotSum<T> sum{};
   if (row >= 0) {
     diagonal = __ldg(a.diagonal + row);
     std::int64_t const begin = upper ? diagonal + 1 : __ldg(a.row_ptr + row), end = upper ? __ldg(a.row_ptr + row + 1) : diagonal;
-    for (std::int64_t e = begin + lane; e < end; e += threads_per_row)
-      sum.add(__ldg(a.values + e), await(ConstPointer<T>(out + __ldg(a.columns + e))));
+    for (std::int64_t e = begin + lane; e < end; e += threads_per_row) {
+      std::int32_t const column = __ldg(a.columns + e);
+      if constexpr (needs == Needs::wait)
+        sum.add(__ldg(a.values + e), await(ConstPointer<T>(out + column)));
+      else
+        sum.add(__ldg(a.values + e), load(ConstPointer<T>(out), column));
+    }
   }
   __syncwarp();
   for (int distance = threads_per_row / 2; distance > 0; distance /= 2)
@@ -169,35 +177,55 @@ __global__ void __launch_bounds__(threads)
   T value = load(in, upper ? row : of_a) - sum.value();
   if constexpr (upper)
     value = __ldg(a.values + diagonal) * value;
-  announce(out + row, value);
-  withdraw(withdrawn + row);
+  if constexpr (needs == Needs::wait) {
+    announce(out + row, value);
+    withdraw(withdrawn + row);
+  } else
+    store(out, row, value);
   if (upper && a.order != nullptr)
     store(scattered, of_a, value);
+}
+
+template <class T, bool upper, Needs needs>
+void enqueue_slots(cuda::CudaContext& device, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> in,
+                   Pointer<T> out, Pointer<T> withdrawn, Pointer<T> scattered, std::int32_t const* stop) {
+  auto const kernel = [&] {
+    switch (a.threads_per_row) {
+    case 1:
+      return solve_kernel<T, upper, needs, 1>;
+    case 2:
+      return solve_kernel<T, upper, needs, 2>;
+    case 4:
+      return solve_kernel<T, upper, needs, 4>;
+    case 8:
+      return solve_kernel<T, upper, needs, 8>;
+    case 16:
+      return solve_kernel<T, upper, needs, 16>;
+    default:
+      return solve_kernel<T, upper, needs, 32>;
+    }
+  }();
+  kernel<<<cuda::n_blocks((end - first) * a.threads_per_row, threads), threads, 0, device.stream()>>>(
+      a, first, end, in, out, withdrawn, scattered, stop, device.block_counter());
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+/// Levels so large that a launch for each, about 2 microseconds, is little beside reading them.
+bool worth_launches(IluView const& a) {
+  constexpr std::int64_t rows_worth_a_launch = 1 << 14;
+  return a.n_rows >= rows_worth_a_launch * std::max(a.lower.n_levels, a.upper.n_levels);
 }
 
 template <class T, bool upper>
 void enqueue_solve(cuda::CudaContext& device, IluView const& a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
                    Pointer<T> scattered, std::int32_t const* stop) {
-  std::int64_t const slots = upper ? a.upper.n_slots : a.lower.n_slots;
-  auto const kernel = [&] {
-    switch (a.threads_per_row) {
-    case 1:
-      return solve_kernel<T, upper, 1>;
-    case 2:
-      return solve_kernel<T, upper, 2>;
-    case 4:
-      return solve_kernel<T, upper, 4>;
-    case 8:
-      return solve_kernel<T, upper, 8>;
-    case 16:
-      return solve_kernel<T, upper, 16>;
-    default:
-      return solve_kernel<T, upper, 32>;
-    }
-  }();
-  kernel<<<cuda::n_blocks(slots * a.threads_per_row, threads), threads, 0, device.stream()>>>(
-      a, in, out, withdrawn, scattered, stop, device.block_counter());
-  POISSON_CUDA_CHECK(cudaGetLastError());
+  LevelSchedule const& schedule = upper ? a.upper : a.lower;
+  if (worth_launches(a))
+    for (std::int64_t level = 0; level < schedule.n_levels; ++level)
+      enqueue_slots<T, upper, Needs::there>(device, a, schedule.level_ptr[level], schedule.level_ptr[level + 1], in, out, withdrawn,
+                                            scattered, stop);
+  else
+    enqueue_slots<T, upper, Needs::wait>(device, a, 0, schedule.n_slots, in, out, withdrawn, scattered, stop);
 }
 
 class CudaIlu final : public IluKernels {
