@@ -104,9 +104,11 @@ public:
       auto const most = std::ssize(levels_[levels_.size() - 2]);
       merges_there_ = Array<BidiagonalMerge>(context_, most);
       rotations_there_ = Array<ColumnRotation>(context_, n_ + most);
+      // Both are downloaded whole, and some of their entries belong to no merge, or to no root of one.
       row_ = Array<double>(context_, n_);
-      row_.set_zero();  // it is always downloaded whole
+      row_.set_zero();
       numbers_ = Array<double>(context_, 5 * n_);
+      numbers_.set_zero();
       indices_ = Array<std::int32_t>(context_, 3 * n_);
     }
     for (std::size_t level = levels_.size() - 1; level-- > 0;)
