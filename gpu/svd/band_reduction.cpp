@@ -1,5 +1,6 @@
 #include "gpu/svd/band_reduction.hpp"
 
+#include "gpu/core/safe_point.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/svd.hpp"
 
@@ -32,6 +33,7 @@ void apply(Context& context, BandReduction const& b, bool left, Index columns, d
   Index const most = std::min(at_once, panels) * width;
   Array<double> y(context, order * most), t(context, most * most), gram(context, most * width), product(context, most * width),
       z(context, most * columns), tz(context, most * columns);
+  SafePoint safe_point(context);
   for (Index last = panels; last > 0;) {
     Index const first = last > at_once ? last - at_once : 0;
     Index const top = first * width + shift, rows = order - top;  // Y of these panels is zero above
@@ -57,6 +59,7 @@ void apply(Context& context, BandReduction const& b, bool left, Index columns, d
     gemm(context, true, false, merged, columns, rows, 1, y.data(), rows, x + top, ldx, 0, z.data(), most);
     gemm(context, false, false, merged, columns, merged, 1, t.data(), most, z.data(), most, 0, tz.data(), most);
     gemm(context, false, false, rows, columns, merged, -1, y.data(), rows, tz.data(), most, 1, x + top, ldx);
+    safe_point(4 * static_cast<double>(rows) * static_cast<double>(columns * merged));
     last = first;
   }
 }
@@ -78,6 +81,7 @@ BandReduction reduce_to_band(Context& context, Index m, Index n, int width, Arra
   BandView const band = BandView::in(b.band.data(), n, width);
   // Of the panel pair at hand: Y of the columns and X, Z and W (Y of the rows), with which A22 - Y Z^T - X W^T is both updates.
   Array<double> yx(context, 2 * m * width), zw(context, 2 * n * width), work(context, m * width);
+  SafePoint safe_point(context);
   for (Index p = 0; p < panels; ++p) {
     Index const i = p * width, w = std::min<Index>(width, n - i), next = i + w, rows = m - i, rest = n - next;
     double* const panel = a.data() + i + i * m;
@@ -110,6 +114,7 @@ BandReduction reduce_to_band(Context& context, Index m, Index n, int width, Arra
     gemm(context, false, true, below, rest, w + q, -1, y, below, z, rest, 1, right_of + w, m);
     if (keep)
       kernels.transpose(context, rest, q, wr, rest, right_of, m);
+    safe_point(8 * static_cast<double>(below) * static_cast<double>(rest * w));
   }
   if (keep)
     b.reflectors = std::move(a);

@@ -1,6 +1,11 @@
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/svd/band_reduction.hpp"
+#include "gpu/svd/bidiagonal.hpp"
+#include "gpu/svd/orthonormal.hpp"
+#include "gpu/svd/qr.hpp"
 #include "tests/backend/svd_support.hpp"
 
 #include <utility>
@@ -13,6 +18,7 @@ constexpr double eps = 2.3e-16;
 template <class B>
 class SvdSteps : public OnBackend<B::value> {
 protected:
+  void TearDown() override { clear_interrupt(); }
   [[nodiscard]] SvdKernels const& kernels() const { return kernels_for<SvdKernels>(*this->context); }
 
   /// The band as a full matrix, everything stored for it included: what lies outside the band shows as well.
@@ -207,6 +213,34 @@ TYPED_TEST(SvdSteps, ChasedBandIsBidiagonalWithTheSameValues) {
       this->kernels().chase(*this->context, plan, BandView::in(again.data(), n, width), nullptr, nullptr);
       EXPECT_EQ(distance(this->full(again, n, width), chased), 0) << "without keeping the reflectors";
     }
+}
+
+/// Each by itself, and not only between them.
+TYPED_TEST(SvdSteps, StopWhenAsked) {
+  constexpr int n = 300, width = 16;
+  Context& context = *this->context;
+  auto const reduced = [&] { return reduce_to_band(context, n, n, width, on_backend(context, uniform(n, n, 9)), true); };
+  auto const qr_of = [&](int columns) { return TallQr(context, n, columns, on_backend(context, uniform(n, columns, 9))); };
+  BandReduction const reduction = reduced();
+  TallQr const qr = qr_of(100);
+  ChasePlan const plan(n, width);
+  Array<double> reflectors(context, plan.slots * plan.slot_size()), x = on_backend(context, identity(n, n)), y(context, n * n);
+  reflectors.set_zero();
+  std::vector<double> const d(n, 1.0), e(n - 1, 0.5);
+  request_interrupt();
+  EXPECT_THROW(static_cast<void>(reduced()), Interrupted);
+  if (context.backend() == Backend::cpu) {  // on a device it is one kernel
+    EXPECT_THROW(this->kernels().chase(context, plan, BandView::in(y.data(), n, width), nullptr, nullptr), Interrupted);
+  }
+  EXPECT_THROW(static_cast<void>(bidiagonal_svd(context, d, e)), Interrupted);
+  EXPECT_THROW(this->kernels().apply_chase(context, plan, reflectors.data(), n, x.data(), n), Interrupted);
+  EXPECT_THROW(apply_left(context, reduction, n, x.data(), n), Interrupted);
+  EXPECT_THROW(apply_right(context, reduction, n, x.data(), n), Interrupted);
+  EXPECT_THROW(static_cast<void>(qr_of(100)), Interrupted);
+  EXPECT_THROW(qr.apply(100, x.data(), y.data()), Interrupted);
+  EXPECT_THROW(refine_orthogonality(context, n, n, x.data()), Interrupted);
+  clear_interrupt();
+  static_cast<void>(reduced());
 }
 
 }  // namespace

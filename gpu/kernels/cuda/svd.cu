@@ -1,6 +1,7 @@
 #include "gpu/kernels/svd.hpp"
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/safe_point.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
 
@@ -597,6 +598,7 @@ public:
     Array<double> t(context, most_blocks * t_size), yt(context, most_blocks * slot_size),
         product(context, most_of_wave * width * n_columns);
     assert(t.bytes() + yt.bytes() + product.bytes() == plan.apply_bytes(n_columns));
+    SafePoint safe_point(context);
     for (Index begin = 0, end = 0, slot = 0; begin < plan.waves; begin = end) {
       end = plan.end_of_waves(begin);
       Index const blocks = blocks_from(begin, end);
@@ -627,6 +629,7 @@ public:
           apply(0, full, whole);
         if (whole < count)
           apply(whole, rows_of_last, 1);
+        safe_point(8 * static_cast<double>(width * width) * static_cast<double>(count * n_columns));
         of_wave += count * slot_size;
         yt_of_wave += count * slot_size;
       }

@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/host/host.hpp"
 #include "gpu/svd/lapack.hpp"
@@ -247,29 +248,36 @@ public:
     // So many sweeps fit behind each other into the band; half steps of narrow bands are over sooner than a thread hears of them.
     Index const useful = plan.width < 16 ? 1 : 2 * plan.steps / 3 + 1;
     int const threads = static_cast<int>(std::min<Index>(omp_get_max_threads(), useful));
+    std::atomic<bool> stopped = false;  // none waits for a sweep that another thread has given up
 #pragma omp parallel num_threads(threads)
     {
       std::vector<double> scratch(3 * static_cast<std::size_t>(plan.width));
       Sweep work(plan, band, left, right, scratch);
       Index const team = omp_get_num_threads();
-      for (Index sweep = omp_get_thread_num(); sweep < plan.sweeps; sweep += team) {
+      for (Index sweep = omp_get_thread_num(); sweep < plan.sweeps && !stopped; sweep += team) {
+        if (interrupt_requested())
+          stopped = true;
         Index const halves = Sweep::half_steps(plan, sweep);
         Index known = 0;
         for (Index half = 0; half < halves; ++half) {
           if (sweep > 0) {
             Index const wanted = std::min(half + 3, Sweep::half_steps(plan, sweep - 1));
             auto& before = done[static_cast<std::size_t>(sweep - 1)];
-            for (int spins = 0; known < wanted; ++spins) {
+            for (int spins = 0; known < wanted && !stopped.load(std::memory_order_relaxed); ++spins) {
               known = before.load(std::memory_order_acquire);
               if (known < wanted && spins > 100)
                 std::this_thread::yield();
             }
           }
+          if (stopped.load(std::memory_order_relaxed))
+            break;
           work.half_step(sweep, half);
           done[static_cast<std::size_t>(sweep)].store(half + 1, std::memory_order_release);
         }
       }
     }
+    if (stopped)
+      throw Interrupted();
   }
 
   void diagonals(Context&, BandView const& band, double* d, double* e) const override {
@@ -291,6 +299,8 @@ public:
     Index const strips = (n_columns + strip - 1) / strip;
     Array<double> scaled(context, plan.steps * plan.slot_size());  // Y T of the parts of a group's blocks
     for (Index group = plan.groups - 1; group >= 0; --group) {
+      if (interrupt_requested())
+        throw Interrupted();
       Index const steps = plan.steps - group;
 #pragma omp parallel
       {
