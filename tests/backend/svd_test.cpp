@@ -191,6 +191,17 @@ TYPED_TEST(SvdWhole, StopsWhenAsked) {
   EXPECT_EQ(svd(a, {}, *this->context).values, values);
 }
 
+class SvdOverlap : public OnBackend<Backend::cuda> {};
+
+/// V is large enough to travel while the device works on U.
+TEST_F(SvdOverlap, ChangesNoBit) {
+  DenseMatrix const a = uniform(3000, 3100, 24);
+  Svd const with = svd(a, {true, 0, 0, true}, *context), without = svd(a, {true, 0, 0, false}, *context);
+  EXPECT_EQ(with.values, without.values);
+  EXPECT_EQ(with.u.values, without.u.values);
+  EXPECT_EQ(with.v.values, without.v.values);
+}
+
 class SvdMemory : public OnBackend<Backend::cuda> {};
 
 TEST_F(SvdMemory, StaysWithinWhatItAnnounces) {
