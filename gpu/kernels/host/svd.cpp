@@ -143,7 +143,8 @@ private:
       return;
     Index const k = sweep % plan_.width;
     std::copy_n(v, length,
-                reflectors + plan_.slot(sweep / plan_.width, step) * plan_.slot_size() + k * (2 * std::int64_t{plan_.width} + 1));
+                reflectors + plan_.slot(sweep / plan_.width, step) * plan_.slot_size() + k * (2 * std::int64_t{plan_.width} + 1) +
+                    1);
   }
 
   ChasePlan const& plan_;
@@ -293,7 +294,7 @@ public:
     Index const width = plan.width, ldy = 2 * width;
     // A block is applied in parts of fewer columns, whose parallelograms have fewer zeros in their rows: 5 width^2 in place of 8
     // width^2 operations a column of X for four parts.
-    Index const part = std::min<Index>(width, 16), parts = (width + part - 1) / part;
+    Index const part = plan.skip_zeros ? std::min<Index>(width, 16) : width, parts = (width + part - 1) / part;
     // The threads take the blocks of a group one after the other over a strip of X: its rows slide through the cache.
     Index const strip = std::clamp<Index>((n_columns + omp_get_max_threads() - 1) / omp_get_max_threads(), 8, 128);
     Index const strips = (n_columns + strip - 1) / strip;
@@ -308,7 +309,7 @@ public:
 #pragma omp for schedule(dynamic)
         for (Index step = 0; step < steps; ++step)
           for (Index k = 0; k < width; k += part) {
-            Index const count = std::min(part, width - k), place = k * (ldy + 1);
+            Index const count = std::min(part, width - k), place = k * (ldy + 1) + 1;
             double const* const block = y + plan.slot(group, step) * plan.slot_size() + place;
             form_t(static_cast<int>(count), plan.width, block, ldy, t.data());
             gemm(context, false, false, width + count - 1, count, count, 1, block, ldy, t.data(), count, 0,
@@ -318,7 +319,7 @@ public:
         for (Index s = 0; s < strips; ++s)
           for (Index step = 0; step < steps; ++step)
             for (Index p = parts - 1; p >= 0; --p) {
-              Index const k = p * part, count = std::min(part, width - k), place = k * (ldy + 1);
+              Index const k = p * part, count = std::min(part, width - k), place = k * (ldy + 1) + 1;
               Index const first = (group + step) * width + 1 + k, rows = std::min(width + count - 1, plan.n - first);
               if (rows <= 0)
                 continue;
