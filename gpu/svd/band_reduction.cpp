@@ -18,16 +18,16 @@ Index panels_of(Index n, int width) {
   return (n + width - 1) / width;
 }
 
-/// Panels whose reflectors are applied as one block: products of rank 64 wait for memory, those of rank 256 do not.
-Index merged_panels(int width) {
-  return std::max<Index>(1, 256 / width);
+Index merged_panels(int width, Index columns) {
+  return std::max<Index>(1, columns / width);
 }
 
 /// X = Q X with Q the product of the reflectors of all left or all right panels, the last applied first.
-void apply(Context& context, BandReduction const& b, bool left, Index columns, double* x, Index ldx) {
+void apply(Context& context, BandReduction const& b, bool left, Index columns, double* x, Index ldx, Index merged_at_most) {
   auto const& kernels = kernels_for<SvdKernels>(context);
   Index const width = b.width, order = left ? b.m : b.n, shift = left ? 0 : width;
-  Index const panels = left ? panels_of(b.n, b.width) : panels_of(b.n, b.width) - 1, at_once = merged_panels(b.width);
+  Index const panels = left ? panels_of(b.n, b.width) : panels_of(b.n, b.width) - 1,
+              at_once = merged_panels(b.width, merged_at_most > 0 ? merged_at_most : merged_columns(context.backend()));
   if (panels == 0 || columns == 0)
     return;
   Index const most = std::min(at_once, panels) * width;
@@ -121,12 +121,12 @@ BandReduction reduce_to_band(Context& context, Index m, Index n, int width, Arra
   return b;
 }
 
-void apply_left(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx) {
-  apply(context, reduction, true, columns, x, ldx);
+void apply_left(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx, Index merged) {
+  apply(context, reduction, true, columns, x, ldx, merged);
 }
 
-void apply_right(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx) {
-  apply(context, reduction, false, columns, x, ldx);
+void apply_right(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx, Index merged) {
+  apply(context, reduction, false, columns, x, ldx, merged);
 }
 
 Index reduction_bytes(Index m, Index n, int width, bool keep) {
@@ -135,7 +135,7 @@ Index reduction_bytes(Index m, Index n, int width, bool keep) {
 }
 
 Index apply_reduction_bytes(Index m, Index n, int width, Index columns) {
-  Index const most = std::min(merged_panels(width), panels_of(n, width)) * width;
+  Index const most = std::min(merged_panels(width, merged_columns(Backend::cuda)), panels_of(n, width)) * width;
   return 8 * (m * most + most * most + 2 * most * width + 2 * most * columns);
 }
 

@@ -16,12 +16,12 @@ namespace {
 
 using Index = std::int64_t;
 
-constexpr Index block_columns = 512, block_rows = 2048;
+constexpr Index block_rows = 2048;
 
 }  // namespace
 
-void refine_orthogonality(Context& context, Index m, Index k, double* x) {
-  assert(m >= k);
+void refine_orthogonality(Context& context, Index m, Index k, double* x, Index block_columns) {
+  assert(m >= k && block_columns > 0);
   auto const& kernels = kernels_for<SvdKernels>(context);
   Array<double> defect(context, k * k), rows(context, std::min(block_rows, m) * k);
   SafePoint safe_point(context);
