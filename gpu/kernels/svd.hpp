@@ -4,6 +4,7 @@
 #include "gpu/core/host_device.hpp"
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace poisson {
@@ -26,11 +27,11 @@ struct BandView {
 
 /// How the chase from band to bidiagonal is cut. Sweep s zeroes row s right of its second entry and chases the bulge down in steps:
 /// step t has a right and a left reflector on the `width` indices from s + 1 + t width on, the last of them on fewer. `width`
-/// neighbouring sweeps are a group; the reflectors of a group in one step make one block I - Y T Y^T with Y a parallelogram of
-/// 2 width - 1 rows, from row (group + step) width + 1 on, and `width` columns. A product of all of them, applied from the left,
-/// takes groups from last to first and in a group the steps from first to last; blocks of one wave, step + (groups - 1 - group),
-/// are independent of each other: the rows of neighbours in a wave are 2 width apart. Y of a block is 2 width x width,
-/// column-major, zeros included, at slot `slot` of an array of slots.
+/// neighbouring sweeps are a group; the reflectors of a group in one step make one block I - Y T Y^T with Y of 2 width rows, from
+/// row (group + step) width on, and `width` columns: a parallelogram, `width` entries from row k + 1 of column k on. A product of
+/// all of them, applied from the left, takes groups from last to first and in a group the steps from first to last; blocks of one
+/// wave, step + (groups - 1 - group), are independent of each other: the rows of neighbours in a wave are 2 width apart. Y of a
+/// block is stored column-major, zeros included, at slot `slot` of an array of slots.
 struct ChasePlan {
   ChasePlan(std::int64_t order, int band_width);
 
@@ -42,6 +43,10 @@ struct ChasePlan {
   std::int64_t waves;
   std::vector<std::int64_t> slot_of_wave;  ///< plus the group makes the slot
   std::int64_t slots;
+  /// How apply_chase goes about it: blocks of a wave that a device takes at once, at most, and whether the zeros of parallelograms
+  /// are left out. To measure what that gains.
+  std::int64_t blocks_of_launch = std::numeric_limits<std::int64_t>::max();
+  bool skip_zeros = true;
 
   /// Waves whose T are made at once on a device, from `begin` on: up to the returned one, with about `blocks_at_once` blocks.
   static constexpr std::int64_t blocks_at_once = 512;

@@ -1,5 +1,6 @@
 #include "gpu/svd/band_reduction.hpp"
 
+#include "gpu/core/safe_point.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/svd.hpp"
 
@@ -17,21 +18,22 @@ Index panels_of(Index n, int width) {
   return (n + width - 1) / width;
 }
 
-/// Panels whose reflectors are applied as one block: products of rank 64 wait for memory, those of rank 256 do not.
-Index merged_panels(int width) {
-  return std::max<Index>(1, 256 / width);
+Index merged_panels(int width, Index columns) {
+  return std::max<Index>(1, columns / width);
 }
 
 /// X = Q X with Q the product of the reflectors of all left or all right panels, the last applied first.
-void apply(Context& context, BandReduction const& b, bool left, Index columns, double* x, Index ldx) {
+void apply(Context& context, BandReduction const& b, bool left, Index columns, double* x, Index ldx, Index merged_at_most) {
   auto const& kernels = kernels_for<SvdKernels>(context);
   Index const width = b.width, order = left ? b.m : b.n, shift = left ? 0 : width;
-  Index const panels = left ? panels_of(b.n, b.width) : panels_of(b.n, b.width) - 1, at_once = merged_panels(b.width);
+  Index const panels = left ? panels_of(b.n, b.width) : panels_of(b.n, b.width) - 1,
+              at_once = merged_panels(b.width, merged_at_most > 0 ? merged_at_most : merged_columns(context.backend()));
   if (panels == 0 || columns == 0)
     return;
   Index const most = std::min(at_once, panels) * width;
   Array<double> y(context, order * most), t(context, most * most), gram(context, most * width), product(context, most * width),
       z(context, most * columns), tz(context, most * columns);
+  SafePoint safe_point(context);
   for (Index last = panels; last > 0;) {
     Index const first = last > at_once ? last - at_once : 0;
     Index const top = first * width + shift, rows = order - top;  // Y of these panels is zero above
@@ -57,6 +59,7 @@ void apply(Context& context, BandReduction const& b, bool left, Index columns, d
     gemm(context, true, false, merged, columns, rows, 1, y.data(), rows, x + top, ldx, 0, z.data(), most);
     gemm(context, false, false, merged, columns, merged, 1, t.data(), most, z.data(), most, 0, tz.data(), most);
     gemm(context, false, false, rows, columns, merged, -1, y.data(), rows, tz.data(), most, 1, x + top, ldx);
+    safe_point(4 * static_cast<double>(rows) * static_cast<double>(columns * merged));
     last = first;
   }
 }
@@ -78,6 +81,7 @@ BandReduction reduce_to_band(Context& context, Index m, Index n, int width, Arra
   BandView const band = BandView::in(b.band.data(), n, width);
   // Of the panel pair at hand: Y of the columns and X, Z and W (Y of the rows), with which A22 - Y Z^T - X W^T is both updates.
   Array<double> yx(context, 2 * m * width), zw(context, 2 * n * width), work(context, m * width);
+  SafePoint safe_point(context);
   for (Index p = 0; p < panels; ++p) {
     Index const i = p * width, w = std::min<Index>(width, n - i), next = i + w, rows = m - i, rest = n - next;
     double* const panel = a.data() + i + i * m;
@@ -110,18 +114,19 @@ BandReduction reduce_to_band(Context& context, Index m, Index n, int width, Arra
     gemm(context, false, true, below, rest, w + q, -1, y, below, z, rest, 1, right_of + w, m);
     if (keep)
       kernels.transpose(context, rest, q, wr, rest, right_of, m);
+    safe_point(8 * static_cast<double>(below) * static_cast<double>(rest * w));
   }
   if (keep)
     b.reflectors = std::move(a);
   return b;
 }
 
-void apply_left(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx) {
-  apply(context, reduction, true, columns, x, ldx);
+void apply_left(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx, Index merged) {
+  apply(context, reduction, true, columns, x, ldx, merged);
 }
 
-void apply_right(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx) {
-  apply(context, reduction, false, columns, x, ldx);
+void apply_right(Context& context, BandReduction const& reduction, Index columns, double* x, Index ldx, Index merged) {
+  apply(context, reduction, false, columns, x, ldx, merged);
 }
 
 Index reduction_bytes(Index m, Index n, int width, bool keep) {
@@ -130,7 +135,7 @@ Index reduction_bytes(Index m, Index n, int width, bool keep) {
 }
 
 Index apply_reduction_bytes(Index m, Index n, int width, Index columns) {
-  Index const most = std::min(merged_panels(width), panels_of(n, width)) * width;
+  Index const most = std::min(merged_panels(width, merged_columns(Backend::cuda)), panels_of(n, width)) * width;
   return 8 * (m * most + most * most + 2 * most * width + 2 * most * columns);
 }
 

@@ -25,11 +25,20 @@ struct BandReduction {
 /// Without `keep` the reflectors are not kept.
 [[nodiscard]] BandReduction reduce_to_band(Context& context, std::int64_t m, std::int64_t n, int width, Array<double> a, bool keep);
 
-/// X = Q_left X, X m x columns (X = Q_right X, X n x columns), by blocks of several panels. Precondition: reduced with `keep`.
-void apply_left(Context& context, BandReduction const& reduction, std::int64_t columns, double* x, std::int64_t ldx);
-void apply_right(Context& context, BandReduction const& reduction, std::int64_t columns, double* x, std::int64_t ldx);
+/// Reflectors that are best applied as one block: on a device products of rank 64 wait for memory, those of rank 256 do not; a CPU
+/// gains from fewer operations where n is small.
+[[nodiscard]] constexpr std::int64_t merged_columns(Backend backend) {
+  return backend == Backend::cuda ? 256 : 128;
+}
 
-/// Bytes that reduce_to_band allocates beside `a`, those of the result included; and apply_left at most.
+/// X = Q_left X, X m x columns (X = Q_right X, X n x columns), by blocks of as many panels as have `merged` columns, one at least;
+/// 0: merged_columns. Precondition: reduced with `keep`.
+void apply_left(Context& context, BandReduction const& reduction, std::int64_t columns, double* x, std::int64_t ldx,
+                std::int64_t merged = 0);
+void apply_right(Context& context, BandReduction const& reduction, std::int64_t columns, double* x, std::int64_t ldx,
+                 std::int64_t merged = 0);
+
+/// Bytes that reduce_to_band allocates beside `a`, those of the result included; and apply_left at most, with its default.
 [[nodiscard]] std::int64_t reduction_bytes(std::int64_t m, std::int64_t n, int width, bool keep);
 [[nodiscard]] std::int64_t apply_reduction_bytes(std::int64_t m, std::int64_t n, int width, std::int64_t columns);
 

@@ -1,6 +1,7 @@
 #include "gpu/svd/bidiagonal.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/bidiagonal.hpp"
@@ -66,11 +67,12 @@ struct Block {
 
 class DivideAndConquer {
 public:
-  DivideAndConquer(Context& context, std::span<double const> d, std::span<double const> e, std::int64_t k)
+  DivideAndConquer(Context& context, std::span<double const> d, std::span<double const> e, std::int64_t k, bool overlap)
       : context_(context),
         kernels_(kernels_for<BidiagonalKernels>(context)),
         n_(static_cast<std::int64_t>(d.size())),
         k_(k),
+        overlap_(overlap),
         values_(d.size()),
         ascending_(d.size()) {
     // Entries of order 1: squares in the secular equation neither overflow nor vanish.
@@ -102,11 +104,14 @@ public:
       packed_ = Array<double>(context_, n_ * n_);
       small_ = Array<double>(context_, n_ * n_);
       auto const most = std::ssize(levels_[levels_.size() - 2]);
-      merges_there_ = Array<BidiagonalMerge>(context_, most);
+      for (Array<BidiagonalMerge>& merges : merges_there_)
+        merges = Array<BidiagonalMerge>(context_, most);
       rotations_there_ = Array<ColumnRotation>(context_, n_ + most);
+      // Both are downloaded whole, and some of their entries belong to no merge, or to no root of one.
       row_ = Array<double>(context_, n_);
-      row_.set_zero();  // it is always downloaded whole
+      row_.set_zero();
       numbers_ = Array<double>(context_, 5 * n_);
+      numbers_.set_zero();
       indices_ = Array<std::int32_t>(context_, 3 * n_);
     }
     for (std::size_t level = levels_.size() - 1; level-- > 0;)
@@ -273,8 +278,12 @@ private:
   }
 
   void merge(std::size_t depth) {
+    if (interrupt_requested())
+      throw Interrupted();
     std::vector<Block> const& blocks = levels_[depth];
-    std::vector<BidiagonalMerge> merges(blocks.size());
+    std::vector<BidiagonalMerge>& merges = merges_[depth % 2];
+    Array<BidiagonalMerge>& merges_there = merges_there_[depth % 2];
+    merges.assign(blocks.size(), {});
     BidiagonalLevel level;
     level.order = n_;
     level.on_host = merges;
@@ -286,13 +295,14 @@ private:
       level.largest = std::max(level.largest, blocks[i].n + blocks[i].extra);
     }
     auto const upload_merges = [&] {
-      context_.upload(merges_there_.data(), merges.data(), std::ssize(merges) * std::int64_t{sizeof(BidiagonalMerge)});
+      context_.upload(merges_there.data(), merges.data(), std::ssize(merges) * std::int64_t{sizeof(BidiagonalMerge)});
     };
     upload_merges();
-    level.merges = merges_there_.data();
+    level.merges = merges_there.data();
     kernels_.coupling_rows(context_, level, v_.data(), row_.data());
     HostVector<double> coupling(static_cast<std::size_t>(n_));
     row_.download(coupling);
+    left_vectors();  // of the level before: a device makes them while the host deflates
 
     // d and z, then select and source.
     HostVector<double> numbers(static_cast<std::size_t>(2 * n_), 0.0);
@@ -325,11 +335,12 @@ private:
 
     kernels_.solve_secular(context_, level);
     kernels_.recompute_row(context_, level);
-    kernels_.rotate(context_, level, false, u_.data());
-    kernels_.pack(context_, level, false, u_.data(), packed_.data());
-
     HostVector<double> roots(static_cast<std::size_t>(2 * n_));
     context_.download(roots.data(), level.origin, 16 * n_);
+    kernels_.rotate(context_, level, true, v_.data());
+    kernels_.pack(context_, level, true, v_.data(), packed_.data());
+    if (!overlap_)
+      context_.synchronize();
     for (std::size_t i = 0; i < merges.size(); ++i)
       take_values(merges[i], deflated[i], roots.data());
     if (depth == 0) {
@@ -338,15 +349,22 @@ private:
       context_.upload(indices_.data() + 2 * n_, wanted_.data(), 4 * std::ssize(wanted_));
       level.wanted = indices_.data() + 2 * n_;
     }
-    for (bool const right : {false, true}) {
-      double* const x = (right ? v_ : u_).data();
-      if (right) {
-        kernels_.rotate(context_, level, true, x);
-        kernels_.pack(context_, level, true, x, packed_.data());
-      }
-      kernels_.vectors(context_, level, right, small_.data());
-      kernels_.multiply(context_, level, right, packed_.data(), small_.data(), x);
-    }
+    kernels_.vectors(context_, level, true, small_.data());
+    kernels_.multiply(context_, level, true, packed_.data(), small_.data(), v_.data());
+    unfinished_ = level;
+    if (depth == 0 || !overlap_)
+      left_vectors();
+  }
+
+  /// The next level needs right vectors first.
+  void left_vectors() {
+    if (unfinished_.order == 0)
+      return;
+    kernels_.rotate(context_, unfinished_, false, u_.data());
+    kernels_.pack(context_, unfinished_, false, u_.data(), packed_.data());
+    kernels_.vectors(context_, unfinished_, false, small_.data());
+    kernels_.multiply(context_, unfinished_, false, packed_.data(), small_.data(), u_.data());
+    unfinished_.order = 0;
   }
 
   /// The merged block's values by column, and their order: roots ascend, deflated values as well.
@@ -399,6 +417,7 @@ private:
   Context& context_;
   BidiagonalKernels const& kernels_;
   std::int64_t n_, k_;
+  bool overlap_;
   int exponent_ = 0;
   std::vector<double> d_, e_;               ///< scaled
   std::vector<std::vector<Block>> levels_;  ///< root first
@@ -407,8 +426,10 @@ private:
   std::vector<std::int32_t> wanted_, columns_;
   Array<double> u_, v_, packed_, small_, row_, numbers_;
   Array<std::int32_t> indices_;
-  Array<BidiagonalMerge> merges_there_;
+  std::vector<BidiagonalMerge> merges_[2];  ///< of this level and the one before
+  Array<BidiagonalMerge> merges_there_[2];
   Array<ColumnRotation> rotations_there_;
+  BidiagonalLevel unfinished_;  ///< whose left vectors are to be made; order 0: none
 };
 
 }  // namespace
@@ -457,12 +478,13 @@ HostVector<double> bidiagonal_values(Context& context, std::span<double const> d
   return values;
 }
 
-BidiagonalSvd bidiagonal_svd(Context& context, std::span<double const> d, std::span<double const> e, std::int64_t leading) {
+BidiagonalSvd bidiagonal_svd(Context& context, std::span<double const> d, std::span<double const> e, std::int64_t leading,
+                             bool overlap) {
   assert(!d.empty() && e.size() + 1 == d.size());
   auto const n = static_cast<std::int64_t>(d.size());
   require_memory(context, bidiagonal_svd_bytes(n, leading), "the singular value decomposition of the bidiagonal",
                  "use the cpu backend");
-  return DivideAndConquer(context, d, e, wanted_count(n, leading)).run();
+  return DivideAndConquer(context, d, e, wanted_count(n, leading), overlap).run();
 }
 
 std::int64_t bidiagonal_svd_bytes(std::int64_t n, std::int64_t leading) {

@@ -22,9 +22,9 @@ struct BidiagonalSvd {
 
 /// The singular value decomposition of the upper bidiagonal B with diagonal d (n >= 1 entries) and superdiagonal e (n - 1), in host
 /// memory; the k = `leading` largest triplets only, unless that is 0. Values have small error relative to the largest. Entries are
-/// finite. Throws OutOfMemoryError.
+/// finite. Without `overlap` a device waits while the host deflates, which tells what overlap gains. Throws OutOfMemoryError.
 [[nodiscard]] BidiagonalSvd bidiagonal_svd(Context& context, std::span<double const> d, std::span<double const> e,
-                                           std::int64_t leading = 0);
+                                           std::int64_t leading = 0, bool overlap = true);
 
 /// Bytes in the context's memory that bidiagonal_svd takes at its peak, its result included.
 [[nodiscard]] std::int64_t bidiagonal_svd_bytes(std::int64_t n, std::int64_t leading = 0);

@@ -1,5 +1,6 @@
 #include "gpu/svd/qr.hpp"
 
+#include "gpu/core/safe_point.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/svd.hpp"
@@ -61,6 +62,7 @@ void TallQr::factor_panels(Array<double> a) {
   r_.set_zero();
   t_ = Array<double>(context_, panels_of(n_) * panel_width * panel_width);
   Array<double> work(context_, 2 * panel_width * n_);
+  SafePoint safe_point(context_);
   for (Index first = 0; first < n_; first += panel_width) {
     Index const width = std::min(panel_width, n_ - first), next = first + width, rest = n_ - next, rows = m_ - first;
     double* const panel = a.data() + first + first * m_;
@@ -76,6 +78,7 @@ void TallQr::factor_panels(Array<double> a) {
     gemm(context_, true, false, width, rest, width, 1, t, panel_width, product, width, 0, t_product, width);
     gemm(context_, false, false, rows, rest, width, -1, panel, m_, t_product, width, 1, right_of, m_);
     kernels.copy(context_, width, rest, right_of, m_, r_.data() + first + next * n_, n_);
+    safe_point(4 * static_cast<double>(rows) * static_cast<double>(rest * width));
   }
   reflectors_ = std::move(a);
 }
@@ -110,6 +113,7 @@ void TallQr::apply(Index columns, double const* x, double* y) const {
   context_.set_zero(y, m_ * columns * std::int64_t{sizeof(double)});
   kernels.copy(context_, n_, columns, x, n_, y, m_);
   Array<double> work(context_, 2 * panel_width * columns);
+  SafePoint safe_point(context_);
   for (Index panel = panels_of(n_) - 1; panel >= 0; --panel) {
     Index const first = panel * panel_width, width = std::min(panel_width, n_ - first), rows = m_ - first;
     double const* const reflectors = reflectors_.data() + first + first * m_;
@@ -119,6 +123,7 @@ void TallQr::apply(Index columns, double const* x, double* y) const {
     gemm(context_, false, false, width, columns, width, 1, t_.data() + first * panel_width, panel_width, product, width, 0,
          t_product, width);
     gemm(context_, false, false, rows, columns, width, -1, reflectors, m_, t_product, width, 1, y + first, m_);
+    safe_point(4 * static_cast<double>(rows) * static_cast<double>(columns * width));
   }
   context_.synchronize();
 }

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <future>
 #include <optional>
 #include <span>
 #include <string>
@@ -102,6 +103,23 @@ DenseMatrix downloaded(Array<double> const& from, Index rows, Index columns) {
   return result;
 }
 
+/// The same with the context's device going on: on a stream of its own, by a thread of its own. `from` is complete when what is
+/// enqueued now is done, and stays as long as the future.
+std::future<DenseMatrix> download_meanwhile(Context& context, Array<double> const& from, Index rows, Index columns, bool overlap) {
+  constexpr Index worth_it = Index{64} << 20;  // bytes; a stream and its pinned memory take milliseconds
+  bool const meanwhile = overlap && context.backend() == Backend::cuda && from.bytes() >= worth_it;
+  if (meanwhile)
+    context.synchronize();
+  return std::async(meanwhile ? std::launch::async : std::launch::deferred, [=, &from, threads = thread_count()] {
+    if (!meanwhile)
+      return downloaded(from, rows, columns);
+    set_thread_count(threads);  // of this thread
+    DenseMatrix result(rows, columns);
+    make_context(Backend::cuda)->download(result.values.data(), from.data(), from.bytes());
+    return result;
+  });
+}
+
 int width_for(Index n, SvdOptions const& options, Context const& context) {
   Index const wanted = options.band_width > 0 ? options.band_width : default_band_width(n, options.vectors, context.backend());
   return static_cast<int>(std::max<Index>(1, std::min({wanted, n - 1, Index{kernels_for<SvdKernels>(context).max_width()}})));
@@ -150,6 +168,7 @@ Index svd_bytes(Context const& context, Index n_rows, Index n_columns, SvdOption
   Index const results = 8 * k * (m + n + (m > n ? n : 0));
   return std::max({reducing, chased + 8 * BandView::size(n, width), chased + bidiagonal_svd_bytes(n, k),
                    chased + 16 * n * k + plan.apply_bytes(k), kept + results + apply_reduction_bytes(m, n, width, k),
+                   chased + 16 * n * k + std::max(apply_reduction_bytes(n, n, width, k), refine_orthogonality_bytes(n, k)),
                    results + refine_orthogonality_bytes(m, k)});
 }
 
@@ -200,13 +219,17 @@ Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {
     result.values = bidiagonal_values(context, d, e, k);
     result.seconds.bidiagonal = clock.step();
   } else {
-    BidiagonalSvd bidiagonal = bidiagonal_svd(context, d, e, k);
+    BidiagonalSvd bidiagonal = bidiagonal_svd(context, d, e, k, options.overlap);
     result.values = std::move(bidiagonal.values);
     result.seconds.bidiagonal = clock.step();
-    kernels.apply_chase(context, plan, left.data(), k, bidiagonal.u.data(), n);
-    left = Array<double>();
     kernels.apply_chase(context, plan, right.data(), k, bidiagonal.v.data(), n);
     right = Array<double>();
+    apply_right(context, reduction, k, bidiagonal.v.data(), n);
+    if (refined(n, context.backend()))
+      refine_orthogonality(context, n, k, bidiagonal.v.data());
+    std::future<DenseMatrix> v = download_meanwhile(context, bidiagonal.v, n, k, options.overlap);
+    kernels.apply_chase(context, plan, left.data(), k, bidiagonal.u.data(), n);
+    left = Array<double>();
     if (rows > n) {
       Array<double> taller(context, rows * k);
       taller.set_zero();
@@ -215,7 +238,6 @@ Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {
       bidiagonal.u = std::move(taller);
     }
     apply_left(context, reduction, k, bidiagonal.u.data(), rows);
-    apply_right(context, reduction, k, bidiagonal.v.data(), n);
     result.seconds.back = clock.step();
     reduction = BandReduction();
     if (qr) {
@@ -228,11 +250,10 @@ Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context) {
     if (refined(n, context.backend())) {
       static_cast<void>(clock.step());
       refine_orthogonality(context, m, k, bidiagonal.u.data());
-      refine_orthogonality(context, n, k, bidiagonal.v.data());
       result.seconds.back += clock.step();
     }
-    result.u = wide ? downloaded(bidiagonal.v, n, k) : downloaded(bidiagonal.u, m, k);
-    result.v = wide ? downloaded(bidiagonal.u, m, k) : downloaded(bidiagonal.v, n, k);
+    (wide ? result.v : result.u) = downloaded(bidiagonal.u, m, k);
+    (wide ? result.u : result.v) = v.get();
   }
   for (double& value : result.values)
     value = std::ldexp(value, exponent);

@@ -28,6 +28,7 @@ struct SvdOptions {
   bool vectors = true;
   std::int64_t leading = 0;  ///< only so many of the largest values (and their vectors); 0 = all
   int band_width = 0;        ///< of the band between the two stages of the bidiagonalisation; 0 = the tuned default
+  bool overlap = true;       ///< false: a device waits for the host's work and for transfers, which tells what overlap gains
 };
 
 /// Wall-clock seconds of the steps. Transfers to and from a device, scaling and the QR of rectangular matrices count in `total`

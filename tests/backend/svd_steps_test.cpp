@@ -1,6 +1,11 @@
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/svd/band_reduction.hpp"
+#include "gpu/svd/bidiagonal.hpp"
+#include "gpu/svd/orthonormal.hpp"
+#include "gpu/svd/qr.hpp"
 #include "tests/backend/svd_support.hpp"
 
 #include <utility>
@@ -13,6 +18,7 @@ constexpr double eps = 2.3e-16;
 template <class B>
 class SvdSteps : public OnBackend<B::value> {
 protected:
+  void TearDown() override { clear_interrupt(); }
   [[nodiscard]] SvdKernels const& kernels() const { return kernels_for<SvdKernels>(*this->context); }
 
   /// The band as a full matrix, everything stored for it included: what lies outside the band shows as well.
@@ -207,6 +213,68 @@ TYPED_TEST(SvdSteps, ChasedBandIsBidiagonalWithTheSameValues) {
       this->kernels().chase(*this->context, plan, BandView::in(again.data(), n, width), nullptr, nullptr);
       EXPECT_EQ(distance(this->full(again, n, width), chased), 0) << "without keeping the reflectors";
     }
+}
+
+TYPED_TEST(SvdSteps, OtherWaysOfTheBackTransformationsGiveTheSame) {
+  constexpr int columns = 37;
+  for (auto const& [n, width] : std::initializer_list<std::pair<int, int>>{{200, 32}, {201, 32}, {301, 64}, {390, 64}, {200, 48}}) {
+    SCOPED_TRACE("n = " + std::to_string(n) + ", width " + std::to_string(width));
+    BandReduction const reduction =
+        reduce_to_band(*this->context, n, n, width, on_backend(*this->context, uniform(n, n, 10)), true);
+    ChasePlan const plan(n, width);
+    Array<double> band = this->band_of(*this->context, this->full(reduction.band, n, width), width);
+    Array<double> y(*this->context, plan.slots * plan.slot_size()), other(*this->context, y.size());
+    y.set_zero();
+    other.set_zero();
+    this->kernels().chase(*this->context, plan, BandView::in(band.data(), n, width), y.data(), other.data());
+    DenseMatrix const x = uniform(n, columns, 11);
+    auto const chased = [&](ChasePlan const& way) {
+      Array<double> result = on_backend(*this->context, x);
+      this->kernels().apply_chase(*this->context, way, y.data(), columns, result.data(), n);
+      return from_backend(result, n, columns);
+    };
+    ChasePlan dense = plan, one_by_one = plan;
+    dense.skip_zeros = false;
+    one_by_one.blocks_of_launch = 1;
+    double const bound = 1e-13 * distance(x, zeros(n, columns));
+    EXPECT_LT(distance(chased(plan), chased(dense)), bound);
+    EXPECT_LT(distance(chased(plan), chased(one_by_one)), bound);
+    auto const reflected = [&](std::int64_t merged) {
+      Array<double> result = on_backend(*this->context, x);
+      apply_left(*this->context, reduction, columns, result.data(), n, merged);
+      apply_right(*this->context, reduction, columns, result.data(), n, merged);
+      return from_backend(result, n, columns);
+    };
+    EXPECT_LT(distance(reflected(256), reflected(1)), bound);
+  }
+}
+
+/// Each by itself, and not only between them.
+TYPED_TEST(SvdSteps, StopWhenAsked) {
+  constexpr int n = 300, width = 16;
+  Context& here = *this->context;
+  auto const reduced = [&] { return reduce_to_band(here, n, n, width, on_backend(here, uniform(n, n, 9)), true); };
+  auto const qr_of = [&](int columns) { return TallQr(here, n, columns, on_backend(here, uniform(n, columns, 9))); };
+  BandReduction const reduction = reduced();
+  TallQr const qr = qr_of(100);
+  ChasePlan const plan(n, width);
+  Array<double> reflectors(here, plan.slots * plan.slot_size()), x = on_backend(here, identity(n, n)), y(here, n * n);
+  reflectors.set_zero();
+  std::vector<double> const d(n, 1.0), e(n - 1, 0.5);
+  request_interrupt();
+  EXPECT_THROW(static_cast<void>(reduced()), Interrupted);
+  if (here.backend() == Backend::cpu) {  // on a device it is one kernel
+    EXPECT_THROW(this->kernels().chase(here, plan, BandView::in(y.data(), n, width), nullptr, nullptr), Interrupted);
+  }
+  EXPECT_THROW(static_cast<void>(bidiagonal_svd(here, d, e)), Interrupted);
+  EXPECT_THROW(this->kernels().apply_chase(here, plan, reflectors.data(), n, x.data(), n), Interrupted);
+  EXPECT_THROW(apply_left(here, reduction, n, x.data(), n), Interrupted);
+  EXPECT_THROW(apply_right(here, reduction, n, x.data(), n), Interrupted);
+  EXPECT_THROW(static_cast<void>(qr_of(100)), Interrupted);
+  EXPECT_THROW(qr.apply(100, x.data(), y.data()), Interrupted);
+  EXPECT_THROW(refine_orthogonality(here, n, n, x.data()), Interrupted);
+  clear_interrupt();
+  static_cast<void>(reduced());
 }
 
 }  // namespace

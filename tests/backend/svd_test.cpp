@@ -1,10 +1,13 @@
 #include "gpu/svd/svd.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "tests/backend/svd_support.hpp"
 
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
 #include <utility>
 
 namespace poisson::testing {
@@ -170,6 +173,33 @@ TYPED_TEST(SvdWhole, RefusesWhatIsNotFiniteByItsPlace) {
   EXPECT_THROW(static_cast<void>(svd(DenseMatrix(), {}, *this->context)), InputError);
   EXPECT_THROW(static_cast<void>(svd(uniform(2, 2, 1), {true, -1, 0}, *this->context)), InputError);
   EXPECT_THROW(static_cast<void>(svd(uniform(2, 2, 1), {true, 0, -1}, *this->context)), InputError);
+}
+
+TYPED_TEST(SvdWhole, StopsWhenAsked) {
+  DenseMatrix const a = uniform(500, 500, 23);
+  HostVector<double> const values = svd(a, {}, *this->context).values;
+  std::int64_t const used = this->context->memory_used();
+  for (int const milliseconds : {0, 3, 10, 30}) {
+    std::jthread const user([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+      request_interrupt();
+    });
+    EXPECT_THROW(for (;;) static_cast<void>(svd(a, {}, *this->context)), Interrupted);
+    clear_interrupt();
+    EXPECT_EQ(this->context->memory_used(), used);
+  }
+  EXPECT_EQ(svd(a, {}, *this->context).values, values);
+}
+
+class SvdOverlap : public OnBackend<Backend::cuda> {};
+
+/// V is large enough to travel while the device works on U.
+TEST_F(SvdOverlap, ChangesNoBit) {
+  DenseMatrix const a = uniform(3000, 3100, 24);
+  Svd const with = svd(a, {true, 0, 0, true}, *context), without = svd(a, {true, 0, 0, false}, *context);
+  EXPECT_EQ(with.values, without.values);
+  EXPECT_EQ(with.u.values, without.u.values);
+  EXPECT_EQ(with.v.values, without.v.values);
 }
 
 class SvdMemory : public OnBackend<Backend::cuda> {};

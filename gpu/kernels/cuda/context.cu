@@ -180,6 +180,9 @@ void* CudaContext::allocate(std::int64_t bytes) {
   check(error, "cudaMalloc", __FILE__, __LINE__);
   used_ += bytes;
   peak_ = std::max(peak_, used_);
+#ifdef POISSON_NAN_MEMORY  // see allocate_uninitialized
+  check(cudaMemsetAsync(pointer, 0xff, static_cast<std::size_t>(bytes), stream_), "cudaMemsetAsync", __FILE__, __LINE__);
+#endif
   return pointer;
 }
 

@@ -1,6 +1,7 @@
 #include "gpu/kernels/svd.hpp"
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/safe_point.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
 
@@ -249,7 +250,7 @@ struct Chase {
   /// Where the reflector of a sweep and step begins in `left` and `right`.
   __device__ Index place(Index sweep, Index step) const {
     Index const group = sweep / width, k = sweep % width, slot = slot_of_wave[step + groups - 1 - group] + group;
-    return slot * 2 * width * width + k * (2 * Index{width} + 1);
+    return slot * 2 * width * width + k * (2 * Index{width} + 1) + 1;
   }
 };
 
@@ -440,13 +441,13 @@ __global__ void __launch_bounds__(128 * lane_rows) chase_kernel(Chase const c) {
 
 constexpr int gram_threads = 256;
 
-/// The upper triangles of Y^T Y, width x width each, of the blocks of the chase; column j of Y has `width` entries from row j on.
-/// Sums are made in twice the precision and then rounded (Ogita, Rump, Oishi 2005, Dot2): their rounding errors would make up a
+/// The upper triangles of Y^T Y, width x width each, of the blocks of the chase; column j of Y has `width` entries from row j + 1
+/// on. Sums are made in twice the precision and then rounded (Ogita, Rump, Oishi 2005, Dot2): their rounding errors would make up a
 /// third of what the back-transformation loses in orthogonality.
 __global__ void __launch_bounds__(gram_threads) gram_kernel(int width, double const* __restrict__ y, double* __restrict__ gram) {
   extern __shared__ double tile[];  // entry q of column k at q (width + 1) + k
   int const thread = static_cast<int>(threadIdx.x), ld = width + 1;
-  double const* const of_block = y + Index{blockIdx.x} * 2 * width * width;
+  double const* const of_block = y + Index{blockIdx.x} * 2 * width * width + 1;
   for (int e = thread; e < width * width; e += gram_threads) {
     int const q = e % width, k = e / width;
     tile[q * ld + k] = of_block[q + k * (2 * Index{width} + 1)];
@@ -488,9 +489,105 @@ __global__ void __launch_bounds__(most_width) form_t_kernel(int width, double* g
       g[j + i * width] = t[j * width + i];
 }
 
+// --- The chase's back-transformation: both products of a block in one kernel ---
+
+constexpr int apply_threads = 256, columns_of_warp = 16, columns_of_strip = apply_threads / 32 * columns_of_warp;
+
+/// C += A B by a warp, C and A of 16 rows and 8 columns, B of 8 x 8. With g = lane / 4 and l = 2 (lane % 4) a thread has of C the
+/// entries (g, l), (g, l + 1), (g + 8, l), (g + 8, l + 1), the same of A, and of B (l, g), (l + 1, g): a result can be the next
+/// product's factor. The instruction sums over its k in another order, which is the same for A and B.
+__device__ void multiply_add(double (&c)[4], double const (&a)[4], double2 b) {
+#if __CUDA_ARCH__ >= 900
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+      : "d"(a[0]), "d"(a[2]), "d"(a[1]), "d"(a[3]), "d"(b.x), "d"(b.y));
+#elif __CUDA_ARCH__ >= 800
+  auto const part = [](double& c0, double& c1, double of_a, double of_b) {
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+        : "+d"(c0), "+d"(c1)
+        : "d"(of_a), "d"(of_b));
+  };
+  part(c[0], c[1], a[0], b.x);
+  part(c[2], c[3], a[2], b.x);
+  part(c[0], c[1], a[1], b.y);
+  part(c[2], c[3], a[3], b.y);
+#endif
+}
+
+/// X = X - (Y T) (Y^T X) for every block of a wave, blockIdx.y, on its 2 width rows of X; `ty` has T^T Y^T, width x 2 width. A warp
+/// holds 16 columns of these rows in registers, X^T as multiply_add has C, so that X is read and written once, 32 width bytes a
+/// column for 8 width^2 operations counted with zeros; Y and T^T Y^T stay in shared memory for one strip of columns after
+/// the other. 8 x 8 tiles that are zero are left out: 7/16 of Y, 7/32 of Y T for a width of 64. n_rows: of X from its first row
+/// here on; that number, ldx and x are even.
+template <int width>
+__global__ void __launch_bounds__(apply_threads, width <= 32 ? 2 : 1)
+    apply_kernel(double const* __restrict__ y, double const* __restrict__ ty, Index n_rows, Index n_columns, double* x, Index ldx) {
+  constexpr int rows = 2 * width, size = rows * width, tiles = width / 8;
+  constexpr int ldy = rows + 8, ldt = width + 8;  // no two of the threads that load at once from the same bank
+  extern __shared__ double2 reflectors[];
+  double* const y_tile = reinterpret_cast<double*>(reflectors);
+  double* const t_tile = y_tile + ldy * width;
+  int const thread = static_cast<int>(threadIdx.x), warp = thread / 32, g = thread % 32 / 4, l = 2 * (thread % 4);
+  auto const two = [](double const* p) { return *reinterpret_cast<double2 const*>(p); };
+  for (int e = 2 * thread; e < size; e += 2 * apply_threads) {
+    *reinterpret_cast<double2*>(y_tile + e % rows + e / rows * ldy) = two(y + Index{blockIdx.y} * size + e);
+    *reinterpret_cast<double2*>(t_tile + e % width + e / width * ldt) = two(ty + Index{blockIdx.y} * size + e);
+  }
+  __syncthreads();
+  Index const first = Index{blockIdx.y} * rows;
+  int const rows_left = static_cast<int>(min(Index{rows}, n_rows - first));
+  for (Index strip = blockIdx.x; strip * columns_of_strip < n_columns; strip += gridDim.x) {
+    Index const column = strip * columns_of_strip + warp * columns_of_warp + g;
+    if (column - g >= n_columns)
+      continue;  // the whole warp
+    bool const has[] = {column < n_columns, column + 8 < n_columns};
+    double* const of_x = x + first + l + column * ldx;
+    double a[2 * tiles][4], p[tiles][4] = {};
+#pragma unroll
+    for (int i = 0; i < 2 * tiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        double2 const v = 8 * i + l < rows_left && has[half] ? two(of_x + 8 * i + half * 8 * ldx) : double2{0, 0};
+        a[i][2 * half] = v.x;
+        a[i][2 * half + 1] = v.y;
+      }
+#pragma unroll
+    for (int i = 0; i < 2 * tiles; ++i)
+#pragma unroll
+      for (int k = 0; k < tiles; ++k)
+        if (k <= i && i <= k + tiles)
+          multiply_add(p[k], a[i], two(y_tile + 8 * i + l + (8 * k + g) * ldy));
+#pragma unroll
+    for (int k = 0; k < tiles; ++k) {
+      double const minus[4] = {-p[k][0], -p[k][1], -p[k][2], -p[k][3]};
+#pragma unroll
+      for (int i = 0; i < 2 * tiles; ++i)
+        if (i <= k + tiles)
+          multiply_add(a[i], minus, two(t_tile + 8 * k + l + (8 * i + g) * ldt));
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * tiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        if (8 * i + l < rows_left && has[half])
+          *reinterpret_cast<double2*>(of_x + 8 * i + half * 8 * ldx) = {a[i][2 * half], a[i][2 * half + 1]};
+  }
+}
+
+template <int width>
+constexpr std::size_t apply_shared_bytes = sizeof(double) * ((2 * width + 8) * width + (width + 8) * 2 * width);
+
 template <class Kernel>
 void allow_shared(Kernel* kernel, std::size_t bytes) {
   POISSON_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+}
+
+/// Whether multiply_add does something in the code that was built for the device.
+template <class Kernel>
+bool has_double_mma(Kernel* kernel) {
+  cudaFuncAttributes attributes{};
+  POISSON_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  return attributes.ptxVersion >= 80;
 }
 
 class CudaSvd final : public SvdKernels {
@@ -575,12 +672,12 @@ public:
     if (plan.sweeps == 0 || n_columns == 0)
       return;
     auto& device = cuda::of(context);
-    Index const width = plan.width, ldy = 2 * width, full = ldy - 1, slot_size = plan.slot_size(), t_size = width * width;
+    Index const width = plan.width, ldy = 2 * width, slot_size = plan.slot_size(), t_size = width * width;
     std::size_t const shared = sizeof(double) * static_cast<std::size_t>(t_size),
                       shared_for_gram = sizeof(double) * static_cast<std::size_t>(width * (width + 1));
     allow_shared(&form_t_kernel, shared);
     allow_shared(&gram_kernel, shared_for_gram);
-    // T and Y T of the blocks of several waves are made together, since that takes a while however few they are.
+    // T and T^T Y^T of the blocks of several waves are made together, since that takes a while however few they are.
     Index most_blocks = 0, most_of_wave = 0;
     auto const blocks_from = [&](Index begin, Index end) {
       Index blocks = 0;
@@ -594,41 +691,61 @@ public:
       end = plan.end_of_waves(begin);
       most_blocks = std::max(most_blocks, blocks_from(begin, end));
     }
-    Array<double> t(context, most_blocks * t_size), yt(context, most_blocks * slot_size),
-        product(context, most_of_wave * width * n_columns);
-    assert(t.bytes() + yt.bytes() + product.bytes() == plan.apply_bytes(n_columns));
+    auto* const own = width == 64 ? &apply_kernel<64> : &apply_kernel<32>;
+    std::size_t const own_shared = width == 64 ? apply_shared_bytes<64> : apply_shared_bytes<32>;
+    bool const use_own = plan.skip_zeros && (width == 32 || width == 64) && has_double_mma(own) &&
+                         own_shared <= static_cast<std::size_t>(device.shared_memory_per_block()) && plan.n % 2 == 0 &&
+                         ldx % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % sizeof(double2) == 0;
+    if (use_own)
+      allow_shared(own, own_shared);
+    Array<double> t(context, most_blocks * t_size), ty(context, most_blocks * slot_size),
+        product(context, use_own ? 0 : most_of_wave * width * n_columns);
+    assert(t.bytes() + ty.bytes() + product.bytes() <= plan.apply_bytes(n_columns));
+    SafePoint safe_point(context);
     for (Index begin = 0, end = 0, slot = 0; begin < plan.waves; begin = end) {
       end = plan.end_of_waves(begin);
       Index const blocks = blocks_from(begin, end);
       double const* of_wave = y + slot * slot_size;
-      double const* yt_of_wave = yt.data();
+      double const* ty_of_wave = ty.data();
       slot += blocks;
       gram_kernel<<<static_cast<unsigned>(blocks), gram_threads, shared_for_gram, device.stream()>>>(plan.width, of_wave, t.data());
       POISSON_CUDA_CHECK(cudaGetLastError());
       form_t_kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>((width + 31) / 32 * 32), shared, device.stream()>>>(
           plan.width, t.data());
       POISSON_CUDA_CHECK(cudaGetLastError());
-      gemm_batched(context, false, false, ldy, width, width, 1, of_wave, ldy, slot_size, t.data(), width, t_size, 0, yt.data(), ldy,
+      gemm_batched(context, true, true, width, ldy, width, 1, t.data(), width, t_size, of_wave, ldy, slot_size, 0, ty.data(), width,
                    slot_size, blocks);
       for (Index wave = begin; wave < end; ++wave) {
         // Blocks of a wave have every second group of `width` rows; the matrix may end within the last block.
         Index const group = plan.first_group(wave), count = plan.blocks_of(wave);
-        Index const first = (2 * group + wave - (plan.groups - 1)) * width + 1, last = first + (count - 1) * ldy;
-        Index const rows_of_last = std::min(full, plan.n - last), whole = rows_of_last == full ? count : count - 1;
+        Index const first = (2 * group + wave - (plan.groups - 1)) * width, last = first + (count - 1) * ldy;
+        Index const rows_of_last = std::min(ldy, plan.n - last), whole = rows_of_last == ldy ? count : count - 1;
         auto const apply = [&](Index from, Index rows, Index blocks_here) {
-          double const* const y_here = of_wave + from * slot_size;
+          double const *const y_here = of_wave + from * slot_size, *const ty_here = ty_of_wave + from * slot_size;
           double* const x_here = x + first + from * ldy;
+          if (use_own) {
+            // More than fill the device, so that it does not wait long for the last ones; each keeps Y for several strips.
+            Index const strips = (n_columns + columns_of_strip - 1) / columns_of_strip,
+                        in_a_row = std::min(strips, 8 * device.multiprocessors() / blocks_here + 1);
+            own<<<dim3(static_cast<unsigned>(in_a_row), static_cast<unsigned>(blocks_here)), apply_threads, own_shared,
+                  device.stream()>>>(y_here, ty_here, plan.n - first - from * ldy, n_columns, x_here, ldx);
+            POISSON_CUDA_CHECK(cudaGetLastError());
+            return;
+          }
           gemm_batched(context, true, false, width, n_columns, rows, 1, y_here, ldy, slot_size, x_here, ldx, ldy, 0, product.data(),
                        width, width * n_columns, blocks_here);
-          gemm_batched(context, false, false, rows, n_columns, width, -1, yt_of_wave + from * slot_size, ldy, slot_size,
-                       product.data(), width, width * n_columns, 1, x_here, ldx, ldy, blocks_here);
+          gemm_batched(context, true, false, rows, n_columns, width, -1, ty_here, width, slot_size, product.data(), width,
+                       width * n_columns, 1, x_here, ldx, ldy, blocks_here);
         };
-        if (whole > 0)
-          apply(0, full, whole);
-        if (whole < count)
+        // Our kernel minds the end of the matrix.
+        Index const at_once = use_own ? count : whole;
+        for (Index from = 0; from < at_once; from += plan.blocks_of_launch)
+          apply(from, ldy, std::min(plan.blocks_of_launch, at_once - from));
+        if (at_once < count)
           apply(whole, rows_of_last, 1);
+        safe_point(8 * static_cast<double>(width * width) * static_cast<double>(count * n_columns));
         of_wave += count * slot_size;
-        yt_of_wave += count * slot_size;
+        ty_of_wave += count * slot_size;
       }
     }
     context.synchronize();  // before the workspace is freed

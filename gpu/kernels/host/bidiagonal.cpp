@@ -1,5 +1,7 @@
 #include "gpu/kernels/bidiagonal.hpp"
 
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/host/host.hpp"
 
@@ -216,25 +218,36 @@ public:
 
   void multiply(Context& context, BidiagonalLevel const& level, bool right, double const* packed, double const* s,
                 double* x) const override {
-    auto const one = [&](BidiagonalMerge const& merge) {
-      std::int64_t const n = level.order, corner = merge.first + merge.first * n, k = merge.k(), upper = merge.n_left + 1,
+    auto const columns_of = [&](BidiagonalMerge const& merge, std::int64_t begin, std::int64_t end) {
+      std::int64_t const n = level.order, corner = merge.first + merge.first * n, upper = merge.n_left + 1,
                          lower = merge.n_right + (right ? merge.extra : 0);
-      gemm(context, false, false, upper, merge.n_wanted, merge.k_left + merge.k_both, 1, packed + corner, n, s + corner, n, 0,
-           x + corner, n);
-      gemm(context, false, false, lower, merge.n_wanted, merge.k_both + merge.k_right, 1,
-           packed + corner + upper + merge.k_left * n, n, s + corner + merge.k_left, n, 0, x + corner + upper, n);
-      for (std::int64_t p = k; p < upper + lower; ++p)
-        std::copy_n(packed + corner + p * n, upper + lower, x + corner + p * n);
+      double const* const of_s = s + corner + begin * n;
+      double* const of_x = x + corner + begin * n;
+      gemm(context, false, false, upper, end - begin, merge.k_left + merge.k_both, 1, packed + corner, n, of_s, n, 0, of_x, n);
+      gemm(context, false, false, lower, end - begin, merge.k_both + merge.k_right, 1, packed + corner + upper + merge.k_left * n,
+           n, of_s + merge.k_left, n, 0, of_x + upper, n);
     };
     auto const merges = static_cast<std::int64_t>(level.on_host.size());
-    if (merges < 2 * thread_count() || level.order * level.largest <= small)
+    if (merges < 2 * thread_count() || level.order * level.largest <= small) {
+      constexpr std::int64_t at_once = 512;  // columns, after which a request to stop is looked for
       for (BidiagonalMerge const& merge : level.on_host)
-        one(merge);
-    else {
+        for (std::int64_t begin = 0; begin < merge.n_wanted; begin += at_once) {
+          if (interrupt_requested())
+            throw Interrupted();
+          columns_of(merge, begin, std::min<std::int64_t>(merge.n_wanted, begin + at_once));
+        }
+    } else {
 #pragma omp parallel for schedule(dynamic)
       for (std::int64_t i = 0; i < merges; ++i)
-        one(level.on_host[static_cast<std::size_t>(i)]);
+        columns_of(level.on_host[static_cast<std::size_t>(i)], 0, level.on_host[static_cast<std::size_t>(i)].n_wanted);
     }
+    for_pieces(
+        level, roots_a_piece, [&](BidiagonalMerge const& merge) { return merge.n() + (right ? merge.extra : 0) - merge.k(); },
+        [&](BidiagonalMerge const& merge, std::int64_t begin, std::int64_t end) {  // deflated columns
+          std::int64_t const corner = merge.first + merge.first * level.order, rows = merge.n() + (right ? merge.extra : 0);
+          for (std::int64_t p = merge.k() + begin; p < merge.k() + end; ++p)
+            std::copy_n(packed + corner + p * level.order, rows, x + corner + p * level.order);
+        });
   }
 
   void gather_columns(Context&, std::int64_t n, std::int64_t count, std::int32_t const* columns, double const* x,

@@ -139,15 +139,15 @@ void* HostContext::allocate(std::int64_t bytes) {
   if (bytes == 0)
     return nullptr;
   try {
-    return UninitializedAllocator<char>().allocate(static_cast<std::size_t>(bytes));
+    return allocate_uninitialized(static_cast<std::size_t>(bytes));
   } catch (std::bad_alloc const&) {
     throw OutOfMemoryError("out of memory: " + format_bytes(bytes) + " needed on the host, " + format_bytes(available_memory()) +
                            " available; use a coarser mesh or a machine with more memory");
   }
 }
 
-void HostContext::deallocate(void* pointer, std::int64_t bytes) noexcept {
-  UninitializedAllocator<char>().deallocate(static_cast<char*>(pointer), static_cast<std::size_t>(bytes));
+void HostContext::deallocate(void* pointer, std::int64_t) noexcept {
+  deallocate_uninitialized(pointer);
 }
 
 void HostContext::upload(void* to, void const* from_host, std::int64_t bytes) {

@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/host/host.hpp"
 #include "gpu/svd/lapack.hpp"
@@ -142,7 +143,8 @@ private:
       return;
     Index const k = sweep % plan_.width;
     std::copy_n(v, length,
-                reflectors + plan_.slot(sweep / plan_.width, step) * plan_.slot_size() + k * (2 * std::int64_t{plan_.width} + 1));
+                reflectors + plan_.slot(sweep / plan_.width, step) * plan_.slot_size() + k * (2 * std::int64_t{plan_.width} + 1) +
+                    1);
   }
 
   ChasePlan const& plan_;
@@ -247,29 +249,36 @@ public:
     // So many sweeps fit behind each other into the band; half steps of narrow bands are over sooner than a thread hears of them.
     Index const useful = plan.width < 16 ? 1 : 2 * plan.steps / 3 + 1;
     int const threads = static_cast<int>(std::min<Index>(omp_get_max_threads(), useful));
+    std::atomic<bool> stopped = false;  // none waits for a sweep that another thread has given up
 #pragma omp parallel num_threads(threads)
     {
       std::vector<double> scratch(3 * static_cast<std::size_t>(plan.width));
       Sweep work(plan, band, left, right, scratch);
       Index const team = omp_get_num_threads();
-      for (Index sweep = omp_get_thread_num(); sweep < plan.sweeps; sweep += team) {
+      for (Index sweep = omp_get_thread_num(); sweep < plan.sweeps && !stopped; sweep += team) {
+        if (interrupt_requested())
+          stopped = true;
         Index const halves = Sweep::half_steps(plan, sweep);
         Index known = 0;
         for (Index half = 0; half < halves; ++half) {
           if (sweep > 0) {
             Index const wanted = std::min(half + 3, Sweep::half_steps(plan, sweep - 1));
             auto& before = done[static_cast<std::size_t>(sweep - 1)];
-            for (int spins = 0; known < wanted; ++spins) {
+            for (int spins = 0; known < wanted && !stopped.load(std::memory_order_relaxed); ++spins) {
               known = before.load(std::memory_order_acquire);
               if (known < wanted && spins > 100)
                 std::this_thread::yield();
             }
           }
+          if (stopped.load(std::memory_order_relaxed))
+            break;
           work.half_step(sweep, half);
           done[static_cast<std::size_t>(sweep)].store(half + 1, std::memory_order_release);
         }
       }
     }
+    if (stopped)
+      throw Interrupted();
   }
 
   void diagonals(Context&, BandView const& band, double* d, double* e) const override {
@@ -285,12 +294,14 @@ public:
     Index const width = plan.width, ldy = 2 * width;
     // A block is applied in parts of fewer columns, whose parallelograms have fewer zeros in their rows: 5 width^2 in place of 8
     // width^2 operations a column of X for four parts.
-    Index const part = std::min<Index>(width, 16), parts = (width + part - 1) / part;
+    Index const part = plan.skip_zeros ? std::min<Index>(width, 16) : width, parts = (width + part - 1) / part;
     // The threads take the blocks of a group one after the other over a strip of X: its rows slide through the cache.
     Index const strip = std::clamp<Index>((n_columns + omp_get_max_threads() - 1) / omp_get_max_threads(), 8, 128);
     Index const strips = (n_columns + strip - 1) / strip;
     Array<double> scaled(context, plan.steps * plan.slot_size());  // Y T of the parts of a group's blocks
     for (Index group = plan.groups - 1; group >= 0; --group) {
+      if (interrupt_requested())
+        throw Interrupted();
       Index const steps = plan.steps - group;
 #pragma omp parallel
       {
@@ -298,7 +309,7 @@ public:
 #pragma omp for schedule(dynamic)
         for (Index step = 0; step < steps; ++step)
           for (Index k = 0; k < width; k += part) {
-            Index const count = std::min(part, width - k), place = k * (ldy + 1);
+            Index const count = std::min(part, width - k), place = k * (ldy + 1) + 1;
             double const* const block = y + plan.slot(group, step) * plan.slot_size() + place;
             form_t(static_cast<int>(count), plan.width, block, ldy, t.data());
             gemm(context, false, false, width + count - 1, count, count, 1, block, ldy, t.data(), count, 0,
@@ -308,7 +319,7 @@ public:
         for (Index s = 0; s < strips; ++s)
           for (Index step = 0; step < steps; ++step)
             for (Index p = parts - 1; p >= 0; --p) {
-              Index const k = p * part, count = std::min(part, width - k), place = k * (ldy + 1);
+              Index const k = p * part, count = std::min(part, width - k), place = k * (ldy + 1) + 1;
               Index const first = (group + step) * width + 1 + k, rows = std::min(width + count - 1, plan.n - first);
               if (rows <= 0)
                 continue;
