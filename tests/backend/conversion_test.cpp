@@ -274,8 +274,7 @@ TEST(Conversions, HalfCdsGivesBackItsLowerTriangle) {
 
 template <class C>
 class ConversionKernelTest : public OnBackend<C::backend> {};
-using Backends = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>>;
-TYPED_TEST_SUITE(ConversionKernelTest, Backends, CaseNames);
+TYPED_TEST_SUITE(ConversionKernelTest, CsrCases, CaseNames);
 
 TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
   std::vector<Named> matrices = symmetric_matrices();

@@ -223,8 +223,7 @@ TEST(Formats, EstimatesOfRectangularMatricesCountTheColumns) {
 
 template <class C>
 class AutoTest : public OnBackend<C::backend> {};
-using AutoBackends = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>>;
-TYPED_TEST_SUITE(AutoTest, AutoBackends, CaseNames);
+TYPED_TEST_SUITE(AutoTest, CsrCases, CaseNames);
 
 TYPED_TEST(AutoTest, TakesWhatPaysForSoManyProducts) {
   Context& where = *this->context;
@@ -397,8 +396,7 @@ TEST(Formats, BytesForPeople) {
 
 template <class C>
 class Memory : public OnBackend<C::backend> {};
-using Backends = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>>;
-TYPED_TEST_SUITE(Memory, Backends, CaseNames);
+TYPED_TEST_SUITE(Memory, CsrCases, CaseNames);
 
 TYPED_TEST(Memory, TransfersKeepEveryByte) {
   for (std::int64_t const n : {1, 1000, (1 << 21) - 1, 1 << 21, (1 << 22) + 1, 5000001}) {  // around the pinned buffers' size

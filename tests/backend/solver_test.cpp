@@ -1,5 +1,6 @@
 #include "tests/backend/cases.hpp"
 #include "tests/backend/matrices.hpp"
+#include "tests/backend/systems.hpp"
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -45,31 +46,14 @@ std::vector<double> cholesky_solve(CsrMatrix const& a, std::vector<double> const
   return {y.begin(), y.end()};
 }
 
-double norm(std::vector<double> const& v) {
-  return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
-}
-
-double distance(std::vector<double> a, std::vector<double> const& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    a[i] -= b[i];
-  return norm(a);
-}
-
 template <class C>
-class Solve : public OnCase<C> {
+class Solve : public SolvesOnCase<C> {
 protected:
   void SetUp() override {
-    OnCase<C>::SetUp();
+    SolvesOnCase<C>::SetUp();
     detail::interrupt_flag.store(false);
   }
   void TearDown() override { detail::interrupt_flag.store(false); }
-
-  SolverResult solve(std::shared_ptr<CsrMatrix const> const& csr, std::vector<double> const& b, SolverOptions const& options = {}) {
-    auto const matrix = this->make(csr);
-    solution.assign(b.size(), std::numeric_limits<double>::quiet_NaN());
-    return poisson::solve(*matrix, b, solution, options, *this->context);
-  }
-  std::vector<double> solution;
 };
 
 TYPED_TEST_SUITE(Solve, Cases, CaseNames);
