@@ -5,10 +5,7 @@
 #include "app/command_words.hpp"
 #include "app/guarded.hpp"
 
-#include <boost/program_options.hpp>
-
 #include <bit>
-#include <iostream>
 
 namespace poisson {
 
@@ -74,24 +71,9 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
       "write all figures, in SI units; -: to standard output, without tables");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
   visible.add(measuring);
-  po::options_description all;
-  all.add(visible);
-  all.add_options()("words", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("words", -1);
-  po::variables_map map;
-  try {
-    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), map);
-    po::notify(map);
-  } catch (po::error const& error) {
-    throw usage_error("bench", error.what());
-  }
-  if (a.help) {
-    std::cout << visible;
+  auto const [map, given] = read_options("bench", words, visible, "words");
+  if (a.help)
     return a;
-  }
-  auto const given = map.count("words") > 0 ? map["words"].as<std::vector<std::string>>() : std::vector<std::string>();
   if (given.empty())
     throw usage_error("bench", "what to measure is missing: poisson bench spmv, poisson bench convert or poisson bench solve");
   BenchOptions& options = a.options;
