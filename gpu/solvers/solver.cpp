@@ -328,6 +328,31 @@ void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVe
   }
 }
 
+/// Of the vectors that live as long as the iterations, those of triangular solves included.
+std::int64_t vector_bytes(std::int64_t n_rows, SolverOptions const& options) {
+  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner);
+  bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
+  std::int64_t const number = sizeof(double);
+  std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
+  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
+  if (extended && options.precision != Precision::double_double)
+    bytes += n_rows * number;  // what a cycle adds to x
+  return bytes;
+}
+
+std::int64_t preconditioner_bytes(std::int64_t n_rows, std::int64_t nnz, PreconditionerKind kind) {
+  switch (kind) {
+  case PreconditionerKind::jacobi:
+    return n_rows * static_cast<std::int64_t>(sizeof(double));
+  case PreconditionerKind::ic0:
+  case PreconditionerKind::ilu0:
+    return 12 * nnz + 24 * n_rows;
+  case PreconditionerKind::none:
+    break;
+  }
+  return 0;
+}
+
 double largest_diagonal(Matrix const& matrix, Context& context) {
   Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
   matrix.diagonal(diagonal.data());
@@ -377,10 +402,7 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
   context.synchronize();
   result.setup_seconds = seconds_since(start);
 
-  SolverOptions vectors_only = options;
-  if (preconditioner.factors() != nullptr)
-    vectors_only.preconditioner = PreconditionerKind::none;
-  require_memory(context, solver_bytes(n, 0, vectors_only), "the solver's vectors",
+  require_memory(context, vector_bytes(n, options), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
   auto const iterate = [&]<class X>(Operator<X> const& a, auto const& cycles) {
     Solve<X> solve(a, b, options, preconditioner, largest, context, result);
@@ -418,18 +440,7 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
 }
 
 std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner);
-  bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
-  std::int64_t const number = sizeof(double);
-  std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
-  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
-  if (extended && options.precision != Precision::double_double)
-    bytes += n_rows * number;  // what a cycle adds to x
-  if (options.preconditioner == PreconditionerKind::jacobi)
-    bytes += n_rows * number;
-  if (options.preconditioner == PreconditionerKind::ic0 || options.preconditioner == PreconditionerKind::ilu0)
-    bytes += 12 * nnz + 24 * n_rows;
-  return bytes;
+  return vector_bytes(n_rows, options) + preconditioner_bytes(n_rows, nnz, options.preconditioner);
 }
 
 }  // namespace poisson

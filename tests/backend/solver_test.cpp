@@ -353,6 +353,26 @@ TYPED_TEST(Solve, NotFiniteInput) {
   }
 }
 
+/// Counted by hand.
+TEST(SolverBytes, AreThoseOfVectorsAndPreconditioner) {
+  std::int64_t const n = 1000, nnz = 5000, vector = 8 * n, factors = 12 * nnz + 24 * n;
+  auto const bytes = [&](Method method, Precision precision, PreconditionerKind preconditioner) {
+    return solver_bytes(n, nnz, {.method = method, .precision = precision, .preconditioner = preconditioner});
+  };
+  // b, x, r; p, A p
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::none), 5 * vector);
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::jacobi), 6 * vector);
+  // ... z, and what lies between the two triangular solves
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::ic0), 7 * vector + factors);
+  // b, x, r in twice the precision; p, A p and what a cycle adds to x
+  EXPECT_EQ(bytes(Method::cg, Precision::refined, PreconditionerKind::none), 2 * 3 * vector + 3 * vector);
+  EXPECT_EQ(bytes(Method::cg, Precision::double_double, PreconditionerKind::jacobi), 2 * 5 * vector + vector);
+  // b, x, r; the shadow residual, p, v, t; p and s behind the preconditioner
+  EXPECT_EQ(bytes(Method::bicgstab, Precision::double_, PreconditionerKind::none), 7 * vector);
+  EXPECT_EQ(bytes(Method::bicgstab, Precision::double_double, PreconditionerKind::jacobi), 2 * 9 * vector + vector);
+  EXPECT_EQ(bytes(Method::bicgstab, Precision::double_double, PreconditionerKind::ilu0), 2 * 10 * vector + factors);
+}
+
 TYPED_TEST(Solve, WrongSizes) {
   auto const matrix = this->make(banded(10, {1}, 1, true));
   std::vector<double> b(9, 1), ten(10);
