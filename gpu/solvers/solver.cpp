@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/kernels/recording.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
@@ -374,11 +375,11 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
     throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
                      " entries and the solution " + std::to_string(x.size()));
   if (matrix.row_not_finite >= 0)
-    throw InputError("the matrix has a NaN or an infinity in row " + std::to_string(matrix.row_not_finite));
+    throw InputError("the matrix has a NaN or an infinity in " + row_text(matrix.row_not_finite));
   bool zero = true;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(b[i]))
-      throw InputError("the right-hand side is " + std::to_string(b[i]) + " in row " + std::to_string(i));
+      throw InputError("the right-hand side is " + std::to_string(b[i]) + " in " + row_text(i));
     zero = zero && b[i] == 0;
   }
   SolverResult result;

@@ -220,7 +220,7 @@ TYPED_TEST(Solve, JacobiNamesTheRowOfABadDiagonal) {
   auto const result = this->solve(to_csr(3, {{{0, 0}, 1.0}, {{1, 1}, 2.0}, {{2, 2}, -0.5}}), {1, 1, 1},
                                   {.preconditioner = PreconditionerKind::jacobi});
   EXPECT_EQ(result.status, SolverStatus::breakdown);
-  expect_contains(result.reason, {"row 3", "-0.5"});
+  expect_contains(result.reason, {"row 3 (counted from 1)", "-0.5"});
 }
 
 TYPED_TEST(Solve, DivergenceIsSeen) {
@@ -339,7 +339,7 @@ TYPED_TEST(Solve, NotFiniteInput) {
       static_cast<void>(this->solve(csr, b));
       FAIL() << "no InputError";
     } catch (InputError const& error) {
-      expect_contains(error.what(), {"row 37"});
+      expect_contains(error.what(), {"row 38 (counted from 1)"});
     }
     b[37] = 1;
     auto broken = std::make_shared<CsrMatrix>(*csr);
@@ -348,7 +348,7 @@ TYPED_TEST(Solve, NotFiniteInput) {
       static_cast<void>(this->solve(broken, b));
       FAIL() << "no InputError";
     } catch (InputError const& error) {
-      expect_contains(error.what(), {"matrix", "row 63"});
+      expect_contains(error.what(), {"matrix", "row 64 (counted from 1)"});
     }
   }
 }
