@@ -29,7 +29,7 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
                                   "that is named, in every format that\n"
                                   "holds it. With none named: --nodes 64 --band --random; of solve --nodes 64. The right-hand side "
                                   "of solve is that of CONFIG, or\n"
-                                  "all ones.\n\nMatrices");
+                                  "all ones. Dense matrices have a command of their own: poisson bench svd --help.\n\nMatrices");
   auto matrices = visible.add_options();
   matrices("nodes", po::value(&nodes)->value_name("N[,N...]"), "box of N^3 nodes");
   matrices("order", po::value(&order)->value_name("P"),
@@ -75,9 +75,12 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   if (a.help)
     return a;
   if (given.empty())
-    throw usage_error("bench", "what to measure is missing: poisson bench spmv, poisson bench convert or poisson bench solve");
+    throw usage_error(
+        "bench", "what to measure is missing: poisson bench spmv, poisson bench convert, poisson bench solve or poisson bench svd");
   BenchOptions& options = a.options;
   options.kind = parse_named<BenchKind>("bench", "benchmark", given[0]);
+  if (options.kind == BenchKind::svd)
+    throw usage_error("bench", "the options of svd stand behind it: poisson bench svd ...");
   if (given.size() > 2)
     throw usage_error("bench", "one configuration file is taken, found also '" + given[2] + "'");
   if (given.size() == 2)

@@ -60,6 +60,8 @@ public:
   SvdBench(SvdBenchOptions const& options, BenchSession& session) : options_(options), session_(session) {}
 
   void measure(std::int64_t n) {
+    require_host_memory(8 * n * n + svd_host_bytes(n, n, options_.vectors),
+                        "the decomposition of a matrix of " + with_thousands(n) + " rows");
     session_.working("making a matrix of " + with_thousands(n) + " rows");
     DenseMatrix a = random_matrix(n, n, options_.seed);
     if (options_.symmetric)
