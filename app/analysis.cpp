@@ -11,6 +11,29 @@ std::string analysis_prefix(std::size_t index, AnalysisSpec const& spec) {
   return "svd" + std::to_string(index) + "_" + std::string(name_of(spec.of));
 }
 
+void try_analysis(std::size_t index, AnalysisSpec const& spec, AnalysisOutput const& output, std::exception_ptr& failure,
+                  std::function<void()> const& body) {
+  std::string const key = "analysis.svd[" + std::to_string(index) + "]";
+  auto const failed = [&](std::string const& message, auto&& error) {
+    output.json["error"] = message;
+    output.console.line("    " + key + " of " + std::string(name_of(spec.of)) + " failed: " + message);
+    if (!failure)
+      failure = std::make_exception_ptr(error);
+  };
+  try {
+    body();
+  } catch (Interrupted const&) {
+    output.json["error"] = "interrupted";
+    throw;
+  } catch (InputError const& error) {
+    failed(error.what(), InputError(key, error.what()));
+  } catch (EnvironmentError const& error) {
+    failed(error.what(), EnvironmentError(key + ": " + error.what()));
+  } catch (std::bad_alloc const&) {
+    failed("out of memory", OutOfMemoryError(key + ": out of memory"));
+  }
+}
+
 std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directory, ResultRecord& record, Console& console) {
   std::exception_ptr failure;
   auto const& entries = input.config.analysis;
@@ -21,28 +44,11 @@ std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directo
       json["note"] = "made by 'poisson sweep'";
       continue;
     }
-    std::string const key = "analysis.svd[" + std::to_string(i) + "]";
-    auto const failed = [&](std::string const& message, auto&& error) {
-      json["error"] = message;
-      console.line("    " + key + " of " + std::string(name_of(spec.of)) + " failed: " + message);
-      if (!failure)
-        failure = std::make_exception_ptr(error);
-    };
     if (interrupt_requested())
       throw Interrupted();
-    try {
-      AnalysisOutput const output{directory, console, analysis_prefix(i, spec), json};
-      (spec.of == AnalysisOf::operator_ ? analyse_operator : analyse_field)(input, spec, output);
-    } catch (Interrupted const&) {
-      json["error"] = "interrupted";
-      throw;
-    } catch (InputError const& error) {
-      failed(error.what(), InputError(key, error.what()));
-    } catch (EnvironmentError const& error) {
-      failed(error.what(), EnvironmentError(key + ": " + error.what()));
-    } catch (std::bad_alloc const&) {
-      failed("out of memory", OutOfMemoryError(key + ": out of memory"));
-    }
+    AnalysisOutput const output{directory, console, analysis_prefix(i, spec), json};
+    try_analysis(i, spec, output, failure,
+                 [&] { (spec.of == AnalysisOf::operator_ ? analyse_operator : analyse_field)(input, spec, output); });
   }
   return failure;
 }

@@ -9,7 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <exception>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -39,6 +41,11 @@ struct AnalysisOutput {
 
 void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
 void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
+
+/// Entry `index` at work: what `body` throws becomes its record's `error` and a line, and the first such becomes `failure`, which
+/// names the key. Interrupted goes on its way.
+void try_analysis(std::size_t index, AnalysisSpec const& spec, AnalysisOutput const& output, std::exception_ptr& failure,
+                  std::function<void()> const& body);
 
 /// All entries of analysis.svd that belong to one run, into record.analysis, files and the console. One that fails costs neither
 /// the others nor the run: its record has `error`, and the first such failure is returned, to be thrown when all is written. Throws

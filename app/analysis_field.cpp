@@ -36,30 +36,29 @@ Lattice lattice_of(AnalysisSpec const& spec, Extent const& extent) {
   return lattice;
 }
 
-/// A copy of a tensor of n0 x n1 x n2 entries, the first index fastest, unfolded: row i of unfolding d holds all entries whose
-/// index d is i.
-DenseMatrix unfolding(std::span<double const> tensor, std::array<std::int64_t, 3> const& n, std::size_t d) {
-  DenseMatrix result(n[d], n[0] * n[1] * n[2] / n[d]);
+/// Calls take(place, row, column) for every entry of a tensor of n0 x n1 x n2, the first index fastest, with its place in the
+/// tensor and in unfolding d, whose row i holds all entries whose index d is i.
+template <class Take>
+void for_unfolding(std::array<std::int64_t, 3> const& n, std::size_t d, Take const& take) {
   std::array<std::int64_t, 3> index{};
   std::size_t const a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;
-  std::size_t at = 0;
+  std::size_t place = 0;
   for (index[2] = 0; index[2] < n[2]; ++index[2])
     for (index[1] = 0; index[1] < n[1]; ++index[1])
       for (index[0] = 0; index[0] < n[0]; ++index[0])
-        result(index[d], index[a] + n[a] * index[b]) = tensor[at++];
-  return result;
+        take(place++, index[d], index[a] + n[a] * index[b]);
+}
+
+DenseMatrix unfolding(std::span<double const> tensor, std::array<std::int64_t, 3> const& n, std::size_t d) {
+  DenseMatrix matrix(n[d], n[0] * n[1] * n[2] / n[d]);
+  for_unfolding(n, d, [&](std::size_t place, std::int64_t row, std::int64_t column) { matrix(row, column) = tensor[place]; });
+  return matrix;
 }
 
 /// The inverse of unfolding.
 HostVector<double> folded(DenseMatrix const& matrix, std::array<std::int64_t, 3> const& n, std::size_t d) {
   HostVector<double> tensor(matrix.values.size());
-  std::array<std::int64_t, 3> index{};
-  std::size_t const a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;
-  std::size_t at = 0;
-  for (index[2] = 0; index[2] < n[2]; ++index[2])
-    for (index[1] = 0; index[1] < n[1]; ++index[1])
-      for (index[0] = 0; index[0] < n[0]; ++index[0])
-        tensor[at++] = matrix(index[d], index[a] + n[a] * index[b]);
+  for_unfolding(n, d, [&](std::size_t place, std::int64_t row, std::int64_t column) { tensor[place] = matrix(row, column); });
   return tensor;
 }
 
@@ -123,7 +122,6 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   auto const host = make_context(Backend::cpu);
   std::size_t const n_unfoldings = plane ? 1 : 3;
   double const error_each = plane ? spec.error : spec.error / std::sqrt(3.0);
-  std::array<std::size_t, 3> directions{0, 1, 2};
   std::array<std::int64_t, 3> shape = lattice.n;
   if (plane) {  // its two directions, the third being one thick
     std::size_t const normal = static_cast<std::size_t>(spec.normal);
@@ -136,11 +134,10 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   SvdSeconds seconds;
   SvdAccuracy accuracy;  // the worst of all
   double condition = 0;
-  for (std::size_t k = 0; k < n_unfoldings; ++k) {
+  for (std::size_t d = 0; d < n_unfoldings; ++d) {
     if (interrupt_requested())
       throw Interrupted();
     output.console.working("decomposing the field");
-    std::size_t const d = directions[k];
     DenseMatrix const matrix = unfolding(values, shape, d);
     Svd const result = svd(matrix, {}, input.context);
     SvdAccuracy const of_this = svd_accuracy(*host, matrix, result);

@@ -52,9 +52,8 @@ DenseMatrix dense_part(CsrMatrix const& a, std::span<std::int64_t const> free, s
 
 /// How fast CG has to converge: with M the preconditioner and k the condition of M^-1 A,
 ///   || e_i ||_A <= 2 q^i || e_0 ||_A,   q = (sqrt k - 1) / (sqrt k + 1),
-/// (Saad, Iterative Methods for Sparse Linear Systems, 2003, eq. 6.128). As || r ||^2 lies between the extreme eigenvalues of A
-/// times
-/// || e ||_A^2, the residual has to stay below sqrt(condition of A) times that.
+/// (Saad, Iterative Methods for Sparse Linear Systems, 2003, eq. 6.128). As || r ||^2 lies between || e ||_A^2 times the
+/// extreme eigenvalues of A, the residual has to stay below sqrt(condition of A) times that.
 struct ConvergenceBound {
   double factor = 0;  ///< 2 sqrt(condition of A)
   double rate = 0;    ///< q

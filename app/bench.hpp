@@ -14,11 +14,11 @@
 
 namespace poisson {
 
-enum class BenchKind { spmv, convert, solve };
+enum class BenchKind { spmv, convert, solve, svd };
 template <>
 struct Names<BenchKind> {
-  static constexpr std::array<Named<BenchKind>, 3> values{
-      {{BenchKind::spmv, "spmv"}, {BenchKind::convert, "convert"}, {BenchKind::solve, "solve"}}};
+  static constexpr std::array<Named<BenchKind>, 4> values{
+      {{BenchKind::spmv, "spmv"}, {BenchKind::convert, "convert"}, {BenchKind::solve, "solve"}, {BenchKind::svd, "svd"}}};
 };
 
 /// Where a benchmark measures, and where its figures go.
@@ -31,7 +31,7 @@ struct BenchTarget {
 /// What a command line asks to measure. With no matrix named: the box of 64^3 nodes, and for products and
 /// conversions the band and the random matrix.
 struct BenchOptions : BenchTarget {
-  BenchKind kind{};
+  BenchKind kind{};                 ///< not svd, which has options of its own: SvdBenchOptions
   std::vector<std::int64_t> nodes;  ///< boxes of nodes^3
   int order = 1;                    ///< of the boxes' elements
   bool band = false, random = false;

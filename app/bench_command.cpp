@@ -5,10 +5,7 @@
 #include "app/command_words.hpp"
 #include "app/guarded.hpp"
 
-#include <boost/program_options.hpp>
-
 #include <bit>
-#include <iostream>
 
 namespace poisson {
 
@@ -32,7 +29,7 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
                                   "that is named, in every format that\n"
                                   "holds it. With none named: --nodes 64 --band --random; of solve --nodes 64. The right-hand side "
                                   "of solve is that of CONFIG, or\n"
-                                  "all ones.\n\nMatrices");
+                                  "all ones. Dense matrices have a command of their own: poisson bench svd --help.\n\nMatrices");
   auto matrices = visible.add_options();
   matrices("nodes", po::value(&nodes)->value_name("N[,N...]"), "box of N^3 nodes");
   matrices("order", po::value(&order)->value_name("P"),
@@ -76,28 +73,16 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
       "write all figures, in SI units; -: to standard output, without tables");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
   visible.add(measuring);
-  po::options_description all;
-  all.add(visible);
-  all.add_options()("words", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("words", -1);
-  po::variables_map map;
-  try {
-    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), map);
-    po::notify(map);
-  } catch (po::error const& error) {
-    throw usage_error("bench", error.what());
-  }
-  if (a.help) {
-    std::cout << visible;
+  auto const [map, given] = read_options("bench", words, visible, "words");
+  if (a.help)
     return a;
-  }
-  auto const given = map.count("words") > 0 ? map["words"].as<std::vector<std::string>>() : std::vector<std::string>();
   if (given.empty())
-    throw usage_error("bench", "what to measure is missing: poisson bench spmv, poisson bench convert or poisson bench solve");
+    throw usage_error(
+        "bench", "what to measure is missing: poisson bench spmv, poisson bench convert, poisson bench solve or poisson bench svd");
   BenchOptions& options = a.options;
   options.kind = parse_named<BenchKind>("bench", "benchmark", given[0]);
+  if (options.kind == BenchKind::svd)
+    throw usage_error("bench", "the options of svd stand behind it: poisson bench svd ...");
   if (given.size() > 2)
     throw usage_error("bench", "one configuration file is taken, found also '" + given[2] + "'");
   if (given.size() == 2)

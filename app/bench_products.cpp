@@ -1,6 +1,7 @@
 #include "app/bench_session.hpp"
 #include "gpu/core/array.hpp"
 #include "gpu/core/measure.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
@@ -113,7 +114,7 @@ private:
           auto const matrix =
               repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, row.conversion);
           if (matrix->row_not_finite >= 0)
-            throw InputError("row " + std::to_string(matrix->row_not_finite) + " of the matrix holds a value that is not finite");
+            throw InputError(row_text(matrix->row_not_finite) + " of the matrix holds a value that is not finite");
           if (shares_csr(variant.format))
             row.conversion = 0;
           row.bytes = matrix->bytes();

@@ -101,6 +101,28 @@ std::pair<std::string, int> output_of(std::vector<std::string> const& words) {
   return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
+/// What tests/bench/cupy_cg.py told. Throws EnvironmentError when that is an error, or nothing that can be understood.
+Solved told_by_script(std::string const& text, int code) try {
+  json const told = json::parse(text, nullptr, false);
+  if (told.is_object() && told.contains("error"))
+    throw EnvironmentError(told["error"].get<std::string>());
+  if (code != 0 || !told.is_object())
+    throw EnvironmentError("the script ended with code " + std::to_string(code));
+  Solved solved;
+  solved.status = told.at("status").get<std::string>();
+  solved.iterations = told.at("iterations").get<std::int64_t>();
+  solved.seconds = told.at("seconds").get<double>();
+  solved.setup = told.at("setup_seconds").get<double>();
+  solved.solve_seconds = solved.seconds + solved.setup;
+  solved.residual_true = told.at("residual_true").get<double>();
+  solved.residual_recursive = std::nan("");
+  solved.bytes_per_iteration = std::nan("");  // it has kernels of its own
+  solved.runs = told.at("runs").get<int>();
+  return solved;
+} catch (json::exception const& error) {
+  throw EnvironmentError(std::string("the script's figures cannot be read: ") + error.what());
+}
+
 class SolveBench final : public Benchmark {
 public:
   SolveBench(BenchOptions const& options, BenchSession& session) : options_(options), session_(session) {}
@@ -367,20 +389,7 @@ private:
       auto const [text, code] = output_of(words);
       if (interrupt_requested())
         throw Interrupted();
-      json const told = json::parse(text, nullptr, false);
-      if (code != 0 || !told.is_object() || told.contains("error"))
-        throw EnvironmentError(told.is_object() && told.contains("error") ? told["error"].get<std::string>()
-                                                                          : "the script ended with code " + std::to_string(code));
-      Solved solved;
-      solved.status = told.at("status").get<std::string>();
-      solved.iterations = told.at("iterations").get<std::int64_t>();
-      solved.seconds = told.at("seconds").get<double>();
-      solved.setup = told.at("setup_seconds").get<double>();
-      solved.solve_seconds = solved.seconds + solved.setup;
-      solved.residual_true = told.at("residual_true").get<double>();
-      solved.residual_recursive = std::nan("");
-      solved.bytes_per_iteration = std::nan("");  // it has kernels of its own
-      solved.runs = told.at("runs").get<int>();
+      Solved const solved = told_by_script(text, code);
       add_row("cupy", {}, solved);
       add_result("peers", row, solved);
     });

@@ -7,11 +7,8 @@
 #include "gpu/svd/accuracy.hpp"
 #include "gpu/svd/two_stage_rule.hpp"
 
-#include <boost/program_options.hpp>
-
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <limits>
 #include <optional>
 
@@ -63,6 +60,8 @@ public:
   SvdBench(SvdBenchOptions const& options, BenchSession& session) : options_(options), session_(session) {}
 
   void measure(std::int64_t n) {
+    require_host_memory(8 * n * n + svd_host_bytes(n, n, options_.vectors),
+                        "the decomposition of a matrix of " + with_thousands(n) + " rows");
     session_.working("making a matrix of " + with_thousands(n) + " rows");
     DenseMatrix a = random_matrix(n, n, options_.seed);
     if (options_.symmetric)
@@ -256,18 +255,9 @@ SvdBenchArguments parse(std::vector<std::string> const& words) {
   add("json", po::value(&options.json)->value_name("FILE"),
       "write all figures, in SI units; -: to standard output, without tables");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
-  po::variables_map map;
-  try {
-    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(visible).positional({}).style(style).run(), map);
-    po::notify(map);
-  } catch (po::error const& error) {
-    throw usage_error("bench svd", error.what());
-  }
-  if (a.help) {
-    std::cout << visible;
+  po::variables_map const map = read_options("bench svd", words, visible).map;
+  if (a.help)
     return a;
-  }
   auto const given = [&](char const* option) { return map.count(option) > 0; };
   options.sizes = given("size") ? parse_list<std::int64_t>("bench svd", "--size", sizes, 1, largest_dense)
                                 : std::vector<std::int64_t>{512, 1024};

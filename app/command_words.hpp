@@ -4,6 +4,8 @@
 #include "gpu/core/names.hpp"
 #include "gpu/core/nearest_name.hpp"
 
+#include <boost/program_options.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -11,11 +13,23 @@
 #include <string>
 #include <vector>
 
-/// The values of options, for every command. All throw usage_error.
+/// Options and their values, for every command. All throw usage_error.
 namespace poisson {
 
 /// An error in the words of the command line.
 [[nodiscard]] InputError usage_error(std::string const& command, std::string const& message);
+
+struct GivenOptions {
+  boost::program_options::variables_map map;
+  /// Words that belong to no option.
+  std::vector<std::string> arguments;
+};
+
+/// Reads `words` into the variables that `visible` binds, and prints `visible` where it finds --help, a switch that every command
+/// has. Words that belong to no option are those of an invisible option named `arguments`; without one they are errors.
+[[nodiscard]] GivenOptions read_options(std::string const& command, std::vector<std::string> const& words,
+                                        boost::program_options::options_description const& visible,
+                                        char const* arguments = nullptr);
 
 /// The integers of "64,128", each in its range.
 template <class I>

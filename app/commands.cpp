@@ -11,7 +11,6 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 
-#include <boost/program_options.hpp>
 #include <unistd.h>
 
 #include <algorithm>
@@ -90,55 +89,39 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1)");
     add("resume", po::bool_switch(&a.options.resume), "keep finished cases, do only what is missing");
   }
-  po::options_description all;
-  all.add(visible);
-  all.add_options()("config", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("config", -1);
-  try {
-    po::variables_map map;
-    // No abbreviations: a script must not break when an option is added.
-    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(all).positional(positional).style(style).run(), map);
-    po::notify(map);
-    if (a.help) {
-      std::cout << visible;
-      return a;
-    }
-    auto const files = map.count("config") > 0 ? map["config"].as<std::vector<std::string>>() : std::vector<std::string>();
-    if (files.size() != (takes_config ? 1U : 0U))
-      throw usage_error(command, takes_config
-                                     ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG"
-                                                      : "one configuration file is taken, found also '" + files[1] + "'")
-                                     : "'poisson " + command + "' takes no argument" + (takes_system ? " without its option" : "") +
-                                           ", found '" + files[0] + "'" + (takes_system ? "; poisson solve --matrix FILE" : ""));
-    if (takes_config)
-      a.config = files[0];
-    if (takes_system && a.system.matrix.empty())
-      throw usage_error(command, "a matrix is needed: poisson solve --matrix FILE");
-    if (map.count("rhs") > 0 && rhs.empty())
-      throw usage_error(command, "--rhs must name a file, or be ones, found ''");
-    if (rhs != "ones")
-      a.system.rhs = rhs;
-    if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
-      throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
-    if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
-      throw usage_error(command, "--jobs must be between 1 and 4096, found " + std::to_string(a.options.jobs));
-    if (map.count("output") > 0) {
-      if (output.empty())
-        throw usage_error(command, "--output must name a directory, found ''");
-      std::string quoted = "'";
-      for (char c : output)
-        quoted += c == '\'' ? "''" : std::string(1, c);
-      a.sets.push_back("output.directory=" + quoted + "'");
-    }
-    if (map.count("backend") > 0) {
-      if (backend != "auto" && backend != "cpu" && backend != "cuda")
-        throw usage_error(command, "--backend must be auto, cpu or cuda, found '" + backend + "'");
-      a.sets.push_back("backend=" + backend);
-    }
-  } catch (po::error const& error) {
-    throw usage_error(command, error.what());
+  auto const [map, files] = read_options(command, words, visible, "config");
+  if (a.help)
+    return a;
+  if (files.size() != (takes_config ? 1U : 0U))
+    throw usage_error(command, takes_config
+                                   ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG"
+                                                    : "one configuration file is taken, found also '" + files[1] + "'")
+                                   : "'poisson " + command + "' takes no argument" + (takes_system ? " without its option" : "") +
+                                         ", found '" + files[0] + "'" + (takes_system ? "; poisson solve --matrix FILE" : ""));
+  if (takes_config)
+    a.config = files[0];
+  if (takes_system && a.system.matrix.empty())
+    throw usage_error(command, "a matrix is needed: poisson solve --matrix FILE");
+  if (map.count("rhs") > 0 && rhs.empty())
+    throw usage_error(command, "--rhs must name a file, or be ones, found ''");
+  if (rhs != "ones")
+    a.system.rhs = rhs;
+  if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
+    throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
+  if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
+    throw usage_error(command, "--jobs must be between 1 and 4096, found " + std::to_string(a.options.jobs));
+  if (map.count("output") > 0) {
+    if (output.empty())
+      throw usage_error(command, "--output must name a directory, found ''");
+    std::string quoted = "'";
+    for (char c : output)
+      quoted += c == '\'' ? "''" : std::string(1, c);
+    a.sets.push_back("output.directory=" + quoted + "'");
+  }
+  if (map.count("backend") > 0) {
+    if (backend != "auto" && backend != "cpu" && backend != "cuda")
+      throw usage_error(command, "--backend must be auto, cpu or cuda, found '" + backend + "'");
+    a.sets.push_back("backend=" + backend);
   }
   a.options.run.path = a.config;
   return a;

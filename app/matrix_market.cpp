@@ -498,42 +498,44 @@ HostVector<double> vector_from(Lines& lines) {
   return result;
 }
 
+template <class Result>
+Result from_file(fs::path const& path, Result (*read)(Lines&)) {
+  FileBytes bytes(path);
+  Lines lines(bytes, path.string());
+  return read(lines);
+}
+
+template <class Result>
+Result from_text(std::string_view text, std::string const& name, Result (*read)(Lines&)) {
+  TextBytes bytes(text);
+  Lines lines(bytes, name);
+  return read(lines);
+}
+
 }  // namespace
 
 CooMatrix read_matrix_market(fs::path const& path) {
-  FileBytes bytes(path);
-  Lines lines(bytes, path.string());
-  return matrix_from(lines);
+  return from_file(path, matrix_from);
 }
 
 CooMatrix parse_matrix_market(std::string_view text, std::string const& name) {
-  TextBytes bytes(text);
-  Lines lines(bytes, name);
-  return matrix_from(lines);
+  return from_text(text, name, matrix_from);
 }
 
 AnyMatrix read_any_matrix_market(fs::path const& path) {
-  FileBytes bytes(path);
-  Lines lines(bytes, path.string());
-  return any_matrix_from(lines);
+  return from_file(path, any_matrix_from);
 }
 
 AnyMatrix parse_any_matrix_market(std::string_view text, std::string const& name) {
-  TextBytes bytes(text);
-  Lines lines(bytes, name);
-  return any_matrix_from(lines);
+  return from_text(text, name, any_matrix_from);
 }
 
 HostVector<double> read_matrix_market_vector(fs::path const& path) {
-  FileBytes bytes(path);
-  Lines lines(bytes, path.string());
-  return vector_from(lines);
+  return from_file(path, vector_from);
 }
 
 HostVector<double> parse_matrix_market_vector(std::string_view text, std::string const& name) {
-  TextBytes bytes(text);
-  Lines lines(bytes, name);
-  return vector_from(lines);
+  return from_text(text, name, vector_from);
 }
 
 std::string matrix_market_array_header(std::int64_t n_rows, std::int64_t n_columns) {

@@ -7,6 +7,7 @@
 #include "app/snapshots.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/formats/symmetry.hpp"
 #include "gpu/kernels/csr.hpp"
@@ -255,7 +256,7 @@ public:
     record.reason = record.result.reason;
     if (std::size_t const row = first_not_finite(x); record.status == "converged" && row < x.size()) {
       record.status = name_of(SolverStatus::diverged);
-      record.reason = "the solution is too large for double precision, first in row " + std::to_string(row + 1);
+      record.reason = "the solution is too large for double precision, first in " + row_text(static_cast<std::int64_t>(row));
     }
     record.times.solve = timer.seconds();
     record.device_peak_bytes = context_->memory_peak();
@@ -483,7 +484,8 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     stages.verify(b, x, [] {});
     stages.output([&](ResultsDirectory& directory) {
       if (std::size_t const row = first_not_finite(x); row < x.size())
-        console.warning("solution.mtx is not written: row " + std::to_string(row + 1) + " of the solution is not finite");
+        console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
+                        " of the solution (counted from 1) is not finite");
       else {
         directory.write("solution.mtx", [&](fs::path const& path) { write_text_file(path, matrix_market_text(x)); });
         if (auto const& low = record.result.x_low; !low.empty())

@@ -150,6 +150,117 @@ std::optional<PolynomialFit> best_fit(std::vector<Snapshot const*> const& traini
   return best;
 }
 
+/// The cases that modes are made from: all that converged beside `left_out`. Throws InputError when there are none, or that one did
+/// not converge.
+std::vector<Snapshot const*> training_cases(std::vector<Snapshot> const& cases, Snapshot const& left_out) {
+  if (!left_out.usable)
+    throw InputError("case " + std::to_string(left_out.index) + ", which is to be left out, has no solution that converged");
+  std::vector<Snapshot const*> training;
+  for (auto const& c : cases)
+    if (c.usable && c.index != left_out.index)
+      training.push_back(&c);
+  if (training.empty())
+    throw InputError("no case beside case " + std::to_string(left_out.index) + " has a solution that converged");
+  return training;
+}
+
+/// A solution in each column, times the square roots of the weights; 0 where it is prescribed. Throws InputError when one has
+/// another number of unknowns than that which is left out, Interrupted.
+DenseMatrix scaled_solutions(std::vector<Snapshot const*> const& training, Snapshot const& left_out,
+                             std::span<std::uint8_t const> constrained, std::span<double const> weights) {
+  DenseMatrix scaled(static_cast<std::int64_t>(weights.size()), static_cast<std::int64_t>(training.size()));
+  for (std::size_t j = 0; j < training.size(); ++j) {
+    if (interrupt_requested())
+      throw Interrupted();
+    HostVector<double> const x = unknowns_of(*training[j]);
+    if (x.size() != weights.size())
+      throw InputError("case " + std::to_string(training[j]->index) + " has " + std::to_string(x.size()) + " unknowns, and case " +
+                       std::to_string(left_out.index) + " has " + std::to_string(weights.size()) +
+                       "; snapshots need one mesh and element");
+    double* const column = scaled.column(static_cast<std::int64_t>(j));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      column[i] = constrained[i] != 0 ? 0 : std::sqrt(weights[i]) * x[i];
+  }
+  return scaled;
+}
+
+/// Galerkin's systems of the cases, each assembled anew. Throws InputError when one prescribes other unknowns than that which is
+/// left out, Interrupted.
+std::vector<ReducedSystem> project_all(std::vector<Snapshot const*> const& training, Snapshot const& left_out,
+                                       HostVector<std::uint8_t> const& constrained, DenseMatrix const& modes, Context& host,
+                                       Console& console) {
+  std::vector<ReducedSystem> systems;
+  for (Snapshot const* const c : training) {
+    if (interrupt_requested())
+      throw Interrupted();
+    console.working("projecting case " + std::to_string(c->index));
+    LinearSystem of_case = Discretization(c->configuration->config().problem).assemble();
+    if (of_case.constrained != constrained)
+      throw InputError("case " + std::to_string(c->index) + " prescribes other unknowns on the boundary than case " +
+                       std::to_string(left_out.index) + "; snapshots need the same types of conditions everywhere");
+    systems.push_back(project(std::move(of_case), modes, host));
+  }
+  return systems;
+}
+
+/// CSV: a row for each case, its parameters and what of every mode its solution holds, the case left out last.
+std::string coefficients_text(std::vector<SweepAxis> const& axes, std::vector<Snapshot const*> const& training,
+                              Snapshot const& left_out, Svd const& pod, std::vector<double> const& of_left_out) {
+  std::string text = "case";
+  for (auto const& axis : axes)
+    text += "," + axis.path;
+  for (std::size_t k = 1; k <= of_left_out.size(); ++k)
+    text += ",mode_" + std::to_string(k);
+  text += '\n';
+  auto const row = [&](Snapshot const& c, auto const& coefficient) {
+    text += std::to_string(c.index);
+    for (auto const& value : c.values)
+      text += "," + csv_field(value);
+    char word[32];
+    for (std::size_t k = 0; k < of_left_out.size(); ++k)
+      text.append(",").append(word, std::to_chars(word, word + sizeof word, coefficient(k)).ptr);
+    text += '\n';
+  };
+  for (std::size_t j = 0; j < training.size(); ++j)
+    row(*training[j],
+        [&](std::size_t k) { return pod.values[k] * pod.v(static_cast<std::int64_t>(j), static_cast<std::int64_t>(k)); });
+  row(left_out, [&](std::size_t k) { return of_left_out[k]; });
+  return text;
+}
+
+/// The modes, the solution left out, what the reduced model finds of it, and the difference.
+void write_fields(Discretization const& discretization, std::span<std::uint8_t const> constrained, DenseMatrix const& modes,
+                  HostVector<double> const& u, std::vector<double> const& coefficients, VtkOptions const& options,
+                  AnalysisOutput const& output) {
+  std::vector<SolutionFields> fields;
+  std::vector<std::string> names;
+  for (std::int64_t k = 0; k < modes.n_columns; ++k) {
+    names.push_back("mode_" + std::to_string(k + 1));
+    fields.push_back(discretization.fields({modes.column(k), static_cast<std::size_t>(modes.n_rows)}));
+  }
+  HostVector<double> reduced = u, difference(u.size());
+  for (std::int64_t i = 0; i < modes.n_rows; ++i) {
+    auto const at = static_cast<std::size_t>(i);
+    if (constrained[at] == 0) {
+      reduced[at] = 0;
+      for (std::int64_t k = 0; k < modes.n_columns; ++k)
+        reduced[at] += coefficients[static_cast<std::size_t>(k)] * modes(i, k);
+    }
+    difference[at] = u[at] - reduced[at];
+  }
+  for (auto const& [name, values] : {std::pair<char const*, HostVector<double> const&>{"left_out", u},
+                                     {"reduced_model", reduced},
+                                     {"reduced_model_error", difference}}) {
+    names.emplace_back(name);
+    fields.push_back(discretization.fields(values));
+  }
+  std::vector<Field> points;
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    points.push_back({names[i], 1, fields[i].u, {}});
+  Grid const grid{fields.front().order, fields.front().points, fields.front().cells};
+  output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) { write_vtu(path, grid, points, {}, options); });
+}
+
 }  // namespace
 
 std::vector<double> solve_small(std::vector<double> a, std::vector<double> b) {
@@ -230,20 +341,15 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   auto const host = make_context(Backend::cpu);
   std::size_t const left_out = spec.leave_out ? static_cast<std::size_t>(*spec.leave_out) : cases.size() / 2;
   Snapshot const& test = cases.at(left_out);
-  if (!test.usable)
-    throw InputError("case " + std::to_string(left_out) + ", which is to be left out, has no solution that converged");
-  std::vector<Snapshot const*> training;
-  for (auto const& c : cases)
-    if (c.usable && c.index != left_out)
-      training.push_back(&c);
-  if (training.empty())
-    throw InputError("no case beside case " + std::to_string(left_out) + " has a solution that converged");
+  std::vector<Snapshot const*> const training = training_cases(cases, test);
   auto const m = static_cast<std::int64_t>(training.size());
 
   // Only the free unknowns are reduced: what is prescribed on the boundary is known in every case.
   output.console.working("reading " + std::to_string(m + 1) + " solutions");
   Discretization discretization(test.configuration->config().problem);
+  Timer timer;
   LinearSystem system = discretization.assemble();
+  double const assembly_seconds = timer.seconds();
   HostVector<double> const u = unknowns_of(test);
   auto const n = static_cast<std::int64_t>(u.size());
   if (n != discretization.summary().dofs)
@@ -257,20 +363,7 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   double const mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(n);
   for (double& weight : weights)
     weight = std::max(weight, 1e-3 * mean);  // on cells far from bricks an integral may be small, or negative
-  DenseMatrix scaled(n, m);
-  for (std::int64_t j = 0; j < m; ++j) {
-    if (interrupt_requested())
-      throw Interrupted();
-    HostVector<double> const x = unknowns_of(*training[static_cast<std::size_t>(j)]);
-    if (static_cast<std::int64_t>(x.size()) != n)
-      throw InputError("case " + std::to_string(training[static_cast<std::size_t>(j)]->index) + " has " + std::to_string(x.size()) +
-                       " unknowns, and case " + std::to_string(left_out) + " has " + std::to_string(n) +
-                       "; snapshots need one mesh and element");
-    for (std::int64_t i = 0; i < n; ++i)
-      scaled(i, j) = constrained[static_cast<std::size_t>(i)] != 0
-                         ? 0
-                         : std::sqrt(weights[static_cast<std::size_t>(i)]) * x[static_cast<std::size_t>(i)];
-  }
+  DenseMatrix const scaled = scaled_solutions(training, test, constrained, weights);
 
   output.console.working("decomposing the solutions");
   Svd const pod = svd(scaled, {}, context);
@@ -300,20 +393,10 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
         rest[static_cast<std::size_t>(i)] -= coefficients[k] * modes(i, static_cast<std::int64_t>(k));
     return std::sqrt(weighted_dot(weights, rest, rest)) / (size > 0 ? size : 1);
   };
-  Timer timer;
+  timer = Timer();
   ReducedSystem const exact = project(std::move(system), modes, *host);
   double const projection_seconds = timer.seconds();
-  std::vector<ReducedSystem> systems;
-  for (Snapshot const* const c : training) {
-    if (interrupt_requested())
-      throw Interrupted();
-    output.console.working("projecting case " + std::to_string(c->index));
-    LinearSystem of_case = Discretization(c->configuration->config().problem).assemble();
-    if (of_case.constrained != constrained)
-      throw InputError("case " + std::to_string(c->index) + " prescribes other unknowns on the boundary than case " +
-                       std::to_string(left_out) + "; snapshots need the same types of conditions everywhere");
-    systems.push_back(project(std::move(of_case), modes, *host));
-  }
+  std::vector<ReducedSystem> const systems = project_all(training, test, constrained, modes, *host, output.console);
   auto const fit = best_fit(training, test, systems, *host);
 
   std::vector<double> projection_errors, galerkin_errors, model_errors;
@@ -341,7 +424,8 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   out["rank_threshold"] = spectrum.threshold;
   out["energy_missed"] = std::pow(training_errors[static_cast<std::size_t>(r)], 2);
   out["projection_error"] = projection_errors.back();
-  out["reduced_model"] = {{"error", galerkin_errors.back()}, {"assembly_and_projection_seconds", projection_seconds}};
+  out["reduced_model"] = {{"error", galerkin_errors.back()},
+                          {"assembly_and_projection_seconds", assembly_seconds + projection_seconds}};
   if (fit)
     out["reduced_model"].update(
         {{"interpolated_error", model_errors.back()}, {"interpolation_degree", fit->degree}, {"interpolation_terms", fit->terms}});
@@ -357,28 +441,8 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
              {"projection_error", projection_errors},
              {"reduced_model_error", galerkin_errors},
              {"interpolated_model_error", model_errors}});
-  output.directory.write(output.file("coefficients.csv"), [&](fs::path const& path) {
-    std::string text = "case";
-    for (auto const& axis : axes)
-      text += "," + axis.path;
-    for (std::int64_t k = 1; k <= r; ++k)
-      text += ",mode_" + std::to_string(k);
-    text += '\n';
-    char word[32];
-    auto const row = [&](Snapshot const& c, auto const& coefficient) {
-      text += std::to_string(c.index);
-      for (auto const& value : c.values)
-        text += "," + csv_field(value);
-      for (std::int64_t k = 0; k < r; ++k)
-        text.append(",").append(word, std::to_chars(word, word + sizeof word, coefficient(k)).ptr);
-      text += '\n';
-    };
-    for (std::int64_t j = 0; j < m; ++j)
-      row(*training[static_cast<std::size_t>(j)],
-          [&](std::int64_t k) { return pod.values[static_cast<std::size_t>(k)] * pod.v(j, k); });
-    row(test, [&](std::int64_t k) { return best[static_cast<std::size_t>(k)]; });
-    write_text_file(path, text);
-  });
+  output.directory.write(output.file("coefficients.csv"),
+                         [&](fs::path const& path) { write_text_file(path, coefficients_text(axes, training, test, pod, best)); });
   RunConfig const& config = test.configuration->config();
   if (config.output.picture && pictures_built()) {
     PlotOptions plot;
@@ -392,34 +456,7 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
       curves.push_back(curve_of("the same, operators interpolated", model_errors));
     output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { write_plot(path, curves, plot); });
   }
-  std::vector<SolutionFields> fields;
-  std::vector<std::string> names;
-  for (std::int64_t k = 0; k < r; ++k) {
-    names.push_back("mode_" + std::to_string(k + 1));
-    fields.push_back(discretization.fields({modes.column(k), static_cast<std::size_t>(n)}));
-  }
-  HostVector<double> reduced = u, difference(u.size());
-  for (std::int64_t i = 0; i < n; ++i) {
-    auto const at = static_cast<std::size_t>(i);
-    if (constrained[at] == 0) {
-      reduced[at] = 0;
-      for (std::int64_t k = 0; k < r; ++k)
-        reduced[at] += coefficients[static_cast<std::size_t>(k)] * modes(i, k);
-    }
-    difference[at] = u[at] - reduced[at];
-  }
-  for (auto const& [name, values] : {std::pair<char const*, HostVector<double> const&>{"left_out", u},
-                                     {"reduced_model", reduced},
-                                     {"reduced_model_error", difference}}) {
-    names.emplace_back(name);
-    fields.push_back(discretization.fields(values));
-  }
-  std::vector<Field> points;
-  for (std::size_t i = 0; i < fields.size(); ++i)
-    points.push_back({names[i], 1, fields[i].u, {}});
-  Grid const grid{fields.front().order, fields.front().points, fields.front().cells};
-  output.directory.write(output.file("modes.vtu"),
-                         [&](fs::path const& path) { write_vtu(path, grid, points, {}, config.output.vtk); });
+  write_fields(discretization, constrained, modes, u, coefficients, config.output.vtk, output);
 
   output.console.line("    snapshots: " + std::to_string(r) + " modes leave out " +
                       number_text(out["energy_missed"].get<double>()) + " of the energy of " + std::to_string(m) + " runs, and " +
@@ -427,7 +464,8 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   output.console.line("    the reduced model finds that one to " + number_text(fit ? model_errors.back() : galerkin_errors.back()) +
                       " in " + seconds_text(online_seconds) +
                       (fit ? " (operators interpolated, degree " + std::to_string(fit->degree) + ")"
-                           : " after " + seconds_text(projection_seconds) + " of projection") +
+                           : " after " + seconds_text(assembly_seconds) + " of assembly and " + seconds_text(projection_seconds) +
+                                 " of projection") +
                       "; the full solve took " + seconds_text(test.solve_seconds));
 }
 

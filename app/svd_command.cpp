@@ -4,10 +4,7 @@
 #include "app/config.hpp"
 #include "app/dense_svd.hpp"
 
-#include <boost/program_options.hpp>
-
 #include <algorithm>
-#include <iostream>
 
 namespace poisson {
 
@@ -42,18 +39,9 @@ SvdArguments parse_svd(std::vector<std::string> const& words) {
   add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to compute");
   add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
   add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
-  po::variables_map map;
-  try {
-    auto const style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
-    po::store(po::command_line_parser(words).options(visible).positional({}).style(style).run(), map);
-    po::notify(map);
-  } catch (po::error const& error) {
-    throw usage_error("svd", error.what());
-  }
-  if (a.help) {
-    std::cout << visible;
+  po::variables_map const map = read_options("svd", words, visible).map;
+  if (a.help)
     return a;
-  }
   auto const refuse = [](std::string const& message) { throw usage_error("svd", message); };
   auto const given = [&](char const* option) { return map.count(option) > 0; };
   if (given("matrix") == given("random"))

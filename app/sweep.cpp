@@ -217,25 +217,16 @@ SweepAnalysis analyse_cases(std::vector<Case> const& cases, RunConfig const& con
     if (spec.of != AnalysisOf::snapshots)
       continue;
     Json& entry = result.entries.emplace_back(Json{{"of", name_of(spec.of)}});
-    std::string const key = "analysis.svd[" + std::to_string(i) + "]";
-    auto const failed = [&](std::string const& message, auto&& error) {
-      entry["error"] = message;
-      console.line("    " + key + " of snapshots failed: " + message);
-      if (!result.failure)
-        result.failure = std::make_exception_ptr(error);
-    };
+    AnalysisOutput const output{directory, console, analysis_prefix(i, spec), entry};
     try {
-      if (!context)
-        context = make_context(config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu));
-      analyse_snapshots(snapshots, config.sweep.axes, spec, *context, {directory, console, analysis_prefix(i, spec), entry});
-    } catch (InputError const& error) {
-      failed(error.what(), InputError(key, error.what()));
-    } catch (EnvironmentError const& error) {
-      failed(error.what(), EnvironmentError(key + ": " + error.what()));
-    } catch (std::bad_alloc const&) {
-      failed("out of memory", OutOfMemoryError(key + ": out of memory"));
-    } catch (Interrupted const& error) {
-      failed("interrupted", error);
+      try_analysis(i, spec, output, result.failure, [&] {
+        if (!context)
+          context = make_context(config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu));
+        analyse_snapshots(snapshots, config.sweep.axes, spec, *context, output);
+      });
+    } catch (Interrupted const&) {
+      if (!result.failure)
+        result.failure = std::current_exception();
       break;
     }
   }

@@ -1,6 +1,7 @@
 #include "gpu/formats/coo.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 
@@ -22,10 +23,9 @@ void require_in_range(CooMatrix const& coo) {
       first_bad = std::min(first_bad, i);
   }
   if (first_bad < coo.nnz())
-    throw InputError("entry " + std::to_string(first_bad) + " is at row " +
-                     std::to_string(coo.rows[static_cast<std::size_t>(first_bad)]) + ", column " +
-                     std::to_string(coo.columns[static_cast<std::size_t>(first_bad)]) + ", counted from 0; the matrix has " +
-                     std::to_string(coo.n_rows) + " rows and " + std::to_string(coo.n_columns) + " columns");
+    throw InputError("entry " + std::to_string(first_bad + 1) + " is at " +
+                     place_text(coo.rows[static_cast<std::size_t>(first_bad)], coo.columns[static_cast<std::size_t>(first_bad)]) +
+                     "; the matrix has " + std::to_string(coo.n_rows) + " rows and " + std::to_string(coo.n_columns) + " columns");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/formats/cod_sell.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/csr.hpp"
@@ -39,8 +40,8 @@ MatrixShape shape_of(Csr const& matrix, CsrAnalysis const& found) {
 std::string asymmetry_message(Format format, Asymmetry const& a) {
   std::ostringstream text;
   text.precision(17);
-  text << name_of(format) << " holds symmetric matrices only, and this one has a(" << a.row << ", " << a.column << ") = " << a.value
-       << " but a(" << a.column << ", " << a.row << ") = " << a.mirror << "; use csr";
+  text << name_of(format) << " holds symmetric matrices only, and this one has " << a.value << " in row " << a.row + 1
+       << ", column " << a.column + 1 << " but " << a.mirror << " in " << place_text(a.column, a.row) << "; use csr";
   return text.str();
 }
 

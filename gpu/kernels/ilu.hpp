@@ -31,6 +31,8 @@ struct IluView {
   LevelSchedule lower, upper;
   /// Threads that share a row of a solve on a GPU, a power of two from 1 to 32; levels are filled up to whole warps of such rows.
   int threads_per_row = 1;
+  /// On a GPU every level of a solve gets a launch of its own, and its rows wait for nothing.
+  bool level_launches = false;
 
   /// Numbers between the triangles of a solve; in another order than the caller's those of z too.
   [[nodiscard]] std::int64_t work_size() const { return (order == nullptr ? 1 : 2) * n_rows; }

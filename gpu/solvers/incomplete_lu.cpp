@@ -109,10 +109,16 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
   view_.values = values_.data();
   view_.diagonal = diagonal_.data();
   view_.order = order_.data();
-  // Two terms a thread or so: half of a row's entries are in each triangle.
-  while (view_.threads_per_row < 32 && 4 * n * view_.threads_per_row < a.nnz())
+  // A launch takes about 2 microseconds, in which a device works on as many rows.
+  constexpr std::int64_t rows_worth_a_launch = 1 << 16;
+  bool const device = context.backend() == Backend::cuda;
+  view_.level_launches = device && order && n >= rows_worth_a_launch * order->n_colors;
+  // Two terms a thread or so, four where they are loaded together: half of a row's entries are in each triangle.
+  std::int64_t const terms = view_.level_launches ? 4 : 2;
+  while (view_.threads_per_row < 32 && 2 * terms * n * view_.threads_per_row < a.nnz())
     view_.threads_per_row *= 2;
-  std::int64_t const rows_at_once = context.backend() == Backend::cuda ? 32 / view_.threads_per_row : 1;
+  // Rows of a warp do not wait for each other: levels begin with a warp of their own.
+  std::int64_t const rows_at_once = device && !view_.level_launches ? 32 / view_.threads_per_row : 1;
   view_.lower = make_schedule<false>(a, rows_at_once, context, lower_);
   view_.upper = make_schedule<true>(a, rows_at_once, context, upper_);
   bad_pivot_ = kernels_for<IluKernels>(context).factorize(context, view_, positive);

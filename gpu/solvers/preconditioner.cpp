@@ -1,5 +1,6 @@
 #include "gpu/solvers/preconditioner.hpp"
 
+#include "gpu/core/place_text.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/solvers/text.hpp"
 
@@ -29,8 +30,8 @@ Preconditioner::Preconditioner(Matrix const& matrix, SolverOptions const& option
     HostVector<double> diagonal(static_cast<std::size_t>(n));
     inverse_diagonal_.download(diagonal);
     if (std::int64_t const row = first_bad_diagonal(diagonal, positive); row >= 0)
-      failure_ = std::string("the jacobi preconditioner needs a ") + (positive ? "positive" : "non-zero") + " diagonal, and row " +
-                 std::to_string(row + 1) + " has " + number(diagonal[static_cast<std::size_t>(row)]);
+      failure_ = std::string("the jacobi preconditioner needs a ") + (positive ? "positive" : "non-zero") + " diagonal, and " +
+                 row_text(row) + " has " + number(diagonal[static_cast<std::size_t>(row)]);
     kernels_for<VectorKernels<double>>(context).invert(context, n, inverse_diagonal_.data());
     break;
   }
@@ -42,8 +43,8 @@ Preconditioner::Preconditioner(Matrix const& matrix, SolverOptions const& option
     else
       factors_.emplace(matrix.to_csr(), options.shift, positive, options.ordering, context);
     if (BadPivot const bad = factors_->bad_pivot(); bad.row >= 0)
-      failure_ = std::string(name_of(options.preconditioner)) + " has the pivot " + number(bad.value) + " in row " +
-                 std::to_string(bad.row + 1) + (positive ? ", which is not positive" : ", which is zero to rounding") +
+      failure_ = std::string(name_of(options.preconditioner)) + " has the pivot " + number(bad.value) + " in " + row_text(bad.row) +
+                 (positive ? ", which is not positive" : ", which is zero to rounding") +
                  (options.shift > 0 ? "; use a solver.shift above " + number(options.shift)
                                     : "; a diagonal shift may help (solver.shift=0.01, or more)") +
                  ", or the preconditioner jacobi";

@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/kernels/recording.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
@@ -328,6 +329,32 @@ void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVe
   }
 }
 
+/// Of the vectors that live as long as the iterations, those of triangular solves included.
+std::int64_t vector_bytes(std::int64_t n_rows, SolverOptions const& options) {
+  bool const reordered = is_incomplete(options.preconditioner) && options.ordering != Ordering::natural;
+  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner) + (reordered ? 1 : 0);
+  bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
+  std::int64_t const number = sizeof(double);
+  std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
+  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
+  if (extended && options.precision != Precision::double_double)
+    bytes += n_rows * number;  // what a cycle adds to x
+  return bytes;
+}
+
+std::int64_t preconditioner_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
+  switch (options.preconditioner) {
+  case PreconditionerKind::jacobi:
+    return n_rows * static_cast<std::int64_t>(sizeof(double));
+  case PreconditionerKind::ic0:
+  case PreconditionerKind::ilu0:
+    return 12 * nnz + (options.ordering == Ordering::natural ? 24 : 28) * n_rows;
+  case PreconditionerKind::none:
+    break;
+  }
+  return 0;
+}
+
 double largest_diagonal(Matrix const& matrix, Context& context) {
   Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
   matrix.diagonal(diagonal.data());
@@ -349,11 +376,11 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
     throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
                      " entries and the solution " + std::to_string(x.size()));
   if (matrix.row_not_finite >= 0)
-    throw InputError("the matrix has a NaN or an infinity in row " + std::to_string(matrix.row_not_finite));
+    throw InputError("the matrix has a NaN or an infinity in " + row_text(matrix.row_not_finite));
   bool zero = true;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(b[i]))
-      throw InputError("the right-hand side is " + std::to_string(b[i]) + " in row " + std::to_string(i));
+      throw InputError("the right-hand side is " + std::to_string(b[i]) + " in " + row_text(i));
     zero = zero && b[i] == 0;
   }
   SolverResult result;
@@ -381,10 +408,7 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
   context.synchronize();
   result.setup_seconds = seconds_since(start);
 
-  SolverOptions vectors_only = options;
-  if (preconditioner.factors() != nullptr)
-    vectors_only.preconditioner = PreconditionerKind::none;
-  require_memory(context, solver_bytes(n, 0, vectors_only), "the solver's vectors",
+  require_memory(context, vector_bytes(n, options), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
   auto const iterate = [&]<class X>(Operator<X> const& a, auto const& cycles) {
     Solve<X> solve(a, b, options, preconditioner, largest, context, result);
@@ -422,18 +446,7 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
 }
 
 std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner);
-  bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
-  std::int64_t const number = sizeof(double);
-  std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
-  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
-  if (extended && options.precision != Precision::double_double)
-    bytes += n_rows * number;  // what a cycle adds to x
-  if (options.preconditioner == PreconditionerKind::jacobi)
-    bytes += n_rows * number;
-  if (is_incomplete(options.preconditioner))
-    bytes += 12 * nnz + 24 * n_rows + (options.ordering == Ordering::natural ? 0 : (extended ? 20 : 12) * n_rows);
-  return bytes;
+  return vector_bytes(n_rows, options) + preconditioner_bytes(n_rows, nnz, options);
 }
 
 }  // namespace poisson

@@ -109,13 +109,13 @@ struct SolverResult {
 /// Solves A x = b from x = 0 on the matrix's backend. b and x are host arrays of n_rows entries.
 /// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
 /// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
-/// Zero b gives x = 0, converged after 0 iterations. Rows are counted from 1 in reasons.
-/// Throws InputError when b or the matrix has a NaN or an infinity (the row is named, from 0), EnvironmentError when memory runs
-/// out.
+/// Zero b gives x = 0, converged after 0 iterations. 
+/// Throws InputError when b or the matrix has a NaN or an infinity, whose row is named, EnvironmentError when memory runs out.
 [[nodiscard]] SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<double> x, SolverOptions const& options,
                                  Context& context);
 
-/// Device bytes that `solve` allocates besides the matrix: vectors, and the factors of ic0 and ilu0.
+/// Device bytes that `solve` allocates besides the matrix: vectors, and the factors of ic0 and ilu0; with Ordering::automatic what
+/// the multicolor ordering takes.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
 
 /// ||b - A (x + x_low)|| / ||b|| (||b - A x|| when b = 0), in double-double arithmetic on the host, straight from the assembled

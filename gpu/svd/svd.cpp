@@ -4,6 +4,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/place_text.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/svd/band_reduction.hpp"
@@ -68,8 +69,7 @@ int exponent_of(DenseMatrix const& a) {
   for (Index j = 0; !finite && j < a.n_columns; ++j)
     for (Index i = 0; i < a.n_rows; ++i)
       if (!std::isfinite(a(i, j)))
-        throw InputError("the matrix has " + std::string(std::isnan(a(i, j)) ? "a NaN" : "an infinity") + " in row " +
-                         std::to_string(i) + ", column " + std::to_string(j) + " (counted from 0)");
+        throw InputError("the matrix has " + std::string(std::isnan(a(i, j)) ? "a NaN" : "an infinity") + " in " + place_text(i, j));
   int exponent = 0;
   static_cast<void>(std::frexp(largest, &exponent));
   return std::abs(exponent) <= 100 ? 0 : exponent;

@@ -50,7 +50,7 @@ struct Svd {
 };
 
 /// A = U diag(values) V^T of a dense matrix on the context's backend, k = min(n_rows, n_columns) or options.leading if that is
-/// less. Throws InputError when the matrix is empty, has a NaN or an infinity (row and column are named, from 0) or options are
+/// less. Throws InputError when the matrix is empty, has a NaN or an infinity (row and column are named, from 1) or options are
 /// negative; OutOfMemoryError when the device has less memory than svd_bytes.
 [[nodiscard]] Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context);
 

@@ -21,16 +21,7 @@ TEST(BlasOfTheHost, UsesTheVectorsOfTheProcessor) {
 
 template <class B>
 class Blas : public OnBackend<B::value> {};
-template <Backend backend>
-using BackendType = std::integral_constant<Backend, backend>;
-struct BackendNames {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using BackendTypes = ::testing::Types<BackendType<Backend::cpu>, BackendType<Backend::cuda>>;
-TYPED_TEST_SUITE(Blas, BackendTypes, BackendNames);
+TYPED_TEST_SUITE(Blas, Backends, BackendNames);
 
 double entry(std::int64_t i) {
   return std::sin(0.7 * static_cast<double>(i) + 0.3);

@@ -1,14 +1,20 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/core/vector.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/formats/matrix.hpp"
 
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <limits>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace poisson::testing {
 
@@ -38,6 +44,20 @@ struct CaseNames {
   }
 };
 
+/// Every backend, for what formats have in common.
+using CsrCases = ::testing::Types<Case<Format::csr, Backend::cpu>, Case<Format::csr, Backend::cuda>>;
+
+/// Every backend, for what knows no formats; suites are declared by TYPED_TEST_SUITE(Suite, Backends, BackendNames), and Suite<B>
+/// is an OnBackend<B::value>.
+using Backends = ::testing::Types<std::integral_constant<Backend, Backend::cpu>, std::integral_constant<Backend, Backend::cuda>>;
+
+struct BackendNames {
+  template <class B>
+  static std::string GetName(int) {
+    return std::string(name_of(B::value));
+  }
+};
+
 /// A context of the backend; the test is skipped where there is no device.
 template <Backend backend>
 class OnBackend : public ::testing::Test {
@@ -59,6 +79,25 @@ protected:
   static constexpr bool symmetric_only = C::format == Format::half_cds;
   /// Whether the format takes any matrix, and not only those of few diagonals.
   static constexpr bool any_pattern = C::format != Format::half_cds && C::format != Format::cds;
+};
+
+/// Vectors of double-double there and back, for a fixture with a context.
+template <class Fixture>
+class WithDoubleDouble : public Fixture {
+protected:
+  Vector<DoubleDouble> upload(std::vector<DoubleDouble> const& v) {
+    return Vector<DoubleDouble>(*this->context, std::span<DoubleDouble const>(v));
+  }
+  static std::vector<DoubleDouble> download(Vector<DoubleDouble> const& v) {
+    std::vector<DoubleDouble> host(static_cast<std::size_t>(v.size()));
+    v.download(std::span<DoubleDouble>(host));
+    return host;
+  }
+  static DoubleDouble scalar(Array<DoubleDouble> const& v) {
+    DoubleDouble value = std::numeric_limits<double>::quiet_NaN();
+    v.download(std::span<DoubleDouble>(&value, 1));
+    return value;
+  }
 };
 
 }  // namespace poisson::testing

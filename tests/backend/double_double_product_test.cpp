@@ -68,21 +68,8 @@ double tolerance(CsrMatrix const& csr, std::size_t row) {
 }
 
 template <class C>
-class DoubleDoubleProduct : public OnCase<C> {
+class DoubleDoubleProduct : public WithDoubleDouble<OnCase<C>> {
 protected:
-  Vector<DoubleDouble> upload(std::vector<DoubleDouble> const& v) {
-    return Vector<DoubleDouble>(*this->context, std::span<DoubleDouble const>(v));
-  }
-  static std::vector<DoubleDouble> download(Vector<DoubleDouble> const& v) {
-    std::vector<DoubleDouble> host(static_cast<std::size_t>(v.size()));
-    v.download(std::span<DoubleDouble>(host));
-    return host;
-  }
-  DoubleDouble scalar(Array<DoubleDouble> const& v) {
-    DoubleDouble value = 0;
-    v.download(std::span<DoubleDouble>(&value, 1));
-    return value;
-  }
   Array<std::int32_t> flag(std::int32_t value) {
     return Array<std::int32_t>(*this->context, std::span<std::int32_t const>(&value, 1));
   }
@@ -105,13 +92,13 @@ private:
     auto const n = static_cast<std::size_t>(csr->n_rows);
     auto const x = random_pairs(csr->n_columns, 17), y = random_pairs(csr->n_rows, 23);
     Reference const expected = reference(*csr, x);
-    auto const device_x = upload(x);
+    auto const device_x = this->upload(x);
     DoubleDouble const third = DoubleDouble(1) / 3;
     for (auto const& [alpha, beta] : {std::pair{DoubleDouble(1), DoubleDouble(0)}, {-third, 0}, {1, 1}, {third, -7 * third}}) {
       SCOPED_TRACE("alpha " + std::to_string(alpha.hi) + " beta " + std::to_string(beta.hi));
-      auto device_y = upload(beta == 0 ? std::vector<DoubleDouble>(n, nan) : y);
+      auto device_y = this->upload(beta == 0 ? std::vector<DoubleDouble>(n, nan) : y);
       matrix->product(alpha, device_x.data(), beta, device_y.data());
-      auto const result = download(device_y);
+      auto const result = this->download(device_y);
       for (std::size_t i = 0; i < n; ++i) {
         Quad const wanted = quad(alpha) * expected.product[i] + (beta == 0 ? Quad(0) : quad(beta) * quad(y[i]));
         double const scale = std::abs(alpha.hi) * expected.size[i] + std::abs(beta.hi * y[i].hi);
@@ -121,7 +108,7 @@ private:
     }
     Vector<DoubleDouble> diagonal(*this->context, csr->n_rows);
     matrix->diagonal(diagonal.data());
-    auto const d = download(diagonal);
+    auto const d = this->download(diagonal);
     for (std::size_t row = 0; row < n; ++row) {
       DoubleDouble wanted = 0;
       for (auto e = static_cast<std::size_t>(csr->row_ptr[row]); e < static_cast<std::size_t>(csr->row_ptr[row + 1]); ++e)
@@ -131,15 +118,15 @@ private:
     }
     if (csr->n_rows != csr->n_columns || n == 0)
       return;
-    auto device_y = upload(std::vector<DoubleDouble>(n, nan));
+    auto device_y = this->upload(std::vector<DoubleDouble>(n, nan));
     Array<DoubleDouble> dot(*this->context, 1);
     DoubleDouble const before = -5;
     dot.upload(std::span<DoubleDouble const>(&before, 1));
     matrix->product_dot(device_x.data(), device_y.data(), dot.data(), flag(1).data());
-    EXPECT_TRUE(std::isnan(download(device_y)[n / 2].hi)) << "a stopped product must leave y alone";
-    EXPECT_EQ(scalar(dot), before);
+    EXPECT_TRUE(std::isnan(this->download(device_y)[n / 2].hi)) << "a stopped product must leave y alone";
+    EXPECT_EQ(this->scalar(dot), before);
     matrix->product_dot(device_x.data(), device_y.data(), dot.data(), flag(0).data());
-    auto const result = download(device_y);
+    auto const result = this->download(device_y);
     Quad sum = 0;
     double size = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -147,7 +134,7 @@ private:
       sum += quad(x[i]) * expected.product[i];
       size += std::abs(x[i].hi) * expected.size[i];
     }
-    EXPECT_LE(size_of(quad(scalar(dot)) - sum), 200 * u2 * size);
+    EXPECT_LE(size_of(quad(this->scalar(dot)) - sum), 200 * u2 * size);
   }
 };
 

@@ -350,7 +350,7 @@ TEST(DoubleDouble, DotSumsEndAsInDouble) {
 }
 
 template <class C>
-class Vectors : public OnBackend<C::value> {
+class Vectors : public WithDoubleDouble<OnBackend<C::value>> {
 protected:
   static std::vector<DoubleDouble> random_vector(std::int64_t n, unsigned seed) {
     std::mt19937_64 random(seed);
@@ -362,28 +362,8 @@ protected:
     }
     return v;
   }
-  Vector<DoubleDouble> upload(std::vector<DoubleDouble> const& v) {
-    return Vector<DoubleDouble>(*this->context, std::span<DoubleDouble const>(v));
-  }
-  static std::vector<DoubleDouble> download(Vector<DoubleDouble> const& v) {
-    std::vector<DoubleDouble> host(static_cast<std::size_t>(v.size()));
-    v.download(std::span<DoubleDouble>(host));
-    return host;
-  }
-  DoubleDouble scalar(Array<DoubleDouble> const& v) {
-    DoubleDouble value = nan;
-    v.download(std::span<DoubleDouble>(&value, 1));
-    return value;
-  }
 };
 
-struct BackendNames {
-  template <class C>
-  static std::string GetName(int) {
-    return std::string(name_of(C::value));
-  }
-};
-using Backends = ::testing::Types<std::integral_constant<Backend, Backend::cpu>, std::integral_constant<Backend, Backend::cuda>>;
 TYPED_TEST_SUITE(Vectors, Backends, BackendNames);
 
 TYPED_TEST(Vectors, TravelInTwoArrays) {

@@ -46,16 +46,7 @@ TEST(Measure, StopsWhenInterrupted) {
 
 template <class B>
 class Check : public OnBackend<B::value> {};
-template <Backend backend>
-using BackendType = std::integral_constant<Backend, backend>;
-struct BackendNames {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using BackendTypes = ::testing::Types<BackendType<Backend::cpu>, BackendType<Backend::cuda>>;
-TYPED_TEST_SUITE(Check, BackendTypes, BackendNames);
+TYPED_TEST_SUITE(Check, Backends, BackendNames);
 
 TYPED_TEST(Check, FindsWhatIsWrong) {
   Context& here = *this->context;

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <type_traits>
 
 /// The multicolor ordering, and incomplete factors in it. krylov_test.cpp has solvers with them.
 namespace poisson::testing {
@@ -87,15 +86,6 @@ TEST(Ordering, ReorderedIsTheSameMatrixByOtherNames) {
 
 template <class B>
 class OrderedFactors : public OnBackend<B::value> {};
-template <Backend backend>
-using OfBackend = std::integral_constant<Backend, backend>;
-struct BackendNames {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using Backends = ::testing::Types<OfBackend<Backend::cpu>, OfBackend<Backend::cuda>>;
 TYPED_TEST_SUITE(OrderedFactors, Backends, BackendNames);
 
 /// z = M^-1 r by the factors of `a`, twice, as the second finds what the first has left.
@@ -142,7 +132,7 @@ TYPED_TEST(OrderedFactors, AreThoseOfTheReorderedMatrix) {
 
 TYPED_TEST(OrderedFactors, LargeLevelsAreThoseOfSmallOnes) {
   // A device takes a launch for each of so large levels; the host's rows come one after another.
-  auto const csr = large_box27(64, 64, 40);
+  auto const csr = large_box27(96, 80, 72);
   auto const host = make_context(Backend::cpu);
   HostVector<double> r(static_cast<std::size_t>(csr->n_rows));
   auto const random = random_vector(csr->n_rows, 9);

@@ -1,5 +1,6 @@
 #include "tests/backend/cases.hpp"
 #include "tests/backend/matrices.hpp"
+#include "tests/backend/systems.hpp"
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -45,31 +46,14 @@ std::vector<double> cholesky_solve(CsrMatrix const& a, std::vector<double> const
   return {y.begin(), y.end()};
 }
 
-double norm(std::vector<double> const& v) {
-  return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
-}
-
-double distance(std::vector<double> a, std::vector<double> const& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    a[i] -= b[i];
-  return norm(a);
-}
-
 template <class C>
-class Solve : public OnCase<C> {
+class Solve : public SolvesOnCase<C> {
 protected:
   void SetUp() override {
-    OnCase<C>::SetUp();
+    SolvesOnCase<C>::SetUp();
     detail::interrupt_flag.store(false);
   }
   void TearDown() override { detail::interrupt_flag.store(false); }
-
-  SolverResult solve(std::shared_ptr<CsrMatrix const> const& csr, std::vector<double> const& b, SolverOptions const& options = {}) {
-    auto const matrix = this->make(csr);
-    solution.assign(b.size(), std::numeric_limits<double>::quiet_NaN());
-    return poisson::solve(*matrix, b, solution, options, *this->context);
-  }
-  std::vector<double> solution;
 };
 
 TYPED_TEST_SUITE(Solve, Cases, CaseNames);
@@ -236,7 +220,7 @@ TYPED_TEST(Solve, JacobiNamesTheRowOfABadDiagonal) {
   auto const result = this->solve(to_csr(3, {{{0, 0}, 1.0}, {{1, 1}, 2.0}, {{2, 2}, -0.5}}), {1, 1, 1},
                                   {.preconditioner = PreconditionerKind::jacobi});
   EXPECT_EQ(result.status, SolverStatus::breakdown);
-  expect_contains(result.reason, {"row 3", "-0.5"});
+  expect_contains(result.reason, {"row 3 (counted from 1)", "-0.5"});
 }
 
 TYPED_TEST(Solve, DivergenceIsSeen) {
@@ -355,7 +339,7 @@ TYPED_TEST(Solve, NotFiniteInput) {
       static_cast<void>(this->solve(csr, b));
       FAIL() << "no InputError";
     } catch (InputError const& error) {
-      expect_contains(error.what(), {"row 37"});
+      expect_contains(error.what(), {"row 38 (counted from 1)"});
     }
     b[37] = 1;
     auto broken = std::make_shared<CsrMatrix>(*csr);
@@ -364,9 +348,33 @@ TYPED_TEST(Solve, NotFiniteInput) {
       static_cast<void>(this->solve(broken, b));
       FAIL() << "no InputError";
     } catch (InputError const& error) {
-      expect_contains(error.what(), {"matrix", "row 63"});
+      expect_contains(error.what(), {"matrix", "row 64 (counted from 1)"});
     }
   }
+}
+
+/// Counted by hand.
+TEST(SolverBytes, AreThoseOfVectorsAndPreconditioner) {
+  std::int64_t const n = 1000, nnz = 5000, vector = 8 * n, factors = 12 * nnz + 24 * n;
+  auto const bytes = [&](Method method, Precision precision, PreconditionerKind preconditioner,
+                         Ordering ordering = Ordering::natural) {
+    return solver_bytes(n, nnz,
+                        {.method = method, .precision = precision, .preconditioner = preconditioner, .ordering = ordering});
+  };
+  // b, x, r; p, A p
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::none), 5 * vector);
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::jacobi), 6 * vector);
+  // ... z, and what lies between the two triangular solves
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::ic0), 7 * vector + factors);
+  // ... and z in the order of the factors, and that order
+  EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::ic0, Ordering::multicolor), 8 * vector + factors + 4 * n);
+  // b, x, r in twice the precision; p, A p and what a cycle adds to x
+  EXPECT_EQ(bytes(Method::cg, Precision::refined, PreconditionerKind::none), 2 * 3 * vector + 3 * vector);
+  EXPECT_EQ(bytes(Method::cg, Precision::double_double, PreconditionerKind::jacobi), 2 * 5 * vector + vector);
+  // b, x, r; the shadow residual, p, v, t; p and s behind the preconditioner
+  EXPECT_EQ(bytes(Method::bicgstab, Precision::double_, PreconditionerKind::none), 7 * vector);
+  EXPECT_EQ(bytes(Method::bicgstab, Precision::double_double, PreconditionerKind::jacobi), 2 * 9 * vector + vector);
+  EXPECT_EQ(bytes(Method::bicgstab, Precision::double_double, PreconditionerKind::ilu0), 2 * 10 * vector + factors);
 }
 
 TYPED_TEST(Solve, WrongSizes) {

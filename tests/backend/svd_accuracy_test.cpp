@@ -15,16 +15,7 @@ namespace {
 
 template <class B>
 class SvdMeasures : public OnBackend<B::value> {};
-template <Backend backend>
-using OfBackend = std::integral_constant<Backend, backend>;
-struct NamesOfBackends {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using OnBackends = ::testing::Types<OfBackend<Backend::cpu>, OfBackend<Backend::cuda>>;
-TYPED_TEST_SUITE(SvdMeasures, OnBackends, NamesOfBackends);
+TYPED_TEST_SUITE(SvdMeasures, Backends, BackendNames);
 
 /// I - 2 x x^T / x.x without its columns from n on: orthonormal columns.
 DenseMatrix orthonormal(std::int64_t m, std::int64_t n, double phase) {

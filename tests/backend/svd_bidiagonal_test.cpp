@@ -22,16 +22,7 @@ constexpr double epsilon = std::numeric_limits<double>::epsilon();
 
 template <class B>
 class Bidiagonal : public OnBackend<B::value> {};
-template <Backend backend>
-using BackendType = std::integral_constant<Backend, backend>;
-struct BackendNames {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using BackendTypes = ::testing::Types<BackendType<Backend::cpu>, BackendType<Backend::cuda>>;
-TYPED_TEST_SUITE(Bidiagonal, BackendTypes, BackendNames);
+TYPED_TEST_SUITE(Bidiagonal, Backends, BackendNames);
 
 struct Input {
   std::string name;

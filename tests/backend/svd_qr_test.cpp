@@ -12,16 +12,7 @@ namespace {
 
 template <class B>
 class QrOfTall : public OnBackend<B::value> {};
-template <Backend backend>
-using OfBackend = std::integral_constant<Backend, backend>;
-struct NamesOfBackends {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using OnBackends = ::testing::Types<OfBackend<Backend::cpu>, OfBackend<Backend::cuda>>;
-TYPED_TEST_SUITE(QrOfTall, OnBackends, NamesOfBackends);
+TYPED_TEST_SUITE(QrOfTall, Backends, BackendNames);
 
 TEST(RowChunks, CoverAllRowsAndHaveEnough) {
   for (std::int64_t const n : {1, 5, 32, 64})

@@ -42,7 +42,7 @@ protected:
     return Array<double>(context, std::span<double const>(host));
   }
 };
-TYPED_TEST_SUITE(SvdSteps, BackendTypes, BackendNames);
+TYPED_TEST_SUITE(SvdSteps, Backends, BackendNames);
 
 void expect_panel(Context& context, SvdKernels const& kernels, DenseMatrix const& a, std::string const& what) {
   SCOPED_TRACE(what + ", " + std::to_string(a.n_rows) + " x " + std::to_string(a.n_columns));

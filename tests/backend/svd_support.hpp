@@ -10,21 +10,9 @@
 #include <cmath>
 #include <random>
 #include <span>
-#include <string>
-#include <type_traits>
 #include <utility>
 
 namespace poisson::testing {
-
-template <Backend backend>
-using BackendType = std::integral_constant<Backend, backend>;
-struct BackendNames {
-  template <class B>
-  static std::string GetName(int) {
-    return std::string(name_of(B::value));
-  }
-};
-using BackendTypes = ::testing::Types<BackendType<Backend::cpu>, BackendType<Backend::cuda>>;
 
 inline DenseMatrix uniform(std::int64_t m, std::int64_t n, unsigned seed) {
   std::mt19937_64 random(seed);

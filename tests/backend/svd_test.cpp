@@ -43,7 +43,7 @@ protected:
     EXPECT_LE(residual(a, result), 2 * residual(a, reference) + floor * root * norm);
   }
 };
-TYPED_TEST_SUITE(SvdWhole, BackendTypes, BackendNames);
+TYPED_TEST_SUITE(SvdWhole, Backends, BackendNames);
 
 DenseMatrix kahan(std::int64_t n) {
   DenseMatrix a = zeros(n, n);

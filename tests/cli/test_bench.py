@@ -220,6 +220,8 @@ def test_convert_of_a_matrix_that_is_symmetric_to_rounding(poisson):
     (["spmv", "--matrix", "broken.mtx"], 1, ["broken.mtx:3: ", "row", "'9'"]),
     (["spmv", "--nodes", "3", "--json", "nowhere/bench.json"], 3, ["nowhere/bench.json"]),
     (["spmv", "--nodes", "3", "--json", ""], 1, ["--json"]),
+    (["--quiet", "svd"], 1, ["poisson bench svd ..."]),
+    ([], 1, ["poisson bench spmv", "poisson bench svd"]),
 ])
 def test_mistakes(poisson, words, code, parts):
     poisson.write("%%MatrixMarket matrix coordinate real general\n2 2 1\n9 1 1\n", "broken.mtx")

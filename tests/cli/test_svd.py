@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+import os
 
 import numpy as np
 import pytest
@@ -180,3 +181,12 @@ def test_bench_table_and_choices(poisson):
 ])
 def test_bench_usage(poisson, words, expected):
     assert expected in poisson("bench", "svd", *words, code=1).stderr
+
+
+def test_bench_too_large_for_the_memory(poisson):
+    if os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 1e11:
+        pytest.skip("this machine holds the largest matrix and its vectors")
+    done = poisson("bench", "svd", "--size", "5,46340", "--backend", "cpu", "--json", "out.json", code=3)
+    assert "of memory" in done.stderr
+    report = json.loads((poisson.directory / "out.json").read_text())  # what was measured before
+    assert len(report["matrices"]) == 1 and report["matrices"][0]["results"]

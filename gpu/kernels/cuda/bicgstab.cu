@@ -38,6 +38,14 @@ __global__ void __launch_bounds__(pass_threads)
 }
 
 template <class T, bool jacobi>
+__device__ void store_with_preconditioned(Pointer<T> to, std::int64_t i, double const* inverse_diagonal, Pointer<T> preconditioned,
+                                          T value) {
+  store(to, i, value);
+  if constexpr (jacobi)
+    store(preconditioned, i, __ldg(inverse_diagonal + i) * value);
+}
+
+template <class T, bool jacobi>
 __global__ void __launch_bounds__(pass_threads)
     direction_kernel(BicgstabScalars<T> const* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v, Pointer<T> p,
                      double const* __restrict__ inverse_diagonal, Pointer<T> p_tilde) {
@@ -47,10 +55,8 @@ __global__ void __launch_bounds__(pass_threads)
   std::int64_t const i = cuda::first_item(1);
   if (i >= n)
     return;
-  T const pi = multiply_add(beta, multiply_add(-omega, load(v, i), load(p, i)), load(r, i) - mean);
-  store(p, i, pi);
-  if constexpr (jacobi)
-    store(p_tilde, i, __ldg(inverse_diagonal + i) * pi);
+  store_with_preconditioned<T, jacobi>(p, i, inverse_diagonal, p_tilde,
+                                       multiply_add(beta, multiply_add(-omega, load(v, i), load(p, i)), load(r, i) - mean));
 }
 
 template <class T>
@@ -77,10 +83,7 @@ __global__ void __launch_bounds__(pass_threads)
   std::int64_t const i = cuda::first_item(1);
   if (i >= n)
     return;
-  T const si = multiply_add(-alpha, load(v, i), load(r, i) - mean);
-  store(r, i, si);
-  if constexpr (jacobi)
-    store(s_tilde, i, __ldg(inverse_diagonal + i) * si);
+  store_with_preconditioned<T, jacobi>(r, i, inverse_diagonal, s_tilde, multiply_add(-alpha, load(v, i), load(r, i) - mean));
 }
 
 template <class T>

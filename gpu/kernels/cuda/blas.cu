@@ -1,10 +1,6 @@
 #include "gpu/kernels/blas.hpp"
 
-#include "gpu/core/error.hpp"
-#include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/kernels/cuda/dynamic_library.hpp"
-
-#include <cublas_v2.h>
+#include "gpu/kernels/cuda/cublas.cuh"
 
 #include <cassert>
 #include <limits>
@@ -15,45 +11,14 @@ namespace poisson {
 
 namespace {
 
-struct CuBlas {
-  cuda::DynamicLibrary library{"cuBLAS",
-                               {"libcublas.so.13", "libcublas.so.12", "libcublas.so", "/usr/local/cuda/lib64/libcublas.so.13",
-                                "/usr/local/cuda/lib64/libcublas.so.12", "/usr/local/cuda/lib64/libcublas.so"}};
-  decltype(&cublasGetStatusString) GetStatusString = nullptr;
-  decltype(&cublasCreate_v2) Create = nullptr;
-  decltype(&cublasDestroy_v2) Destroy = nullptr;
-  decltype(&cublasSetStream_v2) SetStream = nullptr;
-  decltype(&cublasDgemm_v2) Dgemm = nullptr;
-  decltype(&cublasDgemmStridedBatched) DgemmStridedBatched = nullptr;
-
-  CuBlas() {
-    library.find(GetStatusString, "cublasGetStatusString");
-    library.find(Create, "cublasCreate_v2");
-    library.find(Destroy, "cublasDestroy_v2");
-    library.find(SetStream, "cublasSetStream_v2");
-    library.find(Dgemm, "cublasDgemm_v2");
-    library.find(DgemmStridedBatched, "cublasDgemmStridedBatched");
-  }
-};
-
-CuBlas const& cublas() {
-  static CuBlas const functions;
-  if (!functions.library.missing().empty())
-    throw EnvironmentError(functions.library.missing() + "; use the cpu backend, or install the CUDA toolkit's libraries");
-  return functions;
-}
-
-void check(cublasStatus_t status, char const* what) {
-  if (status == CUBLAS_STATUS_SUCCESS)
-    return;
-  cudaGetLastError();  // clears an error that is not sticky
-  throw EnvironmentError(std::string("cuBLAS: ") + what + " failed: " + cublas().GetStatusString(status));
-}
+using cuda::check, cuda::cublas;
 
 /// The context's handle, made when it is first needed: that takes a while and some memory.
 cublasHandle_t handle_of(cuda::CudaContext& device) {
   std::shared_ptr<void>& kept = device.blas();
   if (kept == nullptr) {
+    if (std::string const& missing = cublas().library.missing(); !missing.empty())
+      throw EnvironmentError(missing + "; use the cpu backend, or install the CUDA toolkit's libraries");
     cublasHandle_t handle = nullptr;
     check(cublas().Create(&handle), "cublasCreate");
     kept = std::shared_ptr<void>(handle, [](void* h) { static_cast<void>(cublas().Destroy(static_cast<cublasHandle_t>(h))); });

@@ -139,6 +139,9 @@ __device__ void withdraw(Pointer<DoubleDouble> p) {
   withdraw(p.lo);
 }
 
+/// Terms that a thread loads together where nothing waits.
+constexpr int batch = 4;
+
 /// How a row gets what it needs of `out`: it waits for it, or it was written by launches before.
 enum class Needs { wait, there };
 
@@ -160,13 +163,24 @@ __global__ void __launch_bounds__(threads)
   if (row >= 0) {
     diagonal = __ldg(a.diagonal + row);
     std::int64_t const begin = upper ? diagonal + 1 : __ldg(a.row_ptr + row), end = upper ? __ldg(a.row_ptr + row + 1) : diagonal;
-    for (std::int64_t e = begin + lane; e < end; e += threads_per_row) {
-      std::int32_t const column = __ldg(a.columns + e);
-      if constexpr (needs == Needs::wait)
-        sum.add(__ldg(a.values + e), await(ConstPointer<T>(out + column)));
-      else
-        sum.add(__ldg(a.values + e), load(ConstPointer<T>(out), column));
-    }
+    if constexpr (needs == Needs::wait) {
+      for (std::int64_t e = begin + lane; e < end; e += threads_per_row)
+        sum.add(__ldg(a.values + e), await(ConstPointer<T>(out + __ldg(a.columns + e))));
+    } else
+      for (std::int64_t e = begin + lane; e < end; e += batch * threads_per_row) {
+        double values[batch];
+        T there[batch];
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+          bool const stored = e + k * threads_per_row < end;
+          values[k] = stored ? __ldg(a.values + e + k * threads_per_row) : 0;
+          there[k] = stored ? T(load(ConstPointer<T>(out), __ldg(a.columns + e + k * threads_per_row))) : T(0);
+        }
+#pragma unroll
+        for (int k = 0; k < batch; ++k)
+          if (e + k * threads_per_row < end)
+            sum.add(values[k], there[k]);
+      }
   }
   __syncwarp();
   for (int distance = threads_per_row / 2; distance > 0; distance /= 2)
@@ -210,17 +224,11 @@ void enqueue_slots(cuda::CudaContext& device, IluView const& a, std::int64_t fir
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
-/// Levels so large that a launch for each, about 2 microseconds, is little beside reading them.
-bool worth_launches(IluView const& a) {
-  constexpr std::int64_t rows_worth_a_launch = 1 << 14;
-  return a.n_rows >= rows_worth_a_launch * std::max(a.lower.n_levels, a.upper.n_levels);
-}
-
 template <class T, bool upper>
 void enqueue_solve(cuda::CudaContext& device, IluView const& a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
                    Pointer<T> scattered, std::int32_t const* stop) {
   LevelSchedule const& schedule = upper ? a.upper : a.lower;
-  if (worth_launches(a))
+  if (a.level_launches)
     for (std::int64_t level = 0; level < schedule.n_levels; ++level)
       enqueue_slots<T, upper, Needs::there>(device, a, schedule.level_ptr[level], schedule.level_ptr[level + 1], in, out, withdrawn,
                                             scattered, stop);

@@ -24,21 +24,8 @@ public:
     if (scalars->control.stop != 0)
       return;
     T const beta = scalars->beta, omega = scalars->omega, mean = scalars->mean_r;
-    host::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t) {
-      auto const next = [=](std::int64_t i) {
-        T const pi = multiply_add(beta, multiply_add(-omega, load(v, i), load(p, i)), load(r, i) - mean);
-        store(p, i, pi);
-        return pi;
-      };
-      if (inverse_diagonal == nullptr) {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          next(i);
-      } else {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          store(p_tilde, i, inverse_diagonal[i] * next(i));
-      }
+    store_with_preconditioned(n, p, inverse_diagonal, p_tilde, [=](std::int64_t i) {
+      return multiply_add(beta, multiply_add(-omega, load(v, i), load(p, i)), load(r, i) - mean);
     });
   }
 
@@ -64,22 +51,8 @@ public:
     if (scalars->control.stop != 0)
       return;
     T const alpha = scalars->alpha, mean = scalars->mean_r;
-    host::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t) {
-      auto const next = [=](std::int64_t i) {
-        T const si = multiply_add(-alpha, load(v, i), load(r, i) - mean);
-        store(r, i, si);
-        return si;
-      };
-      if (inverse_diagonal == nullptr) {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          next(i);
-      } else {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          store(s_tilde, i, inverse_diagonal[i] * next(i));
-      }
-    });
+    store_with_preconditioned(n, r, inverse_diagonal, s_tilde,
+                              [=](std::int64_t i) { return multiply_add(-alpha, load(v, i), load(r, i) - mean); });
   }
 
   void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
@@ -127,6 +100,26 @@ private:
     T r;
     double x;
   };
+
+  /// Stores value(i) for every i, and with a Jacobi preconditioner its product with that.
+  template <class Value>
+  static void store_with_preconditioned(std::int64_t n, Pointer<T> to, double const* inverse_diagonal, Pointer<T> preconditioned,
+                                        Value const& value) {
+    host::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t) {
+      if (inverse_diagonal == nullptr) {
+#pragma omp simd
+        for (std::int64_t i = first; i < last; ++i)
+          store(to, i, value(i));
+      } else {
+#pragma omp simd
+        for (std::int64_t i = first; i < last; ++i) {
+          T const at = value(i);
+          store(to, i, at);
+          store(preconditioned, i, inverse_diagonal[i] * at);
+        }
+      }
+    });
+  }
 
   /// The sums over what value(i) returns, which is called once for every i.
   template <class Value>
