@@ -77,6 +77,7 @@ Tuning const& tuning_of(Backend backend, Format format) {
 /// dictionaries.
 double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend backend, MatrixShape const& shape) {
   double const mean_length = shape.n_rows > 0 ? static_cast<double>(shape.nnz) / static_cast<double>(shape.n_rows) : 0;
+  double const length = std::max(1.0, mean_length);
   auto const between = [&](double best, double grade) { return tuning.share + grade * (best - tuning.share); };
   if (backend == Backend::cuda)
     return between(tuning.best_share,
@@ -86,7 +87,7 @@ double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend ba
   double const share = between(by_diagonals ? tuning.best_share : tuning.scattered, cached);
   bool const by_rows = estimate.format == Format::csr || estimate.format == Format::crs_t;
   // Memory hides the ends of rows, caches do not.
-  return by_rows ? share * (1 - cached + cached * mean_length / (mean_length + csr_row_overhead)) : share;
+  return by_rows ? share * (1 - cached + cached * length / (length + csr_row_overhead)) : share;
 }
 
 void refuse_beyond(FormatEstimate& estimate, std::int64_t bytes_free) {

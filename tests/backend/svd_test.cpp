@@ -160,7 +160,7 @@ TYPED_TEST(SvdWhole, RefusesWhatIsNotFiniteByItsPlace) {
     static_cast<void>(svd(a, {}, *this->context));
     FAIL();
   } catch (InputError const& error) {
-    expect_contains(error.what(), {"NaN", "row 2", "column 1"});
+    expect_contains(error.what(), {"NaN", "row 3", "column 2"});
   }
   a(2, 1) = 0;
   a(0, 3) = -std::numeric_limits<double>::infinity();
@@ -168,7 +168,7 @@ TYPED_TEST(SvdWhole, RefusesWhatIsNotFiniteByItsPlace) {
     static_cast<void>(svd(a, {}, *this->context));
     FAIL();
   } catch (InputError const& error) {
-    expect_contains(error.what(), {"infinity", "row 0", "column 3"});
+    expect_contains(error.what(), {"infinity", "row 1", "column 4"});
   }
   EXPECT_THROW(static_cast<void>(svd(DenseMatrix(), {}, *this->context)), InputError);
   EXPECT_THROW(static_cast<void>(svd(uniform(2, 2, 1), {true, -1, 0}, *this->context)), InputError);
