@@ -52,10 +52,10 @@ constexpr BackendTuning cpu_tuning{4.0e10,
                                    2e-6,
                                    {{{Format::csr, 1.0, 1.5, 1.5, 0, 0, 0, 0, 0},
                                      {Format::crs_t, 1.0, 1.5, 1.5, 0, 0, 0, 0, 0},
-                                     {Format::sell_c_sigma, 1.0, 1.6, 0.9, 1.5, 0, 0, 1e-5, 0},
-                                     {Format::cod_sell, 0.92, 1.8, 0.95, 0, 5, 80, 1e-5, 0},
-                                     {Format::cds, 0.92, 1.8, 1.8, 6, 0, 0, 1e-5, 0},
-                                     {Format::half_cds, 0.95, 1.5, 1.5, 2.5, 0, 0, 1e-5, 0}}}};
+                                     {Format::sell_c_sigma, 0.97, 1.6, 0.9, 1.5, 0, 0, 1e-5, 0},
+                                     {Format::cod_sell, 0.92, 1.6, 0.95, 0, 5, 80, 1e-5, 0},
+                                     {Format::cds, 0.92, 2.1, 2.1, 6, 0, 0, 1e-5, 0},
+                                     {Format::half_cds, 0.95, 1.5, 1.1, 2.5, 0, 0, 1e-5, 0}}}};
 
 /// Entries of a row whose time in csr on the host is that of ending one row and beginning the next.
 constexpr double csr_row_overhead = 5;
