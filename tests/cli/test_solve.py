@@ -472,12 +472,17 @@ def test_real_matrices(poisson, name, preconditioner, rows, nnz):
 @pytest.mark.skipif(not MATRICES.is_dir(), reason="POISSON_REAL_DATA is not set")
 @pytest.mark.parametrize("precision, expected", [("double", 2448), ("double_double", 2288)])
 def test_iterations_of_the_literature(poisson, precision, expected):
-    # Mukunoki, Takahashi 2013; in double the order of sums moves the count.
-    poisson("solve", "--matrix", MATRICES / "memplus.mtx.gz", "--output", "out", "--set", "solver.method=bicgstab", "--set",
-            f"solver.precision={precision}", "--set", "solver.tolerance=1e-12", "--threads", "1")
-    r = poisson.record()
-    assert r["status"] == "converged" and r["solver"]["residual_true"] < 2.1e-12
-    assert abs(r["solver"]["iterations"] - expected) < 0.35 * expected
+    # Mukunoki, Takahashi 2013. In double the order of sums moves the count: on one machine or another from 2195 to 3680 over the
+    # formats, so that a single one says little.
+    counts = []
+    for matrix_format in ("csr", "sell_c_sigma", "cod_sell"):
+        poisson("solve", "--matrix", MATRICES / "memplus.mtx.gz", "--output", matrix_format, "--set", "solver.method=bicgstab",
+                "--set", f"solver.precision={precision}", "--set", "solver.tolerance=1e-12", "--set",
+                f"matrix.format={matrix_format}", "--threads", "1")
+        r = poisson.record(matrix_format)
+        assert r["status"] == "converged" and r["solver"]["residual_true"] < 2.1e-12
+        counts.append(r["solver"]["iterations"])
+    assert abs(sorted(counts)[1] - expected) < 0.35 * expected, counts
 
 
 @pytest.mark.skipif(not MATRICES.is_dir(), reason="POISSON_REAL_DATA is not set")
