@@ -14,10 +14,9 @@ namespace {
 
 /// What was measured of one format on one backend. Products: the share of the copy bandwidth, from `share` to `best_share`; what
 /// lies between is told by share_of. `scattered` stands for best_share where columns of neighbouring rows do not follow each other.
-/// Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry
-/// whose column a dictionary saves `regular` ns of one thread (of the whole device), for every other one `irregular` ns times the
-/// square root of the mean row length.
-/// `launch` seconds come on top. Diagonals that are not those of a box cost `per_diagonal` seconds each: their loop is not
+/// Conversions: bytes of CSR and of the result are moved `passes` times; and for every entry whose column a dictionary saves
+/// `regular` ns of one thread (of the whole device), for every other one `irregular` ns times the square root of the mean row
+/// length. `launch` seconds come on top. Diagonals that are not those of a box cost `per_diagonal` seconds each: their loop is not
 /// unrolled, and small matrices wait for it.
 struct Tuning {
   Format format;
@@ -75,14 +74,13 @@ Tuning const& tuning_of(Backend backend, Format format) {
 /// Share of the copy bandwidth that a product reaches. On the host every format gains where a cache holds it (nominally 32 MiB: all
 /// below half of it, none above twice). On a device csr gains with rows of 64 to 128 entries, and cod_sell with columns in
 /// dictionaries.
-double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend backend, MatrixShape const& shape) {
-  double const mean_length = shape.n_rows > 0 ? static_cast<double>(shape.nnz) / static_cast<double>(shape.n_rows) : 0;
+double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend backend, std::int64_t n_diagonals, double mean_length) {
   double const length = std::max(1.0, mean_length);
   auto const between = [&](double best, double grade) { return tuning.share + grade * (best - tuning.share); };
   if (backend == Backend::cuda)
     return between(tuning.best_share,
                    estimate.format == Format::cod_sell ? estimate.shared_columns : std::clamp(mean_length / 64 - 1, 0.0, 1.0));
-  bool const by_diagonals = shape.n_diagonals > 0 && static_cast<double>(shape.n_diagonals) <= 2 * mean_length;
+  bool const by_diagonals = n_diagonals > 0 && static_cast<double>(n_diagonals) <= 2 * mean_length;
   double const cached = std::clamp((64.0 - static_cast<double>(estimate.bytes_per_product) / (1 << 20)) / (64.0 - 16.0), 0.0, 1.0);
   double const share = between(by_diagonals ? tuning.best_share : tuning.scattered, cached);
   bool const by_rows = estimate.format == Format::csr || estimate.format == Format::crs_t;
@@ -117,7 +115,7 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
       continue;
     Tuning const& product = tuning_of(backend, estimate.format);
     Tuning const& conversion = tuning_of(converter, estimate.format);
-    double const share = share_of(product, estimate, backend, shape);
+    double const share = share_of(product, estimate, backend, shape.n_diagonals, mean_length);
     double const stored_diagonals =
         shape.n_diagonals == 27 ? 0 : (estimate.format == Format::half_cds ? 0.5 : 1.0) * static_cast<double>(shape.n_diagonals);
     estimate.product_seconds = tuning_of(backend).product_launch + product.per_diagonal * stored_diagonals +

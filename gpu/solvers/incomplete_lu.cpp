@@ -56,7 +56,7 @@ std::optional<RowOrder> order_for(CsrMatrix const& a, Ordering ordering, Backend
   constexpr std::int64_t short_chains = 64, much_longer = 4;
   if (ordering == Ordering::natural || (ordering == Ordering::automatic && backend == Backend::cpu))
     return std::nullopt;
-  std::int64_t const levels = ordering == Ordering::automatic ? count_levels(a) : 0;
+  std::int64_t const levels = ordering == Ordering::automatic ? levels_of(a, false).n_levels : 0;
   if (ordering == Ordering::automatic && levels <= short_chains)
     return std::nullopt;
   RowOrder order = multicolor_order(a);
@@ -74,7 +74,8 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
   CsrMatrix const by_color = order ? reordered(natural, *order) : CsrMatrix{};
   CsrMatrix const& a = order ? by_color : natural;
   std::int64_t const n = a.n_rows;
-  require_memory(context, 12 * a.nnz() + (order ? 44 : 40) * n, "the incomplete factors",
+  constexpr std::int64_t scratch_of_row = 16;  // while they are computed
+  require_memory(context, bytes(n, a.nnz(), order.has_value()) + scratch_of_row * n, "the incomplete factors",
                  "use the preconditioner jacobi, a coarser mesh, or the cpu backend");
 
   HostVector<std::int64_t> diagonal(static_cast<std::size_t>(n));
@@ -119,39 +120,29 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
     view_.threads_per_row *= 2;
   // Rows of a warp do not wait for each other: levels begin with a warp of their own.
   std::int64_t const rows_at_once = device && !view_.level_launches ? 32 / view_.threads_per_row : 1;
-  view_.lower = make_schedule<false>(a, rows_at_once, context, lower_);
-  view_.upper = make_schedule<true>(a, rows_at_once, context, upper_);
+  view_.lower = make_schedule(a, false, rows_at_once, context, lower_);
+  view_.upper = make_schedule(a, true, rows_at_once, context, upper_);
   bad_pivot_ = kernels_for<IluKernels>(context).factorize(context, view_, positive);
   if (order && bad_pivot_.row >= 0)
     bad_pivot_.row = order->rows[bad_pivot_.row];
 }
 
-template <bool upper>
-LevelSchedule IncompleteLu::make_schedule(CsrMatrix const& a, std::int64_t rows_at_once, Context& context, Schedule& schedule) {
-  std::int64_t const n = a.n_rows;
-  HostVector<std::int32_t> level(static_cast<std::size_t>(n));
+LevelSchedule IncompleteLu::make_schedule(CsrMatrix const& a, bool upper, std::int64_t rows_at_once, Context& context,
+                                          Schedule& schedule) {
+  auto const [level, n_levels] = levels_of(a, upper);
   std::vector<std::int64_t>& ptr = schedule.level_ptr;
-  ptr.assign(1, 0);  // counts, one place further
-  for (std::int64_t i = 0; i < n; ++i) {
-    std::int64_t const row = upper ? n - 1 - i : i;
-    std::int32_t mine = 0;
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-      if (upper ? a.columns[e] > row : a.columns[e] < row)
-        mine = std::max(mine, level[a.columns[e]] + 1);
-    level[row] = mine;
-    if (mine + 2 > static_cast<std::int64_t>(ptr.size()))
-      ptr.push_back(0);
+  ptr.assign(static_cast<std::size_t>(n_levels) + 1, 0);  // counts, one place further
+  for (std::int32_t const mine : level)
     ++ptr[static_cast<std::size_t>(mine) + 1];
-  }
   for (std::size_t l = 1; l < ptr.size(); ++l)
     ptr[l] = ptr[l - 1] + (ptr[l] + rows_at_once - 1) / rows_at_once * rows_at_once;
   HostVector<std::int32_t> rows;
   rows.resize(static_cast<std::size_t>(ptr.back()), -1);
   std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
-  for (std::int64_t row = 0; row < n; ++row)
+  for (std::int64_t row = 0; row < a.n_rows; ++row)
     rows[next[level[row]]++] = static_cast<std::int32_t>(row);
   schedule.rows = Array<std::int32_t>(context, std::span<std::int32_t const>(rows));
-  return {schedule.rows.data(), ptr.back(), ptr.data(), static_cast<std::int64_t>(ptr.size()) - 1};
+  return {schedule.rows.data(), ptr.back(), ptr.data(), n_levels};
 }
 
 }  // namespace poisson

@@ -19,6 +19,11 @@ public:
   /// these are factors of P A P^T. Preconditions: a is square and finite. Throws OutOfMemoryError.
   IncompleteLu(CsrMatrix const& a, double shift, bool positive, Ordering ordering, Context& context);
 
+  /// Bytes that the factors take for good, with or without an order of their own.
+  [[nodiscard]] static constexpr std::int64_t bytes(std::int64_t n_rows, std::int64_t nnz, bool reordered) {
+    return 12 * nnz + (reordered ? 28 : 24) * n_rows;
+  }
+
   /// With the row as it is numbered in A.
   [[nodiscard]] BadPivot const& bad_pivot() const { return bad_pivot_; }
   /// Precondition: there was no bad pivot.
@@ -31,8 +36,7 @@ private:
     Array<std::int32_t> rows;
     std::vector<std::int64_t> level_ptr;
   };
-  template <bool upper>
-  LevelSchedule make_schedule(CsrMatrix const& a, std::int64_t rows_at_once, Context& context, Schedule& schedule);
+  static LevelSchedule make_schedule(CsrMatrix const& a, bool upper, std::int64_t rows_at_once, Context& context, Schedule& schedule);
 
   Array<std::int64_t> row_ptr_, diagonal_;
   Array<std::int32_t> columns_, order_;

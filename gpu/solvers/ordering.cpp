@@ -63,17 +63,18 @@ CsrMatrix reordered(CsrMatrix const& a, RowOrder const& order) {
   return b;
 }
 
-std::int64_t count_levels(CsrMatrix const& a) {
-  HostVector<std::int32_t> level(static_cast<std::size_t>(a.n_rows));
-  std::int32_t levels = 0;
-  for (std::int64_t row = 0; row < a.n_rows; ++row) {
+RowLevels levels_of(CsrMatrix const& a, bool upper) {
+  RowLevels result{HostVector<std::int32_t>(static_cast<std::size_t>(a.n_rows))};
+  for (std::int64_t i = 0; i < a.n_rows; ++i) {
+    std::int64_t const row = upper ? a.n_rows - 1 - i : i;
     std::int32_t mine = 0;
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1] && a.columns[e] < row; ++e)
-      mine = std::max(mine, level[a.columns[e]] + 1);
-    level[row] = mine;
-    levels = std::max(levels, mine + 1);
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      if (upper ? a.columns[e] > row : a.columns[e] < row)
+        mine = std::max(mine, result.level[a.columns[e]] + 1);
+    result.level[row] = mine;
+    result.n_levels = std::max<std::int64_t>(result.n_levels, mine + 1);
   }
-  return levels;
+  return result;
 }
 
 }  // namespace poisson

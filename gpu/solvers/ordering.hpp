@@ -21,7 +21,12 @@ struct RowOrder {
 /// P A P^T: row and column i of the result are row and column rows[i] of `a`. Columns ascend. Precondition: a is square.
 [[nodiscard]] CsrMatrix reordered(CsrMatrix const& a, RowOrder const& order);
 
-/// Levels of the lower triangle of `a`: the longest chain of rows each of which needs the one before.
-[[nodiscard]] std::int64_t count_levels(CsrMatrix const& a);
+/// For every row the number of its level, from 0, in the lower or upper triangle of `a`: one more than the highest of the rows that
+/// it needs.
+struct RowLevels {
+  HostVector<std::int32_t> level;
+  std::int64_t n_levels = 0;
+};
+[[nodiscard]] RowLevels levels_of(CsrMatrix const& a, bool upper);
 
 }  // namespace poisson

@@ -348,7 +348,7 @@ std::int64_t preconditioner_bytes(std::int64_t n_rows, std::int64_t nnz, SolverO
     return n_rows * static_cast<std::int64_t>(sizeof(double));
   case PreconditionerKind::ic0:
   case PreconditionerKind::ilu0:
-    return 12 * nnz + (options.ordering == Ordering::natural ? 24 : 28) * n_rows;
+    return IncompleteLu::bytes(n_rows, nnz, options.ordering != Ordering::natural);
   case PreconditionerKind::none:
     break;
   }

@@ -25,7 +25,7 @@ void expect_colored(CsrMatrix const& a, RowOrder const& order) {
   for (std::size_t i = 1; i < order.rows.size(); ++i)
     descents += order.rows[i] < order.rows[i - 1] ? 1 : 0;
   EXPECT_LE(descents, std::max<std::int64_t>(order.n_colors, 1) - 1);
-  EXPECT_EQ(count_levels(reordered(a, order)), order.n_colors) << "rows of a color couple, or a color has no reason";
+  EXPECT_EQ(levels_of(reordered(a, order), false).n_levels, order.n_colors) << "rows of a color couple, or a color has no reason";
 }
 
 TEST(Ordering, ColorsOfABoxAreEight) {
@@ -65,8 +65,8 @@ TEST(Ordering, OfOtherPatterns) {
 
 TEST(Ordering, LevelsOfABox) {
   // A node waits for the last of the line before it and of the plane before it: x + 2 y + 4 z.
-  EXPECT_EQ(count_levels(*box27(7, 6, 5, true)), 6 + 2 * 5 + 4 * 4 + 1);
-  EXPECT_EQ(count_levels(*box27(1, 1, 1, true)), 1);
+  EXPECT_EQ(levels_of(*box27(7, 6, 5, true), false).n_levels, 6 + 2 * 5 + 4 * 4 + 1);
+  EXPECT_EQ(levels_of(*box27(1, 1, 1, true), false).n_levels, 1);
 }
 
 TEST(Ordering, ReorderedIsTheSameMatrixByOtherNames) {

@@ -5,7 +5,7 @@
 #include "gpu/kernels/ilu.hpp"
 
 #include "gpu/core/array.hpp"
-#include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/rows.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -166,21 +166,11 @@ __global__ void __launch_bounds__(threads)
     if constexpr (needs == Needs::wait) {
       for (std::int64_t e = begin + lane; e < end; e += threads_per_row)
         sum.add(__ldg(a.values + e), await(ConstPointer<T>(out + __ldg(a.columns + e))));
-    } else
-      for (std::int64_t e = begin + lane; e < end; e += batch * threads_per_row) {
-        double values[batch];
-        T there[batch];
-#pragma unroll
-        for (int k = 0; k < batch; ++k) {
-          bool const stored = e + k * threads_per_row < end;
-          values[k] = stored ? __ldg(a.values + e + k * threads_per_row) : 0;
-          there[k] = stored ? T(load(ConstPointer<T>(out), __ldg(a.columns + e + k * threads_per_row))) : T(0);
-        }
-#pragma unroll
-        for (int k = 0; k < batch; ++k)
-          if (e + k * threads_per_row < end)
-            sum.add(values[k], there[k]);
-      }
+    } else  // no place that is read is written by this launch
+      sum = cuda::add_terms<batch, false, false>(
+          sum, lane, static_cast<std::int32_t>(end - begin), threads_per_row,
+          [&](std::int32_t j) { return __ldg(a.values + begin + j); },
+          [&](std::int32_t j) { return __ldg(a.columns + begin + j); }, ConstPointer<T>(out));
   }
   __syncwarp();
   for (int distance = threads_per_row / 2; distance > 0; distance /= 2)

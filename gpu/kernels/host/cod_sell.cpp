@@ -9,10 +9,6 @@ namespace {
 constexpr int largest_slice = 256;
 static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
 
-/// Values between what is worked on and what is asked for: they are read from begin to end, but the processor's prefetcher stops at
-/// every page.
-constexpr std::int64_t entries_ahead = 512;
-
 /// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps
 /// the sums in registers, or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x
 /// where rows share their neighbours (16 in DoubleDouble); the dictionary stays in the first-level cache.
@@ -31,7 +27,7 @@ void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, 
   host::fill_zero(sum, c);
   auto const ask_ahead = [&] {
     for (int lane = 0; lane < c; lane += 8)
-      host::prefetch_near(values + (lane + entries_ahead));
+      host::prefetch_near(values + (lane + host::entries_ahead));
   };
   // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
   auto const add_columns = [&] {

@@ -6,10 +6,6 @@ namespace poisson {
 
 namespace {
 
-/// Entries between what is worked on and what is asked for: both arrays are read from begin to end, but the processor's prefetcher
-/// stops at every page.
-constexpr std::int64_t entries_ahead = 512;
-
 /// Four sums that do not wait for each other, of single loads: a vector's gather of x takes longer than its eight loads. 12 bytes
 /// per entry.
 [[nodiscard]] inline double row_product(CsrView const& a, double const* __restrict values, std::int64_t row,
@@ -19,8 +15,7 @@ constexpr std::int64_t entries_ahead = 512;
   std::int64_t e = a.row_ptr[row];
   std::int64_t const end = a.row_ptr[row + 1];
   for (; e + 8 <= end; e += 8) {
-    host::prefetch_near(values + e + entries_ahead);
-    __builtin_prefetch(columns + e + entries_ahead);
+    host::ask_ahead(values + e, columns + e);
     for (std::int64_t i = e; i < e + 8; i += 4) {
       sum_0 += values[i] * x[columns[i]];
       sum_1 += values[i + 1] * x[columns[i + 1]];
@@ -28,10 +23,8 @@ constexpr std::int64_t entries_ahead = 512;
       sum_3 += values[i + 3] * x[columns[i + 3]];
     }
   }
-  if (e < end) {
-    host::prefetch_near(values + e + entries_ahead);
-    __builtin_prefetch(columns + e + entries_ahead);
-  }
+  if (e < end)
+    host::ask_ahead(values + e, columns + e);
   for (; e + 2 <= end; e += 2) {
     sum_0 += values[e] * x[columns[e]];
     sum_1 += values[e + 1] * x[columns[e + 1]];

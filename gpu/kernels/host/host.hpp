@@ -116,6 +116,17 @@ inline void prefetch_near(ConstPointer<DoubleDouble> p) {
   prefetch_near(p.lo);
 }
 
+/// Entries between what is worked on and what is asked for: stored entries are read from begin to end, but the processor's
+/// prefetcher stops at every page.
+inline constexpr std::int64_t entries_ahead = 512;
+
+/// Asks for the entries that come so far behind these.
+template <class Values>
+void ask_ahead(Values values, std::int32_t const* columns) {
+  prefetch_near(values + entries_ahead);
+  __builtin_prefetch(columns + entries_ahead);
+}
+
 /// x . y while the rows of y are made; in double not fused.
 template <class T>
 struct RowDot : DotSum<T> {};

@@ -9,17 +9,12 @@ namespace {
 constexpr int largest_slice = 1024;
 static_assert(host::block_rows % largest_slice == 0, "blocks hold whole slices");
 
-/// Entries between what is worked on and what is asked for: both arrays are read from begin to end, but the processor's prefetcher
-/// stops at every page.
-constexpr std::int64_t entries_ahead = 512;
-
 /// Adds values[lane] * x[columns[lane]] to the sums of neighbouring lanes of a slice. Gathers are slow: where the columns follow
 /// each other, which rows of a mesh's neighbouring nodes do, x is read without them.
 template <int lanes, class T, class Values>
 void add_lanes(std::int32_t const* __restrict columns, host::Restrict<Values> values, host::Restrict<ConstPointer<T>> x,
                host::Restrict<Pointer<T>> sums) {
-  host::prefetch_near(values + entries_ahead);
-  __builtin_prefetch(columns + entries_ahead);
+  host::ask_ahead(values, columns);
   std::uint32_t const first = static_cast<std::uint32_t>(columns[0]);
   std::uint32_t different = first >> 31;  // padding
 #pragma omp simd reduction(| : different)
