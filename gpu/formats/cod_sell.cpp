@@ -187,6 +187,7 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.n_stored_columns = storage_.columns.size();
   view_.dictionary = storage_.dictionary.data();
   view_.values = storage_.values.data();
+  view_.n_values = storage_.values.size();
   view_.low_values = storage_.low_values.data();
 }
 

@@ -40,13 +40,14 @@ constexpr BackendTuning cuda_tuning{4.0e12,
                                     {{{Format::csr, 0.9, 0.93, 0.93, 0, 0, 0, 0, 0},
                                       {Format::crs_t, 0.9, 0.93, 0.93, 0, 0, 0, 0, 0},
                                       {Format::sell_c_sigma, 0.98, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
-                                      {Format::cod_sell, 0.92, 0.94, 0.94, 0, 0.08, 0.1, 2e-3, 0},
+                                      {Format::cod_sell, 0.88, 0.99, 0.99, 0, 0.08, 0.1, 2e-3, 0},
                                       {Format::cds, 1.02, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
                                       {Format::half_cds, 0.97, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
 
 /// Two cores of an Intel Xeon (copy 23 GB/s; an AMD EPYC with copy 45 GB/s is alike in these shares, but for csr), where caches
-/// serve matrices of up to 64 MiB faster than memory does: medians on boxes of 64^3 and 128^3 nodes, the band, the random matrix and a
-/// refined ball, and on Matrix Market files: memplus, bcsstk15, bcsstk16, bodyy5, s1rmq4m1, epb0, cavity14, sherman3, jnlbrng1.
+/// serve matrices of up to 64 MiB faster than memory does: medians on boxes of 64^3 and 128^3 nodes, the band, the random matrix
+/// and a refined ball, and on Matrix Market files: memplus, bcsstk15, bcsstk16, bodyy5, s1rmq4m1, epb0, cavity14, sherman3,
+/// jnlbrng1.
 constexpr BackendTuning cpu_tuning{4.0e10,
                                    2e-6,
                                    {{{Format::csr, 1.0, 1.5, 1.5, 0, 0, 0, 0, 0},
@@ -74,7 +75,8 @@ Tuning const& tuning_of(Backend backend, Format format) {
 /// Share of the copy bandwidth that a product reaches. On the host every format gains where a cache holds it (nominally 32 MiB: all
 /// below half of it, none above twice). On a device csr gains with rows of 64 to 128 entries, and cod_sell with columns in
 /// dictionaries.
-double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend backend, std::int64_t n_diagonals, double mean_length) {
+double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend backend, std::int64_t n_diagonals,
+                double mean_length) {
   double const length = std::max(1.0, mean_length);
   auto const between = [&](double best, double grade) { return tuning.share + grade * (best - tuning.share); };
   if (backend == Backend::cuda)

@@ -30,6 +30,7 @@ struct CodSellView {
   double const* low_values = nullptr;            ///< see ProductKernels
   std::int64_t longest_row = INT64_MAX;          ///< as in CsrView
   std::int64_t n_stored_columns = INT64_MAX;     ///< entries of `columns`: how many terms are in no pattern
+  std::int64_t n_values = 0;                     ///< value_ptr[n_slices]
 };
 
 /// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on

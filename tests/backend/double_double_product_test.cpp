@@ -165,6 +165,14 @@ TYPED_TEST(DoubleDoubleProduct, BoxesBeyondTheDeviceCache) {
   this->check(large_box27(257, 129, 15, 257 * 129 * 15 - 300), "257 x 129 x 15 without the last 300 rows");
 }
 
+TYPED_TEST(DoubleDoubleProduct, IrregularBeyondTheDeviceCache) {
+  if (TypeParam::backend == Backend::cpu || (TypeParam::format != Format::sell_c_sigma && TypeParam::format != Format::cod_sell))
+    return;
+  this->check(large_irregular(140'003, 9, 9000), "9 a row, one long, C = 4", {.slice_size = 4});
+  this->check(large_irregular(140'003, 9, 9), "9 a row, C = 8", {.slice_size = 8});
+  this->check(large_irregular(34'003, 70, 70), "70 a row, C = 8", {.slice_size = 8});
+}
+
 TYPED_TEST(DoubleDoubleProduct, AnyPattern) {
   if (!this->any_pattern)
     return;

@@ -2,6 +2,7 @@
 
 #include "gpu/core/csr_matrix.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -94,6 +95,31 @@ inline std::shared_ptr<CsrMatrix> large_box27(std::int64_t nx, std::int64_t ny, 
           csr->columns.push_back(static_cast<std::int32_t>(j));
           csr->values.push_back(i == j ? 30 : std::sin(0.7 * static_cast<double>(i + j) + static_cast<double>((i ^ j) % 1013)));
         }
+    csr->row_ptr.push_back(static_cast<std::int64_t>(csr->columns.size()));
+  }
+  return csr;
+}
+
+/// n rows of about `length` entries, half of them at the same distances from the row as in the rows before, the others anywhere; a
+/// few rows are empty, and the first has `longest` entries. Built fast enough for a hundred thousand rows.
+inline std::shared_ptr<CsrMatrix> large_irregular(std::int64_t n, std::int64_t length, std::int64_t longest) {
+  std::mt19937_64 random(static_cast<unsigned>(length));
+  auto csr = std::make_shared<CsrMatrix>();
+  csr->n_rows = csr->n_columns = n;
+  csr->row_ptr.push_back(0);
+  std::vector<std::int32_t> columns;
+  for (std::int64_t row = 0; row < n; ++row) {
+    columns.clear();
+    std::int64_t const here = row == 0 ? longest : row % 1000 == 999 ? 0 : length - row % 3;
+    for (std::int64_t k = 0; k < here; ++k)
+      columns.push_back(
+          static_cast<std::int32_t>(row > 0 && 2 * k < here ? (row + k * k) % n : random() % static_cast<std::uint64_t>(n)));
+    std::sort(columns.begin(), columns.end());
+    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+    for (std::int32_t const column : columns) {
+      csr->columns.push_back(column);
+      csr->values.push_back(std::sin(static_cast<double>(row) + 0.37 * column));
+    }
     csr->row_ptr.push_back(static_cast<std::int64_t>(csr->columns.size()));
   }
   return csr;

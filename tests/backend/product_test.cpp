@@ -119,6 +119,22 @@ TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
   this->check(large_box27(257, 129, 15, 257 * 129 * 15 - 300), "257 x 129 x 15 without the last 300 rows");
 }
 
+TYPED_TEST(Product, IrregularBeyondTheDeviceCache) {
+  // As above, for kernels that are chosen by the length of rows; patterns longer than what a kernel keeps at hand; one long row.
+  if (TypeParam::backend == Backend::cpu || !this->any_pattern)
+    return;
+  bool const has_slices = TypeParam::format == Format::sell_c_sigma || TypeParam::format == Format::cod_sell;
+  struct {
+    std::int64_t length, longest;
+    std::vector<int> slice_sizes;
+  } const cases[] = {{9, 9, {2, 4, 8, 16, 32, 64}}, {70, 70, {2, 4, 8, 16, 32}}, {160, 300, {4, 32}}, {12, 9000, {2, 8, 32}}};
+  for (auto const& one : cases) {
+    auto const csr = large_irregular(140'003, one.length, one.longest);
+    for (int const c : has_slices ? one.slice_sizes : std::vector{32})
+      this->check(csr, std::to_string(one.length) + " a row, C = " + std::to_string(c), {.slice_size = c});
+  }
+}
+
 TYPED_TEST(Product, LongRows) {
   // Longer than the threads of a row may take on a GPU; the whole block then works on them.
   if (!this->any_pattern)

@@ -12,15 +12,49 @@ constexpr int threads = 128;
 /// Distances of a slice that a warp keeps in shared memory; further ones are read through the cache.
 constexpr int staged = 64;
 
+/// How a kernel is made. What bounds it where columns are irregular is how often a warp waits for memory before it is done with its
+/// rows: two loads must come first (where the slice begins; its bases and distances), then one wait for each batch of terms. Blocks
+/// of two warps make room as soon as these are done.
+struct CodSellTuning {
+  int threads, minimum_blocks;
+  int batch_in_pattern, batch_outside;  ///< terms of a row that a thread loads together
+  bool fetches_ahead;                   ///< asks L2 for the begin of the slice's entries as soon as it is known where they are
+  bool splits;                          ///< wide slices between the threads of the block
+};
+
+/// Measured on an H200, refined balls of order 1, 2, 3 (27, 64, 124 terms a row), microseconds for C = 4, 8, 16, 32: 158, 138, 138,
+/// 137; 397, 368, 366, 370; 296, 298, 276, 283. With conditional loads in batches of 7, which compilers made wait after every
+/// second term, by blocks of 128: 181, 166, 146, 140; 446, 390, 390, 372; 401, 340, 324, 316.
+constexpr CodSellTuning tuning_for(int c, int phases) {
+  bool const is_short = c <= 8;
+  switch (phases) {
+  case 1:
+    return {64, 16, 7, 7, false, false};
+  case 2:
+    return {64, 16, 6, 4, is_short, false};
+  case 4:
+    return {64, 24, 3, 2, is_short, false};
+  default:
+    return {64, 16, 4, 2, is_short, false};
+  }
+}
+
+/// Where patterns hold nearly all terms, 27 of a row of a box.
+constexpr CodSellTuning for_boxes{64, 16, 9, 7, false, false};
+
+/// Where the device would be idle, or wide slices are split.
+constexpr CodSellTuning few_threads{128, 8, 7, 7, false, true};
+
 /// Murakami 2024, Algorithm 3 (with x[base] in line 9, and the values walked in lines 17 to 20).
-/// `regular`: few terms are in no pattern. What is tuned by that are the terms loaded together and the registers for them: with 9
-/// terms of the pattern and 8 blocks a box of 256^3 nodes takes 0.977 ms on an H200, a refined ball 0.146 ms; with 7 and 7, and 12
-/// blocks, 1.016 and 0.140 ms; with single terms outside the pattern the ball takes 0.205 ms.
-template <int fixed_c, bool regular, class T, class Values>
+template <int fixed_c, class T, class Values, CodSellTuning tuning>
 struct CodSellSource : CodSellView {
   using Number = T;
-  static constexpr int threads = poisson::threads, minimum_blocks = regular ? 8 : 12, unit = cuda::unit_of<fixed_c>;
-  static constexpr int batch_in_pattern = regular ? 9 : 7, batch_outside = regular ? 4 : 7;
+  static constexpr int threads = tuning.threads, unit = cuda::unit_of<fixed_c>;
+  static constexpr bool is_double = std::is_same_v<T, double>;  // DoubleDouble takes more registers for each term
+  static constexpr int minimum_blocks = is_double ? tuning.minimum_blocks : 1536 / threads;
+  static constexpr int batch_in_pattern = is_double ? tuning.batch_in_pattern : std::min(4, tuning.batch_in_pattern);
+  static constexpr int batch_outside = is_double ? tuning.batch_outside : std::min(4, tuning.batch_outside);
+  static constexpr bool splits = tuning.splits;
   Values entries;
   int log2_c;
 
@@ -38,60 +72,82 @@ struct CodSellSource : CodSellView {
   template <int phases>
   [[nodiscard]] __device__ __forceinline__ DotSum<T> partial(std::int64_t u, bool live, int lane, int phase,
                                                              ConstPointer<T> x) const {
-    constexpr int lanes = unit * phases < 32 ? unit * phases : 32;  // of a warp that work on one slice
-    __shared__ std::int32_t distances[threads / lanes][staged];
+    constexpr int lanes = unit * phases < 32 ? unit * phases : 32;   // of a warp that work on one slice
+    __shared__ std::int32_t distances[threads / lanes][1 + staged];  // of the pattern's terms; the first is the base's, 0
     std::int32_t* const its_distances = distances[threadIdx.x / lanes];
+    int const of_slice = static_cast<int>(threadIdx.x % lanes);
     std::int64_t const c = std::int64_t{1} << log2_height(), slice = live ? slice_of(u) : 0;
-    std::int64_t const values_begin = live ? __ldg(value_ptr + slice) : 0,
-                       dictionary_begin = live ? __ldg(dictionary_ptr + slice) : 0;
-    std::int32_t const width = live ? this->width(u) : 0;
-    std::int32_t const shared =
-        width > 0 ? static_cast<std::int32_t>(__ldg(dictionary_ptr + slice + 1) - dictionary_begin) : 0;  // D - 1
+    std::int64_t const values_begin = __ldg(value_ptr + slice), values_end = __ldg(value_ptr + slice + 1);
+    std::int64_t const dictionary_begin = __ldg(dictionary_ptr + slice), dictionary_end = __ldg(dictionary_ptr + slice + 1);
+    std::int32_t const width = live ? static_cast<std::int32_t>((values_end - values_begin) >> log2_height()) : 0;
+    std::int32_t const shared = static_cast<std::int32_t>(dictionary_end - dictionary_begin);  // D - 1
+    std::int32_t const outside = width - shared - 1;
     std::int64_t const in_slice = (u * unit & (c - 1)) + lane;
     Values const value_of = entries + (values_begin + in_slice);
-    std::int32_t const* const column_of = columns + values_begin - c * dictionary_begin + in_slice;
-
-    DotSum<T> sum{};
-    ConstPointer<T> x_base = x;
-    if (width > 0) {
-      std::int32_t const base = __ldg(column_of);
-      // Lanes beyond the last row go along on the first lane's pattern, with values of 0.
-      x_base = x + max(base >= 0 ? base : __ldg(column_of - in_slice), 0);
-      if (phase == 0)
-        sum.add(cuda::load_constant(value_of, 0), base >= 0 ? cuda::load_constant(x_base, 0) : T(0.0));
-    }
-    std::int32_t const n_staged = min(shared, staged);
+    std::int32_t const* const column_of = columns + (values_begin - c * dictionary_begin + in_slice);
+    std::int32_t const base = width > 0 ? __ldg(column_of) : -1;  // -1 in empty rows, and beyond the last row
+    if (tuning.fetches_ahead && width > 0)
+      fetch_ahead<lanes>(values_begin, width * c, values_begin - c * dictionary_begin, (outside + 1) * c);
+    std::int32_t const n_staged = width > 0 ? min(shared, staged) : 0;
     __syncwarp();  // the distances of the slice before may still be read
-    for (int d = threadIdx.x % lanes; d < n_staged; d += lanes)
-      its_distances[d] = __ldg(dictionary + dictionary_begin + d);
+    if (of_slice == 0)
+      its_distances[0] = 0;
+#pragma unroll
+    for (int first = 0; first < staged; first += lanes)
+      if (int const d = first + of_slice; d < n_staged)
+        its_distances[1 + d] = __ldg(dictionary + dictionary_begin + d);
     __syncwarp();
-    auto const value_in_pattern = [&](std::int32_t j) { return cuda::load_constant(value_of, (j + 1) * c); };
-    sum = cuda::add_terms<batch_in_pattern, false, true>(
-        sum, phase, n_staged, phases, value_in_pattern, [&](std::int32_t j) { return its_distances[j]; }, x_base);
-    static_assert(staged % phases == 0);
+    DotSum<T> sum{};
+    if (base < 0)
+      return sum;
+    auto const value = [&](std::int32_t j) { return cuda::load_constant(value_of, j * c); };
+    sum = cuda::add_terms<batch_in_pattern, false, cuda::Beyond::loaded_again>(
+        sum, phase, 1 + n_staged, phases, value, [&](std::int32_t j) { return base + its_distances[j]; }, x);
 #pragma unroll 1
-    for (std::int32_t j = staged + phase; j < shared; j += phases)
-      sum.add(value_in_pattern(j), cuda::load_constant(x_base, __ldg(dictionary + dictionary_begin + j)));
-    return cuda::add_terms<batch_outside, true, false>(
-        sum, phase + 1, width - shared, phases, [&](std::int32_t j) { return cuda::load_constant(value_of, (shared + j) * c); },
-        [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
+    for (std::int32_t j = 1 + staged + phase; j <= shared; j += phases)
+      sum.add(value(j), cuda::load_constant(x, base + __ldg(dictionary + dictionary_begin + (j - 1))));
+    return cuda::add_terms<batch_outside, true, cuda::Beyond::loaded_again>(
+        sum, phase, outside, phases, [&](std::int32_t j) { return value(1 + shared + j); },
+        [&](std::int32_t j) { return __ldg(column_of + (1 + j) * c); }, x);
+  }
+
+private:
+  /// Every thread asks for one line of 128 bytes, of the columns first.
+  template <int lanes>
+  __device__ __forceinline__ void fetch_ahead(std::int64_t first_value, std::int64_t n_values, std::int64_t first_column,
+                                              std::int64_t n_columns) const {
+    int const of_slice = static_cast<int>(threadIdx.x % lanes), lines = static_cast<int>((n_columns + 31) / 32);
+    if (of_slice < lines)
+      cuda::fetch_ahead(columns + (first_column + of_slice * 32));
+    else if ((of_slice - lines) * 16 < n_values)
+      cuda::fetch_ahead(entries + (first_value + (of_slice - lines) * 16));
   }
 };
 
-/// Calls launch with the source and the threads a row. Terms of a pattern want one thread a row even in short slices (a box of
-/// 256^3 nodes on an H200, C = 32, 16, 8, 4: 0.977, 0.997, 1.05, 1.23 ms; with two 1.23, 1.29, 1.42), other terms as many as SELL.
+/// Calls launch with the source and the threads a row: 16 for a slice, 32 where rows have 48 terms and more, but one where patterns
+/// hold nearly all terms (boxes).
 template <class T, class Values, class Launch>
 void with_source(Context& context, CodSellView const& a, Values values, Launch const& launch) {
   cuda::with_slice_size(a.slice_size, [&](auto c) {
     if constexpr (c() != 1) {  // slices of CoD-SELL have two rows or more
-      constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
-      if (!cuda::leaves_device_idle(context, a.n_rows) && a.n_stored_columns < 2 * a.n_rows)
-        return launch(CodSellSource<c(), true, T, Values>(a, values), std::integral_constant<int, 1>{});
-      CodSellSource<c(), false, T, Values> const source(a, values);
+      constexpr int unit = cuda::unit_of<c()>, few = std::max(1, 16 / unit), many = std::max(1, 32 / unit);
+      constexpr int usual = cuda::phases_of<c()>;
+      auto const launch_with = [&](auto phases) {
+        launch(CodSellSource<c(), T, Values, tuning_for(c(), phases())>(a, values), phases);
+      };
+      CodSellSource<c(), T, Values, few_threads> const for_few(a, values);
       if constexpr (std::is_same_v<T, double>)
         if (cuda::leaves_device_idle(context, usual * a.n_rows))
-          return launch(source, std::integral_constant<int, most>{});
-      launch(source, std::integral_constant<int, std::max(1, usual / 2)>{});
+          return launch(for_few, std::integral_constant<int, few_threads.threads / unit>{});
+      // Rows of four times the mean are no reason to split: the longest come first.
+      std::int64_t const mean = a.n_rows > 0 ? a.n_values / a.n_rows : 0;
+      if (a.longest_row > std::max<std::int64_t>(cuda::widest_per_phase, 4 * mean))
+        return launch(for_few, std::integral_constant<int, std::max(1, usual / 2)>{});
+      if (a.n_stored_columns < 2 * a.n_rows)
+        return launch(CodSellSource<c(), T, Values, for_boxes>(a, values), std::integral_constant<int, 1>{});
+      if (mean < 48)
+        return launch_with(std::integral_constant<int, few>{});
+      launch_with(std::integral_constant<int, many>{});
     }
   });
 }

@@ -15,6 +15,7 @@ template <class T, class Values>
 struct CsrSource : CsrView {
   using Number = T;
   static constexpr int threads = poisson::threads, minimum_blocks = 6, unit = 1;
+  static constexpr bool splits = true;
   Values entries;
   [[nodiscard]] __host__ __device__ std::int64_t n_units() const { return n_rows; }
   [[nodiscard]] __device__ std::int64_t row(std::int64_t place) const { return place; }
@@ -27,7 +28,7 @@ struct CsrSource : CsrView {
       auto const length = static_cast<std::int32_t>(__ldg(row_ptr + row + 1) - begin);  // at most the number of columns
       Values const v = entries + begin;
       std::int32_t const* const c = columns + begin;
-      return cuda::add_terms<batch, false, false>(
+      return cuda::add_terms<batch, false, cuda::Beyond::skipped>(
           DotSum<T>{}, phase, length, phases, [&](std::int32_t e) { return cuda::load_constant(v, e); },
           [&](std::int32_t e) { return __ldg(c + e); }, x);
     }

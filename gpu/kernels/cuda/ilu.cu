@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(threads)
       for (std::int64_t e = begin + lane; e < end; e += threads_per_row)
         sum.add(__ldg(a.values + e), await(ConstPointer<T>(out + __ldg(a.columns + e))));
     } else  // no place that is read is written by this launch
-      sum = cuda::add_terms<batch, false, false>(
+      sum = cuda::add_terms<batch, false, cuda::Beyond::skipped>(
           sum, lane, static_cast<std::int32_t>(end - begin), threads_per_row,
           [&](std::int32_t j) { return __ldg(a.values + begin + j); },
           [&](std::int32_t j) { return __ldg(a.columns + begin + j); }, ConstPointer<T>(out));

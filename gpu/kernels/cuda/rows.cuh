@@ -15,6 +15,7 @@ namespace poisson::cuda {
 //   unit            rows that lie side by side in memory, a power of two up to 32: a slice of that many rows, 32 neighbouring rows
 //                   of a higher slice, 1 for CSR
 //   n_rows, n_units(), longest_row
+//   splits          whether wide units are left to the whole block
 //   width(u)        entries of the longest row of unit u
 //   partial<phases>(u, live, lane, phase, x)   the part of row `lane` of unit u, a DotSum, that thread `phase` of the row's
 //                   `phases` threads adds up; 0 unless `live`; called by all threads of a warp
@@ -50,34 +51,39 @@ __device__ __forceinline__ DotSum<T> add_phases(DotSum<T> sum) {
   return sum;
 }
 
+/// Whether terms beyond the end of a batch are not loaded, or loaded once more from the last place and not added. The former costs
+/// a predicate for each term; there are seven, and with longer batches compilers wait for memory after every few terms.
+enum class Beyond { skipped, loaded_again };
+
 /// Adds value(j) * x[index(j)] for j = first, first + step, ... < end to `sum`, in that order. `batch` terms are loaded together,
-/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term;
-/// an `index` that is `near` is asked for when it is used, which saves registers.
-template <int batch, bool gaps, bool near, class T, class Value, class Index>
+/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term.
+template <int batch, bool gaps, Beyond beyond, class T, class Value, class Index>
 __device__ __forceinline__ DotSum<T> add_terms(DotSum<T> sum, std::int32_t first, std::int32_t end, std::int32_t step,
                                                Value const& value, Index const& index, ConstPointer<T> x) {
   using Entry = std::invoke_result_t<Value const&, std::int32_t>;
+  constexpr bool again = beyond == Beyond::loaded_again;
 #pragma unroll 1
   for (std::int32_t j = first; j < end; j += batch * step) {
-    [[maybe_unused]] std::int32_t at[batch];
+    auto const place = [&](int b) { return again ? min(j + b * step, end - 1) : j + b * step; };
+    std::int32_t at[batch];
     Entry v[batch];
     T loaded[batch];
-    if constexpr (!near)
-#pragma unroll
-      for (int b = 0; b < batch; ++b)
-        at[b] = j + b * step < end ? index(j + b * step) : gaps ? -1 : 0;
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      v[b] = j + b * step < end ? value(j + b * step) : Entry(0.0);
+      at[b] = again || place(b) < end ? index(place(b)) : gaps ? -1 : 0;
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      if constexpr (near)
-        loaded[b] = j + b * step < end ? load_constant(x, index(j + b * step)) : T(0.0);
+      v[b] = again || place(b) < end ? value(place(b)) : Entry(0.0);
+#pragma unroll
+    for (int b = 0; b < batch; ++b)
+      if constexpr (again)
+        loaded[b] = load_constant(x, gaps ? max(at[b], 0) : at[b]);
       else
-        loaded[b] = (gaps ? at[b] >= 0 : j + b * step < end) ? load_constant(x, at[b]) : T(0.0);
+        loaded[b] = (gaps ? at[b] >= 0 : place(b) < end) ? load_constant(x, at[b]) : T(0.0);
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      sum.add(v[b], loaded[b]);
+      if (!again || (j + b * step < end && (!gaps || at[b] >= 0)))
+        sum.add(v[b], loaded[b]);
   }
   return sum;
 }
@@ -132,9 +138,9 @@ __global__ void __launch_bounds__(Source::threads, minimum_blocks<Source>)
                             [&](std::int64_t row, T sum, T) { store(y, row, combine(alpha, sum, beta, y, row)); });
 }
 
-/// Dots want more registers than plain products.
+/// Dots want more registers than plain products: no more than 1536 threads on a multiprocessor.
 template <class Source>
-inline constexpr int minimum_blocks_of_dot = minimum_blocks<Source> < 12 ? minimum_blocks<Source> : 12;
+inline constexpr int minimum_blocks_of_dot = std::min(minimum_blocks<Source>, 1536 / Source::threads);
 
 /// For a grid that the device holds at once: *dot is complete when the kernel ends.
 template <int phases, bool split, class Source, class T>
@@ -177,7 +183,7 @@ __global__ void __launch_bounds__(Source::threads, minimum_blocks_of_dot<Source>
 /// Calls launch with whether units must be split.
 template <int phases, class Source, class Launch>
 void with_split(Source const& a, Launch const& launch) {
-  if constexpr (Source::unit * phases < Source::threads)
+  if constexpr (Source::splits && Source::unit * phases < Source::threads)
     if (a.longest_row > widest_per_phase * phases)
       return launch(std::true_type{});
   launch(std::false_type{});

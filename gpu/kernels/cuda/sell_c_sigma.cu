@@ -12,7 +12,8 @@ constexpr int threads = 128;
 template <int fixed_c, class T, class Values>
 struct SellSource : SellView {
   using Number = T;
-  static constexpr int threads = poisson::threads, minimum_blocks = 16, unit = cuda::unit_of<fixed_c>;
+  static constexpr int threads = poisson::threads, minimum_blocks = 12, unit = cuda::unit_of<fixed_c>;
+  static constexpr bool splits = true;
   Values entries;
   int log2_c;
 
@@ -36,7 +37,7 @@ struct SellSource : SellView {
       std::int32_t const width = this->width(u);
       std::int32_t const* const column_of = columns + first;
       Values const value_of = entries + first;
-      return cuda::add_terms<4, true, false>(
+      return cuda::add_terms<4, true, cuda::Beyond::loaded_again>(
           DotSum<T>{}, phase, width, phases, [&](std::int32_t j) { return cuda::load_constant(value_of, j * c); },
           [&](std::int32_t j) { return __ldg(column_of + j * c); }, x);
     }

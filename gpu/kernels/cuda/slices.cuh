@@ -7,8 +7,8 @@
 namespace poisson::cuda {
 
 // Slices of C rows. Short slices take several threads for each row: neighbouring threads then read neighbouring entries of a
-// slice, and a warp's loads are as long as with C = 32. (A box of 256^3 nodes in SELL-C-sigma on an H200, C = 32, 16, 8, 4: 1.33,
-// 1.35, 1.40, 1.43 ms with 1, 2, 4, 4 threads a row, but 1.33, 1.35, 1.52, 2.1 ms with one.)
+// slice, and a warp's loads are as long as with C = 32. (A box of 256^3 nodes in SELL-C-sigma on an H200, C = 32, 16, 8, 4: 1.32,
+// 1.33, 1.37, 1.40 ms with 1, 2, 4, 4 threads a row; with one, C = 8 and 4 took 1.52 and 2.1.)
 
 /// Rows of a unit, for C known to the compiler; 0 stands for any C above 32.
 template <int fixed_c>
