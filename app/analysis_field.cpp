@@ -83,57 +83,52 @@ double norm(std::span<double const> values) {
   return std::sqrt(sum);
 }
 
-}  // namespace
+/// The field at the points of a lattice, continued by zero outside the mesh.
+struct Sampled {
+  HostVector<double> values;
+  HostVector<int> inside;
+  std::int64_t n_outside = 0;
+};
 
-void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output) {
-  json& out = output.json;
-  Lattice const lattice = lattice_of(spec, input.discretization.extent());
-  bool const plane = spec.sample == SampleShape::plane;
-  std::int64_t const n = spec.points_per_direction(), columns = plane ? n : n * n;
-  require_host_memory(8 * 4 * lattice.size() + svd_host_bytes(n, columns, true), "the sampled field");
-  output.console.working("sampling the solution");
-  HostVector<double> values = input.discretization.sample(input.u, lattice);
-
-  // The field is continued by zero outside the mesh.
-  HostVector<int> inside(values.size());
-  std::int64_t n_inside = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    inside[i] = std::isnan(values[i]) ? 0 : 1;
-    n_inside += inside[i];
-    if (inside[i] == 0)
-      values[i] = 0;
+Sampled sampled(AnalysisInput const& input, Lattice const& lattice) {
+  Sampled field;
+  field.values = input.discretization.sample(input.u, lattice);
+  field.inside.resize(field.values.size());
+  for (std::size_t i = 0; i < field.values.size(); ++i) {
+    field.inside[i] = std::isnan(field.values[i]) ? 0 : 1;
+    if (field.inside[i] == 0) {
+      field.values[i] = 0;
+      ++field.n_outside;
+    }
   }
-  if (n_inside == 0)
+  if (field.n_outside == lattice.size())
     throw InputError("no point of the lattice lies in the mesh");
-  for (double const value : values)
+  for (double const value : field.values)
     if (!std::isfinite(value))
       throw InputError("the solution is not finite everywhere; there is nothing to decompose");
-  std::int64_t const outside = lattice.size() - n_inside;
-  out["n"] = n;
-  out["sample"] = name_of(spec.sample);
-  out["points_outside"] = outside;
-  if (plane) {
-    out["normal"] = name_of(spec.normal);
-    out["at"] = lattice.low[static_cast<std::size_t>(spec.normal)];
-  }
+  return field;
+}
 
-  // A plane is one matrix. A box is unfolded in every direction, and cut to the leading vectors of each (De Lathauwer, De Moor,
-  // Vandewalle 2000): the squared errors of the three add up at most, so each may have a third.
-  auto const host = make_context(Backend::cpu);
-  std::size_t const n_unfoldings = plane ? 1 : 3;
-  double const error_each = plane ? spec.error : spec.error / std::sqrt(3.0);
-  std::array<std::int64_t, 3> shape = lattice.n;
-  if (plane) {  // its two directions, the third being one thick
-    std::size_t const normal = static_cast<std::size_t>(spec.normal);
-    shape = {lattice.n[normal == 0 ? 1 : 0], lattice.n[normal == 2 ? 1 : 2], 1};
-  }
-  HostVector<double> approximation = values;
+/// What the SVDs of a tensor's unfoldings give, an entry for each of them.
+struct Decomposition {
   std::vector<HostVector<double>> spectra;
-  std::vector<std::vector<double>> errors;
-  std::vector<std::int64_t> ranks;
-  SvdSeconds seconds;
-  SvdAccuracy accuracy;  // the worst of all
+  std::vector<std::vector<double>> errors;  ///< relative, of ranks 0, 1, ...
+  std::vector<std::int64_t> ranks;          ///< the smallest that are good enough
+  HostVector<double> approximation;         ///< the tensor in the leading vectors of all
+  SvdSeconds seconds;                       ///< of all
+  SvdAccuracy accuracy;                     ///< the worst of all
   double condition = 0;
+};
+
+/// A plane is one matrix. A box is unfolded in every direction, and cut to the leading vectors of each (De Lathauwer, De Moor,
+/// Vandewalle 2000): the squared errors of the three add up at most, so each may have a third.
+Decomposition decompose(HostVector<double> const& values, std::array<std::int64_t, 3> const& shape, double error,
+                        AnalysisInput const& input, AnalysisOutput const& output) {
+  auto const host = make_context(Backend::cpu);
+  std::size_t const n_unfoldings = shape[2] == 1 ? 1 : 3;
+  double const error_each = error / std::sqrt(static_cast<double>(n_unfoldings));
+  Decomposition all;
+  all.approximation = values;
   for (std::size_t d = 0; d < n_unfoldings; ++d) {
     if (interrupt_requested())
       throw Interrupted();
@@ -141,27 +136,80 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
     DenseMatrix const matrix = unfolding(values, shape, d);
     Svd const result = svd(matrix, {}, input.context);
     SvdAccuracy const of_this = svd_accuracy(*host, matrix, result);
-    accuracy.orthogonality_u = std::max(accuracy.orthogonality_u, of_this.orthogonality_u);
-    accuracy.orthogonality_v = std::max(accuracy.orthogonality_v, of_this.orthogonality_v);
-    accuracy.residual_relative = std::max(accuracy.residual_relative, of_this.residual_relative);
-    seconds.reduce += result.seconds.reduce;
-    seconds.chase += result.seconds.chase;
-    seconds.bidiagonal += result.seconds.bidiagonal;
-    seconds.back += result.seconds.back;
-    seconds.total += result.seconds.total;
-    errors.push_back(errors_by_rank(result.values));
-    ranks.push_back(smallest_rank(errors.back(), error_each));
-    condition = std::max(condition, spectrum_of(result.values, n, columns).condition);
-    approximation = folded(projected(result.u, ranks.back(), unfolding(approximation, shape, d), *host), shape, d);
-    spectra.push_back(result.values);
+    all.accuracy.orthogonality_u = std::max(all.accuracy.orthogonality_u, of_this.orthogonality_u);
+    all.accuracy.orthogonality_v = std::max(all.accuracy.orthogonality_v, of_this.orthogonality_v);
+    all.accuracy.residual_relative = std::max(all.accuracy.residual_relative, of_this.residual_relative);
+    all.seconds.reduce += result.seconds.reduce;
+    all.seconds.chase += result.seconds.chase;
+    all.seconds.bidiagonal += result.seconds.bidiagonal;
+    all.seconds.back += result.seconds.back;
+    all.seconds.total += result.seconds.total;
+    all.errors.push_back(errors_by_rank(result.values));
+    all.ranks.push_back(smallest_rank(all.errors.back(), error_each));
+    all.condition = std::max(all.condition, spectrum_of(result.values, matrix.n_rows, matrix.n_columns).condition);
+    all.approximation = folded(projected(result.u, all.ranks.back(), unfolding(all.approximation, shape, d), *host), shape, d);
+    all.spectra.push_back(result.values);
   }
-  HostVector<double> error(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i)
-    error[i] = values[i] - approximation[i];
-  double const size = norm(values), reached = size > 0 ? norm(error) / size : 0;
+  return all;
+}
+
+/// The table and the plot of singular values and errors of all ranks.
+void write_spectra(Decomposition const& all, bool plane, double error_asked, AnalysisInput const& input, AnalysisOutput& output) {
+  std::vector<CsvColumn> table;
+  std::vector<Curve> curves;
+  char const* const names[] = {"x", "y", "z"};
+  for (std::size_t k = 0; k < all.spectra.size(); ++k) {
+    std::string const suffix = plane ? "" : std::string("_") + names[k];
+    std::string const of = plane ? "" : std::string(" in ") + names[k];
+    table.push_back({"singular_value" + suffix, all.spectra[k]});
+    table.push_back({"error_of_rank" + suffix, std::span(all.errors[k]).subspan(1)});
+    curves.push_back(curve_of("singular value / largest" + of, all.spectra[k]));
+    for (double& y : curves.back().y)
+      y /= all.spectra[k][0] > 0 ? all.spectra[k][0] : 1;
+    curves.push_back(curve_of("error of rank i" + of, std::span(all.errors[k]).subspan(1)));
+  }
+  write_csv(output.directory, output.file("values.csv"), "i", 1, table);
+  if (!input.config.output.picture || !pictures_built())
+    return;
+  PlotOptions plot;
+  plot.title = plane ? "Singular values of the solution on a plane" : "Singular values of the solution in a box";
+  plot.x_label = "i";
+  plot.reference_y = error_asked;
+  output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { write_plot(path, curves, plot); });
+}
+
+}  // namespace
+
+void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output) {
+  json& out = output.json;
+  Lattice const lattice = lattice_of(spec, input.discretization.extent());
+  bool const plane = spec.sample == SampleShape::plane;
+  std::int64_t const n = spec.points_per_direction();
+  require_host_memory(8 * 4 * lattice.size() + svd_host_bytes(n, plane ? n : n * n, true), "the sampled field");
+  output.console.working("sampling the solution");
+  Sampled const field = sampled(input, lattice);
+  out["n"] = n;
+  out["sample"] = name_of(spec.sample);
+  out["points_outside"] = field.n_outside;
+  if (plane) {
+    out["normal"] = name_of(spec.normal);
+    out["at"] = lattice.low[static_cast<std::size_t>(spec.normal)];
+  }
+
+  std::array<std::int64_t, 3> shape = lattice.n;
+  if (plane) {  // its two directions, the third being one thick
+    std::size_t const normal = static_cast<std::size_t>(spec.normal);
+    shape = {lattice.n[normal == 0 ? 1 : 0], lattice.n[normal == 2 ? 1 : 2], 1};
+  }
+  Decomposition const all = decompose(field.values, shape, spec.error, input, output);
+  std::vector<std::int64_t> const& ranks = all.ranks;
+  HostVector<double> error(field.values.size());
+  for (std::size_t i = 0; i < error.size(); ++i)
+    error[i] = field.values[i] - all.approximation[i];
+  double const size = norm(field.values), reached = size > 0 ? norm(error) / size : 0;
   std::int64_t const stored = plane ? ranks[0] * 2 * n : ranks[0] * ranks[1] * ranks[2] + n * (ranks[0] + ranks[1] + ranks[2]);
 
-  out["condition"] = condition;
+  out["condition"] = all.condition;
   if (plane)
     out["rank"] = ranks[0];
   else
@@ -170,33 +218,16 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   out["error_reached"] = reached;
   out["numbers_stored"] = stored;
   out["singular_values_file"] = output.file("values.csv");
-  out["seconds"] = json_of(seconds);
-  put(accuracy, out);
+  out["seconds"] = json_of(all.seconds);
+  put(all.accuracy, out);
 
-  std::vector<CsvColumn> table;
-  std::vector<Curve> curves;
-  char const* const names[] = {"x", "y", "z"};
-  for (std::size_t k = 0; k < n_unfoldings; ++k) {
-    std::string const suffix = plane ? "" : std::string("_") + names[k];
-    std::string const of = plane ? "" : std::string(" in ") + names[k];
-    table.push_back({"singular_value" + suffix, spectra[k]});
-    table.push_back({"error_of_rank" + suffix, std::span(errors[k]).subspan(1)});
-    curves.push_back(curve_of("singular value / largest" + of, spectra[k]));
-    for (double& y : curves.back().y)
-      y /= spectra[k][0] > 0 ? spectra[k][0] : 1;
-    curves.push_back(curve_of("error of rank i" + of, std::span(errors[k]).subspan(1)));
-  }
-  write_csv(output.directory, output.file("values.csv"), "i", 1, table);
-  if (input.config.output.picture && pictures_built()) {
-    PlotOptions plot;
-    plot.title = plane ? "Singular values of the solution on a plane" : "Singular values of the solution in a box";
-    plot.x_label = "i";
-    plot.reference_y = spec.error;
-    output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { write_plot(path, curves, plot); });
-  }
+  write_spectra(all, plane, spec.error, input, output);
   output.directory.write(output.file("rank.vti"), [&](fs::path const& path) {
     write_vti(path, {lattice.low, lattice.spacing, lattice.n},
-              {{"u", 1, values, {}}, {"rank_r", 1, approximation, {}}, {"error", 1, error, {}}, {"inside", 1, {}, inside}},
+              {{"u", 1, field.values, {}},
+               {"rank_r", 1, all.approximation, {}},
+               {"error", 1, error, {}},
+               {"inside", 1, {}, field.inside}},
               input.config.output.vtk);
   });
 
@@ -209,9 +240,9 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
                              : "the box") +
                       " to " + number_text(reached) + " (asked " + number_text(spec.error) + "): " + with_thousands(stored) +
                       " numbers for " + with_thousands(lattice.size()));
-  output.console.line("    " + (outside > 0 ? with_thousands(outside) + " of " + with_thousands(lattice.size()) +
-                                                  " points lie outside the mesh and count as zero, which costs rank"
-                                            : std::string("all points lie in the mesh")));
+  output.console.line("    " + (field.n_outside > 0 ? with_thousands(field.n_outside) + " of " + with_thousands(lattice.size()) +
+                                                          " points lie outside the mesh and count as zero, which costs rank"
+                                                    : std::string("all points lie in the mesh")));
 }
 
 }  // namespace poisson

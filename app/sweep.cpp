@@ -341,15 +341,9 @@ void closing_grid(std::vector<Case> const& cases, SweepSpec const& sweep, Consol
       console.line("  case " + std::to_string(i) + " failed: " + cases[i].error);
 }
 
-}  // namespace
-
-ExitCode run_sweep(Configuration const& configuration, SweepOptions const& options, Console& console) {
+/// Every combination of the values, valid or not. Throws InputError where none is valid.
+std::vector<Case> cases_of(Configuration const& configuration) {
   SweepSpec const& sweep = configuration.config().sweep;
-  if (sweep.axes.empty())
-    throw InputError("sweep",
-                     "there is nothing to sweep over: give at least one 'key.path: [values]' under 'sweep', or use 'poisson run'");
-
-  fs::path const root = configuration.config().output.directory;
   std::vector<Case> cases;
   for (auto& values : combinations(sweep)) {
     Case c;
@@ -362,7 +356,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     try {
       c.fingerprint = fingerprint(configuration.with(sets, "sweep").config());
       c.directory = std::string("cases/") + index + "_" + c.fingerprint.substr(0, 8);
-      sets.push_back("output.directory=" + Json((root / c.directory).string()).dump());
+      sets.push_back("output.directory=" + Json((fs::path(configuration.config().output.directory) / c.directory).string()).dump());
       c.configuration = configuration.with(sets, "sweep");
     } catch (InputError const& error) {
       c.error = configuration.locate(error);
@@ -372,55 +366,60 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   }
   if (std::none_of(cases.begin(), cases.end(), [](Case const& c) { return c.configuration.has_value(); }))
     throw InputError("sweep", "no case of the sweep is a valid configuration; the first: " + cases.front().error);
+  return cases;
+}
 
-  std::error_code ignored;
-  if (!options.resume && !options.run.overwrite && fs::exists(root / "cases", ignored))
-    throw InputError("output.directory",
-                     "'" + root.string() +
-                         "' holds the cases of an earlier sweep; go on with it by --resume, choose another with --output DIR, or "
-                         "replace it with --overwrite");
-  ResultsDirectory directory(root, "sweep.json", options.run.overwrite || options.resume);
-  if (options.run.overwrite && !options.resume)
-    fs::remove_all(root / "cases", ignored);
-  std::error_code made;
-  fs::create_directories(root / "cases", made);
+/// Makes the folder of the cases, anew or as an earlier sweep left it.
+void make_cases_folder(fs::path const& folder, bool anew) {
+  std::error_code ignored, made;
+  if (anew)
+    fs::remove_all(folder, ignored);
+  fs::create_directories(folder, made);
   if (made)
-    throw EnvironmentError("cannot create '" + (root / "cases").string() + "': " + made.message());
+    throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());
+}
 
-  if (options.resume) {
-    std::map<std::string, fs::path> done;  // fingerprint -> folder
-    for (auto const& entry : fs::directory_iterator(root / "cases", ignored)) {
-      Json const result = read_json(entry.path() / "result.json");
-      if (result.is_object() && finished(result, result.value("fingerprint", "")))
-        done[result.value("fingerprint", "")] = entry.path();
+/// Takes over the results of cases that an earlier run has finished, whatever their number was.
+void reuse_finished(std::vector<Case>& cases, fs::path const& root) {
+  std::error_code ignored;
+  std::map<std::string, fs::path> done;  // fingerprint -> folder
+  for (auto const& entry : fs::directory_iterator(root / "cases", ignored)) {
+    Json const result = read_json(entry.path() / "result.json");
+    if (result.is_object() && finished(result, result.value("fingerprint", "")))
+      done[result.value("fingerprint", "")] = entry.path();
+  }
+  for (auto& c : cases)
+    if (auto const found = done.find(c.fingerprint); c.configuration && found != done.end()) {
+      c.directory = "cases/" + found->second.filename().string();
+      c.result = read_json(found->second / "result.json");
+      c.exit_code = c.result.value("status", "") == "converged" ? exit_done : exit_not_converged;
+      c.reused = true;
     }
-    for (auto& c : cases)
-      if (auto const found = done.find(c.fingerprint); c.configuration && found != done.end()) {
-        c.directory = "cases/" + found->second.filename().string();
-        c.result = read_json(found->second / "result.json");
-        c.exit_code = c.result.value("status", "") == "converged" ? exit_done : exit_not_converged;
-        c.reused = true;
-      }
-  }
+}
 
-  auto const waiting = static_cast<int>(std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code < 0; }));
-  int const jobs = std::clamp(options.jobs, 1, std::max(waiting, 1));
-  RunOptions case_options = options.run;
-  case_options.overwrite = true;
-  case_options.keep_unknowns = has_snapshots(configuration.config());
-  if (case_options.threads == 0 && jobs > 1) {
-    set_thread_count(0);
-    case_options.threads = std::max(1, thread_count() / jobs);
-  }
-  console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
-               (waiting < static_cast<int>(cases.size()) ? ", " + std::to_string(waiting) + " to do" : ""));
+/// What a case's process has left: its record, or why there is none. `state` is waitpid's.
+void take_result(Case& c, int state, fs::path const& root) {
+  c.exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : exit_environment;
+  Json const result = read_json(root / c.directory / "result.json");
+  if (result.is_object() && result.value("fingerprint", "") == c.fingerprint)
+    c.result = result;
+  if (WIFSIGNALED(state))
+    c.error =
+        std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" + strsignal(WTERMSIG(state)) + ")";
+  else if (c.exit_code != exit_done && c.exit_code != exit_not_converged)
+    c.error = error_of(root / c.directory / "log.txt");
+}
 
+/// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for.
+void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs::path const& root, RunOptions const& options,
+               int jobs, Console& console) {
   struct Running {
     std::size_t index;
     Timer timer;
   };
   std::map<pid_t, Running> running;
-  std::size_t next = 0, ended = cases.size() - static_cast<std::size_t>(waiting);
+  std::size_t next = 0;
+  auto ended = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code >= 0; });
   bool stopping = false;
   pid_t const self = getpid();
   while (true) {
@@ -429,6 +428,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
       if (c.exit_code >= 0)
         continue;
       fs::path const log = root / c.directory / "log.txt";
+      std::error_code ignored;
       fs::create_directories(root / c.directory, ignored);
       std::cout << std::flush;
       pid_t const pid = fork();
@@ -438,7 +438,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
         continue;
       }
       if (pid == 0)
-        child(c, case_options, log, self);
+        child(c, options, log, self);
       running.emplace(pid, Running{next - 1, Timer()});
     }
     if (interrupt_requested() && !stopping) {
@@ -459,23 +459,49 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
       continue;
     Case& c = cases[found->second.index];
     c.seconds = found->second.timer.seconds();
-    c.exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : exit_environment;
-    Json const result = read_json(root / c.directory / "result.json");
-    if (result.is_object() && result.value("fingerprint", "") == c.fingerprint)
-      c.result = result;
-    if (WIFSIGNALED(state))
-      c.error = std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" +
-                strsignal(WTERMSIG(state)) + ")";
-    else if (c.exit_code != exit_done && c.exit_code != exit_not_converged)
-      c.error = error_of(root / c.directory / "log.txt");
+    take_result(c, state, root);
     ++ended;
     std::string what;
-    for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-      what += (a > 0 ? ", " : "") + short_name(sweep.axes[a].path) + " = " + c.values[a];
+    for (std::size_t a = 0; a < axes.size(); ++a)
+      what += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
     console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
                   what + ": " + (c.error.empty() ? text_of(c.result, "/status") : "failed: " + c.error));
     running.erase(found);
   }
+}
+
+}  // namespace
+
+ExitCode run_sweep(Configuration const& configuration, SweepOptions const& options, Console& console) {
+  SweepSpec const& sweep = configuration.config().sweep;
+  if (sweep.axes.empty())
+    throw InputError("sweep",
+                     "there is nothing to sweep over: give at least one 'key.path: [values]' under 'sweep', or use 'poisson run'");
+  fs::path const root = configuration.config().output.directory;
+  std::vector<Case> cases = cases_of(configuration);
+  std::error_code ignored;
+  if (!options.resume && !options.run.overwrite && fs::exists(root / "cases", ignored))
+    throw InputError("output.directory",
+                     "'" + root.string() +
+                         "' holds the cases of an earlier sweep; go on with it by --resume, choose another with --output DIR, or "
+                         "replace it with --overwrite");
+  ResultsDirectory directory(root, "sweep.json", options.run.overwrite || options.resume);
+  make_cases_folder(root / "cases", options.run.overwrite && !options.resume);
+  if (options.resume)
+    reuse_finished(cases, root);
+
+  auto const waiting = static_cast<int>(std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code < 0; }));
+  int const jobs = std::clamp(options.jobs, 1, std::max(waiting, 1));
+  RunOptions case_options = options.run;
+  case_options.overwrite = true;
+  case_options.keep_unknowns = has_snapshots(configuration.config());
+  if (case_options.threads == 0 && jobs > 1) {
+    set_thread_count(0);
+    case_options.threads = std::max(1, thread_count() / jobs);
+  }
+  console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
+               (waiting < static_cast<int>(cases.size()) ? ", " + std::to_string(waiting) + " to do" : ""));
+  run_cases(cases, sweep.axes, root, case_options, jobs, console);
 
   bool const complete = std::none_of(cases.begin(), cases.end(), [](Case const& c) {
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");

@@ -159,6 +159,11 @@ struct MatrixCase {
   bool variable;
 };
 
+/// What listings of the tests show.
+void PrintTo(MatrixCase const& item, std::ostream* out) {
+  *out << item.name;
+}
+
 class Laplace : public testing::TestWithParam<MatrixCase> {};
 
 TEST_P(Laplace, EqualsMatrixCreator) {
