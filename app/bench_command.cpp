@@ -90,17 +90,19 @@ void take_matrices(po::variables_map const& map, BenchWords const& w, BenchOptio
     options.rows = parse_one<std::int64_t>("bench", "--rows", w.rows, 1, std::int64_t{1} << 30);
   if (map.count("rows") > 0 && !options.band && !options.random)
     throw usage_error("bench", "--rows is the size of the band and the random matrix; add --band or --random");
+  if (options.kind == BenchKind::solve && (options.band || options.random))
+    throw usage_error("bench",
+                      "--band and --random make matrices to multiply with; poisson bench solve takes --nodes, --matrix or CONFIG");
 }
 
 void take_formats(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
-  bool const to_solve = options.kind == BenchKind::solve;
   if (map.count("format") > 0) {
     // auto is no format, so it is taken out of the list.
     std::string rest;
     for (std::size_t begin = 0; begin <= w.formats.size();) {
       std::size_t const end = std::min(w.formats.find(',', begin), w.formats.size());
       std::string const word = w.formats.substr(begin, end - begin);
-      if (to_solve && word == "auto")
+      if (options.kind == BenchKind::solve && word == "auto")
         options.automatic = true;
       else
         rest += (rest.empty() ? "" : ",") + word;
@@ -121,6 +123,10 @@ void take_formats(po::variables_map const& map, BenchWords const& w, BenchOption
 }
 
 void take_solvers(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
+  for (char const* const option : {"method", "precision", "matrix-precision", "preconditioner", "ordering", "shift", "tolerance",
+                                   "max-iterations", "max-seconds", "cupy"})
+    if (map.count(option) > 0 && options.kind != BenchKind::solve)
+      throw usage_error("bench", "--" + std::string(option) + " is an option of poisson bench solve");
   if (map.count("method") > 0)
     options.methods = parse_names<Method>("bench", "method", w.methods);
   if (map.count("precision") > 0)
@@ -162,14 +168,6 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   if (!a.sets.empty() && options.config.empty())
     throw usage_error("bench", "--set needs a configuration file to change: poisson bench " + given[0] + " CONFIG");
   take_matrices(map, w, options);
-  bool const to_solve = options.kind == BenchKind::solve;
-  for (char const* const option : {"method", "precision", "matrix-precision", "preconditioner", "ordering", "shift", "tolerance",
-                                   "max-iterations", "max-seconds", "cupy"})
-    if (map.count(option) > 0 && !to_solve)
-      throw usage_error("bench", "--" + std::string(option) + " is an option of poisson bench solve");
-  if (to_solve && (options.band || options.random))
-    throw usage_error("bench",
-                      "--band and --random make matrices to multiply with; poisson bench solve takes --nodes, --matrix or CONFIG");
   take_formats(map, w, options);
   take_solvers(map, w, options);
   if (map.count("backend") > 0 && w.backend != "auto")
