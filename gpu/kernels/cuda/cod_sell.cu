@@ -9,41 +9,42 @@ namespace {
 
 constexpr int threads = 128;
 
-/// Distances of a slice that a warp keeps in shared memory; further ones are read through the cache.
-constexpr int staged = 64;
-
 /// How a kernel is made. What bounds it where columns are irregular is how often a warp waits for memory before it is done with its
-/// rows: two loads must come first (where the slice begins; its bases and distances), then one wait for each batch of terms. Blocks
-/// of two warps make room as soon as these are done.
+/// rows: where the slice begins; then its distances and the columns outside its pattern, all at once into shared memory; then one
+/// wait for each batch of terms. Blocks of two warps make room as soon as these are done. Nothing is asked of L2 ahead: entries
+/// would cross the link between its two halves twice, and that link is what is busiest (92 to 97 per cent; docs/performance.md).
 struct CodSellTuning {
   int threads, minimum_blocks;
-  int batch_in_pattern, batch_outside;  ///< terms of a row that a thread loads together
-  bool fetches_ahead;                   ///< asks L2 for the begin of the slice's entries as soon as it is known where they are
-  bool splits;                          ///< wide slices between the threads of the block
+  int batch;             ///< terms of a row that a thread loads together, of those whose indices are in shared memory
+  int staged_distances;  ///< the distances of a slice that are there
+  int staged_columns;    ///< the columns of a row that are there, the base included; 0: none, all are read through the cache
+  int batch_beyond;      ///< terms whose columns are read through the cache
+  bool values_first;     ///< the first batch's values are asked for together with the indices
+  bool splits;           ///< wide slices between the threads of the block
 };
 
-/// Measured on an H200, refined balls of order 1, 2, 3 (27, 64, 124 terms a row), microseconds for C = 4, 8, 16, 32: 158, 138, 138,
-/// 137; 397, 368, 366, 370; 296, 298, 276, 283. With conditional loads in batches of 7, which compilers made wait after every
-/// second term, by blocks of 128: 181, 166, 146, 140; 446, 390, 390, 372; 401, 340, 324, 316.
-constexpr CodSellTuning tuning_for(int c, int phases) {
-  bool const is_short = c <= 8;
-  switch (phases) {
-  case 1:
-    return {64, 16, 7, 7, false, false};
-  case 2:
-    return {64, 16, 6, 4, is_short, false};
-  case 4:
-    return {64, 24, 3, 2, is_short, false};
-  default:
-    return {64, 16, 4, 2, is_short, false};
-  }
+/// Rows have fewer terms than this, or are long.
+constexpr std::int64_t long_row = 48, very_long_row = 96;
+
+/// Threads that share a slice, or 32 neighbouring rows of a higher one. (The more, the fewer terms each has to wait for; the fewer,
+/// the fewer instructions for a slice.)
+constexpr int threads_of_slice(int c, std::int64_t mean_row) {
+  if (mean_row < long_row)
+    return 8;
+  return c <= 4 && mean_row < very_long_row ? 16 : 32;
 }
 
-/// Where patterns hold nearly all terms, 27 of a row of a box.
-constexpr CodSellTuning for_boxes{64, 16, 9, 7, false, false};
+/// Measured on an H200.
+constexpr CodSellTuning tuning_for(int c, bool rows_are_long) {
+  if (!rows_are_long)
+    return {64, 16, 7, 32, 28, 4, c == 4 || c == 16 || c == 32, false};
+  if (0 < c && c <= 8)  // a thread has few terms of a row, and all indices of a slice fit
+    return {64, 16, 4, 128, 64, 3, false, false};
+  return c == 16 ? CodSellTuning{64, 16, 5, 128, 0, 5, false, false} : CodSellTuning{64, 16, 7, 64, 0, 7, false, false};
+}
 
 /// Where the device would be idle, or wide slices are split.
-constexpr CodSellTuning few_threads{128, 8, 7, 7, false, true};
+constexpr CodSellTuning few_threads{128, 8, 7, 64, 0, 7, false, true};
 
 /// Murakami 2024, Algorithm 3 (with x[base] in line 9, and the values walked in lines 17 to 20).
 template <int fixed_c, class T, class Values, CodSellTuning tuning>
@@ -52,8 +53,8 @@ struct CodSellSource : CodSellView {
   static constexpr int threads = tuning.threads, unit = cuda::unit_of<fixed_c>;
   static constexpr bool is_double = std::is_same_v<T, double>;  // DoubleDouble takes more registers for each term
   static constexpr int minimum_blocks = is_double ? tuning.minimum_blocks : 1536 / threads;
-  static constexpr int batch_in_pattern = is_double ? tuning.batch_in_pattern : std::min(4, tuning.batch_in_pattern);
-  static constexpr int batch_outside = is_double ? tuning.batch_outside : std::min(4, tuning.batch_outside);
+  static constexpr int batch = is_double ? tuning.batch : std::min(4, tuning.batch);
+  static constexpr int batch_beyond = is_double ? tuning.batch_beyond : std::min(4, tuning.batch_beyond);
   static constexpr bool splits = tuning.splits;
   Values entries;
   int log2_c;
@@ -72,68 +73,105 @@ struct CodSellSource : CodSellView {
   template <int phases>
   [[nodiscard]] __device__ __forceinline__ DotSum<T> partial(std::int64_t u, bool live, int lane, int phase,
                                                              ConstPointer<T> x) const {
-    constexpr int lanes = unit * phases < 32 ? unit * phases : 32;   // of a warp that work on one slice
-    __shared__ std::int32_t distances[threads / lanes][1 + staged];  // of the pattern's terms; the first is the base's, 0
-    std::int32_t* const its_distances = distances[threadIdx.x / lanes];
+    constexpr int lanes = unit * phases < 32 ? unit * phases : 32;  // of a warp that work on one slice
+    using Columns = std::conditional_t<unit == 2, int2, int4>;      // what a thread stages at once
+    constexpr int in_vector = sizeof(Columns) / 4, vectors_of_column = unit / in_vector;
+    constexpr int column_rounds = (tuning.staged_columns * vectors_of_column + lanes - 1) / lanes;
+    constexpr int distance_rounds = (tuning.staged_distances + lanes - 1) / lanes;
+    constexpr int staged_columns = column_rounds * lanes / vectors_of_column, staged_distances = distance_rounds * lanes;
+    __shared__ std::int32_t shared_distances[threads / lanes][1 + staged_distances];  // of the pattern; the first is the base's, 0
+    __shared__ Columns shared_columns[threads / lanes][std::max(1, column_rounds * lanes)];
+    std::int32_t* const distances = shared_distances[threadIdx.x / lanes];
+    Columns* const staged_vectors = shared_columns[threadIdx.x / lanes];
     int const of_slice = static_cast<int>(threadIdx.x % lanes);
+
     std::int64_t const c = std::int64_t{1} << log2_height(), slice = live ? slice_of(u) : 0;
     std::int64_t const values_begin = __ldg(value_ptr + slice), values_end = __ldg(value_ptr + slice + 1);
     std::int64_t const dictionary_begin = __ldg(dictionary_ptr + slice), dictionary_end = __ldg(dictionary_ptr + slice + 1);
     std::int32_t const width = live ? static_cast<std::int32_t>((values_end - values_begin) >> log2_height()) : 0;
-    std::int32_t const shared = static_cast<std::int32_t>(dictionary_end - dictionary_begin);  // D - 1
-    std::int32_t const outside = width - shared - 1;
-    std::int64_t const in_slice = (u * unit & (c - 1)) + lane;
-    Values const value_of = entries + (values_begin + in_slice);
-    std::int32_t const* const column_of = columns + (values_begin - c * dictionary_begin + in_slice);
-    std::int32_t const base = width > 0 ? __ldg(column_of) : -1;  // -1 in empty rows, and beyond the last row
-    if (tuning.fetches_ahead && width > 0)
-      fetch_ahead<lanes>(values_begin, width * c, values_begin - c * dictionary_begin, (outside + 1) * c);
-    std::int32_t const n_staged = width > 0 ? min(shared, staged) : 0;
-    __syncwarp();  // the distances of the slice before may still be read
-    if (of_slice == 0)
-      its_distances[0] = 0;
+    std::int32_t const shared = static_cast<std::int32_t>(dictionary_end - dictionary_begin), own = width - shared;  // D - 1
+    std::int64_t const first_row = u * unit & (c - 1);
+    Values const value_of = cuda::opaque(entries + (values_begin + first_row + lane));
+    std::int32_t const* const columns_begin = columns + (values_begin - c * dictionary_begin + first_row);
+    std::int32_t const* const distance_of = cuda::opaque(dictionary + (dictionary_begin + of_slice));
+    std::int32_t const n_distances = width > 0 ? min(shared, staged_distances) : 0;
+
+    std::int32_t base = -1;  // in empty rows, and beyond the last row
+    if (column_rounds == 0 && width > 0)
+      base = __ldg(columns_begin + lane);
+    std::int32_t n_staged = 1 + n_distances;  // terms: those of the pattern, and outside it if all of the pattern are staged
+    if (column_rounds > 0 && n_distances == shared)
+      n_staged = shared + min(own, staged_columns);
+    auto const value = [&](std::int32_t j) { return cuda::load_constant(value_of, j * c); };
+    std::invoke_result_t<decltype(value), std::int32_t> first_values[batch];
+    if (tuning.values_first && width > 0)
 #pragma unroll
-    for (int first = 0; first < staged; first += lanes)
-      if (int const d = first + of_slice; d < n_staged)
-        its_distances[1 + d] = __ldg(dictionary + dictionary_begin + d);
+      for (int b = 0; b < batch; ++b)
+        first_values[b] = value(min(phase + b * phases, n_staged - 1));
+
+    cuda::StagedCopies<Columns, column_rounds, lanes> own_columns;
+    cuda::StagedCopies<std::int32_t, distance_rounds, lanes> own_distances;
+    auto const* const vector_of = cuda::opaque(reinterpret_cast<Columns const*>(columns_begin + of_slice / vectors_of_column * c) +
+                                               of_slice % vectors_of_column);
+    std::int32_t const n_vectors = min(own, staged_columns) * vectors_of_column;
+    own_columns.load(n_vectors - of_slice, vector_of, lanes / vectors_of_column * (c / in_vector));
+    own_distances.load(n_distances - of_slice, distance_of, lanes);
+    __syncwarp();  // what is staged of the slice before may still be read
+    if (of_slice == 0)
+      distances[0] = 0;
+    own_columns.store(n_vectors - of_slice, staged_vectors + of_slice);
+    own_distances.store(n_distances - of_slice, distances + (1 + of_slice));
     __syncwarp();
+
     DotSum<T> sum{};
+    auto const* const staged_column = reinterpret_cast<std::int32_t const*>(staged_vectors);
+    if (column_rounds > 0 && width > 0)
+      base = staged_column[lane];
     if (base < 0)
       return sum;
-    auto const value = [&](std::int32_t j) { return cuda::load_constant(value_of, j * c); };
-    sum = cuda::add_terms<batch_in_pattern, false, cuda::Beyond::loaded_again>(
-        sum, phase, 1 + n_staged, phases, value, [&](std::int32_t j) { return base + its_distances[j]; }, x);
+    if constexpr (column_rounds > 0) {
+      // wraps around in wide slices, of which no column is staged
+      auto const place_0 = static_cast<std::int32_t>(lane - static_cast<std::uint32_t>(shared) * unit);
+      auto const index = [&](std::int32_t j) {
+        bool const in_pattern = j <= shared;
+        std::int32_t const i = *(in_pattern ? distances + j : staged_column + (place_0 + j * unit));
+        return in_pattern ? base + i : i;
+      };
+      auto const add = [&](auto begun) {
+        return cuda::add_terms<batch, true, cuda::Beyond::loaded_again>(sum, phase, n_staged, phases, value, index, x, begun);
+      };
+      if constexpr (tuning.values_first)
+        sum = add(&first_values[0]);
+      else
+        sum = add(nullptr);
+    } else {
+      auto const index = [&](std::int32_t j) { return base + distances[j]; };
+      sum = cuda::add_terms<batch, false, cuda::Beyond::loaded_again>(sum, phase, n_staged, phases, value, index, x);
+    }
+    if (n_staged == width)
+      return sum;
 #pragma unroll 1
-    for (std::int32_t j = 1 + staged + phase; j <= shared; j += phases)
-      sum.add(value(j), cuda::load_constant(x, base + __ldg(dictionary + dictionary_begin + (j - 1))));
-    return cuda::add_terms<batch_outside, true, cuda::Beyond::loaded_again>(
-        sum, phase, outside, phases, [&](std::int32_t j) { return value(1 + shared + j); },
-        [&](std::int32_t j) { return __ldg(column_of + (1 + j) * c); }, x);
-  }
-
-private:
-  /// Every thread asks for one line of 128 bytes, of the columns first.
-  template <int lanes>
-  __device__ __forceinline__ void fetch_ahead(std::int64_t first_value, std::int64_t n_values, std::int64_t first_column,
-                                              std::int64_t n_columns) const {
-    int const of_slice = static_cast<int>(threadIdx.x % lanes), lines = static_cast<int>((n_columns + 31) / 32);
-    if (of_slice < lines)
-      cuda::fetch_ahead(columns + (first_column + of_slice * 32));
-    else if ((of_slice - lines) * 16 < n_values)
-      cuda::fetch_ahead(entries + (first_value + (of_slice - lines) * 16));
+    for (std::int32_t j = n_staged + phase; j <= shared; j += phases)
+      sum.add(value(j), cuda::load_constant(x, base + __ldg(dictionary + (dictionary_begin + (j - 1)))));
+    std::int32_t const first = max(n_staged, shared + 1);
+    Values const value_beyond = cuda::opaque(value_of + first * c);
+    std::int32_t const* const column_beyond = cuda::opaque(columns_begin + ((first - shared) * c + lane));
+    return cuda::add_terms<batch_beyond, true, cuda::Beyond::loaded_again>(
+        sum, phase, width - first, phases, [&](std::int32_t j) { return cuda::load_constant(value_beyond, j * c); },
+        [&](std::int32_t j) { return __ldg(column_beyond + j * c); }, x);
   }
 };
 
-/// Calls launch with the source and the threads a row: 16 for a slice, 32 where rows have 48 terms and more, but one where patterns
-/// hold nearly all terms (boxes).
+/// Calls launch with the source and the threads a row.
 template <class T, class Values, class Launch>
 void with_source(Context& context, CodSellView const& a, Values values, Launch const& launch) {
   cuda::with_slice_size(a.slice_size, [&](auto c) {
     if constexpr (c() != 1) {  // slices of CoD-SELL have two rows or more
-      constexpr int unit = cuda::unit_of<c()>, few = std::max(1, 16 / unit), many = std::max(1, 32 / unit);
-      constexpr int usual = cuda::phases_of<c()>;
-      auto const launch_with = [&](auto phases) {
-        launch(CodSellSource<c(), T, Values, tuning_for(c(), phases())>(a, values), phases);
+      constexpr int unit = cuda::unit_of<c()>, usual = cuda::phases_of<c()>;
+      auto const launch_with = [&](auto mean_row) {
+        constexpr int phases = std::max(1, threads_of_slice(c(), mean_row()) / unit);
+        launch(CodSellSource<c(), T, Values, tuning_for(c(), mean_row() >= long_row)>(a, values),
+               std::integral_constant<int, phases>{});
       };
       CodSellSource<c(), T, Values, few_threads> const for_few(a, values);
       if constexpr (std::is_same_v<T, double>)
@@ -143,11 +181,11 @@ void with_source(Context& context, CodSellView const& a, Values values, Launch c
       std::int64_t const mean = a.n_rows > 0 ? a.n_values / a.n_rows : 0;
       if (a.longest_row > std::max<std::int64_t>(cuda::widest_per_phase, 4 * mean))
         return launch(for_few, std::integral_constant<int, std::max(1, usual / 2)>{});
-      if (a.n_stored_columns < 2 * a.n_rows)
-        return launch(CodSellSource<c(), T, Values, for_boxes>(a, values), std::integral_constant<int, 1>{});
-      if (mean < 48)
-        return launch_with(std::integral_constant<int, few>{});
-      launch_with(std::integral_constant<int, many>{});
+      if (mean < long_row)
+        return launch_with(std::integral_constant<std::int64_t, 0>{});
+      if (c() <= 4 && c() > 0 && mean < very_long_row)
+        return launch_with(std::integral_constant<std::int64_t, long_row>{});
+      launch_with(std::integral_constant<std::int64_t, very_long_row>{});
     }
   });
 }

@@ -4,6 +4,7 @@
 #include "gpu/core/dot_sum.hpp"
 #include "gpu/core/vector.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cuda_runtime.h>
 #include <memory>
@@ -115,13 +116,78 @@ __device__ inline DoubleDouble load_constant(ConstPointer<DoubleDouble> p, std::
   return {__ldg(p.hi + i), __ldg(p.lo + i)};
 }
 
-/// Asks for the line of 128 bytes in L2 that *p lies in, and waits for nothing.
-__device__ inline void fetch_ahead(void const* p) {
-  asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
+/// A copy of one or several integers into shared memory if i < end. Of many conditional loads in a row, compilers wait for the
+/// first ones before they ask for the last ones, because they keep each condition in one of seven predicates until the store; here
+/// each step has a condition of its own. The integers are written by no thread meanwhile; end < 2^30.
+template <class E>
+struct StagedCopy;
+template <>
+struct StagedCopy<std::int32_t> {
+  std::int32_t v;
+  __device__ __forceinline__ void load(std::int32_t i, std::int32_t end, std::int32_t const* from) {
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, %2; @p ld.global.nc.s32 %0, [%3]; }" : "=r"(v) : "r"(i), "r"(end), "l"(from));
+  }
+  __device__ __forceinline__ void store(std::int32_t i, std::int32_t end, std::uint32_t to) const {
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %0, %1; @p st.shared.s32 [%2], %3; }" ::"r"(2 * i), "r"(2 * end), "r"(to), "r"(v)
+                 : "memory");
+  }
+};
+template <>
+struct StagedCopy<int2> {
+  int2 v;
+  __device__ __forceinline__ void load(std::int32_t i, std::int32_t end, int2 const* from) {
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %2, %3; @p ld.global.nc.v2.s32 {%0, %1}, [%4]; }"
+                 : "=r"(v.x), "=r"(v.y)
+                 : "r"(i), "r"(end), "l"(from));
+  }
+  __device__ __forceinline__ void store(std::int32_t i, std::int32_t end, std::uint32_t to) const {
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %0, %1; @p st.shared.v2.s32 [%2], {%3, %4}; }" ::"r"(2 * i), "r"(2 * end), "r"(to),
+                 "r"(v.x), "r"(v.y)
+                 : "memory");
+  }
+};
+template <>
+struct StagedCopy<int4> {
+  int4 v;
+  __device__ __forceinline__ void load(std::int32_t i, std::int32_t end, int4 const* from) {
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %4, %5; @p ld.global.nc.v4.s32 {%0, %1, %2, %3}, [%6]; }"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "r"(i), "r"(end), "l"(from));
+  }
+  __device__ __forceinline__ void store(std::int32_t i, std::int32_t end, std::uint32_t to) const {
+    asm volatile("{ .reg .pred p; setp.lt.s32 p, %0, %1; @p st.shared.v4.s32 [%2], {%3, %4, %5, %6}; }" ::"r"(2 * i), "r"(2 * end),
+                 "r"(to), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+                 : "memory");
+  }
+};
+
+/// A thread's share of a copy into shared memory by `lanes` threads, `rounds` entries at most: those at 0, lanes, 2 lanes ... below
+/// n, counted from its first one. First all are asked for, and other work can follow; then all are stored.
+template <class E, int rounds, int lanes>
+struct StagedCopies {
+  StagedCopy<E> of[std::max(1, rounds)];
+  /// from: its first entry; next: how far on the entry is that is `lanes` further.
+  __device__ __forceinline__ void load(std::int32_t n, E const* from, std::int64_t next) {
+#pragma unroll
+    for (int r = 0; r < rounds; ++r)
+      of[r].load(r * lanes, n, from + r * next);
+  }
+  __device__ __forceinline__ void store(std::int32_t n, E* to) const {
+    auto const address = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
+#pragma unroll
+    for (int r = 0; r < rounds; ++r)
+      of[r].store(r * lanes, n, address + r * lanes * static_cast<std::uint32_t>(sizeof(E)));
+  }
+};
+
+/// p, of which the compiler does not know what it was made of. It would form addresses from that at every use, to save registers.
+template <class E>
+__device__ __forceinline__ E* opaque(E* p) {
+  asm volatile("" : "+l"(p));
+  return p;
 }
-__device__ inline void fetch_ahead(ConstPointer<DoubleDouble> p) {
-  fetch_ahead(p.hi);
-  fetch_ahead(p.lo);
+__device__ __forceinline__ ConstPointer<DoubleDouble> opaque(ConstPointer<DoubleDouble> p) {
+  return {opaque(p.hi), opaque(p.lo)};
 }
 
 /// A store of what is not read again soon.

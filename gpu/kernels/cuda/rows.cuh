@@ -56,12 +56,13 @@ __device__ __forceinline__ DotSum<T> add_phases(DotSum<T> sum) {
 enum class Beyond { skipped, loaded_again };
 
 /// Adds value(j) * x[index(j)] for j = first, first + step, ... < end to `sum`, in that order. `batch` terms are loaded together,
-/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term.
-template <int batch, bool gaps, Beyond beyond, class T, class Value, class Index>
+/// the last ones too: terms one after another would wait for memory each. With `gaps` a negative index stands for no term. Where
+/// `begun` is given, it holds the values of the first batch, loaded when indices were not known yet, and is written.
+template <int batch, bool gaps, Beyond beyond, class T, class Value, class Index, class Begun = std::nullptr_t>
 __device__ __forceinline__ DotSum<T> add_terms(DotSum<T> sum, std::int32_t first, std::int32_t end, std::int32_t step,
-                                               Value const& value, Index const& index, ConstPointer<T> x) {
+                                               Value const& value, Index const& index, ConstPointer<T> x, Begun begun = nullptr) {
   using Entry = std::invoke_result_t<Value const&, std::int32_t>;
-  constexpr bool again = beyond == Beyond::loaded_again;
+  constexpr bool again = beyond == Beyond::loaded_again, has_begun = !std::is_same_v<Begun, std::nullptr_t>;
 #pragma unroll 1
   for (std::int32_t j = first; j < end; j += batch * step) {
     auto const place = [&](int b) { return again ? min(j + b * step, end - 1) : j + b * step; };
@@ -73,7 +74,10 @@ __device__ __forceinline__ DotSum<T> add_terms(DotSum<T> sum, std::int32_t first
       at[b] = again || place(b) < end ? index(place(b)) : gaps ? -1 : 0;
 #pragma unroll
     for (int b = 0; b < batch; ++b)
-      v[b] = again || place(b) < end ? value(place(b)) : Entry(0.0);
+      if constexpr (has_begun)
+        v[b] = begun[b];
+      else
+        v[b] = again || place(b) < end ? value(place(b)) : Entry(0.0);
 #pragma unroll
     for (int b = 0; b < batch; ++b)
       if constexpr (again)
@@ -84,6 +88,11 @@ __device__ __forceinline__ DotSum<T> add_terms(DotSum<T> sum, std::int32_t first
     for (int b = 0; b < batch; ++b)
       if (!again || (j + b * step < end && (!gaps || at[b] >= 0)))
         sum.add(v[b], loaded[b]);
+    if constexpr (has_begun)
+      if (j + batch * step < end)
+#pragma unroll
+        for (int b = 0; b < batch; ++b)
+          begun[b] = value(min(j + (batch + b) * step, end - 1));
   }
   return sum;
 }
