@@ -12,7 +12,7 @@ constexpr int threads = 128;
 /// How a kernel is made. What bounds it where columns are irregular is how often a warp waits for memory before it is done with its
 /// rows: where the slice begins; then its distances and the columns outside its pattern, all at once into shared memory; then one
 /// wait for each batch of terms. Blocks of two warps make room as soon as these are done. Nothing is asked of L2 ahead: entries
-/// would cross the link between its two halves twice, and that link is what is busiest (92 to 97 per cent; docs/performance.md).
+/// would cross the link between its two halves twice, and that link is what is busiest (90 to 94 per cent; docs/performance.md).
 struct CodSellTuning {
   int threads, minimum_blocks;
   int batch;             ///< terms of a row that a thread loads together, of those whose indices are in shared memory
@@ -34,7 +34,10 @@ constexpr int threads_of_slice(int c, std::int64_t mean_row) {
   return c <= 4 && mean_row < very_long_row ? 16 : 32;
 }
 
-/// Measured on an H200.
+/// Measured on an H200: refined balls of order 1, 2, 3 (27, 64, 124 terms a row), microseconds for C = 4, 8, 16, 32: 131, 126, 125,
+/// 133; 346, 345, 365, 370; 270, 268, 274, 283. `values_first` where compilers would otherwise give the read of an index from
+/// shared memory the scoreboard of a value from DRAM, which makes a batch wait twice (C = 16: 132 in place of 125; by the machine
+/// code, dots with C = 32 too); with C = 8, and above 32, it costs 3 per cent and that does not happen.
 constexpr CodSellTuning tuning_for(int c, bool rows_are_long) {
   if (!rows_are_long)
     return {64, 16, 7, 32, 28, 4, c == 4 || c == 16 || c == 32, false};

@@ -1,7 +1,8 @@
 // Factorisation and triangular solves without synchronisation between levels: one launch takes all rows by level, and a row that
-// needs another waits for that row alone. (Solves of few and large levels take a launch each instead: then nothing waits.) Blocks take their rows by a ticket, so that those that wait do so only for blocks that
-// run already, whatever order the device starts blocks in. Rows that share a warp are of one level and do not wait for each
-// other. Every sum is added in an order of its own; timing decides when, never what.
+// needs another waits for that row alone. (Solves of few and large levels take a launch each instead: then nothing waits.) Blocks
+// take their rows by a ticket, so that those that wait do so only for blocks that run already, whatever order the device starts
+// blocks in. Rows that share a warp are of one level and do not wait for each other. Every sum is added in an order of its own;
+// timing decides when, never what.
 #include "gpu/kernels/ilu.hpp"
 
 #include "gpu/core/array.hpp"
@@ -145,9 +146,10 @@ constexpr int batch = 4;
 /// How a row gets what it needs of `out`: it waits for it, or it was written by launches before.
 enum class Needs { wait, there };
 
-/// Slots first ... end - 1 of one triangle: `out` from `in`. `out` is withdrawn everywhere before the kernel. Of the other vector, `withdrawn`, a row's place
-/// is withdrawn when the row is done: the lower triangle prepares the upper one's `out`, the upper one the work vector for the next
-/// solve. Of factors in another order the lower triangle gathers `in`, and the upper one scatters `out` to `scattered` too.
+/// Slots first ... end - 1 of one triangle: `out` from `in`. `out` is withdrawn everywhere before the kernel. Of the other vector,
+/// `withdrawn`, a row's place is withdrawn when the row is done: the lower triangle prepares the upper one's `out`, the upper one
+/// the work vector for the next solve. Of factors in another order the lower triangle gathers `in`, and the upper one scatters
+/// `out` to `scattered` too.
 template <class T, bool upper, Needs needs, int threads_per_row>
 __global__ void __launch_bounds__(threads)
     solve_kernel(IluView a, std::int64_t first, std::int64_t end_slot, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
@@ -169,8 +171,8 @@ __global__ void __launch_bounds__(threads)
     } else  // no place that is read is written by this launch
       sum = cuda::add_terms<batch, false, cuda::Beyond::skipped>(
           sum, lane, static_cast<std::int32_t>(end - begin), threads_per_row,
-          [&](std::int32_t j) { return __ldg(a.values + begin + j); },
-          [&](std::int32_t j) { return __ldg(a.columns + begin + j); }, ConstPointer<T>(out));
+          [&](std::int32_t j) { return __ldg(a.values + begin + j); }, [&](std::int32_t j) { return __ldg(a.columns + begin + j); },
+          ConstPointer<T>(out));
   }
   __syncwarp();
   for (int distance = threads_per_row / 2; distance > 0; distance /= 2)
