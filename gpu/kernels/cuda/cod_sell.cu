@@ -9,17 +9,17 @@ namespace {
 
 constexpr int threads = 128;
 
-/// How a kernel is made. What bounds it where columns are irregular is how often a warp waits for memory before it is done with its
-/// rows: where the slice begins; then its distances and the columns outside its pattern, all at once into shared memory; then one
-/// wait for each batch of terms. Blocks of two warps make room as soon as these are done. Nothing is asked of L2 ahead: entries
-/// would cross the link between its two halves twice, and that link is what is busiest (90 to 94 per cent; docs/performance.md).
+/// How a kernel is made. Where columns are irregular a warp should wait for memory as seldom as can be: for where the slice begins;
+/// then for its distances and the columns outside its pattern, all at once into shared memory; then for each batch of terms. Blocks
+/// of two warps make room as soon as these are done. Nothing is asked of L2 ahead: entries would cross the link between its two
+/// halves twice, and that link is what bounds the product (busy for 90 to 94 per cent of the time; docs/performance.md).
 struct CodSellTuning {
   int threads, minimum_blocks;
   int batch;             ///< terms of a row that a thread loads together, of those whose indices are in shared memory
   int staged_distances;  ///< the distances of a slice that are there
   int staged_columns;    ///< the columns of a row that are there, the base included; 0: none, all are read through the cache
   int batch_beyond;      ///< terms whose columns are read through the cache
-  bool values_first;     ///< the first batch's values are asked for together with the indices
+  bool values_first;     ///< the first batch's values are asked for before the indices; only with staged columns
   bool splits;           ///< wide slices between the threads of the block
 };
 
@@ -76,6 +76,7 @@ struct CodSellSource : CodSellView {
   template <int phases>
   [[nodiscard]] __device__ __forceinline__ DotSum<T> partial(std::int64_t u, bool live, int lane, int phase,
                                                              ConstPointer<T> x) const {
+    static_assert(!tuning.values_first || tuning.staged_columns > 0);
     constexpr int lanes = unit * phases < 32 ? unit * phases : 32;  // of a warp that work on one slice
     using Columns = std::conditional_t<unit == 2, int2, int4>;      // what a thread stages at once
     constexpr int in_vector = sizeof(Columns) / 4, vectors_of_column = unit / in_vector;
@@ -186,7 +187,7 @@ void with_source(Context& context, CodSellView const& a, Values values, Launch c
         return launch(for_few, std::integral_constant<int, std::max(1, usual / 2)>{});
       if (mean < long_row)
         return launch_with(std::integral_constant<std::int64_t, 0>{});
-      if (c() <= 4 && c() > 0 && mean < very_long_row)
+      if (mean < very_long_row)
         return launch_with(std::integral_constant<std::int64_t, long_row>{});
       launch_with(std::integral_constant<std::int64_t, very_long_row>{});
     }

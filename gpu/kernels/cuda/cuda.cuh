@@ -118,7 +118,7 @@ __device__ inline DoubleDouble load_constant(ConstPointer<DoubleDouble> p, std::
 
 /// A copy of one or several integers into shared memory if i < end. Of many conditional loads in a row, compilers wait for the
 /// first ones before they ask for the last ones, because they keep each condition in one of seven predicates until the store; here
-/// each step has a condition of its own. The integers are written by no thread meanwhile; end < 2^30.
+/// each step has a condition of its own (2 i < 2 end is a new one to them). No thread writes the integers meanwhile; end < 2^30.
 template <class E>
 struct StagedCopy;
 template <>

@@ -3,6 +3,7 @@
 #include "gpu/kernels/cuda/cuda.cuh"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
