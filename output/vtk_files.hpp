@@ -30,7 +30,7 @@ struct VtkOptions {
   VtkPrecision precision = VtkPrecision::double_;
 };
 
-/// Writes a VTU through VTK's own writer: appended binary, compressed; order 1 as VTK_HEXAHEDRON, higher orders as
+/// Writes a VTU through VTK's own writer: inline base64, compressed; order 1 as VTK_HEXAHEDRON, higher orders as
 /// VTK_LAGRANGE_HEXAHEDRON. The file appears under `path` only when it is complete. Throws EnvironmentError naming file and
 /// reason (no space left, not writable ...).
 void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,

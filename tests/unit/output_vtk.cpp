@@ -164,6 +164,8 @@ TEST_P(RoundTrip, EveryArrayComesBack) {
   write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}, {"error", 1, error, {}}},
             {{"material", 1, {}, material}, {"coefficient", 1, coefficient, {}}, {"flux", 3, flux, {}}}, {compression, precision});
   EXPECT_EQ(directory.names(), std::set<std::string>{"u.vtu"});
+  // The ParaView of an up-to-date Debian 12 cannot read appended data.
+  EXPECT_EQ(text_of(directory / "u.vtu").find("<AppendedData"), std::string::npos);
 
   auto const mesh = read_vtu(directory / "u.vtu");
   ASSERT_EQ(mesh->GetNumberOfCells(), static_cast<vtkIdType>(n_cells));
@@ -218,8 +220,8 @@ TEST(Vtk, CompressionMakesSmallerFiles) {
   auto const none = size(VtkCompression::none), fast = size(VtkCompression::fast), best = size(VtkCompression::best);
   EXPECT_LT(fast, none);
   EXPECT_LT(best, fast);
-  // 9261 points of 24 bytes, u, and 8000 cells of 8 32-bit nodes, a 32-bit offset and a type byte; little besides.
-  EXPECT_LT(none, 9261U * 32U + 8000U * 37U + 4000U);
+  // 9261 points of 24 bytes, u, and 8000 cells of 8 32-bit nodes, a 32-bit offset and a type byte, in base64; little besides.
+  EXPECT_LT(none, (9261U * 32U + 8000U * 37U) * 4U / 3U + 4000U);
 }
 
 // Node order and file version belong together: readers renumber the nodes of files older than 2.2.
