@@ -1,20 +1,21 @@
 #include "assembly/discretization.hpp"
 
-#include "assembly/evaluation.hpp"
-#include "assembly/mesh.hpp"
+#include "assembly/system/evaluation.hpp"
+#include "assembly/mesh/mesh.hpp"
 #include "assembly/parallel.hpp"
-#include "assembly/problem_data.hpp"
-#include "assembly/sampling.hpp"
-#include "assembly/space.hpp"
-#include "assembly/system.hpp"
+#include "assembly/system/problem_data.hpp"
+#include "assembly/system/sampling.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
+#include "gpu/core/threads.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <deal.II/base/exceptions.h>
 #include <deal.II/base/multithread_info.h>
 
-namespace poisson {
+namespace poisson::assembly {
 
 namespace {
 
@@ -105,7 +106,7 @@ struct Discretization::Impl {
 
   [[nodiscard]] bool is_pure_neumann() const {
     if (!pure_neumann)
-      pure_neumann = poisson::is_pure_neumann(space, element, data);
+      pure_neumann = assembly::is_pure_neumann(space, element, data);
     return *pure_neumann;
   }
   [[nodiscard]] double shift_of_exact() const { return is_pure_neumann() ? mean_of_exact(space, element, data) : 0; }
@@ -163,15 +164,15 @@ Extent Discretization::extent() const {
 
 HostVector<double> Discretization::sample(std::span<double const> u, Lattice const& lattice) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  return poisson::sample(impl_->space, impl_->element, u, lattice);
+  return assembly::sample(impl_->space, impl_->element, u, lattice);
 }
 
 HostVector<double> Discretization::integration_weights() const {
-  return poisson::basis_integrals(impl_->space, impl_->element);
+  return assembly::basis_integrals(impl_->space, impl_->element);
 }
 
 std::string dealii_version() {
   return DEAL_II_PACKAGE_VERSION;
 }
 
-}  // namespace poisson
+}  // namespace poisson::assembly

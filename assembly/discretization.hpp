@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace poisson {
+namespace poisson::assembly {
 
 struct MeshSummary {
   std::int64_t cells = 0;
@@ -110,4 +110,4 @@ private:
 /// Names of the generators that `problem.mesh.generator` takes, `box` first.
 [[nodiscard]] std::vector<std::string> generator_names();
 
-}  // namespace poisson
+}  // namespace poisson::assembly

@@ -8,7 +8,7 @@
 #include <exception>
 #include <mutex>
 
-namespace poisson {
+namespace poisson::assembly {
 
 /// Runs body(state, i) for every i in [0, n) on all OpenMP threads; each thread makes its own state first. What is thrown is
 /// rethrown once all threads are done; of several exceptions that of the lowest i, so that messages do not depend on the threads.
@@ -60,4 +60,4 @@ struct Part {
   return {i * size, (i + 1) * size < n ? (i + 1) * size : n};
 }
 
-}  // namespace poisson
+}  // namespace poisson::assembly

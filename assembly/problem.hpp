@@ -10,7 +10,7 @@
 #include <vector>
 
 /// What is to be solved, as plain data. Key paths in errors are those of the YAML file, e.g. "problem.boundary[1].ids".
-namespace poisson {
+namespace poisson::assembly {
 
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -23,12 +23,16 @@ struct MeshSpec {
 };
 
 enum class BoundaryType { dirichlet, neumann, robin };
+}  // namespace poisson::assembly
+
 template <>
-struct Names<BoundaryType> {
-  static constexpr std::array<Named<BoundaryType>, 3> values{{{BoundaryType::dirichlet, "dirichlet"},
-                                                              {BoundaryType::neumann, "neumann"},
-                                                              {BoundaryType::robin, "robin"}}};
+struct poisson::Names<poisson::assembly::BoundaryType> {
+  static constexpr std::array<Named<assembly::BoundaryType>, 3> values{{{assembly::BoundaryType::dirichlet, "dirichlet"},
+                                                              {assembly::BoundaryType::neumann, "neumann"},
+                                                              {assembly::BoundaryType::robin, "robin"}}};
 };
+
+namespace poisson::assembly {
 
 struct BoundaryCondition {
   bool all_ids = false;        ///< every id of the mesh that no other condition names
@@ -51,4 +55,4 @@ struct ProblemSpec {
   std::optional<std::string> exact;
 };
 
-}  // namespace poisson
+}  // namespace poisson::assembly

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-namespace poisson {
+namespace poisson::assembly {
 
 /// Without white space at either end.
 [[nodiscard]] inline std::string_view trim(std::string_view text) {
@@ -23,4 +23,4 @@ namespace poisson {
   }
 }
 
-}  // namespace poisson
+}  // namespace poisson::assembly

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace poisson {
+namespace poisson::output {
 
 /// A mesh of hexahedra of one polynomial order with shared nodes. Views: the caller owns the arrays.
 struct Grid {
@@ -29,4 +29,4 @@ struct Field {
   std::span<int const> integers;
 };
 
-}  // namespace poisson
+}  // namespace poisson::output

@@ -23,16 +23,6 @@ struct DeviceDescription {
   std::int64_t memory_free = 0;    ///< bytes
 };
 
-/// Number of threads of the CPU backend; n = 0 asks for all that the process may use (its affinity and the cgroup's quota counted).
-void set_thread_count(int n);
-[[nodiscard]] int thread_count();
-
-[[nodiscard]] bool cuda_built();
-/// Empty when a CUDA device can be used; otherwise why not, in one sentence for the user.
-[[nodiscard]] std::string why_no_cuda();
-[[nodiscard]] std::vector<DeviceDescription> cuda_devices();
-[[nodiscard]] DeviceDescription host_description();
-
 /// One device of one backend: what arrays, matrices and solvers need to live and run there. Not copyable; outlives what uses it.
 /// How it looks inside (streams, scratch) is the backends' business.
 class Context {
@@ -55,11 +45,5 @@ public:
   virtual void download(void* to_host, void const* from, std::int64_t bytes) = 0;  ///< returns when the data is there
   virtual void set_zero(void* pointer, std::int64_t bytes) = 0;
 };
-
-/// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
-[[nodiscard]] std::unique_ptr<Context> make_context(Backend backend);
-
-/// Bytes per second, read plus written, of a large copy on this backend, best of a few; takes well under a second.
-[[nodiscard]] double measure_copy_bandwidth(Context& context);
 
 }  // namespace poisson

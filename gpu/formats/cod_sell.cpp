@@ -84,9 +84,9 @@ Sample sample(Csr const& matrix, std::vector<std::int64_t> const& begins, std::i
                      .row_ptr = parts.row_ptr.data(),
                      .columns = parts.columns.data()};
   auto const host = make_context(Backend::cpu);
-  Array<std::int32_t> const order = ConversionKernels::host().rows_by_length(*host, view, sigma);
+  Array<std::int32_t> const order = ConversionKernels::cpu().rows_by_length(*host, view, sigma);
   Grouping grouping(*host, n, view.nnz, search.slice_size);
-  CodSellConversion::host().group(*host, view, order.data(), search, grouping.view());
+  CodSellConversion::cpu().group(*host, view, order.data(), search, grouping.view());
   return {last_of(*host, grouping.value_ptr), (search.slice_size - 1) * last_of(*host, grouping.dictionary_ptr)};
 }
 

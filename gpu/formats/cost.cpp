@@ -1,6 +1,7 @@
 #include "gpu/formats/cost.hpp"
 
 #include "gpu/core/memory.hpp"
+#include "gpu/core/threads.hpp"
 #include "gpu/formats/csr.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/registry.hpp"
-#include "gpu/formats/symmetry.hpp"
+#include "gpu/kernels/symmetry.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 

@@ -1,4 +1,5 @@
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 
 #include <chrono>
 

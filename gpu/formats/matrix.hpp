@@ -4,7 +4,7 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
-#include "gpu/solvers/operator.hpp"
+#include "gpu/core/linear_operator.hpp"
 
 #include <memory>
 

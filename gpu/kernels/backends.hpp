@@ -3,22 +3,35 @@
 #include "gpu/core/context.hpp"
 
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace poisson {
 
-// What a backend provides besides its kernels: kernels/host, and kernels/cuda or, when CUDA is not built, kernels/stub. The public
-// cuda_built(), why_no_cuda() and cuda_devices() of core/context.hpp live there too.
+// What a backend provides besides its kernels: kernels/cpu, and kernels/cuda or, when CUDA is not built, kernels/stub.
 
-[[nodiscard]] std::unique_ptr<Context> make_host_context();
+[[nodiscard]] bool cuda_built();
+/// Empty when a CUDA device can be used; otherwise why not, in one sentence for the user.
+[[nodiscard]] std::string why_no_cuda();
+[[nodiscard]] std::vector<DeviceDescription> cuda_devices();
+[[nodiscard]] DeviceDescription cpu_description();
+
+/// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
+[[nodiscard]] std::unique_ptr<Context> make_context(Backend backend);
+
+/// Bytes per second, read plus written, of a large copy on this backend, best of a few; takes well under a second.
+[[nodiscard]] double measure_copy_bandwidth(Context& context);
+
+[[nodiscard]] std::unique_ptr<Context> make_cpu_context();
 [[nodiscard]] std::unique_ptr<Context> make_cuda_context();
-[[nodiscard]] double measure_host_copy_bandwidth();
+[[nodiscard]] double measure_cpu_copy_bandwidth();
 [[nodiscard]] double measure_cuda_copy_bandwidth(Context& context);
 
 /// The set of kernels of type `Kernels` for the context's backend. Every set is an interface declared once in this folder;
-/// `Kernels::host()` is defined in kernels/host, `Kernels::cuda()` in kernels/cuda or, throwing, in kernels/stub.
+/// `Kernels::cpu()` is defined in kernels/cpu, `Kernels::cuda()` in kernels/cuda or, throwing, in kernels/stub.
 template <class Kernels>
 [[nodiscard]] Kernels const& kernels_for(Context const& context) {
-  return context.backend() == Backend::cuda ? Kernels::cuda() : Kernels::host();
+  return context.backend() == Backend::cuda ? Kernels::cuda() : Kernels::cpu();
 }
 
 }  // namespace poisson

@@ -125,16 +125,16 @@ public:
                       ConstPointer<T> s_tilde, ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r,
                       double* history) const = 0;
 
-  static BicgstabKernels const& host();
+  static BicgstabKernels const& cpu();
   static BicgstabKernels const& cuda();
 };
 
 template <>
-BicgstabKernels<double> const& BicgstabKernels<double>::host();
+BicgstabKernels<double> const& BicgstabKernels<double>::cpu();
 template <>
 BicgstabKernels<double> const& BicgstabKernels<double>::cuda();
 template <>
-BicgstabKernels<DoubleDouble> const& BicgstabKernels<DoubleDouble>::host();
+BicgstabKernels<DoubleDouble> const& BicgstabKernels<DoubleDouble>::cpu();
 template <>
 BicgstabKernels<DoubleDouble> const& BicgstabKernels<DoubleDouble>::cuda();
 

@@ -216,7 +216,7 @@ public:
   virtual void gather_columns(Context& context, std::int64_t n, std::int64_t count, std::int32_t const* columns, double const* x,
                               double* y) const = 0;
 
-  static BidiagonalKernels const& host();
+  static BidiagonalKernels const& cpu();
   static BidiagonalKernels const& cuda();
 };
 

@@ -21,7 +21,7 @@ public:
                             std::int64_t ldb, std::int64_t stride_b, double beta, double* c, std::int64_t ldc,
                             std::int64_t stride_c, std::int64_t count) const = 0;
 
-  static BlasKernels const& host();
+  static BlasKernels const& cpu();
   static BlasKernels const& cuda();
 };
 

@@ -44,7 +44,7 @@ public:
   /// y = A x of the same matrix, without reading any; terms by ascending column.
   virtual void product(Context& context, Box const& box, double const* x, double* y) const = 0;
 
-  static BoxKernels const& host();
+  static BoxKernels const& cpu();
   static BoxKernels const& cuda();
 };
 

@@ -22,7 +22,7 @@ struct CdsView {
 /// launch. All entries of a diagonal count as stored: an infinity in x makes NaN of a row that has a zero there.
 class CdsKernels : public ProductKernels<CdsView> {
 public:
-  static CdsKernels const& host();
+  static CdsKernels const& cpu();
   static CdsKernels const& cuda();
 };
 

@@ -127,16 +127,16 @@ public:
   virtual void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
                          ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const = 0;
 
-  static CgKernels const& host();
+  static CgKernels const& cpu();
   static CgKernels const& cuda();
 };
 
 template <>
-CgKernels<double> const& CgKernels<double>::host();
+CgKernels<double> const& CgKernels<double>::cpu();
 template <>
 CgKernels<double> const& CgKernels<double>::cuda();
 template <>
-CgKernels<DoubleDouble> const& CgKernels<DoubleDouble>::host();
+CgKernels<DoubleDouble> const& CgKernels<DoubleDouble>::cpu();
 template <>
 CgKernels<DoubleDouble> const& CgKernels<DoubleDouble>::cuda();
 

@@ -48,7 +48,7 @@ public:
   virtual void residual(Context& context, CsrView const& a, double const* x, double const* x_lo, double const* b,
                         double* r) const = 0;
 
-  static CheckKernels const& host();
+  static CheckKernels const& cpu();
   static CheckKernels const& cuda();
 };
 

@@ -40,7 +40,7 @@ public:
   /// d_i = a_ii, 0 where it is not stored.
   virtual void diagonal(Context& context, CodSellView const& a, double* d) const = 0;
 
-  static CodSellKernels const& host();
+  static CodSellKernels const& cpu();
   static CodSellKernels const& cuda();
 };
 

@@ -57,7 +57,7 @@ public:
   virtual void fill(Context& context, CsrView const& a, CodSellSearch const& search, CodSellGroups const& groups,
                     std::int32_t* columns, std::int32_t* dictionary, double* values) const = 0;
 
-  static CodSellConversion const& host();
+  static CodSellConversion const& cpu();
   static CodSellConversion const& cuda();
 };
 

@@ -71,7 +71,7 @@ public:
   virtual void csr_from_coo(Context& context, CooMatrix const& coo,
                             std::function<CsrTarget(std::int64_t nnz)> const& target) const = 0;
 
-  static ConversionKernels const& host();
+  static ConversionKernels const& cpu();
   static ConversionKernels const& cuda();
 };
 

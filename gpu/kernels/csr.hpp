@@ -40,7 +40,7 @@ public:
   /// d_i = a_ii, 0 where it is not stored.
   virtual void diagonal(Context& context, CsrView const& a, double* d) const = 0;
 
-  static CsrKernels const& host();
+  static CsrKernels const& cpu();
   static CsrKernels const& cuda();
 };
 

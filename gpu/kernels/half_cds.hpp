@@ -21,7 +21,7 @@ struct HalfCdsView {
 /// by ascending offset, so that results depend neither on the number of threads nor on the launch.
 class HalfCdsKernels : public ProductKernels<HalfCdsView> {
 public:
-  static HalfCdsKernels const& host();
+  static HalfCdsKernels const& cpu();
   static HalfCdsKernels const& cuda();
 };
 

@@ -52,7 +52,7 @@ public:
   /// the largest entry that its row had, by size or, with `positive`, by value. Waits for the result.
   virtual BadPivot factorize(Context& context, IluView const& a, bool positive) const = 0;
 
-  static IluKernels const& host();
+  static IluKernels const& cpu();
   static IluKernels const& cuda();
 };
 
@@ -73,16 +73,16 @@ public:
     return 12 * a.nnz + a.n_rows * (2 * (4 + 16) + 4 * std::int64_t{sizeof(T)} + reordering);
   }
 
-  static IluSolveKernels const& host();
+  static IluSolveKernels const& cpu();
   static IluSolveKernels const& cuda();
 };
 
 template <>
-IluSolveKernels<double> const& IluSolveKernels<double>::host();
+IluSolveKernels<double> const& IluSolveKernels<double>::cpu();
 template <>
 IluSolveKernels<double> const& IluSolveKernels<double>::cuda();
 template <>
-IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::host();
+IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::cpu();
 template <>
 IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::cuda();
 

@@ -38,7 +38,7 @@ public:
   /// a(i, i) += value for i < n.
   virtual void add_to_diagonal(Context& context, std::int64_t n, double value, double* a, std::int64_t lda) const = 0;
 
-  static QrKernels const& host();
+  static QrKernels const& cpu();
   static QrKernels const& cuda();
 };
 

@@ -16,7 +16,7 @@ public:
   /// *result = max |x_i|, 0 without entries; entries that are NaN do not count.
   virtual void largest(Context& context, std::int64_t n, double const* x, double* result) const = 0;
 
-  static RefinementKernels const& host();
+  static RefinementKernels const& cpu();
   static RefinementKernels const& cuda();
 };
 

@@ -29,7 +29,7 @@ public:
   /// d_i = a_ii, 0 where it is not stored.
   virtual void diagonal(Context& context, SellView const& a, double* d) const = 0;
 
-  static SellKernels const& host();
+  static SellKernels const& cpu();
   static SellKernels const& cuda();
 };
 

@@ -98,7 +98,7 @@ public:
   virtual void apply_chase(Context& context, ChasePlan const& plan, double const* y, std::int64_t n_columns, double* x,
                            std::int64_t ldx) const = 0;
 
-  static SvdKernels const& host();
+  static SvdKernels const& cpu();
   static SvdKernels const& cuda();
 };
 

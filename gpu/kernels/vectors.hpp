@@ -16,16 +16,16 @@ public:
   virtual void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const = 0;
   virtual void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const = 0;
 
-  static VectorKernels const& host();
+  static VectorKernels const& cpu();
   static VectorKernels const& cuda();
 };
 
 template <>
-VectorKernels<double> const& VectorKernels<double>::host();
+VectorKernels<double> const& VectorKernels<double>::cpu();
 template <>
 VectorKernels<double> const& VectorKernels<double>::cuda();
 template <>
-VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::host();
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cpu();
 template <>
 VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda();
 

@@ -2,7 +2,7 @@
 
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/krylov.hpp"
-#include "gpu/solvers/text.hpp"
+#include "gpu/core/number_text.hpp"
 
 namespace poisson {
 

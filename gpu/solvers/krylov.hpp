@@ -2,8 +2,8 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/krylov.hpp"
-#include "gpu/solvers/operator.hpp"
-#include "gpu/solvers/preconditioner.hpp"
+#include "gpu/core/linear_operator.hpp"
+#include "gpu/preconditioners/preconditioner.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -4,13 +4,13 @@
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
-#include "gpu/kernels/recording.hpp"
+#include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/solvers/batch.hpp"
 #include "gpu/solvers/krylov.hpp"
 #include "gpu/solvers/right_hand_side.hpp"
-#include "gpu/solvers/text.hpp"
+#include "gpu/core/number_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -53,7 +53,7 @@ std::unique_ptr<KrylovMethod<T>> make_method(Method method, KrylovSystem<T> cons
 }
 
 /// `converged` promises no more than this times the tolerance.
-constexpr double honest = 2;
+constexpr double residual_slack = 2;
 /// A cycle that leaves more than this share of the residual has made no progress.
 constexpr double progress = 0.5;
 /// How far below ||r|| of the recursion and of b - A x may be apart for the search directions to be kept.
@@ -152,7 +152,7 @@ public:
       if (interrupted)
         return {SolverStatus::interrupted, "interrupted " + reached()};
       compute_residual();
-      if (norm_ <= honest * goal)
+      if (norm_ <= residual_slack * goal)
         return {SolverStatus::converged, ""};
       if (state == CycleState::running)
         return {SolverStatus::max_iterations,
@@ -163,7 +163,7 @@ public:
         continue;
       }
       // Small as it is, the recursion was right.
-      bool const reliable = same && state == CycleState::unreliable && norm_ <= honest * control.norm;
+      bool const reliable = same && state == CycleState::unreliable && norm_ <= residual_slack * control.norm;
       if (reliable)
         trust *= next_look;
       bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
@@ -226,7 +226,7 @@ private:
     result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
     result_.history.back() = recent[control.iteration % history_capacity];
     std::int64_t const first = control.iteration;
-    std::unique_ptr<Recording> recording;
+    std::unique_ptr<Graph> recording;
     bool tried_recording = false;
     while (control.stop == 0 && control.iteration < options_.max_iterations) {
       if (interrupt_requested())
@@ -235,7 +235,7 @@ private:
       std::int64_t const count = std::min(batch_.next(before), options_.max_iterations - before);
       if (!tried_recording && n_ <= rows_worth_recording && before >= first + iterations_before_recording) {
         tried_recording = true;
-        recording = kernels_for<RecordingKernels>(context_).record(context_, [&] {
+        recording = kernels_for<GraphKernels>(context_).record(context_, [&] {
           for (std::int64_t i = 0; i < recorded_iterations; ++i)
             method.iterate();
         });
@@ -392,7 +392,8 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
   }
 
   auto start = Clock::now();
-  Preconditioner const preconditioner(matrix, options, context);
+  Preconditioner const preconditioner(
+      matrix, {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr}, context);
   if (IncompleteLu const* const factors = preconditioner.factors()) {
     result.ordering = factors->ordering();
     result.levels = factors->levels();

@@ -3,6 +3,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/names.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/preconditioners/options.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -26,22 +27,6 @@ struct Names<Method> {
   return method == Method::bicgstab ? 2 : 1;
 }
 
-enum class PreconditionerKind { none, jacobi, ic0, ilu0 };
-template <>
-struct Names<PreconditionerKind> {
-  static constexpr std::array<Named<PreconditionerKind>, 4> values{{{PreconditionerKind::none, "none"},
-                                                                    {PreconditionerKind::jacobi, "jacobi"},
-                                                                    {PreconditionerKind::ic0, "ic0"},
-                                                                    {PreconditionerKind::ilu0, "ilu0"}}};
-};
-[[nodiscard]] constexpr bool needs_symmetry(PreconditionerKind kind) {
-  return kind == PreconditionerKind::ic0;
-}
-
-[[nodiscard]] constexpr bool is_incomplete(PreconditionerKind kind) {
-  return kind == PreconditionerKind::ic0 || kind == PreconditionerKind::ilu0;
-}
-
 /// Arithmetic of the solver. `refined`: iterations in double, the solution and its residual in double-double. `mixed`: the same as
 /// long as that makes progress, then iterations in double-double.
 enum class Precision { double_, double_double, refined, mixed };
@@ -51,15 +36,6 @@ struct Names<Precision> {
                                                            {Precision::double_double, "double_double"},
                                                            {Precision::refined, "refined"},
                                                            {Precision::mixed, "mixed"}}};
-};
-
-/// The order in which ic0 and ilu0 eliminate the rows. `multicolor` (solvers/ordering.hpp) lets a device work on many rows at once,
-/// for some more iterations; `automatic` takes it there where the natural order makes long chains of rows.
-enum class Ordering { automatic, natural, multicolor };
-template <>
-struct Names<Ordering> {
-  static constexpr std::array<Named<Ordering>, 3> values{
-      {{Ordering::automatic, "auto"}, {Ordering::natural, "natural"}, {Ordering::multicolor, "multicolor"}}};
 };
 
 enum class SolverStatus { converged, max_iterations, stagnated, breakdown, diverged, interrupted };

@@ -1,11 +1,12 @@
 /// Times Discretization against deal.II's MatrixCreator on the same mesh, with the same threads. Arguments: names of cases
 /// (default: all). Prints a table; one case a process, or peaks are those of the cases before.
 #include "assembly/discretization.hpp"
-#include "assembly/mesh.hpp"
-#include "assembly/problem_data.hpp"
-#include "assembly/space.hpp"
-#include "assembly/system.hpp"
+#include "assembly/mesh/mesh.hpp"
+#include "assembly/system/problem_data.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
+#include "gpu/core/threads.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -29,6 +30,7 @@
 #include <vector>
 
 using namespace poisson;
+using namespace poisson::assembly;
 
 namespace {
 

@@ -3,7 +3,9 @@
 // SolverCG with its SparseMatrix, with the same threads, in turns. Prints the seconds of every round and the ratios of the medians.
 #include "assembly/discretization.hpp"
 #include "gpu/core/context.hpp"
+#include "gpu/core/threads.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <algorithm>
@@ -21,6 +23,7 @@
 #include <vector>
 
 using namespace poisson;
+using namespace poisson::assembly;
 
 namespace {
 

@@ -5,9 +5,11 @@
 // Everything is built on the backend, and every product is compared with one that needs no matrix; exit code 2 when one is wrong.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/core/measure.hpp"
+#include "gpu/core/threads.hpp"
+#include "gpu/kernels/measure.hpp"
 #include "gpu/core/vector.hpp"
 #include "gpu/formats/box.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <nlohmann/json.hpp>

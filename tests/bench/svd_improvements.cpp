@@ -4,14 +4,15 @@
 // parameter, or the same kernels. The best of R runs counts, after one that does not. Band 0 is the tuned default.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/svd.hpp"
-#include "gpu/svd/band_reduction.hpp"
-#include "gpu/svd/bidiagonal.hpp"
-#include "gpu/svd/orthonormal.hpp"
-#include "gpu/svd/svd.hpp"
+#include "gpu/spectral/band_reduction.hpp"
+#include "gpu/spectral/bidiagonal.hpp"
+#include "gpu/spectral/orthonormal.hpp"
+#include "gpu/spectral/svd.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -157,7 +158,7 @@ private:
       Index const bytes = rows * w * Index{sizeof(double)};
       kernels_.copy(context_, rows, w, a.data(), n_, packed.data(), rows);
       context_.download(panel.data(), packed.data(), bytes);
-      SvdKernels::host().panel_qr(*host, rows, width, panel.data(), rows, host_t.data(), w, host_r.data(), 1, w);
+      SvdKernels::cpu().panel_qr(*host, rows, width, panel.data(), rows, host_t.data(), w, host_r.data(), 1, w);
       context_.upload(packed.data(), panel.data(), bytes);
       t.upload(host_t);
       r.upload(host_r);

@@ -2,22 +2,31 @@
 
 import re
 
+import pytest
 from conftest import ROOT
 
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
 OWNERS = {r"deal\.II/": {"assembly"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
-          r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda"}, r"cairo": {"output"}}
+          r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
+          r"cairo": {"output/picture"}}
+# Rooms of a layer, lowest first: each may include itself and those before it.
+ROOMS = {"gpu": ["core", "kernels", "formats", "preconditioners", "solvers", "spectral", "peers"],
+         "app": ["io", "config", "analysis", "run", "bench", "cli"]}
+NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
+
+
+def sources(layer):
+    return [path for path in (ROOT / layer).rglob("*") if path.suffix in (".hpp", ".cpp", ".cu", ".cuh")]
 
 
 def includes():
     found = []
     for layer in LAYERS:
-        for path in (ROOT / layer).rglob("*"):
-            if path.suffix in (".hpp", ".cpp", ".cu", ".cuh"):
-                name = path.relative_to(ROOT).as_posix()
-                for line in path.read_text().splitlines():
-                    if m := re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line):
-                        found.append((name, m[1], m[2]))
+        for path in sources(layer):
+            name = path.relative_to(ROOT).as_posix()
+            for line in path.read_text().splitlines():
+                if m := re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line):
+                    found.append((name, m[1], m[2]))
     return found
 
 
@@ -27,6 +36,33 @@ def test_project_includes_follow_the_layers():
         layer = name.split("/")[0]
         if kind == '"' and not any(target.startswith(allowed + "/") for allowed in LAYERS[layer]):
             bad.append(f"{name} includes {target}")
+    assert not bad, bad
+
+
+@pytest.mark.parametrize("layer", ROOMS)
+def test_rooms_of_a_layer_go_one_way(layer):
+    rooms = ROOMS[layer]
+    bad, seen = [], set()
+    for name, kind, target in includes():
+        if kind != '"' or not name.startswith(layer + "/") or not target.startswith(layer + "/"):
+            continue
+        here, there = name.split("/")[1], target.split("/")[1]
+        seen |= {here, there}
+        if rooms.index(there) > rooms.index(here):
+            bad.append(f"{name} includes {target}")
+    assert not bad, bad
+    assert seen == set(rooms)
+
+
+# Two layers that define one name in the same namespace would be undefined behaviour that the order of linking decides.
+def test_every_layer_has_its_namespace():
+    bad = []
+    for layer, expected in NAMESPACES.items():
+        for path in sources(layer):
+            for name in re.findall(r"^namespace (poisson[\w:]*) {", path.read_text(), re.MULTILINE):
+                others = [n for n in NAMESPACES.values() if n != "poisson" and n != expected]
+                if not (name + "::").startswith(expected + "::") or any((name + "::").startswith(n + "::") for n in others):
+                    bad.append(f"{path.relative_to(ROOT)}: {name}")
     assert not bad, bad
 
 

@@ -3,6 +3,7 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <cmath>
@@ -10,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 
-namespace poisson {
+namespace poisson::assembly {
 namespace {
 
 using namespace test;
@@ -89,4 +90,4 @@ TEST(AgainstDealII, Bicgstab) {
 }
 
 }  // namespace
-}  // namespace poisson
+}  // namespace poisson::assembly

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 
-namespace poisson {
+namespace poisson::assembly {
 namespace {
 
 using namespace test;
@@ -231,4 +231,4 @@ TEST(Patch, DirichletOverridesNeumannOnSharedEdgesAndTheEarlierEntryWins) {
 }
 
 }  // namespace
-}  // namespace poisson
+}  // namespace poisson::assembly

@@ -16,7 +16,7 @@
 #include <vector>
 
 /// For tests of assembly/: deal.II's CG on the assembled arrays, so that nothing here depends on the solvers in gpu/.
-namespace poisson::test {
+namespace poisson::assembly::test {
 
 using DealVector = dealii::Vector<double>;
 
@@ -170,4 +170,4 @@ inline MeshSpec generator(std::string name, int refinements, std::string argumen
   return mesh;
 }
 
-}  // namespace poisson::test
+}  // namespace poisson::assembly::test

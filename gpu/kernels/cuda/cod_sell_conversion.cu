@@ -36,7 +36,7 @@ __device__ __forceinline__ std::int32_t first_largest(std::int32_t value, int& l
   return largest;
 }
 
-/// As on the host (kernels/host/cod_sell_conversion.cpp), by a warp: every lane takes one combination of bases.
+/// As on the host (kernels/cpu/cod_sell_conversion.cpp), by a warp: every lane takes one combination of bases.
 /// Precondition: at_least < min(a.length, b.length) - 1.
 __device__ Pattern longest_pattern(Row a, Row b, int limit, std::int32_t at_least, int lane) {
   std::int32_t const largest = min(a.length, b.length) - 1;

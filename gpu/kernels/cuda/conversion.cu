@@ -1,6 +1,6 @@
 #include "gpu/kernels/conversion.hpp"
 
-#include "gpu/formats/coo.hpp"
+#include "gpu/core/coo_matrix.hpp"
 #include "gpu/kernels/csr_search.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
 

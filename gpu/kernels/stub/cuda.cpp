@@ -14,13 +14,11 @@
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
-#include "gpu/kernels/peers.hpp"
-#include "gpu/kernels/recording.hpp"
+#include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/svd.hpp"
-#include "gpu/kernels/svd_peers.hpp"
 #include "gpu/kernels/vectors.hpp"
 
 namespace poisson {
@@ -46,19 +44,6 @@ std::unique_ptr<Context> make_cuda_context() {
 double measure_cuda_copy_bandwidth(Context&) {
   refuse();
 }
-std::string why_no_peers() {
-  return why_no_cuda();
-}
-std::unique_ptr<PeerProduct> make_peer(Peer, Context&, CsrView const&, double const*, double*) {
-  refuse();
-}
-std::string why_no_peer_cg() {
-  return why_no_cuda();
-}
-PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std::int64_t, double) {
-  refuse();
-}
-
 BidiagonalKernels const& BidiagonalKernels::cuda() {
   refuse();
 }
@@ -92,12 +77,6 @@ SellKernels const& SellKernels::cuda() {
 CodSellKernels const& CodSellKernels::cuda() {
   refuse();
 }
-std::string why_no_cusolver() {
-  return why_no_cuda();
-}
-Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
-  refuse();
-}
 SvdKernels const& SvdKernels::cuda() {
   refuse();
 }
@@ -111,7 +90,7 @@ VectorKernels<double> const& VectorKernels<double>::cuda() {
 IluKernels const& IluKernels::cuda() {
   refuse();
 }
-RecordingKernels const& RecordingKernels::cuda() {
+GraphKernels const& GraphKernels::cuda() {
   refuse();
 }
 RefinementKernels const& RefinementKernels::cuda() {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "app/io/console.hpp"
+#include "gpu/core/context.hpp"
+#include "gpu/spectral/random_matrix.hpp"
+#include "gpu/spectral/svd.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace poisson::app {
+
+/// Most rows and columns of a dense matrix: its square fits 32 bits, as LAPACK counts.
+inline constexpr std::int64_t largest_dense = 46340;
+
+/// What `poisson svd` decomposes, and how: a matrix from a file, or a random one.
+struct DenseSvd {
+  std::string matrix;       ///< path of a Matrix Market file, array or coordinate; empty: random
+  std::int64_t random = 0;  ///< rows and columns, entries uniform in [-0.5, 0.5]
+  std::int64_t seed = 1;    ///< of the random matrix
+  bool vectors = false;
+  int band_width = 0;  ///< 0: the tuned default
+  std::string output;  ///< directory for files; empty: none are written
+  bool overwrite = false;
+  std::optional<Backend> backend;  ///< nothing: cuda where it can be used
+  int threads = 0;                 ///< 0: all that the process may use
+  bool picture = true;             ///< the plot of the spectrum, among the files
+};
+
+/// Decomposes and tells. Throws InputError for a file that is wrong, EnvironmentError for what the machine
+/// cannot do.
+void run_svd(DenseSvd const& work, Console& console);
+
+}  // namespace poisson::app

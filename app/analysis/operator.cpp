@@ -1,0 +1,296 @@
+#include "app/analysis/analysis.hpp"
+#include "gpu/spectral/lanczos.hpp"
+#include "app/analysis/svd_report.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/spectral/svd.hpp"
+#include "output/vtk/vtk_files.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+/// || A - A^T || / || A || in the Frobenius norm; rows and columns that Dirichlet conditions fix are diagonal and add nothing.
+double distance_to_symmetry(CsrMatrix const& a, std::span<std::uint8_t const> constrained) {
+  double difference = 0, all = 0;
+  for (std::int64_t row = 0; row < a.n_rows; ++row) {
+    if (constrained[static_cast<std::size_t>(row)] != 0)
+      continue;
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
+      std::int32_t const column = a.columns[e];
+      auto const* const begin = a.columns.data() + a.row_ptr[column];
+      auto const* const end = a.columns.data() + a.row_ptr[column + 1];
+      auto const* const mirror = std::lower_bound(begin, end, static_cast<std::int32_t>(row));
+      double const d = a.values[e] - (mirror != end && *mirror == row ? a.values[mirror - a.columns.data()] : 0.0);
+      difference += d * d;
+      all += a.values[e] * a.values[e];
+    }
+  }
+  return all > 0 ? std::sqrt(difference / all) : 0;
+}
+
+/// The rows and columns of the free unknowns as a dense matrix; with `scaling` S, S A S.
+DenseMatrix dense_part(CsrMatrix const& a, std::span<std::int64_t const> free, std::span<double const> scaling) {
+  auto const n = static_cast<std::int64_t>(free.size());
+  std::vector<std::int64_t> place(static_cast<std::size_t>(a.n_rows), -1);
+  for (std::int64_t i = 0; i < n; ++i)
+    place[static_cast<std::size_t>(free[i])] = i;
+  DenseMatrix dense(n, n);
+  std::fill(dense.values.begin(), dense.values.end(), 0.0);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t e = a.row_ptr[free[i]]; e < a.row_ptr[free[i] + 1]; ++e)
+      if (std::int64_t const j = place[static_cast<std::size_t>(a.columns[e])]; j >= 0)
+        dense(i, j) = a.values[e] * (scaling.empty() ? 1 : scaling[i] * scaling[j]);
+  return dense;
+}
+
+/// How fast CG has to converge: with M the preconditioner and k the condition of M^-1 A,
+///   || e_i ||_A <= 2 q^i || e_0 ||_A,   q = (sqrt k - 1) / (sqrt k + 1),
+/// (Saad, Iterative Methods for Sparse Linear Systems, 2003, eq. 6.128). As || r ||^2 lies between || e ||_A^2 times the
+/// extreme eigenvalues of A, the residual has to stay below sqrt(condition of A) times that.
+struct ConvergenceBound {
+  double factor = 0;  ///< 2 sqrt(condition of A)
+  double rate = 0;    ///< q
+  [[nodiscard]] double residual(std::int64_t i) const { return factor * std::pow(rate, static_cast<double>(i)); }
+  [[nodiscard]] std::int64_t iterations(double tolerance) const {
+    return rate > 0 ? static_cast<std::int64_t>(std::ceil(std::log(tolerance / factor) / std::log(rate))) : 1;
+  }
+};
+
+ConvergenceBound bound_of(double condition, double preconditioned_condition) {
+  double const root = std::sqrt(preconditioned_condition);
+  return {2 * std::sqrt(condition), (root - 1) / (root + 1)};
+}
+
+void write_convergence(ConvergenceBound const& bound, AnalysisInput const& input, AnalysisOutput const& output) {
+  auto const& history = input.result.history;
+  std::vector<double> error_bound(history.size()), residual_bound(history.size());
+  for (std::size_t i = 0; i < history.size(); ++i) {
+    residual_bound[i] = bound.residual(static_cast<std::int64_t>(i));
+    error_bound[i] = 2 * residual_bound[i] / bound.factor;
+  }
+  write_csv(output.directory, output.file("convergence.csv"), "iteration", 0,
+            {{"relative_residual", history}, {"residual_bound", residual_bound}, {"energy_error_bound", error_bound}});
+  if (!input.config.output.picture || !output::pictures_built())
+    return;
+  output::PlotOptions plot;
+  plot.title = "What cg did, and what it had to do";
+  plot.x_label = "iteration";
+  plot.y_label = "relative to the start";
+  plot.reference_y = input.config.solver.tolerance;
+  output.directory.write(output.file("convergence.png"), [&](fs::path const& path) {
+    output::write_plot(path,
+               {curve_of("||r||, measured", history, 0), curve_of("bound on ||r||", residual_bound, 0),
+                curve_of("bound on the error in the energy norm", error_bound, 0)},
+               plot);
+  });
+}
+
+/// The first and the last vectors as fields on the mesh, scaled to a largest value of 1.
+void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::int64_t n_modes, AnalysisInput const& input,
+                 AnalysisOutput const& output) {
+  std::int64_t const n = v.n_columns, from_either_end = std::min(n_modes, n);
+  std::vector<std::pair<std::string, std::int64_t>> modes;
+  for (std::int64_t i = 0; i < from_either_end; ++i)
+    modes.emplace_back("largest_" + std::to_string(i + 1), i);
+  for (std::int64_t i = 0; i < from_either_end; ++i)
+    modes.emplace_back("smallest_" + std::to_string(i + 1), n - 1 - i);
+  HostVector<double> u(input.u.size(), 0.0);
+  std::vector<assembly::SolutionFields> fields;
+  std::vector<output::Field> points;
+  for (auto const& [name, column] : modes) {
+    double const* const mode = v.column(column);
+    double const largest = *std::max_element(mode, mode + v.n_rows, [](double a, double b) { return std::abs(a) < std::abs(b); });
+    for (std::size_t i = 0; i < free.size(); ++i)
+      u[static_cast<std::size_t>(free[i])] = mode[i] / largest;
+    fields.push_back(input.discretization.fields(u));
+  }
+  for (std::size_t i = 0; i < modes.size(); ++i)
+    points.push_back({modes[i].first, 1, fields[i].u, {}});
+  output::Grid const grid{fields.front().order, fields.front().points, fields.front().cells};
+  output.directory.write(output.file("modes.vtu"),
+                         [&](fs::path const& path) { output::write_vtu(path, grid, points, {}, input.config.output.vtk); });
+}
+
+/// S of S A S whose diagonal is 1.
+std::vector<double> diagonal_scaling(CsrMatrix const& a) {
+  std::vector<double> scaling(static_cast<std::size_t>(a.n_rows), 1.0);
+  for (std::int64_t row = 0; row < a.n_rows; ++row)
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      if (a.columns[e] == row && a.values[e] > 0)
+        scaling[static_cast<std::size_t>(row)] = 1 / std::sqrt(a.values[e]);
+  return scaling;
+}
+
+CsrMatrix scaled_by(CsrMatrix const& a, std::span<double const> scaling) {
+  CsrMatrix scaled = a;
+  for (std::int64_t row = 0; row < a.n_rows; ++row)
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      scaled.values[e] *= scaling[static_cast<std::size_t>(row)] * scaling[static_cast<std::size_t>(a.columns[e])];
+  return scaled;
+}
+
+/// cg as the theory knows it, in one go: other methods and preconditioners have no bound here.
+bool has_bound(SolverOptions const& solver) {
+  return solver.method == Method::cg && (solver.precision == Precision::double_ || solver.precision == Precision::double_double) &&
+         (solver.preconditioner == PreconditionerKind::none || solver.preconditioner == PreconditionerKind::jacobi);
+}
+
+json json_of(ConvergenceBound const& bound, double condition, SolverOptions const& solver, SolverResult const& result) {
+  return {{"condition", condition},
+          {"rate", bound.rate},
+          {"bound_iterations", bound.iterations(solver.tolerance)},
+          {"iterations", result.iterations}};
+}
+
+std::string text_of(ConvergenceBound const& bound, SolverOptions const& solver, SolverResult const& result) {
+  return "cg has to reach " + number_text(solver.tolerance) + " within " + with_thousands(bound.iterations(solver.tolerance)) +
+         " iterations, and took " + with_thousands(result.iterations);
+}
+
+std::string no_bound(SolverOptions const& solver) {
+  return "no bound is known for " + std::string(name_of(solver.method)) + " with the preconditioner " +
+         std::string(name_of(solver.preconditioner)) + " in the precision " + std::string(name_of(solver.precision));
+}
+
+/// What can be said of a matrix that is too large to be decomposed.
+void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std::int64_t n, double asymmetry,
+                       AnalysisOutput const& output) {
+  if (asymmetry > 1e-12)
+    throw InputError("the operator is not symmetric, and too large to be decomposed (max_dense is " +
+                     with_thousands(spec.max_dense) + ")");
+  SolverOptions const& solver = input.config.solver;
+  json& out = output.json;
+  out["method"] = "lanczos";
+  output.console.working("estimating the ends of the spectrum");
+  Timer const timer;
+  auto const fixed = std::span<std::uint8_t const>(input.system.constrained);
+  std::vector<double> null_vector(input.system.pure_neumann ? input.u.size() : 0, 1.0);
+  ExtremeValues const values = extreme_values(input.stored, fixed, null_vector, input.context);
+  double const condition = values.largest / values.smallest;
+  out.update({{"estimated", true},
+              {"condition", condition},
+              {"largest", values.largest},
+              {"smallest", values.smallest},
+              {"lanczos_iterations", values.iterations},
+              {"settled", values.settled}});
+  std::string second = no_bound(solver);
+  if (has_bound(solver)) {
+    double preconditioned = condition;
+    if (solver.preconditioner == PreconditionerKind::jacobi) {
+      auto const scaling = diagonal_scaling(input.matrix);
+      for (std::size_t i = 0; i < null_vector.size(); ++i)
+        null_vector[i] = 1 / scaling[i];
+      auto const scaled =
+          make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_by(input.matrix, scaling)), input.context);
+      ExtremeValues const of_scaled = extreme_values(*scaled, fixed, null_vector, input.context);
+      preconditioned = of_scaled.largest / of_scaled.smallest;
+    }
+    ConvergenceBound const bound = bound_of(condition, preconditioned);
+    out["cg"] = json_of(bound, preconditioned, solver, input.result);
+    write_convergence(bound, input, output);
+    second = text_of(bound, solver, input.result);
+  }
+  out["seconds"] = {{"total", timer.seconds()}};
+  output.console.line("    operator: " + with_thousands(n) + " free unknowns, more than max_dense; estimates after " +
+                      with_thousands(values.iterations) + " iterations" + (values.settled ? "" : ", not settled") +
+                      ": eigenvalues " + number_text(values.largest) + " to " + number_text(values.smallest) +
+                      ", condition about " + number_text(condition) + ", symmetric to " + number_text(asymmetry));
+  output.console.line("    " + second);
+}
+
+}  // namespace
+
+void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output) {
+  CsrMatrix const& a = input.matrix;
+  SolverOptions const& solver = input.config.solver;
+  json& out = output.json;
+  std::vector<std::int64_t> free;
+  for (std::int64_t i = 0; i < a.n_rows; ++i)
+    if (input.system.constrained[static_cast<std::size_t>(i)] == 0)
+      free.push_back(i);
+  auto const n = static_cast<std::int64_t>(free.size());
+  out["n"] = n;
+  if (n == 0)
+    throw InputError("every unknown is fixed by a Dirichlet condition; there is no operator to look at");
+  double const asymmetry = distance_to_symmetry(a, input.system.constrained);
+  out["distance_to_symmetry"] = asymmetry;
+  if (n > spec.max_dense) {
+    estimate_extremes(input, spec, n, asymmetry, output);
+    return;
+  }
+  out["method"] = "dense";
+
+  bool const vectors = spec.modes > 0;
+  require_host_memory(8 * n * n + svd_host_bytes(n, n, vectors), "the dense operator of " + with_thousands(n) + " unknowns");
+  DenseMatrix const dense = dense_part(a, free, {});
+  output.console.working("decomposing the operator");
+  SvdOptions options;
+  options.vectors = vectors;
+  Svd const result = svd(dense, options, input.context);
+  Spectrum const spectrum = spectrum_of(result.values, n, n);
+  bool const bounded = has_bound(solver);
+  double preconditioned = spectrum.condition;
+  if (bounded && solver.preconditioner == PreconditionerKind::jacobi) {
+    if (interrupt_requested())
+      throw Interrupted();
+    std::vector<double> scaling(free.size());
+    for (std::int64_t i = 0; i < n; ++i)
+      scaling[static_cast<std::size_t>(i)] = 1 / std::sqrt(dense(i, i));
+    options.vectors = false;
+    preconditioned = spectrum_of(svd(dense_part(a, free, scaling), options, input.context).values, n, n).condition;
+  }
+
+  out["condition"] = spectrum.condition;
+  out["rank"] = spectrum.rank;
+  out["rank_threshold"] = spectrum.threshold;
+  out["largest"] = result.values.front();
+  out["smallest"] = spectrum.smallest;  // within the rank
+  out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", input.system.pure_neumann ? 1 : 0}};
+  std::string null_space;
+  if (spectrum.rank < n) {
+    null_space = ", null space of dimension " + std::to_string(n - spectrum.rank);
+    if (vectors && n - spectrum.rank == 1) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < n; ++i)
+        sum += result.v(i, n - 1);
+      double const cosine = std::abs(sum) / std::sqrt(static_cast<double>(n));
+      out["null_space"]["cosine_to_constant"] = cosine;
+      null_space += cosine > 1 - 1e-10 ? ", the constants" : "";
+    }
+  }
+  out["singular_values_file"] = output.file("values.csv");
+  out["seconds"] = json_of(result.seconds);
+  if (vectors)
+    put(svd_accuracy(input.context, dense, result), out);
+
+  write_csv(output.directory, output.file("values.csv"), "i", 1, {{"singular_value", result.values}});
+  if (input.config.output.picture && output::pictures_built()) {
+    output::PlotOptions plot;
+    plot.title = "Singular values of the operator";
+    plot.x_label = "i";
+    output.directory.write(output.file("spectrum.png"),
+                           [&](fs::path const& path) { output::write_plot(path, {curve_of("", result.values)}, plot); });
+  }
+  std::string second = no_bound(solver);
+  if (bounded && spectrum.rank > 0) {
+    ConvergenceBound const bound = bound_of(spectrum.condition, preconditioned);
+    out["cg"] = json_of(bound, preconditioned, solver, input.result);
+    write_convergence(bound, input, output);
+    second = text_of(bound, solver, input.result);
+  }
+  if (vectors)
+    write_modes(result.v, free, spec.modes, input, output);
+  output.console.line("    operator: " + with_thousands(n) + " free unknowns, singular values " +
+                      number_text(result.values.front()) + " to " + number_text(spectrum.smallest) + ", condition " +
+                      number_text(spectrum.condition) + null_space + ", symmetric to " + number_text(asymmetry));
+  output.console.line("    " + second);
+}
+
+}  // namespace poisson::app

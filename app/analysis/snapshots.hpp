@@ -1,0 +1,49 @@
+#pragma once
+
+#include "app/analysis/analysis.hpp"
+#include "app/config/config.hpp"
+#include "gpu/spectral/svd.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// The file of a case's unknowns, in its folder: a Matrix Market vector.
+inline constexpr char const* snapshot_file = "solution.mtx";
+
+/// One case of a sweep, seen from its results.
+struct Snapshot {
+  std::size_t index = 0;            ///< of the case
+  std::vector<std::string> values;  ///< of the parameters, as YAML text
+  Configuration const* configuration = nullptr;
+  std::filesystem::path directory;
+  bool usable = false;       ///< converged
+  double solve_seconds = 0;  ///< of its full solve
+  double total_seconds = 0;  ///< of its whole run
+};
+
+/// Proper orthogonal decomposition of the solutions of a sweep on one mesh, and the reduced model in its modes (Sirovich 1987;
+/// Quarteroni, Manzoni, Negri, Reduced Basis Methods for Partial Differential Equations, 2016): modes that are orthonormal in the
+/// inner product sum w_i u_i v_i, w the integrals of the basis functions; Galerkin's equations V^T A V c = V^T b for the case that
+/// was left out, with its own operator and, where all parameters are numbers, with one interpolated from those of the other cases,
+/// which takes no assembly. Throws InputError when there are not enough cases or they do not share a mesh, EnvironmentError,
+/// Interrupted.
+void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis> const& axes, AnalysisSpec const& spec,
+                       Context& context, AnalysisOutput output);
+
+/// Weights with which values at `points` (one row each, one column for each parameter) add up to the value of a polynomial at
+/// `at`: its coefficients are fitted in the least squares sense, up to the total degree `degree`.
+struct PolynomialFit {
+  int degree = 0;
+  std::int64_t terms = 0;
+  std::vector<double> weights;
+  DenseMatrix range;  ///< orthonormal columns: what such polynomials can be at the points
+};
+[[nodiscard]] PolynomialFit fit_polynomial(DenseMatrix const& points, std::span<double const> at, int degree, Context& host);
+
+/// The solution of a small dense system by elimination with pivoting; NaN when it is singular. Row i of a is a[i * n + ...].
+[[nodiscard]] std::vector<double> solve_small(std::vector<double> a, std::vector<double> b);
+
+}  // namespace poisson::app

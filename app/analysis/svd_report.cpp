@@ -1,0 +1,102 @@
+#include "app/analysis/svd_report.hpp"
+
+#include "app/io/matrix_market.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "output/files/atomic_file.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+
+Spectrum spectrum_of(std::span<double const> values, std::int64_t n_rows, std::int64_t n_columns) {
+  Spectrum result;
+  if (values.empty())
+    return result;
+  result.threshold = static_cast<double>(std::max(n_rows, n_columns)) * std::numeric_limits<double>::epsilon() * values.front();
+  result.rank = std::count_if(values.begin(), values.end(), [&](double value) { return value > result.threshold; });
+  result.smallest = result.rank > 0 ? values[static_cast<std::size_t>(result.rank - 1)] : std::nan("");
+  result.condition = values.front() / result.smallest;
+  return result;
+}
+
+std::vector<double> errors_by_rank(std::span<double const> values) {
+  std::vector<double> errors(values.size() + 1, 0.0);
+  double const largest = values.empty() ? 0 : values.front();  // squares of scaled values neither overflow nor vanish
+  if (!(largest > 0))
+    return errors;
+  for (std::size_t i = values.size(); i-- > 0;)
+    errors[i] = errors[i + 1] + (values[i] / largest) * (values[i] / largest);
+  double const all = errors.front();
+  for (double& error : errors)
+    error = std::sqrt(error / all);
+  return errors;
+}
+
+std::int64_t smallest_rank(std::span<double const> errors, double error) {
+  return std::find_if(errors.begin(), errors.end(), [&](double e) { return e <= error; }) - errors.begin();
+}
+
+void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
+  json.update({{"orthogonality_u", accuracy.orthogonality_u},
+               {"orthogonality_v", accuracy.orthogonality_v},
+               {"residual", accuracy.residual_relative}});
+}
+
+std::string text_of(SvdAccuracy const& accuracy) {
+  return "||I - U^T U|| " + number_text(accuracy.orthogonality_u) + ", ||I - V^T V|| " + number_text(accuracy.orthogonality_v) +
+         ", ||A - U S V^T|| / ||A|| " + number_text(accuracy.residual_relative);
+}
+
+nlohmann::ordered_json json_of(SvdSeconds const& s) {
+  return {{"reduce", s.reduce}, {"chase", s.chase}, {"bidiagonal", s.bidiagonal}, {"back", s.back}, {"total", s.total}};
+}
+
+std::string text_of(SvdSeconds const& s) {
+  std::string text;
+  for (auto const& [name, seconds] :
+       {std::pair{"reduce", s.reduce}, {"chase", s.chase}, {"bidiagonal", s.bidiagonal}, {"back", s.back}})
+    if (seconds > 0)
+      text += std::string(name) + " " + seconds_text(seconds) + ", ";
+  return text + "total " + seconds_text(s.total);
+}
+
+void require_host_memory(std::int64_t bytes, std::string const& what) {
+  if (std::int64_t const free = cpu_description().memory_free; bytes > free)
+    throw OutOfMemoryError(what + " needs " + format_bytes(bytes) + " of memory, and " + format_bytes(free) + " are free");
+}
+
+std::int64_t svd_host_bytes(std::int64_t n_rows, std::int64_t n_columns, bool vectors) {
+  std::int64_t const smaller = std::min(n_rows, n_columns);
+  // Beside the copy: U, V and about as much scratch.
+  return 8 * (n_rows * n_columns + (vectors ? 2 * smaller * (n_rows + n_columns) : 0));
+}
+
+output::Curve curve_of(std::string label, std::span<double const> values, double first) {
+  output::Curve curve{std::move(label), {}, {values.begin(), values.end()}};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    curve.x.push_back(first + static_cast<double>(i));
+  return curve;
+}
+
+void write_dense_matrix(fs::path const& path, DenseMatrix const& matrix) {
+  output::AtomicFile file(path);
+  output::FileBuffer buffer(file.temporary_path());
+  std::string text = matrix_market_array_header(matrix.n_rows, matrix.n_columns);
+  for (std::int64_t j = 0; j < matrix.n_columns; ++j) {
+    append_matrix_market_values(text, {matrix.column(j), static_cast<std::size_t>(matrix.n_rows)});
+    buffer.sputn(text.data(), static_cast<std::streamsize>(text.size()));
+    text.clear();
+  }
+  if (int const error = buffer.close(); error != 0)
+    output::throw_write_error(path, error);
+  file.commit();
+}
+
+}  // namespace poisson::app

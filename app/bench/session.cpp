@@ -1,0 +1,167 @@
+#include "app/bench/session.hpp"
+
+#include "gpu/core/threads.hpp"
+#include "gpu/kernels/measure.hpp"
+#include "gpu/formats/registry.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/peers/peers.hpp"
+#include "output/files/atomic_file.hpp"
+
+#include <cmath>
+#include <iostream>
+#include <optional>
+#include <utility>
+
+namespace poisson::app {
+
+using json = nlohmann::ordered_json;
+
+BenchSession::BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where,
+                           Console& out)
+    : context(where),
+      console(out),
+      copy_bandwidth(measure_copy_bandwidth(where)),
+      read_bandwidth(measure_read_bandwidth(where)),
+      no_peers(where.backend() == Backend::cuda ? why_no_peers() : no_cuda) {
+  DeviceDescription const device = context.description();
+  console.line("poisson " POISSON_VERSION ": bench " + name);
+  if (context.backend() == Backend::cpu)
+    console.line(target.backend || no_cuda.empty() ? "  measured on the CPU backend"
+                                                   : "  no CUDA device here (" + no_cuda + "): measured on the CPU backend");
+  console.table({{"device", device.name},
+                 {"threads", std::to_string(thread_count()) + " on the host"},
+                 {"bandwidth", "copy " + number_text(copy_bandwidth / 1e9, 4) + " GB/s (read and written), read " +
+                                   number_text(read_bandwidth / 1e9, 4) + " GB/s"}});
+  if (context.backend() == Backend::cuda && !no_peers.empty())
+    console.line("  peers are left out: " + no_peers);
+  report = {{"poisson_version", POISSON_VERSION},
+            {"bench", name},
+            {"backend", name_of(context.backend())},
+            {"device", device.name},
+            {"threads", thread_count()},
+            {"copy_bytes_per_second", copy_bandwidth},
+            {"read_bytes_per_second", read_bandwidth},
+            {"interrupted", false},
+            {"matrices", json::array()}};
+  if (!no_peers.empty())
+    report["no_peers"] = no_peers;
+}
+
+void BenchSession::leave_out(std::string const& label, json row, std::string const& reason) {
+  left_out_.push_back("  " + label + " is left out: " + reason);
+  row["reason"] = reason;
+  of_matrix()["left_out"].push_back(std::move(row));
+}
+
+void BenchSession::wrong(std::string const& what) {
+  correct = false;
+  console.warning("WRONG RESULT: " + what + " (" + of_matrix()["name"].get<std::string>() + ")");
+}
+
+void BenchSession::show(std::vector<std::vector<std::string>> const& table) {
+  console.end_progress();
+  if (table.size() > 1)
+    console.grid(table);
+  for (std::string const& text : left_out_)
+    console.line(text);
+  left_out_.clear();
+}
+
+ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
+                       std::function<void(BenchSession&)> const& body) {
+  // The file is created now, so that a folder that is not there does not cost the measurements.
+  std::optional<output::AtomicFile> file;
+  if (!target.json.empty() && target.json != "-")
+    file.emplace(target.json);
+
+  set_thread_count(target.threads);
+  std::string const no_cuda = target.backend == Backend::cpu ? "" : why_no_cuda();
+  if (target.backend == Backend::cuda && !no_cuda.empty())
+    throw EnvironmentError("backend cuda: " + no_cuda);
+  bool const on_device = target.backend != Backend::cpu && no_cuda.empty();
+  auto const context = make_context(on_device ? Backend::cuda : Backend::cpu);
+  BenchSession session(name, target, no_cuda, *context, console);
+
+  auto const write_report = [&] {
+    std::string const text = session.report.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    if (target.json == "-")
+      std::cout << text << std::flush;
+    if (file) {
+      output::FileBuffer buffer(file->temporary_path());
+      buffer.sputn(text.data(), static_cast<std::streamsize>(text.size()));
+      if (int const error = buffer.close(); error != 0)
+        output::throw_write_error(target.json, error);
+      file->commit();
+    }
+  };
+
+  try {
+    body(session);
+  } catch (Interrupted const&) {
+    clear_interrupt();
+    console.end_progress();
+    session.report["interrupted"] = true;
+    write_report();
+    console.warning("interrupted: what was measured until then is told");
+    return exit_not_converged;
+  } catch (...) {
+    console.end_progress();
+    write_report();
+    throw;
+  }
+  write_report();
+  return session.correct ? exit_done : exit_not_converged;
+}
+
+bool is_sliced(Format format) {
+  return name_of(format).find("sell") != std::string_view::npos;
+}
+
+bool shares_csr(Format format) {
+  auto const entries = format_registry();
+  return std::any_of(entries.begin(), entries.end(), [&](FormatEntry const& e) { return e.format == format && e.shares_csr; });
+}
+
+std::vector<Variant> variants(BenchOptions const& options) {
+  std::vector<Variant> result;
+  for (auto const& [format, name] : Names<Format>::values) {
+    if (!options.formats.empty() && std::find(options.formats.begin(), options.formats.end(), format) == options.formats.end())
+      continue;
+    for (int const slice_size : options.slice_sizes) {
+      Variant variant{format, {}, std::string(name)};
+      variant.options.slice_size = slice_size;
+      variant.options.sigma = options.sigma;
+      variant.options.threads_per_row = options.threads_per_row;
+      if (is_sliced(format) && options.slice_sizes.size() > 1)
+        variant.label += " C=" + std::to_string(slice_size);
+      result.push_back(std::move(variant));
+      if (!is_sliced(format))
+        break;
+    }
+  }
+  return result;
+}
+
+json json_of(Variant const& variant) {
+  json row{{"format", name_of(variant.format)}};
+  if (is_sliced(variant.format))
+    row.update({{"slice_size", variant.options.slice_size},
+                {"sigma", variant.options.sigma ? json(*variant.options.sigma) : json()}});  // null: the format's own
+  return row;
+}
+
+double conversion_seconds(Matrix const& matrix) {
+  return matrix.convert_seconds + matrix.transfer_seconds;
+}
+
+std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string milliseconds(double seconds) {
+  return std::isnan(seconds) ? "-" : number_text(1e3 * seconds, 4);
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,115 @@
+#pragma once
+
+#include "app/bench/bench.hpp"
+#include "app/bench/matrices.hpp"
+#include "app/io/console.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/formats/format.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// What every benchmark shares: where it measures, what the machine copies and reads in a second, its tables and its JSON.
+class BenchSession {
+public:
+  using json = nlohmann::ordered_json;
+
+  /// Measures the bandwidths and tells of the machine. `no_cuda` says why there is no device, where one was asked for.
+  BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out);
+
+  Context& context;
+  Console& console;
+  double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second
+  std::string no_peers;                           ///< why no other library is measured beside ours; empty: it is
+  json report;
+  bool correct = true;  ///< no result was wrong
+
+  [[nodiscard]] json& of_matrix() { return report["matrices"].back(); }
+  void working(std::string const& what) { console.working(what); }
+  /// Tells, below the next table and in the record of the matrix, what was not measured and why. `row` says what it is.
+  void leave_out(std::string const& label, json row, std::string const& reason);
+  void wrong(std::string const& what);
+  /// The first row is the header; a header alone is not shown.
+  void show(std::vector<std::vector<std::string>> const& table);
+
+  /// What a format that does not hold the matrix, or finds no room for it, throws; anything else goes on its way.
+  template <class Body>
+  void unless_refused(std::string const& label, json const& row, Body const& body) {
+    try {
+      body();
+    } catch (InputError const& error) {
+      leave_out(label, row, error.what());
+    } catch (EnvironmentError const& error) {
+      leave_out(label, row, error.what());
+    }
+  }
+
+private:
+  std::vector<std::string> left_out_;
+};
+
+/// Calls `body` with a session on the backend of the target, and writes its JSON, whatever becomes of the body. Exit codes and
+/// exceptions are those of run_bench.
+[[nodiscard]] ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
+                                     std::function<void(BenchSession&)> const& body);
+
+/// One kind of measurement of matrices.
+class Benchmark {
+public:
+  virtual ~Benchmark() = default;
+  virtual void measure(BenchSource const& source, BenchMatrix const& matrix) = 0;
+  virtual void conclude() {}  ///< over all matrices
+};
+// The options outlive the benchmark.
+[[nodiscard]] std::unique_ptr<Benchmark> make_product_bench(BenchOptions const& options, BenchSession& session);
+[[nodiscard]] std::unique_ptr<Benchmark> make_conversion_bench(BenchOptions const& options, BenchSession& session);
+[[nodiscard]] std::unique_ptr<Benchmark> make_solve_bench(BenchOptions const& options, BenchSession& session);
+
+/// One row of the tables: a format with the options that it looks at.
+struct Variant {
+  Format format{};
+  FormatOptions options;
+  std::string label;
+};
+[[nodiscard]] std::vector<Variant> variants(BenchOptions const& options);
+[[nodiscard]] nlohmann::ordered_json json_of(Variant const& variant);
+/// SELL and its relatives are cut into slices of C rows.
+[[nodiscard]] bool is_sliced(Format format);
+/// Its conversion from csr takes nothing.
+[[nodiscard]] bool shares_csr(Format format);
+[[nodiscard]] double conversion_seconds(Matrix const& matrix);
+
+/// printf("%.*f")
+[[nodiscard]] std::string fixed(double value, int digits);
+/// A time in ms; "-" for NaN.
+[[nodiscard]] std::string milliseconds(double seconds);
+
+/// A conversion a few times, or once when it takes long; the last result and the median of what `seconds_of` tells. The first one
+/// on a device loads code.
+template <class Make, class SecondsOf>
+auto repeated(Make const& make, SecondsOf const& seconds_of, double& median) {
+  Timer const total;
+  std::vector<double> seconds;
+  auto made = make();
+  seconds.push_back(seconds_of(*made));
+  while (seconds.size() < 5 && total.seconds() < 0.5) {
+    if (interrupt_requested())
+      throw Interrupted();
+    made.reset();
+    made = make();
+    seconds.push_back(seconds_of(*made));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  median = seconds[seconds.size() / 2];
+  return made;
+}
+
+}  // namespace poisson::app

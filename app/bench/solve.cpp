@@ -1,0 +1,454 @@
+#include "app/bench/session.hpp"
+#include "app/run/format_choice.hpp"
+#include "gpu/core/array.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/check.hpp"
+#include "gpu/kernels/conversion.hpp"
+#include "gpu/peers/peers.hpp"
+#include "gpu/solvers/solver.hpp"
+
+#include <sys/wait.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+namespace poisson::app {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// A solve that says `converged` with a true residual of more than so many tolerances was not honest: the solvers promise 2, as far
+/// as they can tell in the arithmetic of the solution.
+constexpr double largest_drift = 3;
+
+/// One way to solve a system with a matrix that is stored.
+struct Way {
+  Method method{};
+  Precision precision{};
+  PreconditionerKind preconditioner{};
+  Ordering ordering{};
+
+  [[nodiscard]] std::string label() const {
+    return std::string(name_of(method)) + " " + std::string(name_of(precision)) + " " + std::string(name_of(preconditioner));
+  }
+};
+
+json json_of(Way const& way) {
+  return {{"method", name_of(way.method)}, {"precision", name_of(way.precision)}, {"preconditioner", name_of(way.preconditioner)}};
+}
+
+/// What the tables tell of one solve, ours or a peer's. Seconds are medians.
+struct Solved {
+  std::string status, reason;
+  std::int64_t iterations = 0;
+  double residual_recursive = 0, residual_true = 0;
+  double setup = 0;          ///< of the preconditioner
+  double seconds = 0;        ///< iterations only
+  double solve_seconds = 0;  ///< and what a solver makes before and after them
+  double conversion = 0;     ///< from csr
+  double bytes_per_iteration = 0;
+  Ordering ordering{};  ///< that incomplete factors took
+  std::int64_t levels = 0;
+  int runs = 0;
+
+  [[nodiscard]] double seconds_per_iteration() const {
+    return iterations > 0 ? seconds / static_cast<double>(iterations) : std::nan("");
+  }
+};
+
+double norm(std::span<double const> v) {
+  double largest = 0;
+  for (double const entry : v) {
+    if (!std::isfinite(entry))
+      return std::nan("");
+    largest = std::max(largest, std::abs(entry));
+  }
+  double sum = 0;
+  for (double const entry : v)
+    sum += largest == 0 ? 0 : (entry / largest) * (entry / largest);
+  return largest * std::sqrt(sum);
+}
+
+/// Of two the smaller: the first run on a device loads code.
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[(values.size() - 1) / 2];
+}
+
+std::string quoted(std::string const& word) {
+  std::string text = "'";
+  for (char const c : word)
+    text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+/// Standard output of a command, and its exit code.
+std::pair<std::string, int> output_of(std::vector<std::string> const& words) {
+  std::string command;
+  for (std::string const& word : words)
+    command += quoted(word) + " ";
+  std::FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr)
+    return {"", -1};
+  std::string text;
+  char buffer[4096];
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    text.append(buffer, n);
+  int const status = pclose(pipe);
+  return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
+
+/// What tests/bench/cupy_cg.py told. Throws EnvironmentError when that is an error, or nothing that can be understood.
+Solved told_by_script(std::string const& text, int code) try {
+  json const told = json::parse(text, nullptr, false);
+  if (told.is_object() && told.contains("error"))
+    throw EnvironmentError(told["error"].get<std::string>());
+  if (code != 0 || !told.is_object())
+    throw EnvironmentError("the script ended with code " + std::to_string(code));
+  Solved solved;
+  solved.status = told.at("status").get<std::string>();
+  solved.iterations = told.at("iterations").get<std::int64_t>();
+  solved.seconds = told.at("seconds").get<double>();
+  solved.setup = told.at("setup_seconds").get<double>();
+  solved.solve_seconds = solved.seconds + solved.setup;
+  solved.residual_true = told.at("residual_true").get<double>();
+  solved.residual_recursive = std::nan("");
+  solved.bytes_per_iteration = std::nan("");  // it has kernels of its own
+  solved.runs = told.at("runs").get<int>();
+  return solved;
+} catch (json::exception const& error) {
+  throw EnvironmentError(std::string("the script's figures cannot be read: ") + error.what());
+}
+
+class SolveBench final : public Benchmark {
+public:
+  SolveBench(BenchOptions const& options, BenchSession& session) : options_(options), session_(session) {}
+
+  void measure(BenchSource const& source, BenchMatrix const& matrix) override {
+    Csr const& csr = *matrix.csr;
+    CsrView const& a = csr.view();
+    if (a.n_rows != a.n_columns)
+      throw InputError(source.name + ": the matrix has " + std::to_string(a.n_rows) + " rows and " + std::to_string(a.n_columns) +
+                       " columns; a system to solve needs as many rows as columns");
+    session_.working("looking at " + source.name);
+    bool const symmetric = kernels_for<ConversionKernels>(session_.context).analyse(session_.context, a, true).symmetric;
+    b_ = matrix.rhs.empty() ? HostVector<double>(static_cast<std::size_t>(a.n_rows), 1.0) : matrix.rhs;
+    b_norm_ = norm(b_);
+    device_b_ = Array<double>(session_.context, std::span<double const>(b_));
+    constant_null_space_ = matrix.constant_null_space;
+    host_csr_.reset();  // factorisations are made from it, and should not have to copy it for every solve
+    for (PreconditionerKind const kind : options_.preconditioners)
+      if (is_incomplete(kind) && host_csr_ == nullptr)
+        host_csr_ = std::make_unique<CsrMatrix const>(csr.to_csr());
+    session_.of_matrix()["symmetric"] = symmetric;
+    session_.of_matrix()["rhs"] = matrix.rhs.empty() ? "ones" : "of the problem";
+    table_ = {{"format", "method", "precision", "preconditioner", "status", "iterations", "true residual", "solve s",
+               "ms an iteration", "MB an iteration", "% of copy", "convert ms", "setup ms", "all s"}};
+    if (peers_wanted(symmetric))
+      table_[0].emplace_back("x peer");
+
+    try {
+      // Peers first, so that ours can be told in terms of them.
+      peer_seconds_ = std::nan("");
+      if (peers_wanted(symmetric))
+        peers(source, csr);
+      for (Variant const& variant : formats_for(csr, symmetric))
+        solve_all(variant, csr, symmetric);
+    } catch (...) {
+      session_.show(table_);
+      throw;
+    }
+    session_.show(table_);
+  }
+
+private:
+  template <class E>
+  static std::vector<E> or_default(std::vector<E> const& asked, E one) {
+    return asked.empty() ? std::vector<E>{one} : asked;
+  }
+
+  std::vector<Method> methods_for(bool symmetric) const {
+    if (!options_.methods.empty() || symmetric)
+      return or_default(options_.methods, Method::cg);
+    for (auto const& [method, name] : Names<Method>::values)
+      if (!needs_symmetry(method))
+        return {method};
+    return {Method::cg};  // which will be left out, with the reason
+  }
+
+  /// The peers do conjugate gradients.
+  [[nodiscard]] bool peers_wanted(bool symmetric) const {
+    auto const methods = methods_for(symmetric);
+    return symmetric && session_.context.backend() == Backend::cuda &&
+           std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
+  }
+
+  /// The formats asked for, and where `auto` is among them the one that it takes, with every precision of their values.
+  std::vector<Variant> formats_for(Csr const& csr, bool symmetric) {
+    std::vector<Variant> formats = formats_in_double(csr, symmetric), result;
+    for (MatrixPrecision const precision : or_default(options_.matrix_precisions, MatrixPrecision::double_))
+      for (Variant variant : formats) {
+        variant.options.precision = precision;
+        if (precision != MatrixPrecision::double_)
+          variant.label += " in " + std::string(name_of(precision));
+        result.push_back(std::move(variant));
+      }
+    return result;
+  }
+
+  std::vector<Variant> formats_in_double(Csr const& csr, bool symmetric) {
+    std::vector<Variant> result;
+    if (options_.automatic) {
+      FormatOptions options;
+      options.slice_size = options_.slice_sizes.front();
+      options.sigma = options_.sigma;
+      options.threads_per_row = options_.threads_per_row;
+      double const products = expected_products(csr.n_rows(), options_.tolerance, options_.max_iterations,
+                                                products_per_iteration(methods_for(symmetric).front()));
+      Format const format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
+      result.push_back({format, options, "auto: " + std::string(name_of(format))});
+    }
+    if (!options_.automatic || !options_.formats.empty())
+      for (Variant& variant : variants(options_))
+        result.push_back(std::move(variant));
+    return result;
+  }
+
+  void solve_all(Variant const& variant, Csr const& csr, bool symmetric) {
+    std::unique_ptr<Matrix> matrix;
+    double conversion = 0;
+    session_.unless_refused(variant.label, json_of(variant), [&] {
+      session_.working("converting to " + variant.label);
+      if (session_.context.backend() == Backend::cpu && !shares_csr(variant.format))
+        require_room(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
+      matrix = repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, conversion);
+      if (shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_)
+        conversion = 0;
+    });
+    if (matrix == nullptr)
+      return;
+    for (Way const& way : ways(symmetric)) {
+      json row = json_of(variant);
+      row["matrix_precision"] = name_of(variant.options.precision);
+      row["bytes"] = matrix->bytes();
+      row.update(json_of(way));
+      std::string const label = variant.label + " " + way.label();
+      session_.unless_refused(label, row, [&] {
+        if (needs_symmetry(way.method) && !symmetric)
+          throw InputError(std::string(name_of(way.method)) + " needs a symmetric matrix");
+        if (needs_symmetry(way.preconditioner) && !symmetric)
+          throw InputError(std::string(name_of(way.preconditioner)) + " needs a symmetric matrix");
+        Solved const solved = solve_repeatedly(way, *matrix, csr.view(), label, row, conversion);
+        add_row(variant.label, way, solved);
+        add_result("results", std::move(row), solved);
+      });
+    }
+  }
+
+  /// All combinations asked for.
+  std::vector<Way> ways(bool symmetric) const {
+    std::vector<Way> result;
+    for (Method const method : methods_for(symmetric))
+      for (Precision const precision : or_default(options_.precisions, Precision::double_))
+        for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
+          if (is_incomplete(preconditioner))
+            for (Ordering const ordering : or_default(options_.orderings, Ordering::automatic))
+              result.push_back({method, precision, preconditioner, ordering});
+          else
+            result.push_back({method, precision, preconditioner, Ordering::automatic});
+    return result;
+  }
+
+  /// Short solves several times, which must all give the same bits.
+  Solved solve_repeatedly(Way const& way, Matrix const& matrix, CsrView const& a, std::string const& label, json& row,
+                          double conversion) {
+    SolverOptions options;
+    options.method = way.method;
+    options.precision = way.precision;
+    options.preconditioner = way.preconditioner;
+    options.ordering = way.ordering;
+    options.shift = options_.shift;
+    options.csr = host_csr_.get();
+    options.tolerance = options_.tolerance;
+    options.max_iterations = options_.max_iterations;
+    options.constant_null_space = constant_null_space_;
+    session_.working("solving with " + label);
+    Solved solved;
+    std::vector<double> seconds, setup, whole;
+    HostVector<double> x(b_.size()), x_low, first;
+    Timer const total;
+    bool same = true, out_of_time = false;
+    do {
+      Timer const timer;
+      // A solver ends by itself for an interrupt only, so that is what the end of its time is.
+      options.monitor = [&](std::int64_t, double) {
+        if (timer.seconds() > options_.max_seconds && !interrupt_requested()) {
+          out_of_time = true;
+          request_interrupt();
+        }
+      };
+      SolverResult result = solve(matrix, b_, x, options, session_.context);
+      whole.push_back(timer.seconds());
+      if (out_of_time)
+        clear_interrupt();
+      else if (result.status == SolverStatus::interrupted)
+        throw Interrupted();
+      seconds.push_back(result.seconds);
+      setup.push_back(result.setup_seconds);
+      x_low = std::move(result.x_low);
+      solved.status = out_of_time ? "out_of_time" : name_of(result.status);
+      solved.reason = out_of_time ? "stopped after " + seconds_text(whole.back()) : result.reason;
+      solved.iterations = result.iterations;
+      solved.residual_recursive = result.residual_recursive;
+      solved.bytes_per_iteration = result.bytes_per_iteration;
+      solved.ordering = result.ordering;
+      solved.levels = result.levels;
+      if (first.empty())
+        first = x;
+      else
+        same = same && std::memcmp(first.data(), x.data(), x.size() * sizeof(double)) == 0;
+    } while (!out_of_time && static_cast<int>(whole.size()) < std::min(options_.samples, 5) && total.seconds() < 0.5);
+    solved.runs = static_cast<int>(whole.size());
+    solved.seconds = median(seconds);
+    solved.setup = median(setup);
+    solved.solve_seconds = median(whole);
+    solved.conversion = conversion;
+    Array<double> const device_x(session_.context, std::span<double const>(x)),
+        device_x_low(session_.context, std::span<double const>(x_low));
+    solved.residual_true = true_residual_of(a, device_x.data(), x_low.empty() ? nullptr : device_x_low.data());
+    if (!same)
+      session_.wrong(label + " gives other bits in another run");
+    if (solved.status == name_of(SolverStatus::converged) && !(solved.residual_true <= largest_drift * options_.tolerance))
+      session_.wrong(label + " says converged, with a true residual of " + number_text(solved.residual_true));
+    row["same_bits"] = same;
+    return solved;
+  }
+
+  double true_residual_of(CsrView const& a, double const* x, double const* x_low) {
+    HostVector<double> r(b_.size());
+    Array<double> device_r(session_.context, a.n_rows);
+    kernels_for<CheckKernels>(session_.context).residual(session_.context, a, x, x_low, device_b_.data(), device_r.data());
+    device_r.download(r);
+    return b_norm_ == 0 ? norm(r) : norm(r) / b_norm_;
+  }
+
+  // --- peers
+
+  void peers(BenchSource const& source, Csr const& csr) {
+    char const* const label = "cusparse + cublas";
+    json const row{{"peer", label}, {"method", "cg"}, {"precision", "double"}, {"preconditioner", "none"}};
+    session_.unless_refused(label, row, [&] {
+      session_.working(std::string("solving with ") + label);
+      CsrView const& a = csr.view();
+      Array<double> x(session_.context, a.n_rows);
+      Solved solved;
+      std::vector<double> seconds, setup;
+      Timer const total;
+      do {
+        PeerSolve const result = peer_cg(session_.context, a, device_b_.data(), x.data(), options_.tolerance,
+                                         options_.max_iterations, options_.max_seconds);
+        seconds.push_back(result.seconds);
+        setup.push_back(result.setup_seconds);
+        solved.iterations = result.iterations;
+        solved.residual_recursive = result.residual_recursive;
+        solved.bytes_per_iteration = result.bytes_per_iteration;
+        solved.status = result.residual_recursive <= options_.tolerance ? "converged"
+                        : result.iterations >= options_.max_iterations  ? "max_iterations"
+                        : std::isfinite(result.residual_recursive)      ? "out_of_time"
+                                                                        : "diverged";
+      } while (static_cast<int>(seconds.size()) < std::min(options_.samples, 5) && total.seconds() < 0.5);
+      solved.runs = static_cast<int>(seconds.size());
+      solved.seconds = median(seconds);
+      solved.setup = median(setup);
+      solved.solve_seconds = solved.seconds + solved.setup;
+      solved.residual_true = true_residual_of(a, x.data(), nullptr);
+      peer_seconds_ = solved.seconds;
+      peer_iteration_ = solved.seconds_per_iteration();
+      add_row(label, {}, solved);
+      add_result("peers", row, solved);
+    });
+    if (!options_.cupy.empty())
+      cupy(source);
+  }
+
+  /// tests/bench/cupy_cg.py in a process of its own, on the same device.
+  void cupy(BenchSource const& source) {
+    json const row{{"peer", "cupy"}, {"method", "cg"}, {"precision", "double"}, {"preconditioner", "none"}};
+    session_.unless_refused("cupy", row, [&] {
+      if (source.script_words.empty())
+        throw EnvironmentError("it makes boxes of order 1 and reads Matrix Market files only");
+      session_.working("solving with cupy");
+      std::vector<std::string> words{"python3",          options_.cupy,
+                                     "--tolerance",      number_text(options_.tolerance, 17),
+                                     "--max-iterations", std::to_string(options_.max_iterations),
+                                     "--max-seconds",    number_text(options_.max_seconds, 17)};
+      words.insert(words.end(), source.script_words.begin(), source.script_words.end());
+      auto const [text, code] = output_of(words);
+      if (interrupt_requested())
+        throw Interrupted();
+      Solved const solved = told_by_script(text, code);
+      add_row("cupy", {}, solved);
+      add_result("peers", row, solved);
+    });
+  }
+
+  // --- what is told
+
+  void add_row(std::string const& label, Way const& way, Solved const& s) {
+    double const bandwidth = s.bytes_per_iteration / s.seconds_per_iteration();
+    table_.push_back({label, std::string(name_of(way.method)), std::string(name_of(way.precision)),
+                      std::string(name_of(way.preconditioner)) + (s.levels > 0 ? " " + std::string(name_of(s.ordering)) : ""), s.status, with_thousands(s.iterations),
+                      number_text(s.residual_true), number_text(s.seconds, 4), milliseconds(s.seconds_per_iteration()),
+                      number_text(s.bytes_per_iteration / 1e6, 4),
+                      std::isnan(bandwidth) ? "-" : fixed(100 * bandwidth / session_.copy_bandwidth, 1), milliseconds(s.conversion),
+                      milliseconds(s.setup), number_text(s.conversion + s.solve_seconds, 4)});
+    if (table_[0].size() > table_.back().size())
+      table_.back().push_back(std::isnan(peer_seconds_) ? "-" : fixed(peer_seconds_ / s.seconds, 2));
+  }
+
+  void add_result(char const* list, json row, Solved const& s) {
+    double const bandwidth = s.bytes_per_iteration / s.seconds_per_iteration();
+    row.update({{"status", s.status},
+                {"reason", s.reason},
+                {"iterations", s.iterations},
+                {"residual_recursive", s.residual_recursive},
+                {"residual_true", s.residual_true},
+                {"seconds", s.seconds},
+                {"seconds_per_iteration", s.seconds_per_iteration()},
+                {"bytes_per_iteration", s.bytes_per_iteration},
+                {"bytes_per_second", bandwidth},
+                {"share_of_copy_bandwidth", bandwidth / session_.copy_bandwidth},
+                {"conversion_seconds", s.conversion},
+                {"setup_seconds", s.setup},
+                {"solve_seconds", s.solve_seconds},
+                {"seconds_with_conversion", s.conversion + s.solve_seconds},
+                {"runs", s.runs}});
+    if (s.levels > 0)
+      row.update({{"ordering", name_of(s.ordering)}, {"levels", s.levels}});
+    if (!std::isnan(peer_seconds_))
+      row.update({{"speed_over_peer", peer_seconds_ / s.seconds},
+                  {"iteration_speed_over_peer", peer_iteration_ / s.seconds_per_iteration()}});
+    session_.of_matrix()[list].push_back(std::move(row));
+  }
+
+  BenchOptions const& options_;
+  BenchSession& session_;
+  HostVector<double> b_;
+  double b_norm_ = 0;
+  Array<double> device_b_;
+  bool constant_null_space_ = false;
+  std::unique_ptr<CsrMatrix const> host_csr_;
+  double peer_seconds_ = 0, peer_iteration_ = 0;  ///< of cuSPARSE + cuBLAS; NaN: not there
+  std::vector<std::vector<std::string>> table_;
+};
+
+}  // namespace
+
+std::unique_ptr<Benchmark> make_solve_bench(BenchOptions const& options, BenchSession& session) {
+  return std::make_unique<SolveBench>(options, session);
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,215 @@
+#include "app/cli/commands.hpp"
+
+#include "app/cli/bench_command.hpp"
+#include "app/cli/check.hpp"
+#include "app/cli/options.hpp"
+#include "app/run/exit_code.hpp"
+#include "app/cli/info.hpp"
+#include "app/run/run.hpp"
+#include "app/run/solve.hpp"
+#include "app/cli/svd_command.hpp"
+#include "app/run/sweep.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <iostream>
+
+namespace poisson::app {
+
+namespace po = boost::program_options;
+
+namespace {
+
+constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) = f on hexahedral meshes
+
+  poisson run CONFIG       solve one configuration: mesh, matrix, solution, files for ParaView
+  poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'
+  poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
+  poisson schema           the complete reference configuration, every key explained
+  poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
+  poisson svd --matrix FILE | --random N     singular values, and vectors, of a dense matrix
+  poisson bench spmv       products with a matrix in every format: table and JSON, cuSPARSE beside them
+  poisson bench convert    conversions to every format
+  poisson bench solve      solvers by format, method, precision and preconditioner; CG by cuSPARSE and cuBLAS beside them
+  poisson bench svd        dense decompositions, LAPACK and cuSOLVER beside them
+  poisson info             build, libraries, devices, memory, measured copy bandwidth
+  poisson --version
+  poisson --help           also: poisson COMMAND --help
+
+Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
+            3 environment (no device, out of memory, input or output).
+)";
+
+struct Arguments {
+  std::string config;
+  SystemSpec system;
+  std::vector<std::string> sets;
+  SweepOptions options;
+  bool quiet = false;
+  bool help = false;
+};
+
+Arguments parse(std::string const& command, std::vector<std::string> const& words) {
+  Arguments a;
+  std::string output, backend, rhs;
+  bool const takes_config = command == "run" || command == "sweep" || command == "check";
+  bool const takes_system = command == "solve";
+  bool const solves = command == "run" || command == "sweep" || takes_system;
+  po::options_description visible("poisson " + command +
+                                  (takes_config   ? " CONFIG"
+                                   : takes_system ? " --matrix FILE"
+                                                  : "") +
+                                  "\n\nOptions");
+  auto add = visible.add_options();
+  add("help,h", po::bool_switch(&a.help), "this text");
+  if (takes_system) {
+    add("matrix", po::value(&a.system.matrix)->value_name("FILE"), "the matrix: a Matrix Market file, .mtx or .mtx.gz");
+    add("rhs", po::value(&rhs)->value_name("ones|FILE"),
+        "the right-hand side: a Matrix Market vector, or all ones (default: ones; a file of that name is ./ones)");
+  }
+  if (takes_config || takes_system) {
+    add("set", po::value(&a.sets)->composing()->value_name("key.path=value"),
+        takes_config ? "override a key; may be given several times; the value is YAML"
+                     : "a key of matrix, solver or output as in a configuration; may be given several times; the value is YAML");
+    add("output", po::value(&output)->value_name("DIR"),
+        takes_config ? "results directory (default: output.directory of the configuration, or results/NAME)"
+                     : "results directory (default: results/NAME, NAME being that of the matrix without extensions)");
+    add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to solve");
+  }
+  if (solves) {
+    add("overwrite", po::bool_switch(&a.options.run.overwrite), "replace the results of an earlier run");
+    add("threads", po::value(&a.options.run.threads)->value_name("N"), "CPU threads (default: all)");
+    add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
+  }
+  if (command == "sweep") {
+    add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1)");
+    add("resume", po::bool_switch(&a.options.resume), "keep finished cases, do only what is missing");
+  }
+  auto const [map, files] = read_options(command, words, visible, "config");
+  if (a.help)
+    return a;
+  if (files.size() != (takes_config ? 1U : 0U))
+    throw usage_error(command, takes_config
+                                   ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG"
+                                                    : "one configuration file is taken, found also '" + files[1] + "'")
+                                   : "'poisson " + command + "' takes no argument" + (takes_system ? " without its option" : "") +
+                                         ", found '" + files[0] + "'" + (takes_system ? "; poisson solve --matrix FILE" : ""));
+  if (takes_config)
+    a.config = files[0];
+  if (takes_system && a.system.matrix.empty())
+    throw usage_error(command, "a matrix is needed: poisson solve --matrix FILE");
+  if (map.count("rhs") > 0 && rhs.empty())
+    throw usage_error(command, "--rhs must name a file, or be ones, found ''");
+  if (rhs != "ones")
+    a.system.rhs = rhs;
+  if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
+    throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
+  if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
+    throw usage_error(command, "--jobs must be between 1 and 4096, found " + std::to_string(a.options.jobs));
+  if (map.count("output") > 0) {
+    if (output.empty())
+      throw usage_error(command, "--output must name a directory, found ''");
+    std::string quoted = "'";
+    for (char c : output)
+      quoted += c == '\'' ? "''" : std::string(1, c);
+    a.sets.push_back("output.directory=" + quoted + "'");
+  }
+  if (map.count("backend") > 0) {
+    if (backend != "auto" && backend != "cpu" && backend != "cuda")
+      throw usage_error(command, "--backend must be auto, cpu or cuda, found '" + backend + "'");
+    a.sets.push_back("backend=" + backend);
+  }
+  a.options.run.path = a.config;
+  return a;
+}
+
+extern "C" void on_signal(int signal) {
+  // The first asks for a clean stop; another one, a second later or after, ends the program at once.
+  static timespec first{};
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (first.tv_sec != 0 && now.tv_sec - first.tv_sec > 1)
+    _exit(128 + signal);
+  if (first.tv_sec == 0)
+    first = now;
+  request_interrupt();
+}
+
+void install_signal_handlers() {
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, which we report
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int run_command(std::vector<std::string> words) {
+  if (words.empty()) {
+    std::cerr << usage;
+    return exit_usage;
+  }
+  std::string const command = words.front();
+  words.erase(words.begin());
+  if (command == "--help" || command == "-h" || command == "help") {
+    std::cout << usage;
+    return exit_done;
+  }
+  if (command == "--version") {
+    std::cout << "poisson " POISSON_VERSION "\n";
+    return exit_done;
+  }
+  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "svd", "schema", "bench", "info"};
+  if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
+    std::string known;
+    for (auto const& name : commands)
+      known += (known.empty() ? "" : ", ") + name;
+    throw usage_error("", "unknown command '" + command + "'; there are " + known);
+  }
+  if (command == "bench")
+    return run_bench_command(words);
+  if (command == "svd")
+    return run_svd_command(words);
+  Arguments const a = parse(command, words);
+  if (a.help)
+    return exit_done;
+  if (command == "schema") {
+    std::cout << schema_text();
+    return exit_done;
+  }
+  if (command == "info") {
+    print_info();
+    return exit_done;
+  }
+  Configuration const configuration =
+      command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets);
+  return exit_code_of(&configuration, [&]() -> int {
+    Console console(a.quiet);
+    if (command == "solve")
+      return solve_system(configuration, a.options.run, console);
+    if (command == "check")
+      return print_check(configuration);
+    if (command == "sweep")
+      return run_sweep(configuration, a.options, console);
+    if (!configuration.config().sweep.axes.empty())
+      console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
+    return run_case(configuration, a.options.run, console);
+  });
+}
+
+}  // namespace
+
+int run_command_line(int argc, char const* const* argv) {
+  install_signal_handlers();
+  int const code = exit_code_of(nullptr, [&] { return run_command({argv + 1, argv + argc}); });
+  std::cout << std::flush;
+  return code;
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,101 @@
+#pragma once
+
+#include "gpu/core/error.hpp"
+#include "gpu/core/names.hpp"
+#include "gpu/core/nearest_name.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// Options and their values, for every command. All throw usage_error.
+namespace poisson::app {
+
+/// An error in the words of the command line.
+[[nodiscard]] InputError usage_error(std::string const& command, std::string const& message);
+
+struct GivenOptions {
+  boost::program_options::variables_map map;
+  /// Words that belong to no option.
+  std::vector<std::string> arguments;
+};
+
+/// Reads `words` into the variables that `visible` binds, and prints `visible` where it finds --help, a switch that every command
+/// has. Words that belong to no option are those of an invisible option named `arguments`; without one they are errors.
+[[nodiscard]] GivenOptions read_options(std::string const& command, std::vector<std::string> const& words,
+                                        boost::program_options::options_description const& visible,
+                                        char const* arguments = nullptr);
+
+/// The integers of "64,128", each in its range.
+template <class I>
+std::vector<I> parse_list(std::string const& command, std::string const& option, std::string const& text, I lowest, I highest,
+                          bool power_of_two = false) {
+  std::vector<I> result;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t const end = std::min(text.find(',', begin), text.size());
+    I value{};
+    auto const [stop, error] = std::from_chars(text.data() + begin, text.data() + end, value);
+    if (error != std::errc() || stop != text.data() + end || value < lowest || value > highest ||
+        (power_of_two && !std::has_single_bit(static_cast<std::uint64_t>(value))))
+      throw usage_error(command, option + " must be " + (power_of_two ? "powers of two" : "integers") + " from " +
+                                     std::to_string(lowest) + " to " + std::to_string(highest) + ", separated by commas; found '" +
+                                     text.substr(begin, end - begin) + "'");
+    result.push_back(value);
+    begin = end + 1;
+  }
+  return result;
+}
+
+template <class I>
+I parse_one(std::string const& command, std::string const& option, std::string const& text, I lowest, I highest) {
+  I value{};
+  auto const [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || value < lowest || value > highest)
+    throw usage_error(command, option + " must be an integer from " + std::to_string(lowest) + " to " + std::to_string(highest) +
+                                   ", found '" + text + "'");
+  return value;
+}
+
+/// A name of an enumeration, or an error that says what there is and what was probably meant.
+template <class E>
+E parse_named(std::string const& command, std::string const& what, std::string const& word) {
+  if (auto const value = parse_name<E>(word))
+    return *value;
+  std::vector<std::string_view> names;
+  std::string known;
+  for (auto const& entry : Names<E>::values) {
+    names.push_back(entry.name);
+    known += (known.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  std::string const near = nearest_name(word, names);
+  throw usage_error(command, "unknown " + what + " '" + word + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+                                 "; there are " + known);
+}
+
+/// The names of "cg,bicgstab"; of "all" every one that there is.
+template <class E>
+std::vector<E> parse_names(std::string const& command, std::string const& what, std::string const& text) {
+  std::vector<E> result;
+  if (text == "all") {
+    for (auto const& entry : Names<E>::values)
+      result.push_back(entry.value);
+    return result;
+  }
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t const end = std::min(text.find(',', begin), text.size());
+    result.push_back(parse_named<E>(command, what, text.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return result;
+}
+
+/// A number above `lowest` and at most `highest`.
+[[nodiscard]] double parse_real(std::string const& command, std::string const& option, std::string const& text, double lowest,
+                                double highest);
+
+}  // namespace poisson::app

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// `poisson bench svd` with the words after it; returns the exit code. Throws InputError or EnvironmentError.
+int run_svd_bench_command(std::vector<std::string> const& words);
+
+}  // namespace poisson::app

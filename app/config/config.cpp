@@ -1,0 +1,167 @@
+#include "app/config/config.hpp"
+
+#include "app/config/config_keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <system_error>
+
+namespace poisson::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A relative mesh file is looked for from the current directory, then from the configuration's folder; when it is in neither
+/// place the name stays as it was, and whoever opens it says so.
+std::string find_mesh_file(std::string const& file, fs::path const& folder) {
+  std::error_code ignored;
+  if (file.empty() || fs::path(file).is_absolute() || fs::exists(file, ignored))
+    return file;
+  fs::path const beside = (folder / file).lexically_normal();
+  return fs::exists(beside, ignored) ? beside.string() : file;
+}
+
+[[noreturn]] void refuse_file(fs::path const& path, std::string const& what) {
+  throw ConfigError("", path.string() + ": " + what);
+}
+
+/// 64-bit FNV-1a.
+class Hash {
+public:
+  void add(char byte) {
+    value_ ^= static_cast<unsigned char>(byte);
+    value_ *= 0x100000001b3u;
+  }
+  void add_text(std::string const& text) {
+    for (char const byte : text)
+      add(byte);
+  }
+  void add_file(std::string const& path) {
+    std::ifstream file(path, std::ios::binary);
+    for (std::array<char, 65536> block; file.read(block.data(), block.size()), file.gcount() > 0;)
+      std::for_each_n(block.begin(), file.gcount(), [this](char byte) { add(byte); });
+  }
+  [[nodiscard]] std::string digits() const {
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(value_));
+    return text;
+  }
+
+private:
+  std::uint64_t value_ = 0xcbf29ce484222325u;
+};
+
+}  // namespace
+
+Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system)
+    : root_(std::move(root)), name_(std::move(name)) {
+  config_.system = std::move(system);
+  schema::check_names(*root_, schema::run_key_paths());
+  fs::path path(name_);
+  if (config_.system) {
+    schema::check_system(*root_);
+    schema::read_keys(schema::system_keys(), *root_, "", config_);
+    if (path.extension() == ".gz")
+      path = path.stem();
+  } else {
+    schema::read_keys(schema::run_keys(), *root_, "", config_);
+    schema::check_run(*root_, config_);
+    config_.problem.mesh.file = find_mesh_file(config_.problem.mesh.file, path.parent_path());
+  }
+  if (config_.output.directory.empty())
+    config_.output.directory = (fs::path("results") / path.stem()).string();
+}
+
+std::string Configuration::locate(InputError const& error) const {
+  if (dynamic_cast<ConfigError const*>(&error))
+    return error.what();
+  std::string const message = (error.key().empty() ? "" : error.key() + ": ") + error.what();
+  Located const located = locate_path(*root_, error.key());
+  if (config_.system && (located.depth == 0 || located.node == nullptr))
+    return message;  // of a default, or of one of two files, and says which
+  return (located.depth == 0 ? name_ : located.origin.text()) + ": " + message;
+}
+
+Configuration Configuration::with(std::vector<std::string> const& sets, std::string_view origin) const {
+  auto root = std::make_shared<YamlNode>(*root_);
+  for (auto const& set : sets)
+    schema::apply_set(*root, set, origin);
+  return {std::move(root), name_, config_.system};
+}
+
+Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
+  auto root = std::make_shared<YamlNode>(parse_yaml(text, name, true));
+  if (root->kind == YamlNode::Kind::null)
+    throw ConfigError("", name + ": the file is empty; it needs at least problem.boundary (`poisson schema` shows every key)");
+  schema::check_names(*root, schema::run_key_paths());  // before anything is set in what may not even be a map
+  for (auto const& set : sets)
+    schema::apply_set(*root, set, "--set");
+  return {std::move(root), name};
+}
+
+Configuration load_configuration(fs::path const& path, std::vector<std::string> const& sets) {
+  constexpr std::size_t max_bytes = 1 << 20;
+  std::error_code error;
+  auto const status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found)
+    refuse_file(path, "there is no such configuration file");
+  if (error)
+    refuse_file(path, "cannot be read: " + error.message());
+  if (status.type() == fs::file_type::directory)
+    refuse_file(path, "is a directory; a YAML file is needed");
+  if (status.type() != fs::file_type::regular)
+    refuse_file(path, "is not a regular file; a YAML file is needed");
+  auto const close = [](std::FILE* f) { std::fclose(f); };
+  std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rb"), close);
+  if (!file)
+    refuse_file(path, std::string("cannot be opened: ") + std::strerror(errno));
+  std::string text(max_bytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()))
+    refuse_file(path, "cannot be read");
+  if (text.size() > max_bytes)
+    refuse_file(path, "is larger than 1 MiB; this is no configuration");
+  return parse_configuration(text, path.string(), sets);
+}
+
+Configuration system_configuration(SystemSpec system, std::vector<std::string> const& sets) {
+  auto root = std::make_shared<YamlNode>();
+  for (auto const& set : sets)
+    schema::apply_set(*root, set, "--set");
+  std::string const name = system.matrix;
+  return {std::move(root), name, std::move(system)};
+}
+
+std::string schema_text() {
+  return "# Reference configuration: every key with its default. All keys may be left out but problem.boundary.\n" +
+         schema::document_keys(schema::run_keys(), RunConfig{}, "");
+}
+
+std::string resolved_yaml(RunConfig const& config) {
+  if (config.system)
+    return "system:\n  matrix: " + plain_or_quoted(config.system->matrix) +
+           "\n  rhs: " + plain_or_quoted(config.system->rhs_name()) + "\n" + schema::write_keys(schema::system_keys(), config);
+  return schema::write_keys(schema::run_keys(), config);
+}
+
+std::string fingerprint(RunConfig const& config) {
+  RunConfig identity = config;
+  identity.output.directory.clear();
+  identity.sweep = {};
+  Hash hash;
+  hash.add_text(resolved_yaml(identity));
+  std::vector<std::string> files{config.problem.mesh.file};
+  if (config.system)
+    files = {config.system->matrix, config.system->rhs};
+  for (auto const& file : files)  // an edited file is another problem
+    if (!file.empty())
+      hash.add_file(file);
+  return hash.digits();
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,633 @@
+#include "app/config/config_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <set>
+
+namespace poisson::app::schema {
+namespace {
+
+/// `ids` of a boundary condition: two members at once, hence the whole condition.
+struct BoundaryIds {
+  [[nodiscard]] std::string allowed() const {
+    return "list of integers >= 0, e.g. [0, 1]; or all, every id that no other entry names";
+  }
+  void read(YamlNode const& node, std::string const& path, assembly::BoundaryCondition& out) const {
+    if (node.kind == YamlNode::Kind::scalar && node.text == "all") {
+      out.all_ids = true;
+      return;
+    }
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, allowed());
+    Integer const id{0, 4294967294};  // deal.II reserves the largest 32-bit number for interior faces
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      id.read(node.items[i], path + "[" + std::to_string(i) + "]", out.ids.emplace_back());
+  }
+  [[nodiscard]] std::string write(assembly::BoundaryCondition const& value) const {
+    if (value.all_ids)
+      return "all";
+    std::vector<std::string> ids;
+    for (unsigned const id : value.ids)
+      ids.push_back(std::to_string(id));
+    return "[" + join(ids) + "]";
+  }
+};
+
+Keys<assembly::BoundaryCondition> const& boundary_keys() {
+  auto const robin = [](assembly::BoundaryCondition const& b) { return b.type == assembly::BoundaryType::robin; };
+  static Keys<assembly::BoundaryCondition> const keys{
+      key<assembly::BoundaryCondition>(
+          "ids", BoundaryIds{}, [](auto& b) -> auto& { return b; }, "", "Boundary ids of the mesh that this entry is for.")
+          .must_be_given("say which boundary ids, or all"),
+      key<assembly::BoundaryCondition>(
+          "type", Choice<assembly::BoundaryType>{}, [](auto& b) -> auto& { return b.type; }, "",
+          "dirichlet: u = value; neumann: k du/dn = value (flux into the domain); robin: k du/dn + alpha u = value.")
+          .must_be_given("dirichlet, neumann or robin"),
+      key<assembly::BoundaryCondition>(
+          "value", ExpressionText{}, [](auto& b) -> auto& { return b.value; },
+          "that of u (dirichlet), of k u / length (neumann, robin)", "Right-hand side of the condition."),
+      key<assembly::BoundaryCondition>(
+          "alpha", ExpressionText{}, [](auto& b) -> auto& { return b.alpha; }, "that of k / length", "Transfer coefficient, >= 0.")
+          .only("with type: robin", robin)
+          .must_be_given("a robin condition needs it", robin),
+  };
+  return keys;
+}
+
+struct BoundaryList {
+  [[nodiscard]] std::string allowed() const { return "list of conditions"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<assembly::BoundaryCondition>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, "list of conditions such as {ids: all, type: dirichlet, value: \"0\"}");
+    out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      if (node.items[i].kind != YamlNode::Kind::map)
+        reject_value(node.items[i], item, "a condition such as {ids: all, type: dirichlet, value: \"0\"}");
+      read_keys(boundary_keys(), node.items[i], item, out.emplace_back());
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<assembly::BoundaryCondition> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& condition : value)
+      entries.push_back(write_flow(boundary_keys(), condition));
+    return "[" + join(entries) + "]";
+  }
+};
+
+/// An expression, three, or a map from material ids to either.
+struct Coefficient {
+  using Map = std::map<int, assembly::CoefficientExpressions>;
+  [[nodiscard]] std::string allowed() const {
+    return "expression or number; [kx, ky, kz]; or {material id: either of these, ..., default: either}";
+  }
+  static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path) {
+    assembly::CoefficientExpressions out;
+    if (node.kind == YamlNode::Kind::list) {
+      check_list_of_three(node, path, "expression or number, or a list of three: [kx, ky, kz]");
+      for (std::size_t i = 0; i < 3; ++i)
+        ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+    } else {
+      ExpressionText{}.read(node, path, out.emplace_back());
+    }
+    return out;
+  }
+  void read(YamlNode const& node, std::string const& path, Map& out) const {
+    out.clear();
+    if (node.kind != YamlNode::Kind::map) {
+      out[-1] = read_expressions(node, path);
+      return;
+    }
+    if (node.items.empty())
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const& name = node.keys[i].name;
+      int id = -1;
+      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+      bool const number = error == std::errc{} && end == name.data() + name.size() && id >= 0;
+      if (!number && name != "default")
+        reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0) and default");
+      if (!out.emplace(number ? id : -1, read_expressions(node.items[i], path + "[" + name + "]")).second)
+        reject(node.keys[i].origin, path, "material " + name + " is given twice");
+    }
+  }
+  [[nodiscard]] static std::string write_expressions(assembly::CoefficientExpressions const& value) {
+    std::vector<std::string> quoted;
+    for (auto const& expression : value)
+      quoted.push_back(quoted_text(expression));
+    return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
+  }
+  [[nodiscard]] std::string write(Map const& value) const {
+    if (value.size() == 1 && value.begin()->first == -1)
+      return write_expressions(value.begin()->second);
+    std::vector<std::string> entries;
+    for (auto const& [id, expressions] : value)
+      entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_expressions(expressions));
+    return "{" + join(entries) + "}";
+  }
+};
+
+/// Arguments of a mesh generator, kept in deal.II's notation: arguments apart by ':', elements by ',' and lists of lists by ';'.
+struct GeneratorArguments {
+  [[nodiscard]] std::string allowed() const {
+    return "list of the arguments in order, e.g. [[0, 0, 0], 0.5, 1.0]; or text in deal.II's notation, \"0, 0, 0 : 0.5 : 1.0\"";
+  }
+  struct Part {
+    std::string text;
+    std::size_t rank = 0;
+  };
+  Part convert(YamlNode const& node, std::string const& path) const {
+    if (node.kind == YamlNode::Kind::scalar)
+      return {node.text, 0};
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    constexpr std::array<std::string_view, 4> separators{", ", " ; ", " | ", " % "};
+    std::vector<std::string> parts;
+    std::size_t rank = 0;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      Part part = convert(node.items[i], path + "[" + std::to_string(i) + "]");
+      rank = std::max(rank, part.rank);
+      parts.push_back(std::move(part.text));
+    }
+    if (rank >= separators.size())
+      reject(node.origin, path, "lists nested deeper than any generator takes; allowed: " + allowed());
+    return {join(parts, separators[rank]), rank + 1};
+  }
+  void read(YamlNode const& node, std::string const& path, std::string& out) const {
+    if (node.kind == YamlNode::Kind::list) {
+      std::vector<std::string> parts;
+      for (std::size_t i = 0; i < node.items.size(); ++i)
+        parts.push_back(convert(node.items[i], path + "[" + std::to_string(i) + "]").text);
+      out = join(parts, " : ");
+    } else
+      out = convert(node, path).text;
+  }
+  [[nodiscard]] std::string write(std::string const& value) const { return quoted_text(value); }
+};
+
+Keys<AnalysisSpec> const& analysis_keys() {
+  using Spec = AnalysisSpec;
+  auto const is = [](AnalysisOf of) { return [of](Spec const& a) { return a.of == of; }; };
+  auto const on_plane = [](Spec const& a) { return a.of == AnalysisOf::field && a.sample == SampleShape::plane; };
+  constexpr std::int64_t largest = 46340;  // squares fit 32 bits, as LAPACK counts
+  static Keys<Spec> const keys{
+      key<Spec>(
+          "of", Choice<AnalysisOf>{}, [](auto& a) -> auto& { return a.of; }, "",
+          "operator: the free part of the stiffness matrix; field: the solution on a lattice of points; snapshots: the solutions "
+          "of all cases of a sweep on one mesh.")
+          .must_be_given("operator, field or snapshots"),
+      key<Spec>(
+          "modes", Integer{0, 64}, [](auto& a) -> auto& { return a.modes; }, "",
+          "operator: so many modes from either end of the spectrum are written; 0 computes values only. snapshots: at most so many "
+          "modes are kept, and at least one.")
+          .only("with of: operator or of: snapshots", [](Spec const& a) { return a.of != AnalysisOf::field; }),
+      key<Spec>(
+          "max_dense", Integer{1, largest}, [](auto& a) -> auto& { return a.max_dense; }, "unknowns",
+          "Up to so many free unknowns the matrix is decomposed as a dense one; beyond, the extreme values are estimated from the "
+          "coefficients of cg.")
+          .only("with of: operator", is(AnalysisOf::operator_)),
+      key<Spec>(
+          "sample", Choice<SampleShape>{}, [](auto& a) -> auto& { return a.sample; }, "",
+          "plane: a matrix of points on a plane across the mesh; box: points in the box around the mesh, unfolded in x, y and z.")
+          .only("with of: field", is(AnalysisOf::field)),
+      key<Spec>(
+          "points", Integer{2, 16384, false, true}, [](auto& a) -> auto& { return a.points; }, "",
+          "Points in each direction. auto: 256 on a plane, 64 in a box.")
+          .only("with of: field", is(AnalysisOf::field)),
+      key<Spec>(
+          "normal", Choice<Direction>{}, [](auto& a) -> auto& { return a.normal; }, "", "Direction that is normal to the plane.")
+          .only("with of: field and sample: plane", on_plane),
+      key<Spec>(
+          "at", OptionalNumber{}, [](auto& a) -> auto& { return a.at; }, "length",
+          "Where the plane cuts that direction. auto: in the middle of the mesh.")
+          .only("with of: field and sample: plane", on_plane),
+      key<Spec>(
+          "error", Number{0, 1}, [](auto& a) -> auto& { return a.error; }, "",
+          "The smallest rank is looked for that has at most this relative error, in the Frobenius norm.")
+          .only("with of: field", is(AnalysisOf::field)),
+      key<Spec>(
+          "leave_out", Integer{0, 99999, false, true}, [](auto& a) -> auto& { return a.leave_out; }, "",
+          "Number of the case that the modes are not made from, but tried on. auto: the middle one.")
+          .only("with of: snapshots", is(AnalysisOf::snapshots)),
+  };
+  return keys;
+}
+
+struct Analyses {
+  [[nodiscard]] std::string allowed() const { return "list of analyses such as {of: operator} or {of: field, error: 1.0e-6}"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<AnalysisSpec>& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      if (node.items[i].kind != YamlNode::Kind::map)
+        reject_value(node.items[i], item, "an analysis such as {of: operator}");
+      AnalysisSpec& spec = out.emplace_back();
+      read_keys(analysis_keys(), node.items[i], item, spec);
+      constexpr std::int64_t most_in_box = 512;
+      if (spec.of == AnalysisOf::field && spec.sample == SampleShape::box && spec.points_per_direction() > most_in_box)
+        reject(node.items[i].find("points")->origin, item + ".points",
+               "found '" + std::to_string(*spec.points) + "'; allowed in a box: integer from 2 to " + std::to_string(most_in_box));
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<AnalysisSpec> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& spec : value)
+      entries.push_back(write_flow(analysis_keys(), spec));
+    return "[" + join(entries) + "]";
+  }
+};
+
+struct Sweep {
+  [[nodiscard]] std::string allowed() const {
+    return "map from key paths to lists of values, e.g. {problem.element.order: [1, 2], solver.tolerance: [1e-6, 1e-12]}; its key "
+           "mode: " +
+           mode.allowed();
+  }
+  Choice<SweepMode> mode;
+  void read(YamlNode const& node, std::string const& path, SweepSpec& out) const {
+    if (node.kind != YamlNode::Kind::map)
+      reject_value(node, path, allowed());
+    out = {};
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const& name = node.keys[i].name;
+      YamlNode const& values = node.items[i];
+      if (name == "mode") {
+        mode.read(values, path + ".mode", out.mode);
+        continue;
+      }
+      if (values.kind != YamlNode::Kind::list || values.items.empty())
+        reject_value(values, path + "." + name, "list of one value or more");
+      SweepAxis& axis = out.axes.emplace_back();
+      axis.path = name;
+      for (auto const& value : values.items)
+        axis.values.push_back(flow_text(value));
+    }
+  }
+  [[nodiscard]] std::string write(SweepSpec const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& axis : value.axes)
+      entries.push_back(plain_or_quoted(axis.path) + ": [" + join(axis.values) + "]");
+    if (!value.axes.empty())
+      entries.push_back("mode: " + mode.write(value.mode));
+    return "{" + join(entries) + "}";
+  }
+};
+
+/// The member as a function of a RunConfig, const or not.
+#define POISSON_MEMBER(member)                                                                                                     \
+  [](auto& c) -> auto& {                                                                                                           \
+    return c.member;                                                                                                               \
+  }
+
+Keys<RunConfig> make_run_keys() {
+  auto const generated = [](RunConfig const& c) { return c.problem.mesh.file.empty(); };
+  auto const box = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box"; };
+  auto const other_generator = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator != "box"; };
+  std::int64_t const unlimited = std::numeric_limits<std::int64_t>::max();
+  auto const declare = [](std::string path, auto type, auto access, std::string unit, std::string meaning) {
+    return key<RunConfig>(std::move(path), std::move(type), access, std::move(unit), std::move(meaning));
+  };
+
+  Keys<RunConfig> keys{
+      section<RunConfig>(
+          "problem", "What is solved: -div(k grad u) = f on a mesh of hexahedra. Units are yours, as long as they are consistent."),
+      section<RunConfig>("problem.mesh", "Either a generator or a file."),
+      declare("problem.mesh.generator", Text{"box, or the name of a deal.II GridGenerator function such as hyper_shell"},
+              POISSON_MEMBER(problem.mesh.generator), "", "Shape that the program builds; box is a brick of equal cells.")
+          .or_null("box, or none with a file")
+          .only("without problem.mesh.file; set one of the two to null", generated),
+      declare("problem.mesh.arguments", GeneratorArguments{}, POISSON_MEMBER(problem.mesh.arguments), "",
+              "Arguments of that function, without the triangulation.")
+          .or_null("its defaults")
+          .only("with a generator other than box", other_generator),
+      declare("problem.mesh.origin", ThreeOf<Number>{}, POISSON_MEMBER(problem.mesh.origin), "length",
+              "Corner of the box with the smallest x, y, z.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.extent", ThreeOf<Number>{{0}}, POISSON_MEMBER(problem.mesh.extent), "length",
+              "Edge lengths of the box.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.cells", ThreeOf<Integer>{{1, 2147483647}}, POISSON_MEMBER(problem.mesh.cells), "",
+              "Cells of the box in x, y, z.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
+              "Mesh file instead of a generator (Gmsh .msh, Abaqus or UCD .inp, VTK ...), relative to the current directory or to "
+              "this file.")
+          .or_null("use the generator"),
+      declare("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",
+              "Global refinements; each splits every cell in 8."),
+      section<RunConfig>("problem.element", "Finite element."),
+      declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
+              "Polynomial order p of the element Q_p; 1 is trilinear."),
+      declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem.coefficient), "",
+              "k > 0: one, three along x, y, z (orthotropic), or by material id of the mesh."),
+      declare("problem.source", ExpressionText{}, POISSON_MEMBER(problem.source), "that of k u / length^2",
+              "f, the source density."),
+      declare("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
+              "Boundary conditions. Every boundary id of the mesh must be covered; those of a box are 0 .. 5 = -x +x -y +y -z +z.")
+          .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]"),
+      declare("problem.exact", ExpressionText{}, POISSON_MEMBER(problem.exact), "that of u",
+              "Exact solution, where known: errors are then reported.")
+          .or_null("not known"),
+      section<RunConfig>("matrix", "How the matrix is stored."),
+      declare(
+          "matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
+          "Sparse format; auto takes the one whose conversion and expected products together are predicted to take least time."),
+      declare(
+          "matrix.expected_products", Integer{1, unlimited, false, true}, POISSON_MEMBER(matrix.expected_products), "",
+          "Products with the matrix that auto counts on. auto: 3 cbrt(rows) log10(1 / solver.tolerance) / 12, what cg takes on a "
+          "box, and no more than solver.max_iterations."),
+      declare("matrix.slice_size", Integer{1, 1024, true}, POISSON_MEMBER(matrix.slice_size), "rows",
+              "Rows per slice of the sliced formats; cod_sell takes 2 to 256."),
+      declare(
+          "matrix.sigma", Integer{0, 2147483648, false, true}, POISSON_MEMBER(matrix.sigma), "rows",
+          "Rows of a window that the sliced formats sort by length: 1 keeps all in place, 0 sorts all. auto: 1 of sell_c_sigma, 0 "
+          "of cod_sell."),
+      declare("matrix.threads_per_row", Integer{0, 32, true}, POISSON_MEMBER(matrix.threads_per_row), "",
+              "Threads that share a row in crs_t on a GPU; 0 takes them from the mean length of the rows."),
+      declare(
+          "matrix.conversion", Choice<Conversion>{}, POISSON_MEMBER(matrix.conversion), "",
+          "Where the format is made from csr: sequential by one thread of the host where the algorithm of cod_sell asks for it, "
+          "host by all, device on the GPU, automatic on the GPU where its memory suffices."),
+      declare("matrix.pair_window", Integer{1, 64}, POISSON_MEMBER(matrix.pair_window), "rows",
+              "cod_sell: rows that follow a row and may become its partner."),
+      declare("matrix.merge_window", Integer{1, 64}, POISSON_MEMBER(matrix.merge_window), "groups",
+              "cod_sell: groups that follow a group and may be merged with it."),
+      declare("matrix.base_candidates", Integer{0, 64}, POISSON_MEMBER(matrix.base_candidates), "columns",
+              "cod_sell: leading columns of a row that its distances may count from; 0 takes log2 of its length, and one."),
+      section<RunConfig>("solver", "How the system is solved."),
+      declare("solver.method", Choice<Method>{}, POISSON_MEMBER(solver.method), "",
+              "Krylov method: cg for symmetric positive definite matrices, bicgstab for any."),
+      declare("solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
+              "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
+              "same "
+              "until that gets no further, then iterations in double_double."),
+      declare("solver.matrix_precision", Choice<MatrixPrecision>{}, POISSON_MEMBER(matrix.precision), "",
+              "Precision in which matrix entries are stored, whatever the solver's; entries of assembled matrices are known in "
+              "double."),
+      declare("solver.preconditioner", Choice<PreconditionerKind>{}, POISSON_MEMBER(solver.preconditioner), "",
+              "Preconditioner: the main diagonal (jacobi), or an incomplete factorisation without fill: ic0 of symmetric positive "
+              "definite matrices, ilu0 of any."),
+      declare(
+          "solver.shift", Number{0, std::numeric_limits<double>::infinity(), true}, POISSON_MEMBER(solver.shift), "",
+          "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
+          "or more where a pivot is zero or negative."),
+      declare("solver.ordering", Choice<Ordering>{}, POISSON_MEMBER(solver.ordering), "",
+              "ic0 and ilu0: the order in which rows are eliminated. multicolor works on many rows at once, and takes some more "
+              "iterations; auto takes it on a GPU where the natural order makes long chains of rows."),
+      declare(
+          "solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
+          "The solver stops at this relative residual ||b - A x|| / ||b||; about 1e-15 is the least that double reaches on easy "
+          "systems, and 1e-28 what the other precisions do."),
+      declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
+              "The solver gives up after so many iterations."),
+      declare("backend", AutoChoice<Backend>{}, POISSON_MEMBER(backend), "",
+              "Where to compute; auto takes cuda when there is a device that works."),
+      section<RunConfig>("analysis", "What is computed from the result."),
+      declare("analysis.svd", Analyses{}, POISSON_MEMBER(analysis), "",
+              "Singular value decompositions, one after the other, when the solution is written.")
+          .or_null("none"),
+      section<RunConfig>("output", "What is written."),
+      declare("output.directory", Text{"path of a directory"}, POISSON_MEMBER(output.directory), "", "Where results go.")
+          .or_null("results/NAME, NAME being the configuration file's name without extension"),
+      section<RunConfig>("output.vtk", "Solution for ParaView (.vtu)."),
+      declare("output.vtk.enabled", Boolean{}, POISSON_MEMBER(output.vtk_enabled), "", "Whether it is written."),
+      declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
+              "Compression of the file."),
+      declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
+              "Floating-point numbers in the file."),
+      declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
+              "Whether a picture of the solution (.png) is drawn."),
+      declare("sweep", Sweep{}, POISSON_MEMBER(sweep), "",
+              "For `poisson sweep`: lists of values for any key paths; mode product runs every combination, zip the first values "
+              "together, then the second ones and so on."),
+  };
+  for (auto& k : keys)
+    if (k.path == "problem.boundary") {
+      for (auto const& inner : boundary_keys())
+        k.inner_keys.push_back(inner.path);
+      k.document = [](std::string const& indent) {
+        assembly::BoundaryCondition example;
+        example.all_ids = true;
+        // The first key of a list element stands behind the dash.
+        std::string const inner = indent + "  ";
+        std::string lines = document_keys(boundary_keys(), example, inner);
+        lines.replace(lines.find("\n" + inner + "ids") + 1, inner.size(), indent + "- ");
+        return lines;
+      };
+    } else if (k.path == "analysis.svd") {
+      for (auto const& inner : analysis_keys())
+        k.inner_keys.push_back(inner.path);
+      // As comments, because no analysis is the default.
+      k.document = [](std::string const& indent) {
+        std::string const inner = indent + "  ";
+        std::string lines = document_keys(analysis_keys(), AnalysisSpec{}, inner);
+        lines.replace(lines.find("\n" + inner + "of") + 1, inner.size(), indent + "- ");
+        for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+          lines.insert(at + indent.size(), "# ");
+        return lines;
+      };
+    }
+  return keys;
+}
+
+#undef POISSON_MEMBER
+
+/// The YAML text of a key's default when that is a list, else empty.
+std::string default_list(std::string const& path) {
+  for (auto const& k : run_keys())
+    if (k.read && k.path == path) {
+      RunConfig const defaults;
+      std::string text = k.write(defaults);
+      return text.starts_with('[') && text != "[]" ? text : "";
+    }
+  return "";
+}
+
+void check_boundary(YamlNode const& root, assembly::ProblemSpec const& problem) {
+  std::map<unsigned, std::size_t> owner;
+  std::optional<std::size_t> all;
+  for (std::size_t i = 0; i < problem.boundary.size(); ++i) {
+    auto const& condition = problem.boundary[i];
+    std::string const path = "problem.boundary[" + std::to_string(i) + "].ids";
+    auto const refuse = [&](std::string const& key, std::string const& what, std::size_t first) {
+      reject(locate_path(root, key).origin, key,
+             what + " already has a condition in problem.boundary[" + std::to_string(first) + "]; an id belongs to one entry");
+    };
+    if (condition.all_ids && all)
+      refuse(path, "all", *all);
+    if (condition.all_ids)
+      all = i;
+    for (std::size_t k = 0; k < condition.ids.size(); ++k)
+      if (auto const [entry, is_new] = owner.emplace(condition.ids[k], i); !is_new)
+        refuse(path + "[" + std::to_string(k) + "]", "boundary id " + std::to_string(condition.ids[k]), entry->second);
+  }
+}
+
+void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
+  constexpr std::size_t max_cases = 100000;
+  std::size_t n_cases = 1;
+  for (auto const& axis : sweep.axes) {
+    std::string const key = "sweep." + axis.path;
+    Origin origin = root.origin;
+    YamlNode const* const map = root.find("sweep");
+    for (std::size_t i = 0; map && i < map->keys.size(); ++i)
+      if (map->keys[i].name == axis.path)
+        origin = map->keys[i].origin;
+    auto const steps = split_path(axis.path);
+    if (steps.empty() || steps[0].name == "sweep" || steps[0].name == "output")
+      reject(origin, key, "cannot be swept; allowed: key paths of problem, matrix, solver and backend, e.g. problem.element.order");
+    YamlNode changed = root;
+    apply_set(changed, axis.path + "=" + axis.values.front(), origin.text() + ": sweep of");
+    check_names(changed, run_key_paths());
+    if (sweep.mode == SweepMode::zip && axis.values.size() != sweep.axes.front().values.size())
+      reject(origin, key,
+             "has " + std::to_string(axis.values.size()) + " values, but " + sweep.axes.front().path + " has " +
+                 std::to_string(sweep.axes.front().values.size()) + "; with mode: zip all lists have the same length");
+    n_cases = sweep.mode == SweepMode::zip ? axis.values.size() : n_cases * axis.values.size();
+    if (n_cases > max_cases)
+      reject(origin, key, "the sweep has more than " + std::to_string(max_cases) + " cases; shorten its lists, or use mode: zip");
+  }
+}
+
+/// Snapshots are vectors of one space, and some are needed beside the one that is left out.
+void check_snapshots(YamlNode const& root, RunConfig const& config) {
+  if (config.sweep.axes.empty())
+    return;
+  std::int64_t n_cases =
+      config.sweep.mode == SweepMode::zip ? static_cast<std::int64_t>(config.sweep.axes.front().values.size()) : 1;
+  for (std::size_t a = 0; config.sweep.mode == SweepMode::product && a < config.sweep.axes.size(); ++a)
+    n_cases *= static_cast<std::int64_t>(config.sweep.axes[a].values.size());
+  for (std::size_t i = 0; i < config.analysis.size(); ++i) {
+    AnalysisSpec const& spec = config.analysis[i];
+    if (spec.of != AnalysisOf::snapshots)
+      continue;
+    std::string const path = "analysis.svd[" + std::to_string(i) + "]";
+    auto const refuse = [&](std::string const& key, std::string const& what) {
+      reject(locate_path(root, path + key).origin, path + key, what);
+    };
+    for (auto const& axis : config.sweep.axes)
+      if (axis.path == "problem" || axis.path.starts_with("problem.mesh") || axis.path.starts_with("problem.element"))
+        refuse(".of", "snapshots need one mesh and element in all cases of the sweep, and this one sweeps over " + axis.path);
+    if (n_cases < 2)
+      refuse(".of", "snapshots need a sweep of two cases or more: all but one make the modes, that one tries them");
+    if (spec.leave_out && *spec.leave_out >= n_cases)
+      refuse(".leave_out",
+             "found '" + std::to_string(*spec.leave_out) + "'; the sweep has cases 0 to " + std::to_string(n_cases - 1));
+  }
+}
+
+/// The first key below `node` that is none of system_keys; a section of theirs is looked into.
+void check_system_below(YamlNode const& node, std::string const& path) {
+  auto const& keys = system_keys();
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    std::string const full = path.empty() ? node.keys[i].name : path + "." + node.keys[i].name;
+    YamlNode const& item = node.items[i];
+    auto const is = [&](auto const& k) { return k.read && k.path == full; };
+    if (std::any_of(keys.begin(), keys.end(), is))
+      continue;
+    auto const below = [&](auto const& k) { return k.path.starts_with(full + "."); };
+    bool const section = std::any_of(keys.begin(), keys.end(), below);
+    if (item.kind == YamlNode::Kind::map && !item.items.empty())
+      check_system_below(item, full);
+    else if (!section)
+      reject(node.keys[i].origin, full,
+             "belongs to a problem on a mesh, and 'poisson solve' has a matrix; allowed: keys of matrix, solver and output "
+             "(without vtk), and backend");
+  }
+}
+
+}  // namespace
+
+Keys<RunConfig> const& run_keys() {
+  static Keys<RunConfig> const keys = make_run_keys();
+  return keys;
+}
+
+Keys<RunConfig> const& system_keys() {
+  static Keys<RunConfig> const keys = [] {
+    Keys<RunConfig> chosen;
+    for (auto const& k : run_keys()) {
+      std::string const top = k.path.substr(0, k.path.find('.'));
+      bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
+      if (solves && !k.path.starts_with("output.vtk"))
+        chosen.push_back(k);
+    }
+    return chosen;
+  }();
+  return keys;
+}
+
+std::vector<std::string> const& run_key_paths() {
+  static std::vector<std::string> const paths = [] {
+    std::vector<std::string> all;
+    for (auto const& k : run_keys()) {
+      if (k.read)
+        all.push_back(k.path);
+      for (auto const& inner : k.inner_keys)
+        all.push_back(k.path + "[]." + inner);
+    }
+    return all;
+  }();
+  return paths;
+}
+
+void check_run(YamlNode const& root, RunConfig const& config) {
+  check_boundary(root, config.problem);
+  check_sweep(root, config.sweep);
+  check_snapshots(root, config);
+}
+
+void check_system(YamlNode const& root) {
+  check_system_below(root, "");
+}
+
+void apply_set(YamlNode& root, std::string const& set, std::string_view origin) {
+  std::string const source = std::string(origin) + " " + shorten(set, 200);
+  auto const equals = set.find('=');
+  auto const steps = split_path(std::string_view(set).substr(0, std::min(equals, set.size())));
+  if (equals == std::string::npos || steps.empty())
+    throw ConfigError("", source + ": not of the form key.path=value, e.g. solver.tolerance=1e-8 or problem.boundary[0].value=1");
+  YamlNode value = parse_yaml(std::string_view(set).substr(equals + 1), source, false);
+  Origin const here = value.origin;
+
+  YamlNode* node = &root;
+  std::string path;
+  for (auto const& step : steps) {
+    if (node->kind == YamlNode::Kind::null) {
+      std::string const text = step.index ? default_list(path) : "{}";
+      if (!text.empty())
+        *node = parse_yaml(text, source, false);
+    }
+    if (node->kind == YamlNode::Kind::list) {
+      std::size_t i = 0;
+      auto const [end, error] = std::from_chars(step.name.data(), step.name.data() + step.name.size(), i);
+      if (!step.index || error != std::errc{} || end != step.name.data() + step.name.size() || i >= node->items.size())
+        reject(here, path + (step.index ? "[" + step.name + "]" : "." + step.name),
+               "is not there: " + path + " is a list of " + std::to_string(node->items.size()) + ", numbered from [0]");
+      node = &node->items[i];
+    } else if (node->kind == YamlNode::Kind::map) {
+      YamlNode* next = node->find(step.name);
+      if (!next) {
+        node->keys.push_back({step.name, here});
+        next = &node->items.emplace_back();
+        next->origin = here;
+      }
+      node = next;
+    } else {
+      reject(here, path + (step.index ? "[" + step.name + "]" : "." + step.name),
+             "is not there: " + path + " is " + (node->kind == YamlNode::Kind::null ? "not given" : "the value " + found(*node)) +
+                 "; set " + path + " as a whole");
+    }
+    path += step.index ? "[" + step.name + "]" : (path.empty() ? "" : ".") + step.name;
+  }
+  *node = std::move(value);
+}
+
+}  // namespace poisson::app::schema

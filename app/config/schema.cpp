@@ -1,0 +1,287 @@
+#include "app/config/schema.hpp"
+
+#include "gpu/core/nearest_name.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+
+namespace poisson::app::schema {
+
+void reject(Origin const& origin, std::string const& path, std::string const& message) {
+  throw ConfigError(path, origin.text() + ": " + path + ": " + message);
+}
+
+std::string shorten(std::string const& text, std::size_t longest) {
+  if (text.size() <= longest)
+    return text;
+  std::size_t end = longest;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0u) == 0x80u)
+    --end;  // not within a UTF-8 character
+  return text.substr(0, end) + "...";
+}
+
+std::string found(YamlNode const& node) {
+  switch (node.kind) {
+  case YamlNode::Kind::null:
+    return "nothing";
+  case YamlNode::Kind::list:
+    return "a list of " + std::to_string(node.items.size());
+  case YamlNode::Kind::map:
+    return "a map (text that contains ': ' needs quotes)";
+  case YamlNode::Kind::scalar:
+    break;
+  }
+  std::string text = shorten(node.text);
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return node.quoted ? "the text \"" + text + "\"" : "'" + text + "'";
+}
+
+void reject_value(YamlNode const& node, std::string const& path, std::string const& allowed) {
+  reject(node.origin, path, "found " + found(node) + "; allowed: " + allowed);
+}
+
+std::string join(std::vector<std::string> const& words, std::string_view separator) {
+  std::string out;
+  for (auto const& word : words)
+    out.append(out.empty() ? "" : separator).append(word);
+  return out;
+}
+
+namespace {
+
+std::string last_name(std::string const& path) {
+  return path.substr(path.find_last_of('.') + 1);
+}
+
+enum class Numeral { none, finite, infinite };
+Numeral parse_number(YamlNode const& node, double& value) {
+  if (node.kind != YamlNode::Kind::scalar || node.quoted)
+    return Numeral::none;
+  std::string text = node.text;
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::string_view digits = text;
+  if (digits.starts_with('+') || (digits.starts_with('-') && digits.substr(1) == ".inf"))
+    digits.remove_prefix(1);
+  if (digits == ".nan" || digits == ".inf" || digits == "nan" || digits == "inf")
+    return Numeral::infinite;
+  if (digits.empty() || (digits != text && digits[0] == '-'))
+    return Numeral::none;
+  auto const [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (end != digits.data() + digits.size() || error == std::errc::invalid_argument)
+    return Numeral::none;
+  return error == std::errc::result_out_of_range || !std::isfinite(value) ? Numeral::infinite : Numeral::finite;
+}
+
+}  // namespace
+
+std::string Integer::allowed() const {
+  std::string const kind = std::string(or_auto ? "auto, " : "") + (!power_of_two ? "integer"
+                                                                   : lowest == 0 ? "0 or a power of two"
+                                                                                 : "power of two");
+  if (highest == std::numeric_limits<std::int64_t>::max())
+    return kind + " >= " + std::to_string(lowest);
+  return kind + " from " + std::to_string(power_of_two ? std::max<std::int64_t>(lowest, 1) : lowest) + " to " +
+         std::to_string(highest);
+}
+
+std::int64_t Integer::parse(YamlNode const& node, std::string const& path) const {
+  if (node.kind != YamlNode::Kind::scalar || node.quoted)
+    reject_value(node, path, allowed());
+  std::string_view digits = node.text;
+  if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-')
+    digits.remove_prefix(1);
+  std::int64_t value = 0;
+  auto const [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (end != digits.data() + digits.size() || error != std::errc{} || value < lowest || value > highest ||
+      (power_of_two && (value & (value - 1)) != 0))
+    reject_value(node, path, allowed());
+  return value;
+}
+
+std::string Number::allowed() const {
+  std::vector<std::string> bounds;
+  if (std::isfinite(above))
+    bounds.push_back((or_equal ? ">= " : "> ") + write(above));
+  if (std::isfinite(below))
+    bounds.push_back("< " + write(below));
+  return bounds.empty() ? "finite number" : "finite number " + join(bounds, " and ");
+}
+
+void Number::read(YamlNode const& node, std::string const& path, double& out) const {
+  double value = 0;
+  if (parse_number(node, value) != Numeral::finite || !(or_equal ? value >= above : value > above) || !(value < below))
+    reject_value(node, path, allowed());
+  out = value;
+}
+
+void OptionalNumber::read(YamlNode const& node, std::string const& path, std::optional<double>& out) const {
+  if (node.kind == YamlNode::Kind::scalar && !node.quoted && node.text == "auto") {
+    out.reset();
+    return;
+  }
+  double value = 0;
+  if (parse_number(node, value) != Numeral::finite)
+    reject_value(node, path, allowed());
+  out = value;
+}
+
+std::string Number::write(double value) const {
+  std::array<char, 32> buffer{};
+  auto const end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
+  std::string text(buffer.data(), end);
+  // YAML 1.1 readers (PyYAML) take 1e-12 for a string, 1.0e-12 for a number.
+  if (auto const exponent = text.find('e'); exponent != std::string::npos && text.find('.') == std::string::npos)
+    text.insert(exponent, ".0");
+  return text;
+}
+
+void Boolean::read(YamlNode const& node, std::string const& path, bool& out) const {
+  bool const scalar = node.kind == YamlNode::Kind::scalar && !node.quoted;
+  if (scalar && (node.text == "true" || node.text == "True" || node.text == "TRUE"))
+    out = true;
+  else if (scalar && (node.text == "false" || node.text == "False" || node.text == "FALSE"))
+    out = false;
+  else
+    reject_value(node, path, allowed());
+}
+
+void Text::read(YamlNode const& node, std::string const& path, std::string& out) const {
+  if (node.kind != YamlNode::Kind::scalar || node.text.empty() || node.text.find('\n') != std::string::npos)
+    reject_value(node, path, allowed());
+  out = node.text;
+}
+
+void ExpressionText::read(YamlNode const& node, std::string const& path, std::string& out) const {
+  double value = 0;
+  if (node.kind != YamlNode::Kind::scalar || node.text.find_first_not_of(" \t\n") == std::string::npos)
+    reject_value(node, path, allowed());
+  if (parse_number(node, value) == Numeral::infinite)
+    reject(node.origin, path, "found " + found(node) + ", which is not finite in double precision; allowed: " + allowed());
+  out = node.text;
+}
+
+void ExpressionText::read(YamlNode const& node, std::string const& path, std::optional<std::string>& out) const {
+  read(node, path, out.emplace());
+}
+
+std::string parse_choice(YamlNode const& node, std::string const& path, std::vector<std::string> const& names,
+                         std::vector<std::string> const& planned) {
+  auto const has = [&](std::vector<std::string> const& list) {
+    return std::find(list.begin(), list.end(), node.text) != list.end();
+  };
+  if (node.kind != YamlNode::Kind::scalar)
+    reject_value(node, path, join(names));
+  if (has(names))
+    return node.text;
+  if (has(planned))
+    reject(node.origin, path, "'" + node.text + "' is not available in this version; allowed: " + join(names));
+  std::string const near = nearest_name(node.text, names);
+  reject(node.origin, path,
+         "found " + found(node) + (near.empty() ? "" : "; did you mean '" + near + "'?") +
+             (near.empty() ? "; allowed: " : " Allowed: ") + join(names));
+}
+
+void check_list_of_three(YamlNode const& node, std::string const& path, std::string const& allowed) {
+  if (node.kind != YamlNode::Kind::list || node.items.size() != 3)
+    reject_value(node, path, allowed);
+}
+
+YamlNode const* descend(YamlNode const& map, std::string_view path) {
+  YamlNode const* node = &map;
+  while (node && !path.empty()) {
+    auto const end = std::min(path.find('.'), path.size());
+    node = node->find(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return node;
+}
+
+std::string Layout::indent(std::string const& path) const {
+  return base_ + std::string(2 * static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')), ' ');
+}
+
+void Layout::comment(std::string const& path, std::string const& text) {
+  constexpr std::size_t width = 110;
+  std::string const start = indent(path) + "#";
+  std::string line = start;
+  std::size_t i = 0;
+  while (i < text.size()) {
+    auto const end = std::min(text.find(' ', i), text.size());
+    if (line.size() > start.size() && line.size() + 1 + (end - i) > width) {
+      out_ += line + "\n";
+      line = start;
+    }
+    line.append(1, ' ').append(text, i, end - i);
+    i = end + 1;
+  }
+  out_ += line + "\n";
+}
+
+void Layout::heading(std::string const& path) {
+  out_ += indent(path) + last_name(path) + ":\n";
+}
+void Layout::value(std::string const& path, std::string const& text) {
+  out_ += indent(path) + last_name(path) + ": " + text + "\n";
+}
+void Layout::block(std::string const& path, std::string const& lines) {
+  heading(path);
+  out_ += lines;
+}
+
+namespace {
+
+void check_names_below(YamlNode const& node, std::string const& prefix, std::string const& shown,
+                       std::vector<std::string> const& paths) {
+  std::vector<std::string> here;  // names of keys and sections at this level
+  bool list = false;
+  for (auto const& path : paths) {
+    list = list || path.starts_with(prefix + "[].");
+    if (!prefix.empty() && !path.starts_with(prefix + "."))
+      continue;
+    std::size_t const start = prefix.empty() ? 0 : prefix.size() + 1;
+    std::string const name = path.substr(start, path.find_first_of(".[", start) - start);
+    if (std::find(here.begin(), here.end(), name) == here.end())
+      here.push_back(name);
+  }
+  if (list && node.kind == YamlNode::Kind::list)
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      check_names_below(node.items[i], prefix + "[]", shown + "[" + std::to_string(i) + "]", paths);
+  if (here.empty() || node.kind == YamlNode::Kind::null)
+    return;
+  if (node.kind != YamlNode::Kind::map)
+    reject(node.origin, shown.empty() ? "(whole file)" : shown,
+           "found " + found(node) + "; allowed: a map with the keys " + join(here));
+  for (std::size_t i = 0; i < node.keys.size(); ++i) {
+    auto const& [name, origin] = node.keys[i];
+    std::string const full = shown.empty() ? name : shown + "." + name;
+    if (std::find(here.begin(), here.end(), name) != here.end()) {
+      check_names_below(node.items[i], prefix.empty() ? name : prefix + "." + name, full, paths);
+      continue;
+    }
+    std::string suggestion;
+    std::size_t best = 1000;
+    for (auto const& candidate : here)
+      if (std::size_t const distance = misspelling(name, candidate); distance < best) {
+        best = distance;
+        suggestion = candidate;
+      }
+    for (auto const& path : paths)  // the right name at another level counts as one letter off
+      if (std::size_t const distance = misspelling(name, last_name(path)) + 1; distance < best) {
+        best = distance;
+        suggestion = path;
+      }
+    reject(origin, shorten(full),
+           "unknown key" + (suggestion.empty() ? std::string(".") : "; did you mean '" + suggestion + "'?") +
+               " Allowed here: " + join(here));
+  }
+}
+
+}  // namespace
+
+void check_names(YamlNode const& root, std::vector<std::string> const& paths) {
+  check_names_below(root, "", "", paths);
+}
+
+}  // namespace poisson::app::schema

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poisson::app {
+
+/// Seconds since construction.
+class Timer {
+public:
+  [[nodiscard]] double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+
+private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// What the user sees while a command works: stages with their times, notes, a progress bar on a terminal and plain lines
+/// elsewhere, tables. Everything goes to standard output; errors are not its business.
+class Console {
+public:
+  explicit Console(bool quiet);
+
+  /// "  assembly        1.23 s   274 625 unknowns"
+  void stage(std::string const& name, double seconds, std::string const& detail);
+  void line(std::string const& text = "");
+  /// Something the user should know and might miss; shown with --quiet too, on standard error.
+  void warning(std::string const& text);
+  /// Rows of label and value, aligned.
+  void table(std::vector<std::pair<std::string, std::string>> const& rows);
+  /// The first row is the header; columns are aligned to the right when they look like numbers.
+  void grid(std::vector<std::vector<std::string>> const& rows);
+
+  /// What is being done now, on a terminal only: the next output, or end_progress, takes its place.
+  void working(std::string const& what);
+  /// Progress of an iterative solve towards a relative residual. On a terminal one line is redrawn, elsewhere a line is
+  /// printed every few seconds. end_progress removes the bar.
+  void progress(std::int64_t iteration, double residual, double tolerance);
+  void end_progress();
+
+  [[nodiscard]] bool quiet() const noexcept { return quiet_; }
+
+private:
+  bool quiet_;
+  bool terminal_;
+  bool bar_shown_ = false;
+  Timer since_start_;
+  double last_shown_ = 0;
+  double first_log_ = 0;  ///< log10 of the first residual of the current solve
+  double solve_start_ = -1;
+};
+
+/// "1 234 567"
+[[nodiscard]] std::string with_thousands(std::int64_t n);
+/// "1.23 GiB"
+[[nodiscard]] std::string bytes_text(double bytes);
+/// "0.123 s", "12.3 ms", "2 min 05 s"
+[[nodiscard]] std::string seconds_text(double seconds);
+/// The lines of Console::grid.
+[[nodiscard]] std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows);
+/// printf("%.*g"), "-" for NaN
+[[nodiscard]] std::string number_text(double value, int digits = 3);
+
+}  // namespace poisson::app

@@ -1,0 +1,34 @@
+#include "app/run/format_choice.hpp"
+
+#include "app/io/console.hpp"
+
+namespace poisson::app {
+
+Forecast forecast_of(MatrixOptions const& matrix, SolverOptions const& solver, std::int64_t n_rows) {
+  Forecast forecast;
+  forecast.products = matrix.expected_products ? static_cast<double>(*matrix.expected_products)
+                                               : expected_products(n_rows, solver.tolerance, solver.max_iterations,
+                                                                   products_per_iteration(solver.method));
+  return forecast;
+}
+
+std::vector<std::vector<std::string>> table_of(FormatChoice const& choice) {
+  std::string const products = with_thousands(static_cast<std::int64_t>(choice.forecast.products));
+  std::vector<std::vector<std::string>> table{{"format", "bytes", "bytes a product", "product ms", "convert ms",
+                                               products + (products == "1" ? " product ms" : " products ms"), ""}};
+  auto const milliseconds = [](double seconds) { return number_text(1e3 * seconds, 4); };
+  for (FormatEstimate const& e : choice.estimates) {
+    std::string const name(name_of(e.format));
+    if (e.refusal.empty())
+      table.push_back({name, with_thousands(e.bytes), with_thousands(e.bytes_per_product), milliseconds(e.product_seconds),
+                       milliseconds(e.conversion_seconds), milliseconds(total_seconds(e, choice.forecast.products)),
+                       e.format == choice.format ? "taken"
+                       : e.at_least              ? "at best"
+                                                 : ""});
+    else
+      table.push_back({name, "-", "-", "-", "-", "-", "refused: " + e.refusal});
+  }
+  return table;
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,52 @@
+#include "app/run/report.hpp"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+
+void closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
+  double const share = r.copy_bandwidth > 0 ? r.bandwidth() / r.copy_bandwidth : 0;
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"status", r.status + (r.reason.empty() ? "" : ": " + r.reason)},
+      r.system
+          ? std::pair<std::string, std::string>("system", "A = " + r.system->matrix + ", b = " + r.system->rhs_name())
+          : std::pair<std::string, std::string>("cells", with_thousands(r.mesh.cells) + " of order " + std::to_string(r.order)),
+      {"unknowns", with_thousands(r.dofs)},
+      {"non-zeros", with_thousands(r.nnz)},
+      {"matrix", std::string(name_of(r.format)) + ", " + bytes_text(static_cast<double>(r.matrix_bytes)) + ", " +
+                     number_text(100.0 * static_cast<double>(r.matrix_bytes) / static_cast<double>(r.csr_bytes)) + " % of csr" +
+                     (r.format_reason.empty() ? "" : " (" + r.format_reason + ")")},
+      {"iterations", with_thousands(r.result.iterations) + " of " + std::string(name_of(r.solver.method)) + ", preconditioner " +
+                         std::string(name_of(r.solver.preconditioner))},
+      {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
+                       number_text(r.solver.tolerance) + ")"}};
+  if (r.errors)
+    rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 4) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 4) +
+                                   ", max " + number_text(r.errors->linf, 4));
+  rows.emplace_back("solve",
+                    seconds_text(r.result.seconds) + ", " +
+                        (r.result.iterations > 0
+                             ? seconds_text(r.result.seconds / static_cast<double>(r.result.iterations)) + " an iteration, "
+                             : "") +
+                        number_text(r.bandwidth() / 1e9) + " GB/s" +
+                        (share > 0 ? ", " + number_text(100 * share) + " % of the measured copy bandwidth of " +
+                                         number_text(r.copy_bandwidth / 1e9) + " GB/s"
+                                   : ""));
+  rows.emplace_back("total", seconds_text(r.times.total));
+  rows.emplace_back(
+      "memory",
+      bytes_text(static_cast<double>(r.host_peak_bytes)) + " on the host at most" +
+          (r.device_peak_bytes > 0 ? ", " + bytes_text(static_cast<double>(r.device_peak_bytes)) + " on the device" : ""));
+  std::string files;
+  for (auto const& name : r.files)
+    files += (files.empty() ? "" : ", ") + name;
+  rows.emplace_back("files", directory.string() + "/ " + files);
+  console.line();
+  console.table(rows);
+}
+
+}  // namespace poisson::app

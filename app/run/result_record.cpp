@@ -1,0 +1,100 @@
+#include "app/run/result_record.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace poisson::app {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// What `auto` decided from; a format that refuses has no seconds.
+json table_of(FormatChoice const& choice) {
+  json rows = json::array();
+  for (FormatEstimate const& f : choice.estimates) {
+    json row = {{"format", name_of(f.format)}, {"bytes", f.bytes}, {"bytes_per_product", f.bytes_per_product}};
+    if (f.refusal.empty())
+      row.update({{"product_seconds", f.product_seconds},
+                  {"conversion_seconds", f.conversion_seconds},
+                  {"total_seconds", total_seconds(f, choice.forecast.products)},
+                  {"padding_ratio", f.padding_ratio},
+                  {"at_least", f.at_least}});
+    row["refusal"] = f.refusal;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string to_json(ResultRecord const& r) {
+  json out = {{"poisson_version", POISSON_VERSION}, {"status", r.status}, {"reason", r.reason}};
+  if (r.system) {
+    out["system"] = {{"matrix", r.system->matrix}, {"rhs", r.system->rhs_name()}};
+    out["fingerprint"] = r.fingerprint;
+  } else {
+    out.update({{"configuration", r.configuration_file},
+                {"fingerprint", r.fingerprint},
+                {"mesh",
+                 {{"cells", r.mesh.cells},
+                  {"vertices", r.mesh.vertices},
+                  {"boundary_ids", r.mesh.boundary_ids},
+                  {"material_ids", r.mesh.material_ids}}},
+                {"order", r.order}});
+  }
+  out.update({
+      {"dofs", r.dofs},
+      {"nnz", r.nnz},
+      {"matrix",
+       {{"format", name_of(r.format)}, {"bytes", r.matrix_bytes}, {"csr_bytes", r.csr_bytes}, {"padding_ratio", r.padding_ratio}}},
+      {"backend", r.backend},
+      {"device", r.device},
+      {"threads", r.threads},
+      {"solver",
+       {{"method", name_of(r.solver.method)},
+        {"precision", name_of(r.solver.precision)},
+        {"preconditioner", name_of(r.solver.preconditioner)},
+        {"shift", r.solver.shift},
+        {"tolerance", r.solver.tolerance},
+        {"iterations", r.result.iterations},
+        {"residual_recursive", r.result.residual_recursive},
+        {"residual_true", r.residual_true},
+        {"cycles", r.result.cycles},
+        {"setup_seconds", r.result.setup_seconds},
+        {"seconds", r.result.seconds},
+        {"bytes_per_iteration", r.result.bytes_per_iteration},
+        {"bytes_per_second", r.bandwidth()},
+        {"copy_bytes_per_second", r.copy_bandwidth}}},
+  });
+  if (r.result.levels > 0)
+    out["solver"].update({{"ordering", name_of(r.result.ordering)}, {"levels", r.result.levels}});
+  if (r.result.extended_from >= 0)
+    out["solver"]["extended_from"] = r.result.extended_from;
+  if (r.choice) {
+    out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
+    out["matrix"]["auto"] = table_of(*r.choice);
+  }
+  if (r.errors)
+    out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
+  if (r.compatibility_defect)
+    out["compatibility_defect"] = *r.compatibility_defect;
+  if (!r.analysis.empty())
+    out["analysis"] = r.analysis;
+  json timing = json::object();
+  if (r.system)
+    timing["read"] = r.times.read;
+  else
+    timing.update({{"mesh", r.times.mesh}, {"assembly", r.times.assembly}});
+  timing.update(
+      {{"convert", r.times.convert}, {"transfer", r.times.transfer}, {"solve", r.times.solve}, {"verify", r.times.verify}});
+  if (!r.system)
+    timing["analysis"] = r.times.analysis;
+  timing.update({{"output", r.times.output}, {"total", r.times.total}});
+  out["timing"] = timing;
+  out["memory"] = {{"host_peak_bytes", r.host_peak_bytes}, {"device_peak_bytes", r.device_peak_bytes}};
+  out["files"] = r.files;
+  // A file name that is not UTF-8 must not cost the record.
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "assembly/discretization.hpp"
+#include "gpu/formats/cost.hpp"
+#include "gpu/formats/format.hpp"
+#include "gpu/solvers/solver.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+struct StageTimes {
+  double read = 0, mesh = 0, assembly = 0, convert = 0, transfer = 0, solve = 0, verify = 0, analysis = 0, output = 0, total = 0;
+};
+
+/// Everything that result.json says about one run; filled as the run proceeds.
+struct ResultRecord {
+  std::string status = "interrupted";
+  std::string reason;  ///< why, when the status is not "converged"
+  std::string configuration_file, fingerprint;
+  std::optional<SystemSpec> system;  ///< of a system from files, which has neither configuration file nor mesh nor order
+  assembly::MeshSummary mesh;
+  int order = 1;
+  std::int64_t dofs = 0, nnz = 0;  ///< rows and stored entries of the full matrix
+  Format format{};
+  std::string format_reason;
+  std::int64_t matrix_bytes = 0, csr_bytes = 0;
+  double padding_ratio = 1;
+  std::optional<FormatChoice> choice;  ///< of `auto`, where that chose
+  std::string backend, device;
+  int threads = 0;
+  SolverOptions solver;
+  SolverResult result;
+  double residual_true = std::numeric_limits<double>::quiet_NaN();
+  double copy_bandwidth = 0;  ///< bytes per second, measured in this run
+  std::optional<assembly::ErrorNorms> errors;
+  std::optional<double> compatibility_defect;    ///< pure Neumann only
+  std::vector<nlohmann::ordered_json> analysis;  ///< one for each entry of analysis.svd that was begun
+  StageTimes times;
+  std::int64_t host_peak_bytes = 0, device_peak_bytes = 0;
+  std::vector<std::string> files;
+
+  /// Compulsory bytes per second that the iterations moved.
+  [[nodiscard]] double bandwidth() const {
+    return result.seconds > 0 ? result.bytes_per_iteration * static_cast<double>(result.iterations) / result.seconds : 0;
+  }
+};
+
+/// result.json as text; numbers that are not finite become null.
+[[nodiscard]] std::string to_json(ResultRecord const& record);
+
+}  // namespace poisson::app

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/io/results_directory.hpp"
+#include "app/run/result_record.hpp"
+#include "assembly/discretization.hpp"
+
+#include <span>
+
+namespace poisson::app {
+
+/// The solution for ParaView and its picture, as far as the configuration asks for them. `u` has a value per unknown.
+/// Throws EnvironmentError.
+void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
+                          ResultRecord const& record, ResultsDirectory& directory);
+
+/// residuals.csv and its plot. Throws EnvironmentError.
+void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory);
+
+}  // namespace poisson::app

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "app/config/config.hpp"
+#include "app/io/console.hpp"
+#include "app/run/exit_code.hpp"
+#include "app/run/run.hpp"
+
+namespace poisson::app {
+
+/// Solves the system that configuration.config().system names, from files to files; all else as run_case.
+[[nodiscard]] ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console);
+
+}  // namespace poisson::app

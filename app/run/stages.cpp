@@ -1,0 +1,147 @@
+#include "app/run/stages.hpp"
+
+#include "app/run/format_choice.hpp"
+#include "app/run/report.hpp"
+#include "gpu/core/place_text.hpp"
+#include "gpu/core/threads.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "output/files/atomic_file.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Most bytes of memory that the process has held since reset_host_peak, or since its start.
+std::int64_t host_peak_bytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == "VmHWM:") {
+      std::int64_t kibibytes = 0;
+      status >> kibibytes;
+      return 1024 * kibibytes;
+    }
+  return 0;
+}
+
+void reset_host_peak() {
+  malloc_trim(0);  // what is free and not given back would count again
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+}  // namespace
+
+std::size_t first_not_finite(std::span<double const> values) {
+  return static_cast<std::size_t>(std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); }) -
+                                  values.begin());
+}
+
+Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title)
+    : config_(config), console_(console), directory_(config.output.directory, "result.json", options.overwrite) {
+  set_thread_count(options.threads);
+  std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
+  if (config.backend == Backend::cuda && !no_cuda.empty())
+    throw EnvironmentError("backend cuda: " + no_cuda);
+  Backend const backend = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
+  // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
+  future_context_ = std::async(backend == Backend::cuda ? std::launch::async : std::launch::deferred,
+                               [backend] { return make_context(backend); });
+  record.solver = config.solver;
+  record.backend = name_of(backend);
+  record.threads = thread_count();
+  console.line("poisson " POISSON_VERSION ": " + title);
+}
+
+/// The copy bandwidth of the run's backend, once. The arrays of that measurement are not the run's: they count in neither peak.
+void Stages::measure_bandwidth() {
+  if (record.copy_bandwidth > 0)
+    return;
+  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+  record.copy_bandwidth = measure_copy_bandwidth(*make_context(context_->backend()));
+  reset_host_peak();
+}
+
+/// The matrix in the format of the configuration, or in that which `auto` takes; the console then shows what it decided from.
+std::unique_ptr<Matrix> Stages::store() {
+  constexpr std::int64_t worth_measuring = 1 << 26;  // below, seconds are too short for the difference to a nominal bandwidth
+  if (config_.matrix.format)
+    return make_matrix(*config_.matrix.format, matrix_, *context_, config_.matrix.format_options());
+  Forecast forecast = forecast_of(config_.matrix, config_.solver, matrix_->n_rows);
+  if (matrix_->bytes() > worth_measuring) {
+    Timer const timer;
+    measure_bandwidth();
+    record.times.verify = timer.seconds();
+  }
+  forecast.bandwidth = record.copy_bandwidth;
+  record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(forecast.products)) + " products";
+  auto stored = make_matrix(forecast, matrix_, *context_, config_.matrix.format_options(), record.choice.emplace());
+  console_.grid(table_of(*record.choice));
+  return stored;
+}
+
+void Stages::convert(std::shared_ptr<CsrMatrix const> matrix) {
+  Timer const timer;
+  matrix_ = std::move(matrix);
+  context_ = future_context_.get();
+  record.device = context_->description().name;
+  stored_ = store();
+  record.format = stored_->format();
+  record.matrix_bytes = stored_->bytes();
+  record.padding_ratio = stored_->padding_ratio();
+  record.times.transfer = stored_->transfer_seconds;
+  record.times.convert = timer.seconds() - stored_->transfer_seconds - record.times.verify;
+  console_.stage("convert", record.times.convert,
+                 std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
+  if (context_->backend() == Backend::cuda)
+    console_.stage("transfer", record.times.transfer, "to " + record.device);
+}
+
+HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
+  Timer const timer;
+  HostVector<double> x(static_cast<std::size_t>(matrix_->n_rows));
+  SolverOptions solver = config_.solver;
+  solver.constant_null_space = constant_null_space;
+  solver.csr = matrix_.get();
+  solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
+  record.result = poisson::solve(*stored_, b, x, solver, *context_);
+  clear_interrupt();
+  console_.end_progress();
+  record.status = name_of(record.result.status);
+  record.reason = record.result.reason;
+  if (std::size_t const row = first_not_finite(x); record.status == "converged" && row < x.size()) {
+    record.status = name_of(SolverStatus::diverged);
+    record.reason = "the solution is too large for double precision, first in " + row_text(static_cast<std::int64_t>(row));
+  }
+  record.times.solve = timer.seconds();
+  record.device_peak_bytes = context_->memory_peak();
+  console_.stage("solve", record.times.solve,
+                 with_thousands(record.result.iterations) + " iterations on " + record.device + ": " + record.status);
+  return x;
+}
+
+ExitCode Stages::finish() {
+  attempt([&](ResultsDirectory& directory) {
+    record.files = directory.files();
+    record.files.emplace_back("result.json");
+    record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+    record.times.total = total_.seconds();
+    directory.write("result.json", [&](fs::path const& path) { output::write_text_file(path, to_json(record)); });
+    directory.remove_stale();
+  });
+  record.files = directory_.files();
+  closing_table(record, directory_.path(), console_);
+  if (output_error_)
+    std::rethrow_exception(output_error_);
+  return record.status == "converged" ? exit_done : exit_not_converged;
+}
+
+}  // namespace poisson::app

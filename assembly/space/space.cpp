@@ -1,0 +1,389 @@
+#include "assembly/space/space.hpp"
+
+#include "assembly/parallel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <deal.II/dofs/dof_handler.h>
+#include <deal.II/fe/fe_q.h>
+#include <deal.II/fe/fe_tools.h>
+#include <deal.II/fe/mapping_q.h>
+#include <numeric>
+#include <tuple>
+
+namespace poisson::assembly {
+
+namespace {
+
+/// Support points of a curved cell, which deal.II computes from the manifolds; it offers them to derived classes only.
+struct CurvedNodes : dealii::MappingQ<3> {
+  using dealii::MappingQ<3>::MappingQ;
+  using dealii::MappingQ<3>::compute_mapping_support_points;
+};
+
+std::vector<double> const& unit_interval() {
+  static std::vector<double> const ends{0, 1};
+  return ends;
+}
+
+}  // namespace
+
+Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(element.order), n_local(element.n_nodes), box(grid) {
+  auto const [nx, ny, nz] = grid.cells;
+  n_cells = nx * ny * nz;
+  n_vertices = (nx + 1) * (ny + 1) * (nz + 1);
+  n_dofs = 1;
+  for (int d = 0; d < 3; ++d) {
+    box_nodes[d] = order * grid.cells[d] + 1;
+    n_dofs *= box_nodes[d];
+    auto& x = box_coordinates_[d];
+    x.resize(box_nodes[d]);
+    for (std::int64_t i = 0; i < box_nodes[d]; ++i)
+      x[i] = grid.origin[d] +
+             grid.extent[d] * ((static_cast<double>(i / order) + element.nodes[i % order]) / static_cast<double>(grid.cells[d]));
+    x.back() = grid.origin[d] + grid.extent[d];
+  }
+  components = {0, n_dofs};
+  boundary_ids = {0, 1, 2, 3, 4, 5};
+  material_ids = {0};
+  for (int face = 0; face < 6; ++face) {
+    int const d = face / 2, e = d == 0 ? 1 : 0, f = d == 2 ? 1 : 2;
+    std::array<std::int64_t, 3> const stride{1, nx, nx * ny};
+    std::int64_t const first = face % 2 == 0 ? 0 : (grid.cells[d] - 1) * stride[d];
+    for (std::int64_t j = 0; j < grid.cells[f]; ++j)
+      for (std::int64_t i = 0; i < grid.cells[e]; ++i)
+        boundary_faces.push_back(
+            {static_cast<std::int32_t>(first + i * stride[e] + j * stride[f]), static_cast<unsigned>(face), face});
+  }
+  // Whole layers: parts then touch only the two next to them.
+  std::int64_t const layer = nx * ny;
+  cells_per_part = nz >= 16 ? layer * n_parts(nz, 128) : std::max<std::int64_t>(n_parts(n_cells, 128), 64);
+}
+
+Space::Space(Mesh const& mesh, ReferenceElement const& element)
+    : order(element.order),
+      n_local(element.n_nodes),
+      isoparametric(mesh.curved && element.order > 1),
+      boundary_ids(mesh.boundary_ids),
+      material_ids(mesh.material_ids) {
+  dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
+  n_cells = triangulation.n_active_cells();
+  n_vertices = triangulation.n_used_vertices();
+  cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
+
+  dealii::FE_Q<3> const fe(order);
+  dealii::DoFHandler<3> dof_handler(triangulation);
+  dof_handler.distribute_dofs(fe);
+  n_dofs = dof_handler.n_dofs();
+  auto const lexicographic = dealii::FETools::hierarchic_to_lexicographic_numbering<3>(order);
+
+  std::vector<dealii::DoFHandler<3>::active_cell_iterator> cells;
+  cells.reserve(n_cells);
+  cell_dofs_.resize(n_cells * n_local);
+  material_.resize(n_cells);
+  std::vector<dealii::types::global_dof_index> indices(n_local);
+  for (auto const& cell : dof_handler.active_cell_iterators()) {
+    auto const c = static_cast<std::int64_t>(cells.size());
+    cells.push_back(cell);
+    cell->get_dof_indices(indices);
+    for (int i = 0; i < n_local; ++i)
+      cell_dofs_[c * n_local + lexicographic[i]] = static_cast<std::int32_t>(indices[i]);
+    material_[c] = cell->material_id();
+    if (cell->at_boundary())
+      for (unsigned const face : cell->face_indices())
+        if (cell->face(face)->at_boundary())
+          boundary_faces.push_back({static_cast<std::int32_t>(c), cell->face(face)->boundary_id(), static_cast<int>(face)});
+  }
+  if (interrupt_requested())
+    throw Interrupted();
+
+  points_.resize(3 * n_dofs);
+  auto const owner = owners();
+  CurvedNodes const curved_nodes(order);
+  std::vector<Point3> reference_nodes;
+  for (int i = 0; i < n_local; ++i)
+    reference_nodes.push_back(element.node(i));
+  auto const trilinear = tabulate(unit_interval(), reference_nodes);
+  parallel_for(n_parts(n_cells, 256), [&](std::int64_t const p) {
+    auto const [begin, end] = part(n_cells, 256, p);
+    for (std::int64_t c = begin; c < end; ++c) {
+      std::vector<dealii::Point<3>> curved;
+      if (isoparametric)
+        curved = curved_nodes.compute_mapping_support_points(cells[c]);
+      for (int i = 0; i < n_local; ++i) {
+        int const l = static_cast<int>(lexicographic[i]);
+        auto const dof = cell_dofs_[c * n_local + l];
+        if (owner[dof] != c)
+          continue;
+        dealii::Point<3> x;
+        if (i < 8)
+          x = cells[c]->vertex(i);
+        else if (isoparametric)
+          x = curved[i];
+        else
+          for (unsigned v = 0; v < 8; ++v)
+            x += trilinear.values[l * 8 + v] * cells[c]->vertex(v);
+        for (int d = 0; d < 3; ++d)
+          points_[3 * dof + d] = x[d];
+      }
+    }
+  });
+  number_and_sort_cells();
+}
+
+void Space::number_and_sort_cells() {
+  // Breadth-first over unknowns whose neighbours are those of the cells around it. When an unknown is reached, all unknowns of
+  // its cells follow, so that every cell needs to be looked at only once and no graph of the unknowns is built.
+  auto const around = cells_around_dofs();
+  auto const valence = [&](std::int32_t dof) { return around.offsets[dof + 1] - around.offsets[dof]; };
+  std::vector<std::int32_t> order_of_dofs, order_of_cells;
+  order_of_dofs.reserve(n_dofs);
+  order_of_cells.reserve(n_cells);
+  std::vector<std::int32_t> dof_stamp(n_dofs, 0), cell_stamp(n_cells, 0);
+  std::int32_t stamp = 0;
+
+  // Appends the part of the mesh that holds `root`; returns its last unknown.
+  auto const visit = [&](std::int32_t root) {
+    ++stamp;
+    std::size_t head = order_of_dofs.size();
+    order_of_dofs.push_back(root);
+    dof_stamp[root] = stamp;
+    for (; head < order_of_dofs.size(); ++head) {
+      std::int32_t const dof = order_of_dofs[head];
+      auto const first_new = order_of_dofs.size();
+      for (auto a = around.offsets[dof]; a < around.offsets[dof + 1]; ++a) {
+        std::int32_t const cell = around.cells[a];
+        if (cell_stamp[cell] == stamp)
+          continue;
+        cell_stamp[cell] = stamp;
+        order_of_cells.push_back(cell);
+        for (int i = 0; i < n_local; ++i) {
+          std::int32_t const other = cell_dofs_[static_cast<std::int64_t>(cell) * n_local + i];
+          if (dof_stamp[other] != stamp) {
+            dof_stamp[other] = stamp;
+            order_of_dofs.push_back(other);
+          }
+        }
+      }
+      std::stable_sort(order_of_dofs.begin() + static_cast<std::ptrdiff_t>(first_new), order_of_dofs.end(),
+                       [&](auto a, auto b) { return valence(a) < valence(b); });
+    }
+    return order_of_dofs.back();
+  };
+
+  components.clear();
+  for (std::int32_t dof = 0; dof < n_dofs; ++dof) {
+    if (dof_stamp[dof] != 0)
+      continue;
+    // Two sweeps from an arbitrary unknown reach one that is far from all others: narrower levels, a smaller bandwidth.
+    auto const dofs_before = order_of_dofs.size(), cells_before = order_of_cells.size();
+    std::int32_t root = dof;
+    for (int sweep = 0; sweep < 2; ++sweep) {
+      root = visit(root);
+      order_of_dofs.resize(dofs_before);
+      order_of_cells.resize(cells_before);
+    }
+    components.push_back(static_cast<std::int64_t>(dofs_before));
+    visit(root);
+  }
+  components.push_back(n_dofs);
+
+  std::vector<std::int32_t> new_dof(n_dofs), new_cell(n_cells);
+  for (std::int64_t i = 0; i < n_dofs; ++i)
+    new_dof[order_of_dofs[i]] = static_cast<std::int32_t>(i);
+  for (std::int64_t i = 0; i < n_cells; ++i)
+    new_cell[order_of_cells[i]] = static_cast<std::int32_t>(i);
+
+  HostVector<std::int32_t> dofs(cell_dofs_.size());
+  HostVector<unsigned> materials(material_.size());
+  for (std::int64_t i = 0; i < n_cells; ++i) {
+    std::int64_t const old = order_of_cells[i];
+    for (int l = 0; l < n_local; ++l)
+      dofs[i * n_local + l] = new_dof[cell_dofs_[old * n_local + l]];
+    materials[i] = material_[old];
+  }
+  HostVector<double> points(points_.size());
+  for (std::int64_t i = 0; i < n_dofs; ++i)
+    for (int d = 0; d < 3; ++d)
+      points[3 * i + d] = points_[3 * static_cast<std::int64_t>(order_of_dofs[i]) + d];
+  cell_dofs_ = std::move(dofs);
+  material_ = std::move(materials);
+  points_ = std::move(points);
+  for (auto& face : boundary_faces)
+    face.cell = new_cell[face.cell];
+  std::sort(boundary_faces.begin(), boundary_faces.end(),
+            [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+}
+
+void Space::dofs(std::int64_t cell, std::int32_t* out) const {
+  if (!box) {
+    std::copy_n(cell_dofs_.data() + cell * n_local, n_local, out);
+    return;
+  }
+  auto const [cx, cy, cz] = box_cell(cell);
+  for (std::int64_t k = cz * order; k <= (cz + 1) * order; ++k)
+    for (std::int64_t j = cy * order; j <= (cy + 1) * order; ++j) {
+      std::int64_t const first = (k * box_nodes[1] + j) * box_nodes[0] + cx * order;
+      for (int i = 0; i <= order; ++i)
+        *out++ = static_cast<std::int32_t>(first + i);
+    }
+}
+
+Point3 Space::point(std::int64_t dof) const {
+  if (!box)
+    return {points_[3 * dof], points_[3 * dof + 1], points_[3 * dof + 2]};
+  auto const [nx, ny, nz] = box_nodes;
+  return {box_coordinates_[0][dof % nx], box_coordinates_[1][dof / nx % ny], box_coordinates_[2][dof / (nx * ny)]};
+}
+
+Point3 Space::box_cell_size() const {
+  Point3 size{};
+  for (int d = 0; d < 3; ++d)
+    size[d] = box->extent[d] / static_cast<double>(box->cells[d]);
+  return size;
+}
+
+std::vector<std::vector<std::int64_t>> Space::colour_parts() const {
+  // Greedy: the lowest colour that none of the part's unknowns has seen. After 64 colours a further round starts afresh.
+  HostVector<std::uint64_t> seen;
+  seen.resize(n_dofs, 0);
+  std::vector<std::vector<std::int64_t>> colours;
+  std::vector<std::int64_t> left(n_parts(n_cells, cells_per_part));
+  std::iota(left.begin(), left.end(), std::int64_t{0});
+  std::vector<std::int32_t> dofs_of_cell(n_local);
+  while (!left.empty()) {
+    auto const base = colours.size();
+    std::vector<std::int64_t> postponed;
+    for (auto const p : left) {
+      auto const [begin, end] = part(n_cells, cells_per_part, p);
+      std::uint64_t mask = 0;
+      for (auto c = begin; c < end; ++c) {
+        dofs(c, dofs_of_cell.data());
+        for (auto const dof : dofs_of_cell)
+          mask |= seen[dof];
+      }
+      if (mask == ~std::uint64_t{0}) {
+        postponed.push_back(p);
+        continue;
+      }
+      auto const colour = static_cast<std::size_t>(std::countr_one(mask));
+      if (colours.size() <= base + colour)
+        colours.resize(base + colour + 1);
+      colours[base + colour].push_back(p);
+      for (auto c = begin; c < end; ++c) {
+        dofs(c, dofs_of_cell.data());
+        for (auto const dof : dofs_of_cell)
+          seen[dof] |= std::uint64_t{1} << colour;
+      }
+    }
+    left = std::move(postponed);
+    if (!left.empty())
+      std::fill(seen.begin(), seen.end(), 0);
+  }
+  return colours;
+}
+
+DofCells Space::cells_around_dofs() const {
+  DofCells result;
+  result.offsets.resize(n_dofs + 1, 0);
+  std::vector<std::int32_t> dofs_of_cell(n_local);
+  auto const for_all = [&](auto const& action) {
+    for (std::int64_t cell = 0; cell < n_cells; ++cell) {
+      dofs(cell, dofs_of_cell.data());
+      for (auto const dof : dofs_of_cell)
+        action(dof, static_cast<std::int32_t>(cell));
+    }
+  };
+  for_all([&](auto dof, auto) { ++result.offsets[dof + 1]; });
+  std::partial_sum(result.offsets.begin(), result.offsets.end(), result.offsets.begin());
+  result.cells.resize(result.offsets.back());
+  // Filling moves every offset to the end of its list, which is where the next begins.
+  for_all([&](auto dof, auto cell) { result.cells[result.offsets[dof]++] = cell; });
+  std::copy_backward(result.offsets.begin(), result.offsets.end() - 1, result.offsets.end());
+  result.offsets[0] = 0;
+  return result;
+}
+
+HostVector<std::int32_t> Space::owners() const {
+  HostVector<std::int32_t> owner(n_dofs);
+  std::vector<std::int32_t> dofs_of_cell(n_local);
+  for (auto c = n_cells - 1; c >= 0; --c) {
+    dofs(c, dofs_of_cell.data());
+    for (auto const dof : dofs_of_cell)
+      owner[dof] = static_cast<std::int32_t>(c);
+  }
+  return owner;
+}
+
+std::vector<double> const& geometry_nodes_1d(Space const& space, ReferenceElement const& element) {
+  return space.isoparametric ? element.nodes : unit_interval();
+}
+
+CellGeometry::CellGeometry(Space const& space)
+    : space_(space), n_nodes_(space.isoparametric ? space.n_local : 8), nodes_(3 * n_nodes_) {}
+
+void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
+  int const p = space_.order, n = p + 1;
+  if (space_.box) {
+    auto const index = space_.box_cell(cell);
+    for (int v = 0; v < 8; ++v)
+      for (int d = 0; d < 3; ++d)
+        nodes_[d * 8 + v] = space_.box_coordinate(d, (index[d] + (v >> d & 1)) * p);
+    return;
+  }
+  for (int i = 0; i < n_nodes_; ++i) {
+    int const local = space_.isoparametric ? i : (i & 1) * p + (i >> 1 & 1) * p * n + (i >> 2 & 1) * p * n * n;
+    auto const x = space_.point(dofs[local]);
+    for (int d = 0; d < 3; ++d)
+      nodes_[d * n_nodes_ + i] = x[d];
+  }
+}
+
+Point3 CellGeometry::point(double const* values) const {
+  Point3 x{};
+  for (int d = 0; d < 3; ++d)
+    for (int i = 0; i < n_nodes_; ++i)
+      x[d] += values[i] * nodes_[d * n_nodes_ + i];
+  return x;
+}
+
+std::array<double, 9> CellGeometry::jacobian(double const* gradients) const {
+  std::array<double, 9> m{};
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 3; ++j) {
+      double sum = 0;
+      for (int v = 0; v < n_nodes_; ++v)
+        sum += nodes_[i * n_nodes_ + v] * gradients[j * n_nodes_ + v];
+      m[3 * i + j] = sum;
+    }
+  return m;
+}
+
+bool CellGeometry::affine() const {
+  if (space_.box)
+    return true;
+  if (space_.isoparametric)
+    return false;
+  for (int d = 0; d < 3; ++d) {
+    double const* x = nodes(d);
+    double const a = x[1] - x[0], b = x[2] - x[0], c = x[4] - x[0];
+    double const scale = 1e-14 * (std::abs(a) + std::abs(b) + std::abs(c));
+    if (std::abs(x[3] - x[0] - a - b) > scale || std::abs(x[5] - x[0] - a - c) > scale || std::abs(x[6] - x[0] - b - c) > scale ||
+        std::abs(x[7] - x[0] - a - b - c) > scale)
+      return false;
+  }
+  return true;
+}
+
+double determinant(std::array<double, 9> const& m) {
+  return m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6]) + m[2] * (m[3] * m[7] - m[4] * m[6]);
+}
+
+std::array<double, 9> cofactors(std::array<double, 9> const& m) {
+  return {m[4] * m[8] - m[5] * m[7], m[5] * m[6] - m[3] * m[8], m[3] * m[7] - m[4] * m[6],
+          m[2] * m[7] - m[1] * m[8], m[0] * m[8] - m[2] * m[6], m[1] * m[6] - m[0] * m[7],
+          m[1] * m[5] - m[2] * m[4], m[2] * m[3] - m[0] * m[5], m[0] * m[4] - m[1] * m[3]};
+}
+
+}  // namespace poisson::assembly

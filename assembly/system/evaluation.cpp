@@ -1,0 +1,360 @@
+#include "assembly/system/evaluation.hpp"
+
+#include "assembly/parallel.hpp"
+#include "assembly/system/system.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace poisson::assembly {
+
+namespace {
+
+/// Evaluations of `exact` that an error norm may cost before only the fewest points of the quadrature rule are used.
+constexpr std::int64_t evaluation_budget = 20'000'000;
+constexpr int most_points = 14;
+
+/// Points per direction: p + 3, and more on coarse meshes. They carry the quadrature and the interpolation that `exact` is
+/// differentiated through, so that its gradient needs no evaluations of its own and none outside the cell.
+int points_per_direction(Space const& space) {
+  int n = space.order + 3;
+  while (n < most_points && space.n_cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
+    ++n;
+  return n;
+}
+
+/// out = derivative along `direction` of a lexicographic n^3 array; d is n x n.
+void differentiate(int direction, int n, double const* d, double const* in, double* out) {
+  int const stride = direction == 0 ? 1 : direction == 1 ? n : n * n;
+  for (int i = 0; i < n * n * n; ++i) {
+    int const at = i / stride % n;
+    double const* const line = in + (i - at * stride);
+    double sum = 0;
+    for (int m = 0; m < n; ++m)
+      sum += d[at * n + m] * line[m * stride];
+    out[i] = sum;
+  }
+}
+
+/// Points, weights and maps of one cell after the other at a tensor product of Gauss points.
+class CellQuadrature {
+public:
+  CellQuadrature(Space const& space, ReferenceElement const& element, int points)
+      : space_(space), geometry_(space), m(points), n_points(points * points * points) {
+    std::vector<double> weights_1d;
+    gauss_rule(points, gauss, weights_1d);
+    for (double const z : weights_1d)
+      for (double const y : weights_1d)
+        for (double const x : weights_1d)
+          reference_weights_.push_back(x * y * z);
+    map_ = lagrange_basis(geometry_nodes_1d(space, element), gauss);
+    dofs.resize(space.n_local);
+    for (auto& x : x_)
+      x.resize(n_points);
+    for (auto& j : jacobian_)
+      j.resize(n_points);
+    weights.resize(n_points);
+    cofactors_.resize(n_points);
+    determinants_.resize(n_points);
+    if (space.box) {
+      box_cell_ = space.box_cell_size();
+      auto const [hx, hy, hz] = box_cell_;
+      for (int q = 0; q < n_points; ++q) {
+        cofactors_[q] = {hy * hz, 0, 0, 0, hx * hz, 0, 0, 0, hx * hy};
+        determinants_[q] = hx * hy * hz;
+        weights[q] = reference_weights_[q] * determinants_[q];
+      }
+    }
+  }
+
+  void reset(std::int64_t cell) {
+    space_.dofs(cell, dofs.data());
+    geometry_.reset(cell, dofs.data());
+    if (space_.box) {  // the cells differ by a shift only
+      for (int i = 0; i < 3; ++i) {
+        int const stride = i == 0 ? 1 : i == 1 ? m : m * m;
+        for (int q = 0; q < n_points; ++q)
+          x_[i][q] = geometry_.nodes(i)[0] + box_cell_[i] * gauss[q / stride % m];
+      }
+      return;
+    }
+    int const n = map_.n_functions;
+    double const* const v = map_.values.data();
+    double const* const d = map_.derivatives.data();
+    for (int i = 0; i < 3; ++i) {
+      double const* const nodes = geometry_.nodes(i);
+      apply_tensor(m, n, v, v, v, nodes, x_[i].data(), work);
+      apply_tensor(m, n, d, v, v, nodes, jacobian_[3 * i].data(), work);
+      apply_tensor(m, n, v, d, v, nodes, jacobian_[3 * i + 1].data(), work);
+      apply_tensor(m, n, v, v, d, nodes, jacobian_[3 * i + 2].data(), work);
+    }
+    for (int q = 0; q < n_points; ++q) {
+      std::array<double, 9> j;
+      for (std::size_t e = 0; e < 9; ++e)
+        j[e] = jacobian_[e][q];
+      cofactors_[q] = cofactors(j);
+      determinants_[q] = j[0] * cofactors_[q][0] + j[1] * cofactors_[q][1] + j[2] * cofactors_[q][2];
+      if (!(determinants_[q] > 0))
+        throw_inverted_cell(point(q), determinants_[q]);
+      weights[q] = reference_weights_[q] * determinants_[q];
+    }
+  }
+
+  [[nodiscard]] Point3 point(int q) const { return {x_[0][q], x_[1][q], x_[2][q]}; }
+  /// Squared length of the real gradient whose reference gradient is given.
+  [[nodiscard]] double norm_square(int q, double a, double b, double c) const {
+    auto const& m3 = cofactors_[q];
+    double sum = 0;
+    for (int i = 0; i < 3; ++i) {
+      double const component = (m3[3 * i] * a + m3[3 * i + 1] * b + m3[3 * i + 2] * c) / determinants_[q];
+      sum += component * component;
+    }
+    return sum;
+  }
+
+private:
+  Space const& space_;
+  CellGeometry geometry_;
+  std::vector<double> reference_weights_;
+  Basis1D map_;
+  std::array<std::vector<double>, 3> x_;
+  std::array<std::vector<double>, 9> jacobian_;
+  std::vector<std::array<double, 9>> cofactors_;
+  std::vector<double> determinants_;
+  Point3 box_cell_{};
+
+public:
+  int m, n_points;
+  std::vector<double> gauss, weights, work;
+  std::vector<std::int32_t> dofs;
+};
+
+struct Sums {
+  double first = 0, second = 0, largest = 0;
+  void add(Sums const& other) {
+    first += other.first;
+    second += other.second;
+    largest = std::max(largest, other.largest);
+  }
+};
+
+/// Runs body(state, cell, sums) over all cells and adds up by parts, in an order that does not depend on the threads.
+template <class MakeState, class Body>
+Sums sum_over_cells(Space const& space, MakeState const& make_state, Body const& body) {
+  std::vector<Sums> sums(n_parts(space.n_cells, space.cells_per_part));
+  parallel_for(static_cast<std::int64_t>(sums.size()), make_state, [&](auto& state, std::int64_t const p) {
+    auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
+    for (auto cell = begin; cell < end; ++cell)
+      body(state, cell, sums[p]);
+  });
+  Sums total;
+  for (auto const& sum : sums)
+    total.add(sum);
+  return total;
+}
+
+constexpr char const* exact_name = "the exact solution";
+
+}  // namespace
+
+double mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  struct State {
+    Function exact;
+    CellQuadrature quadrature;
+  };
+  auto const sums = sum_over_cells(
+      space,
+      [&] {
+        return State{*data.exact, CellQuadrature(space, element, points_per_direction(space))};
+      },
+      [](State& state, std::int64_t cell, Sums& sum) {
+        state.quadrature.reset(cell);
+        for (int q = 0; q < state.quadrature.n_points; ++q) {
+          sum.first += state.quadrature.weights[q] * state.exact.finite(state.quadrature.point(q), exact_name);
+          sum.second += state.quadrature.weights[q];
+        }
+      });
+  return sums.first / sums.second;
+}
+
+ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u,
+                       double shift) {
+  int const points = points_per_direction(space), n_points = points * points * points;
+  struct State {
+    Function exact;
+    CellQuadrature quadrature;
+    std::vector<double> u, error;
+    std::array<std::vector<double>, 3> u_gradient, gradient;
+  };
+  std::vector<double> gauss, ignored;
+  gauss_rule(points, gauss, ignored);
+  auto const basis = lagrange_basis(element.nodes, gauss), collocation = lagrange_basis(gauss, gauss);
+  auto const make_state = [&] {
+    State state{
+        *data.exact, CellQuadrature(space, element, points), std::vector<double>(space.n_local), std::vector<double>(n_points), {},
+        {}};
+    for (int d = 0; d < 3; ++d) {
+      state.u_gradient[d].resize(n_points);
+      state.gradient[d].resize(n_points);
+    }
+    return state;
+  };
+  auto const sums = sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
+    auto& quadrature = state.quadrature;
+    quadrature.reset(cell);
+    for (int i = 0; i < space.n_local; ++i)
+      state.u[i] = u[quadrature.dofs[i]];
+    double const* const v = basis.values.data();
+    double const* const d = basis.derivatives.data();
+    auto const interpolate = [&](double const* x, double const* y, double const* z, std::vector<double>& out) {
+      apply_tensor(points, basis.n_functions, x, y, z, state.u.data(), out.data(), quadrature.work);
+    };
+    // The exact gradient first, from values at the points; then everything with u taken off.
+    for (int q = 0; q < n_points; ++q)
+      state.error[q] = state.exact.finite(quadrature.point(q), exact_name) - shift;
+    for (int direction = 0; direction < 3; ++direction)
+      differentiate(direction, points, collocation.derivatives.data(), state.error.data(), state.gradient[direction].data());
+    interpolate(d, v, v, state.u_gradient[0]);
+    interpolate(v, d, v, state.u_gradient[1]);
+    interpolate(v, v, d, state.u_gradient[2]);
+    std::vector<double>& values = state.u_gradient[0];
+    for (int q = 0; q < n_points; ++q)
+      sum.second += quadrature.weights[q] * quadrature.norm_square(q, state.u_gradient[0][q] - state.gradient[0][q],
+                                                                   state.u_gradient[1][q] - state.gradient[1][q],
+                                                                   state.u_gradient[2][q] - state.gradient[2][q]);
+    interpolate(v, v, v, values);
+    for (int q = 0; q < n_points; ++q) {
+      double const e = values[q] - state.error[q];
+      sum.first += quadrature.weights[q] * e * e;
+      sum.largest = std::max(sum.largest, std::abs(e));
+    }
+  });
+
+  constexpr std::int64_t size = 4096;
+  std::vector<double> largest(n_parts(space.n_dofs, size), 0.0);
+  parallel_for(
+      static_cast<std::int64_t>(largest.size()), [&] { return Function(*data.exact); },
+      [&](Function& exact, std::int64_t const p) {
+        auto const [begin, end] = part(space.n_dofs, size, p);
+        for (auto i = begin; i < end; ++i)
+          largest[p] = std::max(largest[p], std::abs(u[i] - (exact.finite(space.point(i), exact_name) - shift)));
+      });
+  return {std::sqrt(sums.first), std::sqrt(sums.second),
+          std::max(sums.largest, largest.empty() ? 0.0 : *std::max_element(largest.begin(), largest.end()))};
+}
+
+SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                               std::span<double const> u, double shift) {
+  int const p = space.order, n = p + 1, n_local = space.n_local;
+  SolutionFields fields;
+  fields.order = p;
+  fields.points.resize(3 * space.n_dofs);
+  fields.u.resize(space.n_dofs);
+  fields.cells.resize(space.n_cells * n_local);
+  fields.material.resize(space.n_cells);
+  fields.coefficient_components = data.coefficient_components();
+  fields.coefficient.resize(space.n_cells * fields.coefficient_components);
+  fields.flux.resize(3 * space.n_cells);
+
+  // Gauss-Lobatto nodes are equidistant up to order 2.
+  bool const move_nodes = p >= 3;
+  constexpr std::int64_t size = 4096;
+  if (!move_nodes)
+    parallel_for(n_parts(space.n_dofs, size), [&](std::int64_t const i) {
+      auto const [begin, end] = part(space.n_dofs, size, i);
+      for (auto dof = begin; dof < end; ++dof) {
+        auto const x = space.point(dof);
+        std::copy(x.begin(), x.end(), fields.points.begin() + 3 * dof);
+        fields.u[dof] = u[dof];
+      }
+    });
+
+  std::vector<double> equidistant;
+  for (int i = 0; i <= p; ++i)
+    equidistant.push_back(static_cast<double>(i) / p);
+  auto const to_equidistant = lagrange_basis(element.nodes, equidistant);
+  auto const map_to_equidistant = lagrange_basis(geometry_nodes_1d(space, element), equidistant);
+  Point3 const centre{0.5, 0.5, 0.5};
+  auto const shape = tabulate(element.nodes, {centre}), map = tabulate(geometry_nodes_1d(space, element), {centre});
+  auto const owner = move_nodes ? space.owners() : HostVector<std::int32_t>();
+
+  struct State {
+    ProblemData data;
+    CellGeometry geometry;
+    std::vector<std::int32_t> dofs;
+    std::vector<double> u, moved_u, work;
+    std::array<std::vector<double>, 3> moved;
+  };
+  auto const make_state = [&] {
+    State state{data,
+                CellGeometry(space),
+                std::vector<std::int32_t>(n_local),
+                std::vector<double>(n_local),
+                std::vector<double>(n_local),
+                {},
+                {}};
+    for (auto& x : state.moved)
+      x.resize(n_local);
+    return state;
+  };
+  parallel_for(n_parts(space.n_cells, space.cells_per_part), make_state, [&](State& state, std::int64_t const i) {
+    auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
+    for (auto cell = begin; cell < end; ++cell) {
+      space.dofs(cell, state.dofs.data());
+      state.geometry.reset(cell, state.dofs.data());
+      for (int a = 0; a < n_local; ++a) {
+        fields.cells[cell * n_local + a] = state.dofs[a];
+        state.u[a] = u[state.dofs[a]];
+      }
+      if (move_nodes) {
+        double const* const v = to_equidistant.values.data();
+        double const* const w = map_to_equidistant.values.data();
+        apply_tensor(n, n, v, v, v, state.u.data(), state.moved_u.data(), state.work);
+        for (int d = 0; d < 3; ++d)
+          apply_tensor(n, map_to_equidistant.n_functions, w, w, w, state.geometry.nodes(d), state.moved[d].data(), state.work);
+        for (int a = 0; a < n_local; ++a) {
+          auto const dof = state.dofs[a];
+          if (owner[dof] != cell)
+            continue;
+          fields.u[dof] = state.moved_u[a];
+          for (int d = 0; d < 3; ++d)
+            fields.points[3 * static_cast<std::int64_t>(dof) + d] = state.moved[d][a];
+        }
+      }
+      auto const material = space.material(cell);
+      auto const& coefficient = state.data.coefficient(material);
+      auto const k = coefficient(state.geometry.point(map.values.data()), material);
+      auto const j = state.geometry.jacobian(map.gradients.data());
+      auto const c = cofactors(j);
+      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+      Point3 reference{};
+      for (int d = 0; d < 3; ++d)
+        for (int a = 0; a < n_local; ++a)
+          reference[d] += shape.gradients[d * n_local + a] * state.u[a];
+      for (int d = 0; d < 3; ++d)
+        fields.flux[3 * cell + d] =
+            -k[d] * (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+      fields.material[cell] = static_cast<int>(material);
+      for (int d = 0; d < fields.coefficient_components; ++d)
+        fields.coefficient[cell * fields.coefficient_components + d] = k[d];
+    }
+  });
+
+  if (data.exact) {
+    fields.exact.resize(space.n_dofs);
+    fields.error.resize(space.n_dofs);
+    parallel_for(
+        n_parts(space.n_dofs, size), [&] { return Function(*data.exact); },
+        [&](Function& exact, std::int64_t const i) {
+          auto const [begin, end] = part(space.n_dofs, size, i);
+          for (auto dof = begin; dof < end; ++dof) {
+            double const* const x = fields.points.data() + 3 * dof;
+            fields.exact[dof] = exact.finite({x[0], x[1], x[2]}, exact_name) - shift;
+            fields.error[dof] = fields.u[dof] - fields.exact[dof];
+          }
+        });
+  }
+  return fields;
+}
+
+}  // namespace poisson::assembly

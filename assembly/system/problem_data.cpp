@@ -1,0 +1,170 @@
+#include "assembly/system/problem_data.hpp"
+
+#include "gpu/core/error.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace poisson::assembly {
+
+namespace {
+
+template <class Ids>
+std::string list(Ids const& ids) {
+  std::string text;
+  std::size_t count = 0;
+  for (auto const id : ids) {
+    if (++count > 20) {
+      text += ", ... (" + std::to_string(ids.size()) + " in all)";
+      break;
+    }
+    text += (text.empty() ? "" : ", ") + std::to_string(id);
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string coefficient_key(ProblemSpec const& spec, int material) {
+  if (material >= 0)
+    return "problem.coefficient." + std::to_string(material);
+  return spec.coefficient.size() > 1 ? "problem.coefficient.default" : "problem.coefficient";
+}
+
+void check_order(int order) {
+  if (order < 1 || order > 8)
+    throw InputError("problem.element.order", "the element order is " + std::to_string(order) + "; orders 1 to 8 are available");
+}
+
+}  // namespace
+
+std::string to_text(double x) {
+  char buffer[64];
+  auto const result = std::to_chars(std::begin(buffer), std::end(buffer), x);
+  return {buffer, result.ptr};
+}
+
+std::string to_text(Point3 const& x) {
+  // Six digits show where a place is; more would only be noise from the quadrature rule.
+  auto const number = [](double value) {
+    char buffer[64];
+    auto const result = std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::general, 6);
+    return std::string(buffer, result.ptr);
+  };
+  return std::string("(").append(number(x[0])) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
+}
+
+Function::Function(std::string const& text, std::string const& key) : expression_(text, key) {
+  if (expression_.is_constant())
+    constant_ = expression_(0, 0, 0);
+}
+
+double Function::finite(Point3 const& x, char const* what) const {
+  double const value = (*this)(x);
+  if (!std::isfinite(value))
+    throw InputError(key(), std::string(what) + " '" + expression_.text() + "' is " + to_text(value) +
+                                " at (x, y, z) = " + to_text(x) + "; it must be finite there");
+  return value;
+}
+
+bool Coefficient::is_constant() const {
+  return std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_constant(); });
+}
+
+Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
+  Point3 k{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (d >= components.size()) {
+      k[d] = k[0];
+      continue;
+    }
+    k[d] = components[d](x);
+    if (!(k[d] > 0) || !std::isfinite(k[d]))
+      throw InputError(components[d].key(), "the coefficient is " + to_text(k[d]) + " at (x, y, z) = " + to_text(x) +
+                                                " in material " + std::to_string(material) +
+                                                "; it must be positive and finite everywhere");
+  }
+  return k;
+}
+
+ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boundary_ids, std::set<unsigned> const& material_ids)
+    : source(spec.source, "problem.source") {
+  check_order(spec.order);
+
+  std::map<int, std::size_t> entries;
+  for (auto const& [material, expressions] : spec.coefficient) {
+    auto const key = coefficient_key(spec, material);
+    if (expressions.size() != 1 && expressions.size() != 3)
+      throw InputError(key, "the coefficient has " + std::to_string(expressions.size()) +
+                                " components; give one expression, or a list of three for kx, ky, kz");
+    if (material >= 0 && !material_ids.contains(static_cast<unsigned>(material)))
+      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+    entries[material] = coefficients.size();
+    auto& coefficient = coefficients.emplace_back();
+    for (std::size_t d = 0; d < expressions.size(); ++d)
+      coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]");
+    for (auto const& component : coefficient.components)
+      if (component.is_constant() && !(component({}) > 0 && std::isfinite(component({}))))
+        throw InputError(component.key(), "the coefficient is " + to_text(component({})) + "; it must be positive and finite");
+  }
+  std::set<unsigned> missing;
+  for (auto const id : material_ids) {
+    auto entry = entries.find(static_cast<int>(id));
+    if (entry == entries.end())
+      entry = entries.find(-1);
+    if (entry == entries.end())
+      missing.insert(id);
+    else
+      coefficient_of[id] = entry->second;
+  }
+  if (!missing.empty())
+    throw InputError("problem.coefficient", "no coefficient for material " + list(missing) + "; the mesh has the materials " +
+                                                list(material_ids) + ": give each an expression, or add 'default'");
+
+  std::optional<std::size_t> rest;
+  for (std::size_t i = 0; i < spec.boundary.size(); ++i) {
+    auto const& condition = spec.boundary[i];
+    auto const key = "problem.boundary[" + std::to_string(i) + "]";
+    boundary.push_back({condition.type, Function(condition.value, key + ".value"),
+                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha")});
+    if (condition.all_ids) {
+      if (rest)
+        throw InputError(key + ".ids",
+                         "'all' is used twice, first in problem.boundary[" + std::to_string(*rest) + "]; use it once");
+      rest = i;
+    }
+    for (auto const id : condition.ids) {
+      if (!boundary_ids.contains(id))
+        throw InputError(key + ".ids", "the mesh has no boundary id " + std::to_string(id) + "; it has: " + list(boundary_ids));
+      if (!boundary_of.emplace(id, i).second)
+        throw InputError(key + ".ids", "boundary id " + std::to_string(id) + " is already in problem.boundary[" +
+                                           std::to_string(boundary_of[id]) + "]; give every id once");
+    }
+  }
+  missing.clear();
+  for (auto const id : boundary_ids)
+    if (!boundary_of.contains(id)) {
+      if (rest)
+        boundary_of[id] = *rest;
+      else
+        missing.insert(id);
+    }
+  if (!missing.empty())
+    throw InputError("problem.boundary", "no condition for boundary id " + list(missing) + "; the mesh has the ids " +
+                                             list(boundary_ids) +
+                                             ": name the missing ones in a condition, or use 'ids: all' for what is left");
+  if (spec.exact)
+    exact.emplace(*spec.exact, "problem.exact");
+}
+
+bool ProblemData::constant_coefficient() const {
+  return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_constant(); });
+}
+
+int ProblemData::coefficient_components() const {
+  for (auto const& [material, index] : coefficient_of)
+    if (coefficients[index].components.size() == 3)
+      return 3;
+  return 1;
+}
+
+}  // namespace poisson::assembly

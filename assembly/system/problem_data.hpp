@@ -1,0 +1,67 @@
+#pragma once
+
+#include "assembly/expression/expression.hpp"
+#include "assembly/problem.hpp"
+#include "assembly/space/reference_element.hpp"
+
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace poisson::assembly {
+
+/// An expression; a constant one is evaluated once only.
+class Function {
+public:
+  Function(std::string const& text, std::string const& key);
+  [[nodiscard]] bool is_constant() const { return constant_.has_value(); }
+  [[nodiscard]] std::string const& key() const { return expression_.key(); }
+  [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
+  /// The value, or InputError naming expression, place and value when it is not finite. `what` starts the message.
+  [[nodiscard]] double finite(Point3 const& x, char const* what) const;
+
+private:
+  Expression expression_;
+  std::optional<double> constant_;
+};
+
+/// k of one material: one component, or three.
+struct Coefficient {
+  std::vector<Function> components;
+  [[nodiscard]] bool is_constant() const;
+  /// The diagonal of the tensor. Throws InputError naming place, value and material when k is not positive and finite.
+  [[nodiscard]] Point3 operator()(Point3 const& x, unsigned material) const;
+};
+
+struct BoundaryData {
+  BoundaryType type;
+  Function value, alpha;
+};
+
+/// A specification that was checked against the ids of a mesh, ready to be evaluated. Threads evaluate copies of their own.
+struct ProblemData {
+  /// Throws InputError: expressions, order, cover of the boundary and of the materials.
+  ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boundary_ids, std::set<unsigned> const& material_ids);
+
+  [[nodiscard]] Coefficient const& coefficient(unsigned material) const { return coefficients[coefficient_of.at(material)]; }
+  [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
+  [[nodiscard]] bool constant_coefficient() const;
+  [[nodiscard]] int coefficient_components() const;
+
+  std::vector<Coefficient> coefficients;
+  std::map<unsigned, std::size_t> coefficient_of;  ///< by material id
+  Function source;
+  std::vector<BoundaryData> boundary;
+  std::map<unsigned, std::size_t> boundary_of;  ///< by boundary id
+  std::optional<Function> exact;
+};
+
+/// "(0.5, 0, 1)"
+[[nodiscard]] std::string to_text(Point3 const& x);
+/// The shortest text that reads back as the same number.
+[[nodiscard]] std::string to_text(double x);
+
+}  // namespace poisson::assembly

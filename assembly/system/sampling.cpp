@@ -1,0 +1,234 @@
+#include "assembly/system/sampling.hpp"
+
+#include "assembly/parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace poisson::assembly {
+
+namespace {
+
+/// How far outside its reference cell a point may come to lie by rounding, or because two curved cells do not quite touch there.
+constexpr double slack = 1e-8;
+
+/// Lagrange functions of one direction at a point of [0, 1], and their derivatives.
+void evaluate_1d(std::vector<double> const& nodes, double x, double* values, double* derivatives) {
+  std::size_t const n = nodes.size();
+  for (std::size_t a = 0; a < n; ++a) {
+    double value = 1, derivative = 0;
+    for (std::size_t b = 0; b < n; ++b)
+      if (b != a) {
+        double const scale = 1 / (nodes[a] - nodes[b]);
+        derivative = derivative * (x - nodes[b]) * scale + value * scale;
+        value *= (x - nodes[b]) * scale;
+      }
+    values[a] = value;
+    derivatives[a] = derivative;
+  }
+}
+
+/// Cells one after the other, and where points lie in them.
+class Locator {
+public:
+  Locator(Space const& space, ReferenceElement const& element)
+      : dofs(static_cast<std::size_t>(space.n_local)),
+        space_(space),
+        element_(element),
+        nodes_(geometry_nodes_1d(space, element)),
+        geometry_(space),
+        values_(3 * std::max(nodes_.size(), element.nodes.size())),
+        derivatives_(values_.size()),
+        functions_(static_cast<std::size_t>(geometry_.n_nodes())),
+        gradients_(3 * functions_.size()) {}
+
+  void reset(std::int64_t cell) {
+    space_.dofs(cell, dofs.data());
+    geometry_.reset(cell, dofs.data());
+    for (std::size_t d = 0; d < 3; ++d) {
+      auto const* const begin = geometry_.nodes(static_cast<int>(d));
+      auto const [low, high] = std::minmax_element(begin, begin + geometry_.n_nodes());
+      // A trilinear cell stays within its vertices; a curved one leaves the box of its nodes by little.
+      double const margin = (space_.isoparametric ? 0.1 : slack) * (*high - *low);
+      low_[d] = *low - margin;
+      high_[d] = *high + margin;
+    }
+  }
+  [[nodiscard]] double low(std::size_t d) const { return low_[d]; }
+  [[nodiscard]] double high(std::size_t d) const { return high_[d]; }
+
+  /// Reference coordinates of a point in the cell, by Newton's method from the middle; nothing when the cell does not hold it.
+  [[nodiscard]] std::optional<Point3> find(Point3 const& x) {
+    constexpr int most_steps = 30;
+    constexpr double far_out = 2;  // the map of a cell means nothing there
+    Point3 at{0.5, 0.5, 0.5};
+    for (int step = 0; step < most_steps; ++step) {
+      tabulate_map(at);
+      Point3 const there = geometry_.point(functions_.data());
+      auto const j = geometry_.jacobian(gradients_.data());
+      auto const c = cofactors(j);
+      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+      if (!(std::abs(det) > 0))
+        return {};
+      double largest = 0;
+      for (std::size_t d = 0; d < 3; ++d) {
+        double change = 0;  // cofactors / det is the transposed inverse
+        for (std::size_t e = 0; e < 3; ++e)
+          change += c[3 * e + d] * (x[e] - there[e]);
+        change /= det;
+        largest = std::max(largest, std::abs(change));
+        at[d] = std::clamp(at[d] + change, -far_out, 1 + far_out);
+      }
+      if (largest < 1e-13 || (largest < 1e-10 && step > most_steps / 2)) {
+        for (double& coordinate : at) {
+          if (coordinate < -slack || coordinate > 1 + slack)
+            return {};
+          coordinate = std::clamp(coordinate, 0.0, 1.0);
+        }
+        return at;
+      }
+    }
+    return {};
+  }
+
+  /// The function with these values at the unknowns, at a point of the current cell.
+  [[nodiscard]] double value(std::span<double const> u, Point3 const& at) {
+    std::size_t const n = element_.nodes.size();
+    for (std::size_t d = 0; d < 3; ++d)
+      evaluate_1d(element_.nodes, at[d], values_.data() + d * n, derivatives_.data() + d * n);
+    double sum = 0;
+    std::size_t a = 0;
+    for (std::size_t k = 0; k < n; ++k)
+      for (std::size_t j = 0; j < n; ++j) {
+        double line = 0;
+        for (std::size_t i = 0; i < n; ++i)
+          line += values_[i] * u[static_cast<std::size_t>(dofs[a++])];
+        sum += values_[n + j] * values_[2 * n + k] * line;
+      }
+    return sum;
+  }
+
+  std::vector<std::int32_t> dofs;
+
+private:
+  void tabulate_map(Point3 const& at) {
+    std::size_t const n = nodes_.size(), all = functions_.size();
+    for (std::size_t d = 0; d < 3; ++d)
+      evaluate_1d(nodes_, at[d], values_.data() + d * n, derivatives_.data() + d * n);
+    double const *const x = values_.data(), *const y = x + n, *const z = y + n;
+    double const *const dx = derivatives_.data(), *const dy = dx + n, *const dz = dy + n;
+    std::size_t a = 0;
+    for (std::size_t k = 0; k < n; ++k)
+      for (std::size_t j = 0; j < n; ++j)
+        for (std::size_t i = 0; i < n; ++i, ++a) {
+          functions_[a] = x[i] * y[j] * z[k];
+          gradients_[a] = dx[i] * y[j] * z[k];
+          gradients_[all + a] = x[i] * dy[j] * z[k];
+          gradients_[2 * all + a] = x[i] * y[j] * dz[k];
+        }
+  }
+
+  Space const& space_;
+  ReferenceElement const& element_;
+  std::vector<double> const& nodes_;
+  CellGeometry geometry_;
+  std::vector<double> values_, derivatives_, functions_, gradients_;
+  Point3 low_{}, high_{};
+};
+
+/// Calls body(index of the point, point) for the points of the lattice in the box around the current cell.
+template <class Body>
+void for_points_near(Locator const& locator, Lattice const& lattice, Body const& body) {
+  std::array<std::int64_t, 3> first{}, last{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    double const h = lattice.spacing[d];
+    auto const index = [&](double x, std::int64_t beyond) {
+      double const i = h > 0 ? (x - lattice.low[d]) / h : x <= lattice.low[d] ? -1.0 : 1.0;
+      return static_cast<std::int64_t>(std::clamp(std::floor(i), -1.0, static_cast<double>(lattice.n[d]))) + beyond;
+    };
+    // One more on either side: the test that counts is that of the reference coordinates.
+    first[d] = std::max<std::int64_t>(index(locator.low(d), 0), 0);
+    last[d] = std::min<std::int64_t>(index(locator.high(d), 1), lattice.n[d] - 1);
+    if (lattice.n[d] == 1 && (lattice.low[d] < locator.low(d) || lattice.low[d] > locator.high(d)))
+      return;
+    if (lattice.n[d] == 1)
+      first[d] = last[d] = 0;
+  }
+  for (auto k = first[2]; k <= last[2]; ++k)
+    for (auto j = first[1]; j <= last[1]; ++j)
+      for (auto i = first[0]; i <= last[0]; ++i)
+        body((k * lattice.n[1] + j) * lattice.n[0] + i, Point3{lattice.low[0] + static_cast<double>(i) * lattice.spacing[0],
+                                                               lattice.low[1] + static_cast<double>(j) * lattice.spacing[1],
+                                                               lattice.low[2] + static_cast<double>(k) * lattice.spacing[2]});
+}
+
+}  // namespace
+
+Extent extent_of(Space const& space) {
+  Extent extent;
+  extent.low.fill(std::numeric_limits<double>::infinity());
+  extent.high.fill(-std::numeric_limits<double>::infinity());
+  if (space.box)
+    for (std::size_t d = 0; d < 3; ++d) {
+      extent.low[d] = space.box_coordinate(static_cast<int>(d), 0);
+      extent.high[d] = space.box_coordinate(static_cast<int>(d), space.box_nodes[d] - 1);
+    }
+  else
+    for (std::int64_t dof = 0; dof < space.n_dofs; ++dof) {
+      Point3 const x = space.point(dof);
+      for (std::size_t d = 0; d < 3; ++d) {
+        extent.low[d] = std::min(extent.low[d], x[d]);
+        extent.high[d] = std::max(extent.high[d], x[d]);
+      }
+    }
+  return extent;
+}
+
+HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u, Lattice const& lattice) {
+  // First the lowest-numbered cell of every point, by atomic minima, so that threads do not show in the values.
+  auto const none = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::atomic<std::int64_t>> cells(static_cast<std::size_t>(lattice.size()));
+  for (auto& cell : cells)
+    cell.store(none, std::memory_order_relaxed);
+  auto const make_locator = [&] { return Locator(space, element); };
+  parallel_for(n_parts(space.n_cells, space.cells_per_part), make_locator, [&](Locator& locator, std::int64_t const p) {
+    auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
+    for (auto cell = begin; cell < end; ++cell) {
+      locator.reset(cell);
+      for_points_near(locator, lattice, [&](std::int64_t const index, Point3 const& x) {
+        auto& lowest = cells[static_cast<std::size_t>(index)];
+        std::int64_t seen = lowest.load(std::memory_order_relaxed);
+        if (seen < cell || !locator.find(x))
+          return;
+        while (cell < seen && !lowest.compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
+        }
+      });
+    }
+  });
+
+  HostVector<double> values(cells.size(), std::numeric_limits<double>::quiet_NaN());
+  constexpr std::int64_t size = 1024;
+  parallel_for(n_parts(lattice.size(), size), make_locator, [&](Locator& locator, std::int64_t const p) {
+    auto const [begin, end] = part(lattice.size(), size, p);
+    std::int64_t current = -1;
+    for (auto index = begin; index < end; ++index) {
+      std::int64_t const cell = cells[static_cast<std::size_t>(index)].load(std::memory_order_relaxed);
+      if (cell == none)
+        continue;
+      if (cell != current)
+        locator.reset(current = cell);
+      std::int64_t const i = index % lattice.n[0], j = index / lattice.n[0] % lattice.n[1],
+                         k = index / (lattice.n[0] * lattice.n[1]);
+      auto const at = locator.find({lattice.low[0] + static_cast<double>(i) * lattice.spacing[0],
+                                    lattice.low[1] + static_cast<double>(j) * lattice.spacing[1],
+                                    lattice.low[2] + static_cast<double>(k) * lattice.spacing[2]});
+      values[static_cast<std::size_t>(index)] = locator.value(u, *at);
+    }
+  });
+  return values;
+}
+
+}  // namespace poisson::assembly

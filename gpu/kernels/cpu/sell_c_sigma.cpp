@@ -1,0 +1,144 @@
+#include "gpu/kernels/sell_c_sigma.hpp"
+
+#include "gpu/kernels/cpu/cpu.hpp"
+
+namespace poisson {
+
+namespace {
+
+constexpr int largest_slice = 1024;
+static_assert(cpu::block_rows % largest_slice == 0, "blocks hold whole slices");
+
+/// Adds values[lane] * x[columns[lane]] to the sums of neighbouring lanes of a slice. Gathers are slow: where the columns follow
+/// each other, which rows of a mesh's neighbouring nodes do, x is read without them.
+template <int lanes, class T, class Values>
+void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> values, cpu::Restrict<ConstPointer<T>> x,
+               cpu::Restrict<Pointer<T>> sums) {
+  cpu::ask_ahead(values, columns);
+  std::uint32_t const first = static_cast<std::uint32_t>(columns[0]);
+  std::uint32_t different = first >> 31;  // padding
+#pragma omp simd reduction(| : different)
+  for (int lane = 0; lane < lanes; ++lane)
+    different |= static_cast<std::uint32_t>(columns[lane]) ^ (first + static_cast<std::uint32_t>(lane));
+  if (different == 0) {
+    cpu::Restrict<ConstPointer<T>> const from = x + first;
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane)
+      cpu::add_product(sums, lane, load(values, lane), load(from, lane));
+  } else {
+    // A lane that has ended loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
+#pragma omp simd
+    for (int lane = 0; lane < lanes; ++lane) {
+      std::int32_t const column = columns[lane];
+      T const loaded = load(x, column < 0 ? 0 : column);
+      cpu::add_product(sums, lane, load(values, lane), cpu::select(column >= 0, loaded));
+    }
+  }
+}
+
+/// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per
+/// stored entry: 12, and 8 of x per row where rows share their neighbours; 16 in DoubleDouble.
+template <int fixed, class T, class Values>
+void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPointer<T> x, Pointer<T> sums) {
+  int const c = fixed > 0 ? fixed : a.slice_size;
+  cpu::fill_zero(sums, c);
+  std::int64_t const end = a.slice_ptr[slice + 1];
+  for (std::int64_t first = a.slice_ptr[slice]; first < end; first += c) {
+    std::int32_t const* const columns = a.columns + first;
+    Values const values_of = values + first;
+    constexpr int together = fixed == 4 ? 4 : 8;
+    int lane = 0;
+    for (; lane + together <= c; lane += together)
+      add_lanes<together, T, Values>(columns + lane, values_of + lane, x, sums + lane);
+    for (; fixed == 0 && lane < c; ++lane)
+      add_lanes<1, T, Values>(columns + lane, values_of + lane, x, sums + lane);
+  }
+}
+
+/// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
+template <int fixed, class T, class Values, class Row>
+void for_rows(SellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
+  int const c = fixed > 0 ? fixed : a.slice_size;
+  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
+  Pointer<T> const sums = room.data();
+  for (std::int64_t first = begin; first < end; first += c) {
+    slice_product<fixed, T>(a, values, first / c, x, sums);
+    std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
+    if (a.rows == nullptr)
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        row(first + lane, cpu::load_sum(sums, lane).value());
+    else
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        row(std::int64_t{a.rows[first + lane]}, cpu::load_sum(sums, lane).value());
+  }
+}
+
+/// Calls launch with C as an integral constant where it is a usual one, else with 0.
+template <class Launch>
+void with_slice_size(SellView const& a, Launch const& launch) {
+  switch (a.slice_size) {
+  case 4:
+    return launch(std::integral_constant<int, 4>{});
+  case 8:
+    return launch(std::integral_constant<int, 8>{});
+  case 16:
+    return launch(std::integral_constant<int, 16>{});
+  case 32:
+    return launch(std::integral_constant<int, 32>{});
+  default:
+    return launch(std::integral_constant<int, 0>{});
+  }
+}
+
+class CpuSell final : public ProductsByTemplates<SellKernels, CpuSell> {
+public:
+  template <class T, class Values>
+  static void multiply(Context&, SellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+    with_slice_size(a, [&](auto c) {
+      cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+          store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
+        });
+      });
+    });
+  }
+
+  template <class T, class Values>
+  static void multiply_dot(Context& context, SellView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
+    if (*stop != 0)
+      return;
+    with_slice_size(a, [&](auto c) {
+      *dot = cpu::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
+        cpu::RowDot<T> total{};
+        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+          store(y, row, sum);
+          total.add(load(x, row), sum);
+        });
+        return total.value();
+      });
+    });
+  }
+
+  void diagonal(Context&, SellView const& a, double* d) const override {
+    cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t place = begin; place < end; ++place) {
+        std::int64_t const slice = place / a.slice_size, row = a.rows == nullptr ? place : a.rows[place];
+        double value = 0;
+        for (std::int64_t e = a.slice_ptr[slice] + place % a.slice_size; e < a.slice_ptr[slice + 1]; e += a.slice_size)
+          if (a.columns[e] == row)
+            value = a.values[e];
+        d[row] = value;
+      }
+    });
+  }
+};
+
+}  // namespace
+
+SellKernels const& SellKernels::cpu() {
+  static CpuSell const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

@@ -1,0 +1,68 @@
+#include "gpu/kernels/vectors.hpp"
+
+#include "gpu/core/memory.hpp"
+#include "gpu/kernels/cpu/cpu.hpp"
+
+namespace poisson {
+
+namespace {
+
+void copy_vector(std::int64_t n, double const* x, double* y) {
+  parallel_copy(y, x, n * std::int64_t{sizeof(double)});
+}
+void copy_vector(std::int64_t n, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y) {
+  copy_vector(n, x.hi, y.hi);
+  copy_vector(n, x.lo, y.lo);
+}
+
+double distance_of_rows(std::int64_t begin, std::int64_t end, double const* x, double const* y) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = begin; i < end; ++i)
+    sum += (x[i] - y[i]) * (x[i] - y[i]);
+  return sum;
+}
+DoubleDouble distance_of_rows(std::int64_t begin, std::int64_t end, ConstPointer<DoubleDouble> x, ConstPointer<DoubleDouble> y) {
+  return cpu::sum_in_lanes(begin, end, [=](auto& sum, std::int64_t i) {
+    DoubleDouble const difference = load(x, i) - load(y, i);
+    sum.add(difference, difference);
+  });
+}
+
+template <class T>
+class HostVectors final : public VectorKernels<T> {
+public:
+  void copy(Context&, std::int64_t n, ConstPointer<T> x, Pointer<T> y) const override { copy_vector(n, x, y); }
+
+  void invert(Context&, std::int64_t n, Pointer<T> x) const override {
+    cpu::for_blocks(n, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        store(x, i, 1.0 / load(x, i));
+    });
+  }
+
+  void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
+    *result =
+        cpu::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return cpu::dot_of_rows(begin, end, x, y); });
+  }
+
+  void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
+    *result =
+        cpu::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return distance_of_rows(begin, end, x, y); });
+  }
+};
+
+}  // namespace
+
+template <>
+VectorKernels<double> const& VectorKernels<double>::cpu() {
+  static HostVectors<double> const kernels;
+  return kernels;
+}
+template <>
+VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cpu() {
+  static HostVectors<DoubleDouble> const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

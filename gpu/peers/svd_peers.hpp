@@ -1,0 +1,40 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/names.hpp"
+#include "gpu/spectral/svd.hpp"
+
+#include <string>
+
+namespace poisson {
+
+/// Decompositions of other libraries, to measure ours beside them. Nothing but benchmarks and tests uses them.
+enum class SvdPeer { lapack_gesdd, cusolver_gesvd, cusolver_gesvdj, cusolver_gesvdp, cusolver_syevd };
+template <>
+struct Names<SvdPeer> {
+  static constexpr std::array<Named<SvdPeer>, 5> values{{{SvdPeer::lapack_gesdd, "lapack gesdd"},
+                                                         {SvdPeer::cusolver_gesvd, "cusolver gesvd"},
+                                                         {SvdPeer::cusolver_gesvdj, "cusolver gesvdj"},
+                                                         {SvdPeer::cusolver_gesvdp, "cusolver gesvdp"},
+                                                         {SvdPeer::cusolver_syevd, "cusolver syevd"}}};
+};
+
+/// The backend that a peer runs on.
+[[nodiscard]] constexpr Backend backend_of(SvdPeer peer) {
+  return peer == SvdPeer::lapack_gesdd ? Backend::cpu : Backend::cuda;
+}
+
+/// Empty when cuSOLVER can be used; otherwise why not, in one sentence. It is looked for when it is first needed.
+[[nodiscard]] std::string why_no_cusolver();
+
+/// A = U S V^T by another library, `a` with at least as many rows as columns. seconds.total is the decomposition alone, the matrix
+/// being where it runs, without transfers and the allocation of workspace. syevd takes a symmetric matrix (its lower triangle is
+/// read), whose eigenvalues without their signs, sorted, are the singular values; it returns no vectors. `context` is of
+/// backend_of(peer). Throws EnvironmentError: why_no_cusolver(), no memory, or the library does not converge.
+[[nodiscard]] Svd cusolver_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context);
+[[nodiscard]] Svd lapack_svd(DenseMatrix a, bool vectors);
+[[nodiscard]] inline Svd peer_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context) {
+  return peer == SvdPeer::lapack_gesdd ? lapack_svd(a, vectors) : cusolver_svd(peer, a, vectors, context);
+}
+
+}  // namespace poisson

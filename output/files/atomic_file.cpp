@@ -1,0 +1,168 @@
+#include "output/files/atomic_file.hpp"
+
+#include "gpu/core/error.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <fcntl.h>
+#include <sstream>
+#include <system_error>
+#include <unistd.h>
+
+namespace poisson::output {
+
+void throw_write_error(std::filesystem::path const& path, int error) {
+  std::string message = "cannot write '" + path.string() + "': " + std::generic_category().message(error);
+  switch (error) {
+  case ENOSPC:
+  case EDQUOT:
+    message += "; free some space there or choose another output.directory";
+    break;
+  case EFBIG:
+    message += "; raise the file size limit (ulimit -f) or choose another output.directory";
+    break;
+  case EACCES:
+  case EPERM:
+  case EROFS:
+    message += "; choose an output.directory that you may write to";
+    break;
+  case ENOENT:
+    message += "; its directory does not exist (any more)";
+    break;
+  default:
+    break;
+  }
+  throw EnvironmentError(message);
+}
+
+AtomicFile::AtomicFile(std::filesystem::path final_path) : final_(std::move(final_path)) {
+  static std::atomic<unsigned> counter{0};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(final_, ignored))
+    throw_write_error(final_, EISDIR);
+  // Another file of this name can only be left over from a killed process that had our process id.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::ostringstream name;
+    name << '.' << final_.filename().string() << '.' << std::to_string(::getpid()) << '-' << std::to_string(counter++) << ".part";
+    temporary_ = final_.parent_path() / name.str();
+    int const descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor >= 0) {
+      ::close(descriptor);
+      return;
+    }
+    if (errno != EEXIST && errno != EINTR)
+      throw_write_error(final_, errno);
+  }
+  throw_write_error(final_, EEXIST);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!committed_)
+    ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::commit() {
+  int const descriptor = ::open(temporary_.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    throw_write_error(final_, errno);
+  int const failed = ::fsync(descriptor) != 0 ? errno : 0;
+  ::close(descriptor);
+  if (failed != 0 && failed != EINVAL)  // EINVAL: this file system cannot sync
+    throw_write_error(final_, failed);
+  if (::rename(temporary_.c_str(), final_.c_str()) != 0)
+    throw_write_error(final_, errno);
+  committed_ = true;
+  // The name is on disk only with its directory; some file systems refuse that, and the data are safe all the same.
+  auto const parent = final_.parent_path();
+  int const directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory >= 0) {
+    ::fsync(directory);
+    ::close(directory);
+  }
+}
+
+void write_text_file(std::filesystem::path const& path, std::string_view text) {
+  AtomicFile file(path);
+  FileBuffer buffer(file.temporary_path());
+  buffer.sputn(text.data(), static_cast<std::streamsize>(text.size()));
+  if (int const error = buffer.close(); error != 0)
+    throw_write_error(path, error);
+  file.commit();
+}
+
+FileBuffer::FileBuffer(std::filesystem::path const& path)
+    : descriptor_(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC)), error_(descriptor_ < 0 ? errno : 0), buffer_(1 << 20) {
+  setp(buffer_.data(), buffer_.data() + buffer_.size());
+}
+
+FileBuffer::~FileBuffer() {
+  close();
+}
+
+int FileBuffer::close() noexcept {
+  if (descriptor_ >= 0) {
+    flush();
+    if (::close(descriptor_) != 0 && error_ == 0 && errno != EINTR)
+      error_ = errno;
+    descriptor_ = -1;
+  }
+  return error_;
+}
+
+bool FileBuffer::write_all(char const* data, std::size_t n) noexcept {
+  while (n > 0 && error_ == 0) {
+    auto const written = ::write(descriptor_, data, n);
+    if (written > 0) {
+      data += written;
+      n -= static_cast<std::size_t>(written);
+    } else if (written == 0 || errno != EINTR) {
+      error_ = written == 0 ? ENOSPC : errno;
+    }
+  }
+  return error_ == 0;
+}
+
+bool FileBuffer::flush() noexcept {
+  bool const ok = write_all(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+  setp(buffer_.data(), buffer_.data() + buffer_.size());
+  return ok;
+}
+
+FileBuffer::int_type FileBuffer::overflow(int_type c) {
+  if (!flush())
+    return traits_type::eof();
+  if (!traits_type::eq_int_type(c, traits_type::eof())) {
+    *pptr() = traits_type::to_char_type(c);
+    pbump(1);
+  }
+  return traits_type::not_eof(c);
+}
+
+std::streamsize FileBuffer::xsputn(char const* data, std::streamsize n) {
+  if (n <= epptr() - pptr())
+    return std::streambuf::xsputn(data, n);
+  return flush() && write_all(data, static_cast<std::size_t>(n)) ? n : 0;
+}
+
+int FileBuffer::sync() {
+  return flush() ? 0 : -1;
+}
+
+FileBuffer::pos_type FileBuffer::seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) {
+  if (error_ != 0)
+    return pos_type(off_type(-1));
+  if (offset == 0 && from == std::ios_base::cur) {
+    auto const here = ::lseek(descriptor_, 0, SEEK_CUR);
+    return here < 0 ? pos_type(off_type(-1)) : pos_type(here + (pptr() - pbase()));
+  }
+  if (!flush())
+    return pos_type(off_type(-1));
+  int const whence = from == std::ios_base::beg ? SEEK_SET : from == std::ios_base::cur ? SEEK_CUR : SEEK_END;
+  return pos_type(off_type(::lseek(descriptor_, offset, whence)));
+}
+
+FileBuffer::pos_type FileBuffer::seekpos(pos_type position, std::ios_base::openmode which) {
+  return seekoff(off_type(position), std::ios_base::beg, which);
+}
+
+}  // namespace poisson::output

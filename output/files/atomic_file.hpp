@@ -1,0 +1,66 @@
+#pragma once
+
+#include <filesystem>
+#include <streambuf>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace poisson::output {
+
+/// A file that appears under its final name only when `commit` has put every byte on disk; destroyed without commit it leaves
+/// nothing. Writers that need a name of their own (VTK, Cairo) write to temporary_path(), which the constructor creates, empty,
+/// in the same directory; it throws EnvironmentError when that is not possible.
+class AtomicFile {
+public:
+  explicit AtomicFile(std::filesystem::path final_path);
+  AtomicFile(AtomicFile const&) = delete;
+  AtomicFile& operator=(AtomicFile const&) = delete;
+  ~AtomicFile();
+
+  [[nodiscard]] std::filesystem::path const& temporary_path() const noexcept { return temporary_; }
+  /// Syncs and renames. Throws EnvironmentError naming the final path and the system's reason.
+  void commit();
+
+private:
+  std::filesystem::path final_, temporary_;
+  bool committed_ = false;
+};
+
+/// The whole text at once, through an AtomicFile.
+void write_text_file(std::filesystem::path const& path, std::string_view text);
+
+/// Throws EnvironmentError: "cannot write PATH: REASON", with advice when `error` (an errno value) is one that users can cure.
+[[noreturn]] void throw_write_error(std::filesystem::path const& path, int error);
+
+/// A seekable stream buffer over an existing file that remembers why writing failed, which std::filebuf does not tell.
+class FileBuffer : public std::streambuf {
+public:
+  /// Opens `path` for writing and truncates it. A failure shows in error().
+  explicit FileBuffer(std::filesystem::path const& path);
+  FileBuffer(FileBuffer const&) = delete;
+  FileBuffer& operator=(FileBuffer const&) = delete;
+  ~FileBuffer() override;
+
+  /// errno of the first failure; 0: none yet.
+  [[nodiscard]] int error() const noexcept { return error_; }
+  /// Writes what is buffered and closes; returns error().
+  int close() noexcept;
+
+protected:
+  int_type overflow(int_type c) override;
+  std::streamsize xsputn(char const* data, std::streamsize n) override;
+  int sync() override;
+  pos_type seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode which) override;
+  pos_type seekpos(pos_type position, std::ios_base::openmode which) override;
+
+private:
+  bool flush() noexcept;
+  bool write_all(char const* data, std::size_t n) noexcept;
+
+  int descriptor_ = -1;
+  int error_ = 0;
+  std::vector<char> buffer_;
+};
+
+}  // namespace poisson::output

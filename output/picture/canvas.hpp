@@ -1,0 +1,59 @@
+#pragma once
+
+#include "output/picture/colormap.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace poisson::output {
+
+enum class Align { start, middle, end };
+
+/// A white drawing area in pixels, origin at the top left; becomes a PNG. Nothing but this class knows Cairo.
+class Canvas {
+public:
+  Canvas(int width, int height);
+  ~Canvas();
+  Canvas(Canvas const&) = delete;
+  Canvas& operator=(Canvas const&) = delete;
+
+  [[nodiscard]] int width() const noexcept { return width_; }
+  [[nodiscard]] int height() const noexcept { return height_; }
+
+  using Point = std::pair<double, double>;
+  void line(Point from, Point to, Color const& color, double thickness);
+  /// `dashes`: on and off lengths in pixels; empty: solid.
+  void polyline(std::vector<Point> const& points, Color const& color, double thickness, std::vector<double> const& dashes = {});
+  void disc(Point center, double radius, Color const& color);
+  void fill_rectangle(Point corner, double w, double h, Color const& color, double opacity = 1);
+  void rectangle(Point corner, double w, double h, Color const& color, double thickness);
+  /// 0xRRGGBB per pixel, row by row from the top, painted with its top left corner at `corner`.
+  void image(Point corner, int w, int h, std::vector<std::uint32_t> const& pixels);
+
+  struct TextStyle {
+    double size = 14;  ///< pixels
+    Color color = rgb(0x222222);
+    Align horizontal = Align::start;
+    Align vertical = Align::middle;
+    bool bold = false;
+    bool upwards = false;  ///< rotated by 90 degrees, read from below
+  };
+  /// UTF-8; "^{...}" is set as a superscript. Bytes that are not UTF-8 are shown as '?'.
+  void text(Point at, std::string_view text, TextStyle const& style);
+  [[nodiscard]] double text_width(std::string_view text, TextStyle const& style);
+
+  /// Throws EnvironmentError when the file cannot be written.
+  void write_png(std::filesystem::path const& path);
+
+private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+  int width_, height_;
+};
+
+}  // namespace poisson::output

@@ -1,0 +1,28 @@
+#include "output/picture/picture.hpp"
+
+#include "gpu/core/error.hpp"
+
+namespace poisson::output {
+
+namespace {
+
+[[noreturn]] void refuse(std::filesystem::path const& path) {
+  throw EnvironmentError("cannot draw '" + path.string() +
+                         "': this build has no pictures; build with POISSON_PICTURES=ON and Cairo");
+}
+
+}  // namespace
+
+bool pictures_built() {
+  return false;
+}
+
+void write_picture(std::filesystem::path const& path, Grid const&, std::span<double const>, PictureOptions const&) {
+  refuse(path);
+}
+
+void write_plot(std::filesystem::path const& path, std::vector<Curve> const&, PlotOptions const&) {
+  refuse(path);
+}
+
+}  // namespace poisson::output

@@ -1,0 +1,315 @@
+#include "output/picture/surface.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <omp.h>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace poisson::output {
+
+namespace {
+
+/// Lagrange polynomials on p + 1 equidistant nodes at s + 1 equidistant places: row i holds the weights of place i.
+std::vector<double> interpolation_matrix(int p, int s) {
+  std::vector<double> matrix;
+  for (int i = 0; i <= s; ++i)
+    for (int a = 0; a <= p; ++a) {
+      double const x = static_cast<double>(i) * p / s;
+      double weight = 1;
+      for (int b = 0; b <= p; ++b)
+        if (b != a)
+          weight *= (x - b) / (a - b);
+      matrix.push_back(weight);
+    }
+  return matrix;
+}
+
+class CellEvaluator {
+public:
+  CellEvaluator(Grid const& grid, std::span<double const> values, int subdivisions)
+      : grid_(grid), values_(values), p_(grid.order), s_(subdivisions), matrix_(interpolation_matrix(grid.order, subdivisions)) {}
+
+  [[nodiscard]] int subdivisions() const noexcept { return s_; }
+
+  /// The cell's lattice at fixed places `fixed` in 0 .. s along the axes where it is >= 0, else at all s + 1 places.
+  /// x fastest.
+  void lattice(std::int64_t cell, std::array<int, 3> const& fixed, std::vector<SurfaceVertex>& out) const {
+    out.clear();
+    auto const* const nodes = grid_.cells.data() + cell * grid_.nodes_per_cell();
+    std::array<int, 3> first{}, last{};
+    for (std::size_t a = 0; a < 3; ++a) {
+      first[a] = fixed[a] >= 0 ? fixed[a] : 0;
+      last[a] = fixed[a] >= 0 ? fixed[a] : s_;
+    }
+    for (int k = first[2]; k <= last[2]; ++k)
+      for (int j = first[1]; j <= last[1]; ++j)
+        for (int i = first[0]; i <= last[0]; ++i)
+          out.push_back(evaluate(nodes, i, j, k));
+  }
+
+private:
+  [[nodiscard]] double const* row(int i) const { return matrix_.data() + static_cast<std::ptrdiff_t>(i) * (p_ + 1); }
+
+  [[nodiscard]] SurfaceVertex evaluate(std::int64_t const* nodes, int i, int j, int k) const {
+    SurfaceVertex vertex;
+    vertex.reference = {static_cast<float>(i) / static_cast<float>(s_), static_cast<float>(j) / static_cast<float>(s_),
+                        static_cast<float>(k) / static_cast<float>(s_)};
+    double value = 0;
+    for (int c = 0; c <= p_; ++c)
+      for (int b = 0; b <= p_; ++b)
+        for (int a = 0; a <= p_; ++a, ++nodes) {
+          double const weight = row(i)[a] * row(j)[b] * row(k)[c];
+          if (weight == 0)  // a value that is not a number spoils only what depends on it
+            continue;
+          auto const* const x = grid_.points.data() + 3 * *nodes;
+          for (std::size_t d = 0; d < 3; ++d)
+            vertex.position[d] += weight * x[d];
+          value += weight * values_[static_cast<std::size_t>(*nodes)];
+        }
+    vertex.value = value;
+    return vertex;
+  }
+
+  Grid const& grid_;
+  std::span<double const> values_;
+  int p_, s_;
+  std::vector<double> matrix_;
+};
+
+void add_face(CellEvaluator const& cells, BoundaryFace const& face, std::vector<SurfaceVertex>& lattice,
+              std::vector<SurfaceTriangle>& out) {
+  int const s = cells.subdivisions();
+  std::array<int, 3> fixed{-1, -1, -1};
+  fixed[static_cast<std::size_t>(face.face / 2)] = face.face % 2 == 0 ? 0 : s;
+  cells.lattice(face.cell, fixed, lattice);
+  auto const at = [&](int i, int j) -> SurfaceVertex const& { return lattice[static_cast<std::size_t>(i + (s + 1) * j)]; };
+  for (int j = 0; j < s; ++j)
+    for (int i = 0; i < s; ++i) {
+      out.push_back({{at(i, j), at(i + 1, j), at(i + 1, j + 1)}});
+      out.push_back({{at(i, j), at(i + 1, j + 1), at(i, j + 1)}});
+    }
+}
+
+SurfaceVertex between(SurfaceVertex const& a, SurfaceVertex const& b, double da, double db) {
+  double const t = da / (da - db);
+  auto const f = static_cast<float>(t);
+  SurfaceVertex v;
+  for (std::size_t d = 0; d < 3; ++d) {
+    v.position[d] = a.position[d] + t * (b.position[d] - a.position[d]);
+    v.reference[d] = a.reference[d] + f * (b.reference[d] - a.reference[d]);
+  }
+  // An end that is hit exactly must not take over a missing value of the other.
+  v.value = t == 0 ? a.value : t == 1 ? b.value : a.value + t * (b.value - a.value);
+  return v;
+}
+
+/// A tetrahedron and the plane where coordinate `axis` is `c`; corners on the plane count as beyond it.
+void cut_tetrahedron(std::array<SurfaceVertex const*, 4> const& v, int axis, double c, std::vector<SurfaceTriangle>& out) {
+  std::array<int, 4> below{}, above{};
+  std::size_t n_below = 0, n_above = 0;
+  std::array<double, 4> d{};
+  for (std::size_t i = 0; i < 4; ++i) {
+    d[i] = v[i]->position[static_cast<std::size_t>(axis)] - c;
+    if (d[i] < 0)
+      below[n_below++] = static_cast<int>(i);
+    else
+      above[n_above++] = static_cast<int>(i);
+  }
+  if (n_below == 0 || n_above == 0)
+    return;
+  auto const cut = [&](int lower, int upper) {
+    auto const a = static_cast<std::size_t>(lower), b = static_cast<std::size_t>(upper);
+    return between(*v[a], *v[b], d[a], d[b]);
+  };
+  if (n_below == 2) {
+    auto const p = cut(below[0], above[0]), q = cut(below[0], above[1]), r = cut(below[1], above[1]), t = cut(below[1], above[0]);
+    out.push_back({{p, q, r}, axis});
+    out.push_back({{p, r, t}, axis});
+  } else if (n_below == 1) {
+    out.push_back({{cut(below[0], above[0]), cut(below[0], above[1]), cut(below[0], above[2])}, axis});
+  } else {
+    out.push_back({{cut(below[0], above[0]), cut(below[1], above[0]), cut(below[2], above[0])}, axis});
+  }
+}
+
+/// Whether a box crosses the plane of `axis` and reaches into the octant along the other axes.
+bool touches(Vec3 const& low, Vec3 const& high, Octant const& octant, std::size_t axis) {
+  if (!(low[axis] < octant.corner[axis] && high[axis] >= octant.corner[axis]))
+    return false;
+  for (std::size_t a = 0; a < 3; ++a)
+    if (a != axis && (octant.sign[a] > 0 ? high[a] < octant.corner[a] : low[a] > octant.corner[a]))
+      return false;
+  return true;
+}
+
+void add_cuts(CellEvaluator const& cells, std::int64_t cell, Octant const& octant, std::vector<SurfaceVertex>& lattice,
+              std::vector<SurfaceTriangle>& out) {
+  // Six tetrahedra around the diagonal from corner 0 to corner 7: one for each way to walk along the axes.
+  static constexpr int middle[6][2] = {{1, 3}, {1, 5}, {2, 3}, {2, 6}, {4, 5}, {4, 6}};
+  int const s = cells.subdivisions();
+  cells.lattice(cell, {-1, -1, -1}, lattice);
+  for (int k = 0; k < s; ++k)
+    for (int j = 0; j < s; ++j)
+      for (int i = 0; i < s; ++i) {
+        std::array<SurfaceVertex const*, 8> corner{};
+        Vec3 low, high;
+        low.fill(std::numeric_limits<double>::infinity());
+        high.fill(-std::numeric_limits<double>::infinity());
+        for (int c = 0; c < 8; ++c) {
+          auto const& v =
+              lattice[static_cast<std::size_t>((i + (c & 1)) + (s + 1) * ((j + (c >> 1 & 1)) + (s + 1) * (k + (c >> 2))))];
+          corner[static_cast<std::size_t>(c)] = &v;
+          for (std::size_t d = 0; d < 3; ++d) {
+            low[d] = std::min(low[d], v.position[d]);
+            high[d] = std::max(high[d], v.position[d]);
+          }
+        }
+        for (std::size_t axis = 0; axis < 3; ++axis)
+          if (touches(low, high, octant, axis))
+            for (auto const& m : middle)
+              cut_tetrahedron(
+                  {corner[0], corner[static_cast<std::size_t>(m[0])], corner[static_cast<std::size_t>(m[1])], corner[7]},
+                  static_cast<int>(axis), octant.corner[axis], out);
+      }
+}
+
+}  // namespace
+
+BoundingBox bounding_box(Grid const& grid) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  double low[3] = {infinity, infinity, infinity}, high[3] = {-infinity, -infinity, -infinity};
+  auto const n = grid.n_points();
+  auto const* const x = grid.points.data();
+#pragma omp parallel for reduction(min : low[:3]) reduction(max : high[:3])
+  for (std::int64_t i = 0; i < n; ++i)
+    for (int d = 0; d < 3; ++d)
+      if (std::isfinite(x[3 * i + d])) {
+        low[d] = std::min(low[d], x[3 * i + d]);
+        high[d] = std::max(high[d], x[3 * i + d]);
+      }
+  BoundingBox box;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (low[d] <= high[d]) {
+      box.low[d] = low[d];
+      box.high[d] = high[d];
+    }
+  return box;
+}
+
+std::vector<BoundaryFace> boundary_faces(Grid const& grid) {
+  // Faces seen once so far, in lists by their smallest corner. The second sight of a face takes it off its list.
+  struct Open {
+    std::int64_t opposite, low, high;  // the corner opposite to the smallest, and the two others
+    std::int64_t id;
+    std::uint32_t next;
+  };
+  constexpr auto none = std::numeric_limits<std::uint32_t>::max();
+  std::vector<Open> open;
+  std::uint32_t free = none;
+  std::vector<std::uint32_t> head(static_cast<std::size_t>(grid.n_points()), none);
+
+  int const p = grid.order;
+  std::array<std::array<int, 4>, 6> corners{};  // around each face
+  int const stride[3] = {p, p * (p + 1), p * (p + 1) * (p + 1)};
+  for (int face = 0; face < 6; ++face) {
+    int const base = face % 2 * stride[face / 2], u = stride[(face / 2 + 1) % 3], v = stride[(face / 2 + 2) % 3];
+    corners[static_cast<std::size_t>(face)] = {base, base + u, base + u + v, base + v};
+  }
+
+  auto const n = grid.n_cells();
+  for (std::int64_t cell = 0; cell < n; ++cell) {
+    auto const* const nodes = grid.cells.data() + cell * grid.nodes_per_cell();
+    for (std::size_t face = 0; face < 6; ++face) {
+      std::array<std::int64_t, 4> q{};
+      for (std::size_t i = 0; i < 4; ++i)
+        q[i] = nodes[corners[face][i]];
+      auto const smallest = static_cast<std::size_t>(std::min_element(q.begin(), q.end()) - q.begin());
+      auto const opposite = q[(smallest + 2) % 4];
+      auto const [low, high] = std::minmax(q[(smallest + 1) % 4], q[(smallest + 3) % 4]);
+      auto* link = &head[static_cast<std::size_t>(q[smallest])];
+      while (*link != none && (open[*link].opposite != opposite || open[*link].low != low || open[*link].high != high))
+        link = &open[*link].next;
+      if (*link != none) {
+        auto const found = *link;
+        *link = open[found].next;
+        open[found].next = free;
+        open[found].id = -1;
+        free = found;
+        continue;
+      }
+      Open const entry{opposite, low, high, 6 * cell + static_cast<std::int64_t>(face), none};
+      auto place = free;
+      if (place != none) {
+        *link = place;
+        free = open[place].next;
+        open[place] = entry;
+      } else {
+        if (open.size() >= none)
+          throw std::length_error("more than 2^32 open faces");
+        place = static_cast<std::uint32_t>(open.size());
+        *link = place;  // before push_back, which may move what `link` points into
+        open.push_back(entry);
+      }
+    }
+  }
+  std::vector<std::int64_t> ids;
+  for (auto const& entry : open)
+    if (entry.id >= 0)
+      ids.push_back(entry.id);
+  std::sort(ids.begin(), ids.end());
+  std::vector<BoundaryFace> faces;
+  faces.reserve(ids.size());
+  for (auto const id : ids)
+    faces.push_back({id / 6, static_cast<int>(id % 6)});
+  return faces;
+}
+
+std::vector<SurfaceTriangle> cut_surface(Grid const& grid, std::span<double const> values, Octant const& octant,
+                                         std::span<BoundaryFace const> faces, int subdivisions) {
+  CellEvaluator const cells(grid, values, subdivisions);
+
+  // Cells that a plane may cross. Curved cells reach a little beyond their nodes, so their boxes are enlarged.
+  int const nodes = grid.nodes_per_cell();
+  auto const n = grid.n_cells();
+  double const margin = grid.order > 1 ? 0.1 : 0;
+  std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
+#pragma omp parallel
+  {
+    auto& mine = found[static_cast<std::size_t>(omp_get_thread_num())];
+#pragma omp for schedule(static)
+    for (std::int64_t cell = 0; cell < n; ++cell) {
+      Vec3 low, high;
+      low.fill(std::numeric_limits<double>::infinity());
+      high.fill(-std::numeric_limits<double>::infinity());
+      for (int i = 0; i < nodes; ++i) {
+        auto const* const x = grid.points.data() + 3 * grid.cells[static_cast<std::size_t>(cell * nodes + i)];
+        for (std::size_t d = 0; d < 3; ++d) {
+          low[d] = std::min(low[d], x[d]);
+          high[d] = std::max(high[d], x[d]);
+        }
+      }
+      for (std::size_t d = 0; d < 3; ++d) {
+        double const extra = margin * (high[d] - low[d]);
+        low[d] -= extra;
+        high[d] += extra;
+      }
+      if (touches(low, high, octant, 0) || touches(low, high, octant, 1) || touches(low, high, octant, 2))
+        mine.push_back(cell);
+    }
+  }
+
+  std::vector<SurfaceTriangle> triangles;
+  triangles.reserve(faces.size() * static_cast<std::size_t>(2 * subdivisions * subdivisions));
+  std::vector<SurfaceVertex> lattice;
+  for (auto const& face : faces)
+    add_face(cells, face, lattice, triangles);
+  for (auto const& part : found)
+    for (auto const cell : part)
+      add_cuts(cells, cell, octant, lattice, triangles);
+  return triangles;
+}
+
+}  // namespace poisson::output

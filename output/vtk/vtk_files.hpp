@@ -1,0 +1,64 @@
+#pragma once
+
+#include "output/grid.hpp"
+
+#include "gpu/core/names.hpp"
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace poisson::output {
+
+enum class VtkCompression { none, fast, best };
+}  // namespace poisson::output
+
+template <>
+struct poisson::Names<poisson::output::VtkCompression> {
+  static constexpr std::array<Named<output::VtkCompression>, 3> values{
+      {{output::VtkCompression::none, "none"}, {output::VtkCompression::fast, "fast"}, {output::VtkCompression::best, "best"}}};
+};
+
+namespace poisson::output {
+
+enum class VtkPrecision { single, double_ };
+}  // namespace poisson::output
+
+template <>
+struct poisson::Names<poisson::output::VtkPrecision> {
+  static constexpr std::array<Named<output::VtkPrecision>, 2> values{{{output::VtkPrecision::single, "single"}, {output::VtkPrecision::double_, "double"}}};
+};
+
+namespace poisson::output {
+
+struct VtkOptions {
+  VtkCompression compression = VtkCompression::fast;
+  VtkPrecision precision = VtkPrecision::double_;
+};
+
+/// Writes a VTU through VTK's own writer: inline base64, compressed; order 1 as VTK_HEXAHEDRON, higher orders as
+/// VTK_LAGRANGE_HEXAHEDRON. The file appears under `path` only when it is complete. Throws EnvironmentError naming file and
+/// reason (no space left, not writable ...).
+void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+/// Points of an axis-aligned lattice: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1.
+struct ImageGrid {
+  std::array<double, 3> low{}, spacing{};
+  std::array<std::int64_t, 3> n{1, 1, 1};
+};
+/// Writes a VTI (image data) with point fields; all else as write_vtu.
+void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
+               VtkOptions const& options);
+
+struct PvdEntry {
+  double time = 0;   ///< shown by ParaView as the time value
+  std::string file;  ///< relative to the PVD file
+};
+void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries);
+
+[[nodiscard]] std::string vtk_version();
+
+}  // namespace poisson::output

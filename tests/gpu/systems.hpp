@@ -1,0 +1,35 @@
+#pragma once
+
+#include "gpu/solvers/solver.hpp"
+#include "tests/gpu/cases.hpp"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace poisson::testing {
+
+inline double norm(std::vector<double> const& v) {
+  return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
+}
+
+inline double distance(std::vector<double> a, std::vector<double> const& b) {
+  for (std::size_t i = 0; i < a.size(); ++i)
+    a[i] -= b[i];
+  return norm(a);
+}
+
+template <class C>
+class SolvesOnCase : public OnCase<C> {
+protected:
+  SolverResult solve(std::shared_ptr<CsrMatrix const> const& csr, std::vector<double> const& b, SolverOptions const& options = {}) {
+    auto const matrix = this->make(csr);
+    solution.assign(b.size(), std::numeric_limits<double>::quiet_NaN());
+    return poisson::solve(*matrix, b, solution, options, *this->context);
+  }
+  std::vector<double> solution;
+};
+
+}  // namespace poisson::testing

@@ -1,0 +1,602 @@
+#if __has_include(<cairo.h>)  // else this build has no pictures
+
+#include "output/picture/axes.hpp"
+#include "output/picture/colormap.hpp"
+#include "output/picture/picture.hpp"
+#include "output/picture/raster.hpp"
+#include "output/picture/surface.hpp"
+
+#include "tests/output/output_helpers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cairo.h>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <omp.h>
+#include <random>
+#include <sstream>
+
+namespace poisson::output::test {
+
+namespace {
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+std::string text_of(std::filesystem::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// A PNG as 0xRRGGBB pixels.
+struct Image {
+  int width = 0, height = 0;
+  std::vector<std::uint32_t> pixels;
+
+  explicit Image(std::filesystem::path const& path) {
+    auto* const surface = cairo_image_surface_create_from_png(path.c_str());
+    EXPECT_EQ(cairo_surface_status(surface), CAIRO_STATUS_SUCCESS);
+    width = cairo_image_surface_get_width(surface);
+    height = cairo_image_surface_get_height(surface);
+    auto const stride = cairo_image_surface_get_stride(surface);
+    auto const* const data = cairo_image_surface_get_data(surface);
+    for (int y = 0; y < height; ++y)
+      for (int x = 0; x < width; ++x)
+        pixels.push_back(*reinterpret_cast<std::uint32_t const*>(data + y * stride + 4 * x) & 0xffffffU);
+    cairo_surface_destroy(surface);
+  }
+
+  [[nodiscard]] std::uint32_t at(int x, int y) const {
+    return pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)];
+  }
+  template <class Accept>
+  [[nodiscard]] std::int64_t count(Accept const& accept, int x0 = 0, int x1 = -1) const {
+    std::int64_t n = 0;
+    for (int y = 0; y < height; ++y)
+      for (int x = x0; x < (x1 < 0 ? width : x1); ++x)
+        n += accept(at(x, y));
+    return n;
+  }
+};
+
+std::array<int, 3> parts(std::uint32_t c) {
+  return {static_cast<int>(c >> 16 & 255), static_cast<int>(c >> 8 & 255), static_cast<int>(c & 255)};
+}
+bool close_to(std::uint32_t c, Color const& color, int tolerance) {
+  auto const p = parts(c);
+  for (std::size_t i = 0; i < 3; ++i)
+    if (std::abs(p[i] - static_cast<int>(std::lround(255 * color[i]))) > tolerance)
+      return false;
+  return true;
+}
+/// The same colour in less light: at least 0.69 of it, and not more than it.
+bool shade_of(std::uint32_t c, Color const& color) {
+  for (double light = 0.69; light <= 1.0; light += 0.005)
+    if (close_to(c, {light * color[0], light * color[1], light * color[2]}, 4))
+      return true;
+  return false;
+}
+bool is_grey(std::uint32_t c) {
+  auto const p = parts(c);
+  return p[0] == p[1] && p[1] == p[2] && p[0] > 90 && p[0] < 160;
+}
+
+double bubble(Vec const& x) {
+  return 64 * x[0] * x[1] * x[2] * (1 - x[0]) * (1 - x[1]) * (1 - x[2]);
+}
+
+Image draw(Block const& block, PictureOptions const& options = {"A title", "u"}) {
+  TemporaryDirectory directory;
+  write_picture(directory / "u.png", block.grid(), block.u, options);
+  EXPECT_EQ(directory.names(), std::set<std::string>{"u.png"});
+  return Image(directory / "u.png");
+}
+
+// ---------------------------------------------------------------------------------------------------------------- colours
+
+TEST(Viridis, EndsOrderAndMissingValues) {
+  EXPECT_EQ(viridis(0), rgb(0x440154));
+  EXPECT_EQ(viridis(1), rgb(0xfde725));
+  EXPECT_EQ(viridis(-3), viridis(0));
+  EXPECT_EQ(viridis(7), viridis(1));
+  EXPECT_EQ(viridis(nan), missing_color);
+  // Perceptually uniform: the lightness L* of CIELAB rises evenly, by 15 % of its mean step at most away from it.
+  auto const lightness = [](Color const& c) {
+    auto const linear = [](double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+    double const y = 0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2]);
+    return 116 * std::cbrt(y) - 16;
+  };
+  double const mean = (lightness(viridis(1)) - lightness(viridis(0))) / 16;
+  for (int i = 1; i < 16; ++i)
+    EXPECT_NEAR(lightness(viridis((i + 1) / 16.0)) - lightness(viridis(i / 16.0)), mean, 0.15 * mean) << i;
+}
+
+// ------------------------------------------------------------------------------------------------------------------- axes
+
+double parse(std::string text) {
+  if (auto const minus = text.find("\u2212"); minus != std::string::npos)
+    text.replace(minus, std::string("\u2212").size(), "-");
+  return std::stod(text);
+}
+
+TEST(AxisTicks, RoundStepsThatTheLabelsShow) {
+  std::mt19937 random(2);
+  std::uniform_real_distribution<double> uniform(-1, 1), exponent(-250, 250);
+  for (int trial = 0; trial < 2000; ++trial) {
+    double const scale = std::pow(10.0, exponent(random));
+    double low = uniform(random) * scale, high = uniform(random) * scale;
+    if (high < low)
+      std::swap(low, high);
+    bool const widen = trial % 2 == 0;
+    Axis const axis(low, high, false, widen);
+    ASSERT_LE(axis.low(), low + 1e-9 * (high - low));
+    ASSERT_GE(axis.high(), high - 1e-9 * (high - low));
+    auto const& ticks = axis.ticks();
+    ASSERT_GE(ticks.size(), 2U) << low << ' ' << high;
+    ASSERT_LE(ticks.size(), 10U);
+    double const step = ticks[1].value - ticks[0].value;
+    double const mantissa = step / std::pow(10.0, std::floor(std::log10(step) + 1e-9));
+    bool round = false;
+    for (double const nice : {1.0, 2.0, 2.5, 5.0, 10.0})
+      round = round || std::abs(mantissa - nice) < 1e-6;
+    ASSERT_TRUE(round) << step;
+    for (auto const& tick : ticks)
+      ASSERT_NEAR(parse(tick.label), tick.value * std::pow(10.0, -axis.exponent()), 1e-9 * std::pow(10.0, 5)) << tick.label;
+    std::set<std::string> labels;
+    for (auto const& tick : ticks)
+      labels.insert(tick.label);
+    ASSERT_EQ(labels.size(), ticks.size());  // enough decimals to tell them apart
+    for (std::size_t i = 0; i < ticks.size(); ++i)
+      ASSERT_NEAR(parse(ticks[i].label) * std::pow(10.0, axis.exponent()), ticks[i].value, 1e-6 * step);
+  }
+}
+
+TEST(AxisTicks, Decades) {
+  Axis const axis(3e-13, 2.0, true, true);
+  EXPECT_DOUBLE_EQ(axis.low(), 1e-13);
+  EXPECT_DOUBLE_EQ(axis.high(), 10);
+  EXPECT_NEAR(axis.position(1e-6), 0.5, 1e-12);
+  bool found = false;
+  for (auto const& tick : axis.ticks())
+    found = found || tick.label == "10^{\u22126}";
+  EXPECT_TRUE(found);
+  // A power of ten alone lies in the middle.
+  EXPECT_NEAR(Axis(1e-3, 1e-3, true, true).position(1e-3), 0.5, 1e-12);
+  for (auto const& [low, high] : {std::pair{1e-307, 1e300}, std::pair{5e-308, 5e-308}, std::pair{1e299, 1e300}}) {
+    Axis const wide(low, high, true, true);
+    EXPECT_LT(wide.low(), wide.high());
+    EXPECT_LE(wide.ticks().size(), 40U);
+  }
+}
+
+TEST(AxisTicks, EmptyRanges) {
+  for (double const value : {0.0, 3.5, -1e-200, 1e290, 1e-308}) {
+    Axis const axis(value, value, false, false);
+    EXPECT_LT(axis.low(), axis.high());
+    EXPECT_TRUE(std::isfinite(axis.position(value)));
+    EXPECT_FALSE(axis.ticks().empty());
+  }
+}
+
+TEST(FormatNumber, FourDigits) {
+  EXPECT_EQ(format_number(0), "0");
+  EXPECT_EQ(format_number(1), "1");
+  EXPECT_EQ(format_number(-0.12345), "\u22120.1235");
+  EXPECT_EQ(format_number(12345), "12345");
+  EXPECT_EQ(format_number(99999.9), "1\u00d710^{5}");
+  EXPECT_EQ(format_number(1.25e-7), "1.25\u00d710^{\u22127}");
+  EXPECT_EQ(format_number(0.001), "0.001");
+  EXPECT_EQ(format_number(100), "100");
+  EXPECT_EQ(format_number(1.0000000001, 12), "1.0000000001");
+}
+
+// ---------------------------------------------------------------------------------------------------------------- surface
+
+/// Faces by their sorted corners, counted.
+std::vector<BoundaryFace> naive_boundary(Grid const& grid) {
+  int const p = grid.order;
+  std::map<std::array<std::int64_t, 4>, std::vector<BoundaryFace>> faces;
+  for (std::int64_t cell = 0; cell < grid.n_cells(); ++cell)
+    for (int face = 0; face < 6; ++face) {
+      std::array<std::int64_t, 4> corners{};
+      for (int i = 0; i < 4; ++i) {
+        int place[3];
+        place[face / 2] = face % 2 * p;
+        place[(face / 2 + 1) % 3] = i % 2 * p;
+        place[(face / 2 + 2) % 3] = i / 2 * p;
+        corners[static_cast<std::size_t>(i)] = grid.cells[static_cast<std::size_t>(cell * grid.nodes_per_cell() + place[0] +
+                                                                                   (p + 1) * (place[1] + (p + 1) * place[2]))];
+      }
+      std::sort(corners.begin(), corners.end());
+      faces[corners].push_back({cell, face});
+    }
+  std::vector<BoundaryFace> result;
+  for (auto const& [corners, owners] : faces)
+    if (owners.size() == 1)
+      result.push_back(owners.front());
+  std::sort(result.begin(), result.end(),
+            [](auto const& a, auto const& b) { return std::pair(a.cell, a.face) < std::pair(b.cell, b.face); });
+  return result;
+}
+
+TEST(BoundaryFaces, OfABox) {
+  auto const block = make_block(3, 4, 5, 1, bubble);
+  EXPECT_EQ(boundary_faces(block.grid()).size(), 2U * (12 + 20 + 15));
+  EXPECT_EQ(boundary_faces(block.grid()), naive_boundary(block.grid()));
+}
+
+TEST(BoundaryFaces, WhateverTheShapeTheOrderAndTheNumbering) {
+  std::mt19937 random(9);
+  for (int p = 1; p <= 3; ++p)
+    for (int trial = 0; trial < 5; ++trial) {
+      auto block = make_block(
+          6, 5, 4, p, bubble, [](Vec const& x) { return x; },
+          [&](int, int, int) { return random() % 3 != 0; });  // holes, edges and corners that only touch
+      auto const n = block.grid().n_cells();
+      auto const nodes = static_cast<std::size_t>(block.grid().nodes_per_cell());
+      std::vector<std::size_t> order(static_cast<std::size_t>(n));
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<std::int64_t> number(block.u.size()), cells;
+      std::iota(number.begin(), number.end(), 0);
+      std::shuffle(number.begin(), number.end(), random);
+      for (auto const c : order)
+        for (std::size_t i = 0; i < nodes; ++i)
+          cells.push_back(number[static_cast<std::size_t>(block.cells[c * nodes + i])]);
+      block.cells = cells;
+      EXPECT_EQ(boundary_faces(block.grid()), naive_boundary(block.grid()));
+    }
+}
+
+TEST(CutSurface, LiesOnThePlanesAndHasTheRightValues) {
+  // An affine map: the value as a function of the place is linear, and cuts reproduce it.
+  auto const map = [](Vec const& x) { return Vec{2 * x[0] + 0.3 * x[1], x[1] - 0.2 * x[2], x[2] + 0.1 * x[0]}; };
+  auto const linear = [](Vec const& x) { return 1 + 2 * x[0] - 3 * x[1] + 0.5 * x[2]; };
+  for (int const p : {1, 2, 3})
+    for (int const subdivisions : {p, p + 2}) {
+      auto const block = make_block(
+          4, 3, 5, p, [&](Vec const& x) { return linear(map(x)); }, map);
+      auto const grid = block.grid();
+      auto const box = bounding_box(grid);
+      Octant octant;
+      octant.sign = {1, -1, 1};
+      for (std::size_t d = 0; d < 3; ++d)
+        octant.corner[d] = 0.53 * box.low[d] + 0.47 * box.high[d];
+      auto const faces = boundary_faces(grid);
+      auto const triangles = cut_surface(grid, block.u, octant, faces, subdivisions);
+      std::array<int, 4> n{};
+      for (auto const& triangle : triangles) {
+        ++n[static_cast<std::size_t>(triangle.plane + 1)];
+        for (auto const& v : triangle.vertex) {
+          ASSERT_NEAR(v.value, linear(v.position), 1e-11);
+          if (triangle.plane >= 0) {
+            auto const axis = static_cast<std::size_t>(triangle.plane);
+            ASSERT_NEAR(v.position[axis], octant.corner[axis], 1e-12);
+          }
+          for (auto const r : v.reference) {
+            ASSERT_GE(r, -1e-6F);
+            ASSERT_LE(r, 1 + 1e-6F);
+          }
+        }
+      }
+      EXPECT_EQ(n[0], static_cast<int>(faces.size()) * 2 * subdivisions * subdivisions);
+      for (std::size_t i = 1; i < 4; ++i)
+        EXPECT_GT(n[i], 0);
+    }
+}
+
+TEST(CutSurface, CoversTheCutExactlyOnce) {
+  // With the octant's corner at a corner of the box, one plane cuts the whole cross section, of area 1, mesh faces included.
+  auto const block = make_block(4, 4, 4, 1, bubble);
+  for (double const at : {0.5, 0.37}) {
+    Octant octant;
+    octant.corner = {at, -1, -1};
+    double area = 0;
+    for (auto const& triangle : cut_surface(block.grid(), block.u, octant, {}, 1)) {
+      ASSERT_EQ(triangle.plane, 0);
+      auto const& [a, b, c] = triangle.vertex;
+      area += 0.5 * std::abs((b.position[1] - a.position[1]) * (c.position[2] - a.position[2]) -
+                             (c.position[1] - a.position[1]) * (b.position[2] - a.position[2]));
+    }
+    EXPECT_NEAR(area, 1, 1e-12) << at;
+  }
+}
+
+TEST(CutSurface, CurvedCellsAreDrawnCurved) {
+  // A quarter of a tube in four cells of order 4: points between the nodes stay close to the circle.
+  auto const map = [](Vec const& x) {
+    double const angle = 1.5707963267948966 * x[0], r = 1 + x[1];
+    return Vec{r * std::cos(angle), r * std::sin(angle), -x[2]};
+  };
+  auto const block = make_block(4, 1, 1, 4, bubble, map);
+  std::vector<BoundaryFace> outside;
+  for (std::int64_t c = 0; c < 4; ++c)
+    outside.push_back({c, 3});
+  for (auto const& triangle : cut_surface(block.grid(), block.u, {.corner = {9, 9, 9}}, outside, 7))
+    for (auto const& v : triangle.vertex)
+      EXPECT_NEAR(std::hypot(v.position[0], v.position[1]), 2, 2e-6);
+}
+
+TEST(BoundingBox, LeavesOutWhatIsNotFinite) {
+  auto block = make_block(2, 2, 2, 1, bubble, [](Vec const& x) { return Vec{x[0] - 3, 2 * x[1], 5}; });
+  block.points[0] = nan;
+  block.points[1] = infinity;
+  auto const box = bounding_box(block.grid());
+  EXPECT_EQ(box.low, (Vec{-3, 0, 5}));
+  EXPECT_EQ(box.high, (Vec{-2, 2, 5}));
+}
+
+// ----------------------------------------------------------------------------------------------------------------- raster
+
+TEST(Rasterize, ShowsTheValuesWhereTheyAre) {
+  auto const block = make_block(8, 8, 8, 1, [](Vec const& x) { return x[1]; });
+  Octant octant;
+  octant.corner = {0.4999, 0.5001, 0.4999};
+  octant.sign = {1, -1, 1};
+  auto const faces = boundary_faces(block.grid());
+  auto const triangles = cut_surface(block.grid(), block.u, octant, faces, 1);
+  View const view(bounding_box(block.grid()), -1.0, 0.5, 20, 10, 380, 290);
+  auto const pixels = rasterize(triangles, view, octant, {}, 400, 300);
+  auto const at = [&](Vec const& x) {
+    auto const s = view.project(x);
+    return pixels[static_cast<std::size_t>(s[1]) * 400 + static_cast<std::size_t>(s[0])];
+  };
+  // On the three cut planes, and on the three faces of the box that face the viewer.
+  for (Vec const& x :
+       {Vec{0.5, 0.2, 0.7}, Vec{0.8, 0.5, 0.8}, Vec{0.8, 0.2, 0.5}, Vec{0.2, 0, 0.3}, Vec{1, 0.7, 0.3}, Vec{0.3, 0.8, 1}})
+    EXPECT_TRUE(shade_of(at(x), viridis(x[1]))) << x[0] << ' ' << x[1] << ' ' << x[2] << " is " << std::hex << at(x);
+  EXPECT_EQ(pixels.front(), 0xffffffU);
+  EXPECT_EQ(pixels.back(), 0xffffffU);
+  // No holes: in each row, what is covered is covered without gaps.
+  for (std::size_t row = 0; row < 300; ++row) {
+    int changes = 0;
+    for (std::size_t column = 1; column < 400; ++column)
+      changes += (pixels[row * 400 + column] == 0xffffffU) != (pixels[row * 400 + column - 1] == 0xffffffU);
+    EXPECT_TRUE(changes == 0 || changes == 2) << row;
+  }
+}
+
+// --------------------------------------------------------------------------------------------------------------- pictures
+
+TEST(Picture, HasItsSizeAMeshAndAColorBar) {
+  auto const image = draw(make_block(16, 16, 16, 1, bubble));
+  EXPECT_EQ(image.width, 1200);
+  EXPECT_EQ(image.height, 900);
+  auto const n = image.width * image.height;
+  auto const white = image.count([](auto c) { return c == 0xffffff; });
+  EXPECT_GT(white, n / 4);
+  EXPECT_LT(white, 3 * n / 4);
+  // In the bar's columns, colours run through the whole map from top to bottom.
+  int const x = 1200 - 9 * 17 + 12;
+  std::vector<int> rows;
+  for (int i = 0; i <= 10; ++i)
+    for (int y = 0; y < image.height; ++y)
+      if (close_to(image.at(x, y), viridis(1 - (i + 0.02) / 10.4), 3)) {
+        rows.push_back(y);
+        break;
+      }
+  ASSERT_EQ(rows.size(), 11U);
+  EXPECT_TRUE(std::is_sorted(rows.begin(), rows.end()));
+  EXPECT_GT(rows.back() - rows.front(), 400);
+}
+
+TEST(Picture, TheInsideShows) {
+  // Zero on the boundary and positive inside: bright colours left of the bar exist only thanks to the cut.
+  auto const image = draw(make_block(16, 16, 16, 1, bubble));
+  EXPECT_GT(image.count([](auto c) { return shade_of(c, viridis(0.95)); }, 0, 1000), 500);
+  EXPECT_GT(image.count([](auto c) { return shade_of(c, viridis(0)); }, 0, 1000), 100000);
+}
+
+TEST(Picture, MeshLinesOnlyOnCoarseMeshes) {
+  // The faces of a constant field are all lighter than this, and text is grey.
+  auto const dark = [](auto c) { return parts(c)[1] < 92 && parts(c)[1] > parts(c)[0] + 20; };
+  auto const constant = [](Vec const&) { return 1.0; };
+  EXPECT_GT(draw(make_block(8, 8, 8, 1, constant)).count(dark, 0, 1000), 2000);
+  EXPECT_LT(draw(make_block(48, 48, 48, 1, constant)).count(dark, 0, 1000), 200);
+}
+
+TEST(Picture, IsTheSameWhateverTheThreads) {
+  auto const block = make_block(20, 20, 20, 1, bubble);
+  TemporaryDirectory directory;
+  int const before = omp_get_max_threads();
+  for (int const threads : {1, 2, 5}) {
+    omp_set_num_threads(threads);
+    write_picture(directory / (std::to_string(threads) + ".png"), block.grid(), block.u, {"t", "u"});
+  }
+  omp_set_num_threads(before);
+  EXPECT_TRUE(text_of(directory / "1.png") == text_of(directory / "2.png"));
+  EXPECT_TRUE(text_of(directory / "1.png") == text_of(directory / "5.png"));
+}
+
+TEST(Picture, ConstantField) {
+  auto const image = draw(make_block(3, 3, 3, 1, [](Vec const&) { return 2.5; }));
+  // One colour in the bar and on the mesh, in different light.
+  EXPECT_GT(image.count([](auto c) { return close_to(c, viridis(0.5), 1); }, 1040), 10000);
+  EXPECT_EQ(image.count([](auto c) { return close_to(c, viridis(0), 3) || close_to(c, viridis(1), 3); }), 0);
+}
+
+TEST(Picture, HardlyVaryingFieldStillHasColors) {
+  auto const image = draw(make_block(4, 4, 4, 1, [](Vec const& x) { return 300 + 1e-8 * x[0]; }));
+  EXPECT_GT(image.count([](auto c) { return shade_of(c, viridis(0.02)); }, 0, 1000), 1000);
+  EXPECT_GT(image.count([](auto c) { return shade_of(c, viridis(0.98)); }, 0, 1000), 1000);
+}
+
+TEST(Picture, MissingValuesAreGrey) {
+  auto const some =
+      draw(make_block(8, 8, 8, 1, [](Vec const& x) { return x[0] > 0.7 ? (x[1] > 0.5 ? nan : infinity) : x[0] + x[1]; }));
+  auto const n = some.count(is_grey, 0, 1000);
+  EXPECT_GT(n, 20000);
+  EXPECT_GT(some.count([](auto c) { return c != 0xffffff && !is_grey(c); }, 0, 1000), 20000);
+  auto const all = draw(make_block(4, 4, 4, 1, [](Vec const&) { return nan; }));
+  EXPECT_GT(all.count(is_grey), 2 * n);
+}
+
+TEST(Picture, HigherOrderAndSingleCell) {
+  for (int p = 1; p <= 8; ++p) {
+    auto const image = draw(make_block(1, 1, 1, p, bubble), {"t", "u", 400, 300});
+    EXPECT_GT(image.count([](auto c) { return c != 0xffffff; }), 20000) << p;
+  }
+}
+
+TEST(Picture, DegenerateShapes) {
+  auto const value = [](Vec const& x) { return x[0]; };
+  std::vector<std::function<Vec(Vec const&)>> const maps{[](Vec const& x) {
+                                                           return Vec{x[0], x[1], 0};
+                                                         },
+                                                         [](Vec const& x) {
+                                                           return Vec{x[0], 0, 0};
+                                                         },
+                                                         [](Vec const&) {
+                                                           return Vec{1, 1, 1};
+                                                         },
+                                                         [](Vec const& x) {
+                                                           return Vec{1e6 * x[0], x[1], 1e-6 * x[2]};
+                                                         },
+                                                         [](Vec const& x) {
+                                                           return Vec{1e200 * x[0], x[1], x[2]};
+                                                         },
+                                                         [](Vec const&) {
+                                                           return Vec{nan, nan, nan};
+                                                         },
+                                                         [](Vec const& x) {
+                                                           return Vec{1e12 + x[0], x[1], x[2]};
+                                                         }};
+  for (auto const& map : maps)
+    EXPECT_EQ(draw(make_block(2, 2, 2, 1, value, map), {"t", "u", 300, 200}).width, 300);
+  EXPECT_EQ(draw({}, {"t", "u", 300, 200}).height, 200);
+}
+
+TEST(Picture, TextThatIsNotUtf8) {
+  auto const block = make_block(2, 2, 2, 1, bubble);
+  TemporaryDirectory directory;
+  write_picture(directory / "bad.png", block.grid(), block.u, {"a\xff\xc3 \xe2\x82 b", "u\x80"});
+  write_picture(directory / "good.png", block.grid(), block.u, {"a?? ?? b", "u?"});
+  EXPECT_TRUE(text_of(directory / "bad.png") == text_of(directory / "good.png"));
+}
+
+TEST(Picture, ValuesMustMatchTheGrid) {
+  auto const block = make_block(2, 2, 2, 1, bubble);
+  TemporaryDirectory directory;
+  EXPECT_THROW(write_picture(directory / "u.png", block.grid(), std::span(block.u).first(5), {}), std::invalid_argument);
+  EXPECT_TRUE(directory.names().empty());
+}
+
+// ------------------------------------------------------------------------------------------------------------------ plots
+
+Image plot(std::vector<Curve> const& curves, PlotOptions const& options) {
+  TemporaryDirectory directory;
+  write_plot(directory / "p.png", curves, options);
+  return Image(directory / "p.png");
+}
+std::int64_t colored(Image const& image, std::size_t curve) {
+  return image.count([&](auto c) { return close_to(c, curve_color(curve), 8); });
+}
+
+TEST(Plot, CurvesAreDrawnWhereTheirValuesAre) {
+  // On decades, so that the axes fit the data: a falling line from the top left to the bottom right corner of the frame.
+  Curve curve{"", {}, {}};
+  for (int i = 0; i <= 1000; ++i) {
+    curve.x.push_back(i);
+    curve.y.push_back(std::pow(10.0, -i / 100.0));
+  }
+  auto const image = plot({curve}, {"", "", "", false, true, 800, 500, 0});
+  EXPECT_EQ(image.width, 800);
+  EXPECT_EQ(image.height, 500);
+  std::vector<std::pair<int, int>> places;
+  for (int x = 0; x < image.width; ++x)
+    for (int y = 0; y < image.height; ++y)
+      if (close_to(image.at(x, y), curve_color(0), 8)) {
+        places.emplace_back(x, y);
+        break;
+      }
+  ASSERT_GT(places.size(), 500U);
+  auto const [x0, y0] = places.front();
+  auto const [x1, y1] = places.back();
+  EXPECT_GT(x1 - x0, 600);
+  EXPECT_GT(y1 - y0, 350);
+  for (auto const& [x, y] : places)
+    EXPECT_NEAR(y, y0 + static_cast<double>(y1 - y0) * (x - x0) / (x1 - x0), 2.5);
+}
+
+TEST(Plot, EachCurveHasItsColorAndTheLegendItsName) {
+  std::vector<Curve> curves;
+  for (int c = 0; c < 7; ++c)
+    curves.push_back({"curve " + std::to_string(c), {0, 1, 2}, {1.0 + c, 2.0 + c, 1.5 + c}});
+  auto const image = plot(curves, {"t", "x", "y", false, false, 900, 600, 0});
+  for (std::size_t c = 0; c < 7; ++c)
+    EXPECT_GT(colored(image, c), 200) << c;
+  // Without names there is no legend, and less is drawn.
+  auto unnamed = curves;
+  for (auto& curve : unnamed)
+    curve.label.clear();
+  EXPECT_LT(colored(plot(unnamed, {"t", "x", "y", false, false, 900, 600, 0}), 3), colored(image, 3));
+}
+
+TEST(Plot, LeavesOutWhatCannotBeDrawn) {
+  Curve const good{"", {1, 2, 3, 4}, {1, 0.1, 0.01, 0.001}};
+  Curve const bad{"", {1, 2, 3, 4, 5, 6, -infinity, nan}, {1, 0.1, 0.01, 0.001, nan, -3, 1, 1}};
+  TemporaryDirectory directory;
+  write_plot(directory / "good.png", {good}, {"t", "x", "y"});
+  write_plot(directory / "bad.png", {bad}, {"t", "x", "y"});
+  EXPECT_TRUE(text_of(directory / "good.png") == text_of(directory / "bad.png"));
+}
+
+TEST(Plot, NothingOnePointAndExtremes) {
+  auto const ink = [](Image const& image) { return image.count([](auto c) { return c != 0xffffff; }); };
+  auto const empty = plot({}, {"t", "x", "y"});
+  EXPECT_GT(ink(empty), 2000);  // axes and "no data"
+  EXPECT_EQ(colored(empty, 0), 0);
+  EXPECT_EQ(colored(plot({{"", {1, 2}, {nan, -1}}}, {"t", "x", "y"}), 0), 0);
+  for (bool const log : {false, true}) {
+    EXPECT_GT(colored(plot({{"", {3}, {1e-3}}}, {"t", "x", "y", log, log}), 0), 20);
+    EXPECT_GT(colored(plot({{"", {1, 2}, {1e-300, 9e299}}}, {"t", "x", "y", log, log}), 0), 20);
+    EXPECT_GT(colored(plot({{"", {1, 2}, {2e-300, 2e-300}}}, {"t", "x", "y", log, log}), 0), 20);
+    EXPECT_GT(colored(plot({{"", {1, 1 + 1e-15}, {7, 7 + 1e-15}}}, {"t", "x", "y", log, log}), 0), 20);
+  }
+  // x and y of different length: the shorter counts.
+  EXPECT_GT(colored(plot({{"", {1, 2, 3}, {1, 2}}}, {"t", "x", "y"}), 0), 20);
+}
+
+TEST(Plot, ManyPointsLookLikeAllOfThem) {
+  // A dense zigzag fills the band between its extremes, wherever its points fall.
+  Curve curve{"", {}, {}};
+  for (int i = 0; i < 200000; ++i) {
+    curve.x.push_back(i);
+    curve.y.push_back(i % 2 == 0 ? 1 : 100);
+  }
+  auto const image = plot({curve}, {"", "", "", false, true, 900, 600, 0});
+  EXPECT_GT(colored(image, 0), 900 * 600 * 7 / 10);
+}
+
+TEST(Plot, ReferenceLineIsDashed) {
+  PlotOptions options{"", "", "", false, true, 900, 600, 1e-4};
+  Curve const curve{"", {0, 10}, {1, 1e-8}};
+  auto const with = plot({curve}, options);
+  std::int64_t longest = 0, dashes = 0;
+  for (int y = 0; y < with.height; ++y) {
+    std::int64_t in_row = 0, starts = 0;
+    for (int x = 1; x < with.width; ++x) {
+      auto const grey = [&](int at) { return close_to(with.at(at, y), rgb(0x555555), 60); };
+      in_row += grey(x);
+      starts += grey(x) && !grey(x - 1);
+    }
+    if (starts > dashes) {
+      dashes = starts;
+      longest = in_row;
+    }
+  }
+  EXPECT_GT(dashes, 40);
+  EXPECT_GT(longest, 300);
+}
+
+}  // namespace
+
+}  // namespace poisson::output::test
+
+#endif

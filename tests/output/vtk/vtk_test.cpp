@@ -1,0 +1,302 @@
+#include "output/vtk/vtk_files.hpp"
+
+#include "tests/output/output_helpers.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <locale>
+#include <random>
+#include <sstream>
+#include <tuple>
+#include <vtkCell.h>
+#include <vtkCellArray.h>
+#include <vtkCellData.h>
+#include <vtkCellType.h>
+#include <vtkDataArray.h>
+#include <vtkDoubleArray.h>
+#include <vtkFloatArray.h>
+#include <vtkIntArray.h>
+#include <vtkNew.h>
+#include <vtkPointData.h>
+#include <vtkSmartPointer.h>
+#include <vtkUnstructuredGrid.h>
+#include <vtkXMLUnstructuredGridReader.h>
+
+namespace poisson::output::test {
+
+namespace {
+
+vtkSmartPointer<vtkUnstructuredGrid> read_vtu(std::filesystem::path const& path) {
+  vtkNew<vtkXMLUnstructuredGridReader> reader;
+  reader->SetFileName(path.c_str());
+  reader->Update();
+  EXPECT_EQ(reader->GetErrorCode(), 0U);
+  return reader->GetOutput();
+}
+
+std::string text_of(std::filesystem::path const& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// Degree p in each variable, every monomial present with its own weight.
+double polynomial(Vec const& x, int p) {
+  double sum = 0;
+  for (int k = 0; k <= p; ++k)
+    for (int j = 0; j <= p; ++j)
+      for (int i = 0; i <= p; ++i)
+        sum += std::pow(x[0] - 0.3, i) * std::pow(x[1] - 0.6, j) * std::pow(x[2] - 0.45, k) / (1 + i + 2 * j + 3 * k);
+  return sum;
+}
+
+/// Curved, of degree min(p, 2) in each variable, invertible, and different along all axes.
+Vec curved(Vec const& x, int p) {
+  double const c = p >= 2 ? 0.15 : 0;
+  return {1.5 * x[0] + c * x[1] * x[1] + 0.2 * x[1], x[1] + 0.1 * x[2] + c * x[2] * x[2] - c * x[0] * x[0],
+          0.8 * x[2] + 0.3 * x[0] + c * x[0] * x[0] * x[1]};
+}
+
+class EveryOrder : public testing::TestWithParam<int> {};
+
+// The node order is right exactly when VTK's own shape functions reproduce a polynomial map and a polynomial field.
+TEST_P(EveryOrder, VtkInterpolatesThePolynomialsThatTheNodesSample) {
+  int const p = GetParam();
+  int const n[3] = {3, 2, 2};
+  auto const map = [p](Vec const& x) { return curved(x, p); };
+  auto const block = make_block(
+      n[0], n[1], n[2], p, [p](Vec const& x) { return polynomial(x, p); }, map);
+  TemporaryDirectory directory;
+  write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  auto const mesh = read_vtu(directory / "u.vtu");
+  ASSERT_EQ(mesh->GetNumberOfCells(), 12);
+  auto* const u = mesh->GetPointData()->GetArray("u");
+  ASSERT_NE(u, nullptr);
+  std::mt19937 random(7);
+  std::uniform_real_distribution<double> uniform(0, 1);
+  for (vtkIdType c = 0; c < 12; ++c) {
+    auto* const cell = mesh->GetCell(c);
+    int const at[3] = {static_cast<int>(c) % n[0], static_cast<int>(c) / n[0] % n[1], static_cast<int>(c) / n[0] / n[1]};
+    std::vector<double> weights(static_cast<std::size_t>(cell->GetNumberOfPoints()));
+    for (int trial = 0; trial < 8; ++trial) {
+      double place[3] = {uniform(random), uniform(random), uniform(random)};
+      Vec reference{}, x{};
+      for (std::size_t d = 0; d < 3; ++d)
+        reference[d] = (at[d] + place[d]) / n[d];
+      int sub = 0;
+      cell->EvaluateLocation(sub, place, x.data(), weights.data());
+      auto const expected = map(reference);
+      for (std::size_t d = 0; d < 3; ++d)
+        EXPECT_NEAR(x[d], expected[d], 1e-11) << "cell " << c;
+      double value = 0;
+      for (vtkIdType i = 0; i < cell->GetNumberOfPoints(); ++i)
+        value += weights[static_cast<std::size_t>(i)] * u->GetTuple1(cell->GetPointId(static_cast<int>(i)));
+      EXPECT_NEAR(value, polynomial(reference, p), 1e-10) << "cell " << c;
+
+      // Positive volume: the three tangents form a right-handed frame.
+      std::array<Vec, 3> tangent{};
+      for (std::size_t d = 0; d < 3; ++d) {
+        double const h = 1e-5;
+        Vec low{}, high{};
+        double moved[3] = {place[0], place[1], place[2]};
+        moved[d] = place[d] - h;
+        cell->EvaluateLocation(sub, moved, low.data(), weights.data());
+        moved[d] = place[d] + h;
+        cell->EvaluateLocation(sub, moved, high.data(), weights.data());
+        for (std::size_t e = 0; e < 3; ++e)
+          tangent[d][e] = (high[e] - low[e]) / (2 * h);
+      }
+      auto const& [a, b, t] = tangent;
+      double const volume =
+          a[0] * (b[1] * t[2] - b[2] * t[1]) - a[1] * (b[0] * t[2] - b[2] * t[0]) + a[2] * (b[0] * t[1] - b[1] * t[0]);
+      EXPECT_GT(volume, 0.01);
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Vtk, EveryOrder, testing::Range(1, 9));
+
+class RoundTrip : public testing::TestWithParam<std::tuple<int, VtkCompression, VtkPrecision>> {};
+
+template <class Array>
+void expect_same(vtkDataArray* found, std::span<double const> expected) {
+  auto* const array = Array::SafeDownCast(found);
+  ASSERT_NE(array, nullptr);
+  ASSERT_EQ(array->GetNumberOfValues(), static_cast<vtkIdType>(expected.size()));
+  using Value = typename Array::ValueType;
+  using Bits = std::conditional_t<sizeof(Value) == 8, std::uint64_t, std::uint32_t>;
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    wrong +=
+        std::bit_cast<Bits>(array->GetValue(static_cast<vtkIdType>(i))) != std::bit_cast<Bits>(static_cast<Value>(expected[i]));
+  EXPECT_EQ(wrong, 0U);
+}
+
+TEST_P(RoundTrip, EveryArrayComesBack) {
+  auto const [p, compression, precision] = GetParam();
+  auto const expect = [precision = precision](vtkDataArray* found, std::span<double const> expected) {
+    if (precision == VtkPrecision::single)
+      expect_same<vtkFloatArray>(found, expected);
+    else
+      expect_same<vtkDoubleArray>(found, expected);
+  };
+  auto block = make_block(
+      4, 3, 5, p, [](Vec const& x) { return std::sin(5 * x[0]) * std::exp(x[1] - x[2]); },
+      [](Vec const& x) { return curved(x, 2); });
+  block.u[0] = std::numeric_limits<double>::infinity();
+  block.u[1] = -0.0;
+  block.u[2] = 1e-310;
+  std::mt19937 random(5);
+  std::normal_distribution<double> normal;
+  auto const n_cells = static_cast<std::size_t>(block.grid().n_cells());
+  std::vector<double> error(block.u.size()), coefficient(n_cells), flux(3 * n_cells);
+  std::vector<int> material(n_cells);
+  for (auto* values : {&error, &coefficient, &flux})
+    for (auto& v : *values)
+      v = normal(random);
+  for (std::size_t i = 0; i < n_cells; ++i)
+    material[i] = static_cast<int>(i % 7) - 1;
+
+  TemporaryDirectory directory;
+  write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}, {"error", 1, error, {}}},
+            {{"material", 1, {}, material}, {"coefficient", 1, coefficient, {}}, {"flux", 3, flux, {}}}, {compression, precision});
+  EXPECT_EQ(directory.names(), std::set<std::string>{"u.vtu"});
+  // The ParaView of an up-to-date Debian 12 cannot read appended data.
+  EXPECT_EQ(text_of(directory / "u.vtu").find("<AppendedData"), std::string::npos);
+
+  auto const mesh = read_vtu(directory / "u.vtu");
+  ASSERT_EQ(mesh->GetNumberOfCells(), static_cast<vtkIdType>(n_cells));
+  ASSERT_EQ(mesh->GetNumberOfPoints(), block.grid().n_points());  // shared nodes stay shared
+  expect(mesh->GetPoints()->GetData(), block.points);
+  auto* const points = mesh->GetPointData();
+  auto* const cells = mesh->GetCellData();
+  EXPECT_EQ(points->GetNumberOfArrays(), 2);
+  EXPECT_EQ(cells->GetNumberOfArrays(), 3);
+  expect(points->GetArray("u"), block.u);
+  expect(points->GetArray("error"), error);
+  expect(cells->GetArray("coefficient"), coefficient);
+  expect(cells->GetArray("flux"), flux);
+  ASSERT_NE(cells->GetArray("flux"), nullptr);
+  EXPECT_EQ(cells->GetArray("flux")->GetNumberOfComponents(), 3);
+  auto* const ids = vtkIntArray::SafeDownCast(cells->GetArray("material"));
+  ASSERT_NE(ids, nullptr);
+  for (std::size_t i = 0; i < n_cells; ++i)
+    ASSERT_EQ(ids->GetValue(static_cast<vtkIdType>(i)), material[i]);
+  ASSERT_NE(points->GetScalars(), nullptr);
+  EXPECT_STREQ(points->GetScalars()->GetName(), "u");
+
+  // Each cell has its own nodes, whatever their order.
+  for (vtkIdType c = 0; c < mesh->GetNumberOfCells(); ++c) {
+    EXPECT_EQ(mesh->GetCellType(c), p == 1 ? VTK_HEXAHEDRON : VTK_LAGRANGE_HEXAHEDRON);
+    auto const nodes = block.grid().nodes_per_cell();
+    std::set<std::int64_t> const expected(block.cells.begin() + c * nodes, block.cells.begin() + (c + 1) * nodes);
+    std::set<std::int64_t> found;
+    auto* const list = mesh->GetCell(c)->GetPointIds();
+    for (vtkIdType i = 0; i < list->GetNumberOfIds(); ++i)
+      found.insert(list->GetId(i));
+    ASSERT_EQ(found, expected);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Vtk, RoundTrip,
+                         testing::Combine(testing::Range(1, 5),
+                                          testing::Values(VtkCompression::none, VtkCompression::fast, VtkCompression::best),
+                                          testing::Values(VtkPrecision::single, VtkPrecision::double_)),
+                         [](auto const& test) {
+                           return "Q" + std::to_string(std::get<0>(test.param)) + "_" +
+                                  std::string(name_of(std::get<1>(test.param))) + "_" +
+                                  std::string(name_of(std::get<2>(test.param)));
+                         });
+
+TEST(Vtk, CompressionMakesSmallerFiles) {
+  auto const block = make_block(20, 20, 20, 1, [](Vec const& x) { return x[0] * x[1]; });
+  TemporaryDirectory directory;
+  auto const size = [&](VtkCompression compression) {
+    write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {compression, VtkPrecision::double_});
+    return std::filesystem::file_size(directory / "u.vtu");
+  };
+  auto const none = size(VtkCompression::none), fast = size(VtkCompression::fast), best = size(VtkCompression::best);
+  EXPECT_LT(fast, none);
+  EXPECT_LT(best, fast);
+  // 9261 points of 24 bytes, u, and 8000 cells of 8 32-bit nodes, a 32-bit offset and a type byte, in base64; little besides.
+  EXPECT_LT(none, (9261U * 32U + 8000U * 37U) * 4U / 3U + 4000U);
+}
+
+// Node order and file version belong together: readers renumber the nodes of files older than 2.2.
+TEST(Vtk, LagrangeCellsAreMarkedWithTheVersionOfTheirNodeOrder) {
+  auto const block = make_block(1, 1, 1, 3, [](Vec const& x) { return x[0]; });
+  TemporaryDirectory directory;
+  write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  EXPECT_NE(text_of(directory / "u.vtu").find("version=\"2.2\""), std::string::npos);
+}
+
+TEST(Vtk, EmptyGridAndNoFields) {
+  TemporaryDirectory directory;
+  write_vtu(directory / "u.vtu", {}, {}, {}, {});
+  auto const mesh = read_vtu(directory / "u.vtu");
+  EXPECT_EQ(mesh->GetNumberOfCells(), 0);
+  EXPECT_EQ(mesh->GetNumberOfPoints(), 0);
+}
+
+TEST(Vtk, NotANumberSurvives) {
+  auto block = make_block(2, 2, 2, 1, [](Vec const& x) { return x[0]; });
+  block.u[3] = std::numeric_limits<double>::quiet_NaN();
+  TemporaryDirectory directory;
+  write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  auto const mesh = read_vtu(directory / "u.vtu");
+  EXPECT_TRUE(std::isnan(mesh->GetPointData()->GetArray("u")->GetTuple1(3)));
+  EXPECT_EQ(mesh->GetPointData()->GetArray("u")->GetTuple1(5), block.u[5]);
+}
+
+TEST(Vtk, FieldOfTheWrongSizeIsRefused) {
+  auto const block = make_block(2, 2, 2, 1, [](Vec const& x) { return x[0]; });
+  TemporaryDirectory directory;
+  std::vector<double> const few(26);
+  EXPECT_THROW(write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, few, {}}}, {}, {}), std::invalid_argument);
+  EXPECT_THROW(write_vtu(directory / "u.vtu", block.grid(), {}, {{"u", 1, block.u, {}}}, {}), std::invalid_argument);
+  EXPECT_TRUE(directory.names().empty());
+}
+
+struct Comma : std::numpunct<char> {
+  char do_decimal_point() const override { return ','; }
+  char do_thousands_sep() const override { return '.'; }
+  std::string do_grouping() const override { return "\3"; }
+};
+
+TEST(Vtk, TheLocaleDoesNotMatter) {
+  auto const block = make_block(12, 12, 12, 1, [](Vec const& x) { return x[0] + 0.5; });
+  TemporaryDirectory directory;
+  write_vtu(directory / "plain.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  auto const before = std::locale::global(std::locale(std::locale::classic(), new Comma));
+  write_vtu(directory / "comma.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  write_pvd(directory / "comma.pvd", {{1234.5, "a.vtu"}});
+  std::locale::global(before);
+  EXPECT_EQ(text_of(directory / "comma.vtu"), text_of(directory / "plain.vtu"));
+  EXPECT_NE(text_of(directory / "comma.pvd").find("timestep=\"1234.5\""), std::string::npos);
+}
+
+TEST(Pvd, NamesEveryFileWithItsTime) {
+  TemporaryDirectory directory;
+  write_pvd(directory / "all.pvd", {{0, "u.vtu"}, {0.1, "case 2/<a&\"b\">.vtu"}, {1e300, "c.vtu"}});
+  EXPECT_EQ(text_of(directory / "all.pvd"),
+            "<?xml version=\"1.0\"?>\n"
+            "<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n"
+            "  <Collection>\n"
+            "    <DataSet timestep=\"0\" group=\"\" part=\"0\" file=\"u.vtu\"/>\n"
+            "    <DataSet timestep=\"0.1\" group=\"\" part=\"0\" file=\"case 2/&lt;a&amp;&quot;b&quot;&gt;.vtu\"/>\n"
+            "    <DataSet timestep=\"1e+300\" group=\"\" part=\"0\" file=\"c.vtu\"/>\n"
+            "  </Collection>\n"
+            "</VTKFile>\n");
+}
+
+TEST(Vtk, VersionIsThatOfTheLibrary) {
+  auto const version = vtk_version();
+  EXPECT_GE(std::stoi(version), 9);
+  EXPECT_NE(version.find('.'), std::string::npos);
+}
+
+}  // namespace
+
+}  // namespace poisson::output::test
