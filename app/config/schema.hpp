@@ -15,7 +15,7 @@
 #include <vector>
 
 /// Declared keys: one statement per key gives its reader, its checks, its line in the schema and in the resolved configuration.
-/// Internal to the configuration; app/config_keys.cpp holds the statements.
+/// Internal to the configuration; app/config/config_keys.cpp holds the statements.
 ///
 /// A value type is a small class with
 ///   std::string allowed() const                                          what may be written, for messages and the schema

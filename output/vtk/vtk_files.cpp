@@ -24,6 +24,7 @@
 #include <vtkIntArray.h>
 #include <vtkLagrangeHexahedron.h>
 #include <vtkNew.h>
+#include <vtkOutputStream.h>
 #include <vtkPointData.h>
 #include <vtkPoints.h>
 #include <vtkSmartPointer.h>
@@ -50,6 +51,7 @@ public:
 protected:
   int StartFile() override {
     this->Stream = stream;
+    this->DataStream->SetStream(stream);
     return this->Superclass::StartFile();
   }
 };
@@ -65,6 +67,7 @@ public:
 protected:
   int StartFile() override {
     this->Stream = stream;
+    this->DataStream->SetStream(stream);
     return this->Superclass::StartFile();
   }
 };
