@@ -151,8 +151,8 @@ CONVERT = {"bench": "convert", **MACHINE, "options": OPTIONS, "matrices": [
 GPU_BENCH = {**MACHINE, "rows": [{"format": "csr", "n": 4, "what": "product", "seconds": 2.0, "floor_seconds": 1.0}]}
 IMPROVEMENTS = {**MACHINE, "n": 50, "rows": [
     {"improvement": "a b", "instead_of": "c", "step": "back", "seconds": 1.0, "seconds_without": 2.0}]}
-RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "configuration": "tests/bench/cube.yaml", "dofs": 125, "status": "converged",
-       "mesh": {"cells": 64}, "matrix": {"format": "csr"}, "memory": {"host_peak_bytes": 10**9, "device_peak_bytes": 0},
+RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "configuration": "tests/bench/cube.yaml", "dofs": 125,
+       "status": "converged", "mesh": {"cells": 64}, "matrix": {"format": "csr"}, "memory": {"host_peak_bytes": 10**9, "device_peak_bytes": 0},
        "solver": {"method": "cg", "precision": "double", "preconditioner": "none", "tolerance": 1e-12, "iterations": 8, "residual_true": 1e-13,
                   "seconds": 2.0, "bytes_per_iteration": 10**9, "copy_bytes_per_second": 4e9},
        "timing": {"assembly": 1.0, "total": 6.0}}
@@ -190,6 +190,8 @@ def test_measurements_are_added(tmp_path, report, lines):
     ("no.json", None, "command"),
     ("broken.json", "{", "JSONDecodeError"),
     ("other.json", '{"backend": "cpu", "device": "x", "threads": 1}', "no report"),
+    ("wrong.json", '{"backend": "cpu", "device": "x", "threads": 1, "bench": "spmv", "matrices": [{"name": "m", "results": '
+                   '[{"format": "csr", "correct": false}]}]}', "a wrong result"),
 ])
 def test_mistakes_add_nothing(tmp_path, name, text, part):
     path = tmp_path / name
