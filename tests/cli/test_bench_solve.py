@@ -1,5 +1,6 @@
 """poisson bench solve: tables, JSON and errors. What is measured is not judged here, only that it is told consistently."""
 
+import csv
 import json
 import os
 import pathlib
@@ -175,22 +176,34 @@ def test_options_of_solve_are_of_solve(poisson):
     assert "--tolerance" in done.stderr and "bench solve" in done.stderr
 
 
-def test_tables_of_what_was_measured(poisson):
+def test_the_record_takes_what_was_measured(cube):
+    poisson, case = cube
     poisson.write(SYMMETRIC, "s.mtx")
-    poisson.write(UNSYMMETRIC, "u.mtx")
-    (poisson.directory / "out").mkdir()
-    poisson("bench", "solve", "--nodes", "6", "--matrix", "s.mtx", "--matrix", "u.mtx", "--method", "cg", "--preconditioner", "none,jacobi",
-            "--format", "csr,half_cds", *HERE, "--json", "out/solve_small.json")
-    done = subprocess.run([sys.executable, ROOT / "tools/solver_tables", poisson.directory / "out"], capture_output=True, text=True)
+    poisson("bench", "spmv", "--nodes", "6", *HERE, "--json", "spmv.json")
+    poisson("bench", "convert", "--nodes", "6", *HERE, "--json", "convert.json")
+    poisson("bench", "solve", "--nodes", "6", "--matrix", "s.mtx", "--format", "csr,half_cds", *HERE, "--json", "solve.json")
+    poisson("bench", "svd", "--size", "20", "--backend", "cpu", "--json", "svd.json")
+    poisson("run", case, "--backend", "cpu", "--output", "out")
+    done = subprocess.run([sys.executable, ROOT / "tools/performance_tables", "--record", "record.csv", "--commit", "abcdef0", "--command",
+                           "poisson", "--add", "spmv.json", "convert.json", "solve.json", "svd.json", "out/result.json"],
+                          cwd=poisson.directory, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    lines = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if line.startswith("|")]
-    boxes = [line for line in lines if line[0] == "box, 6^3 nodes"]
-    assert [line[1:5] for line in boxes] == [[f, "cg", "double", p] for f in ("csr", "half_cds") for p in ("none", "jacobi")]
-    files = [line for line in lines if line[0].startswith("s (3)")]
-    assert len(files) == 1 and files[0][1:3] == ["cg", "none"] and "3 / " in files[0][3]
-    assert done.stdout.count("**") == 2, "one solve is the fastest of the only matrix that was solved"
-    empty = subprocess.run([sys.executable, ROOT / "tools/solver_tables", poisson.directory], capture_output=True, text=True)
-    assert empty.returncode != 0 and "no solve_*.json" in empty.stderr
+    with open(poisson.directory / "record.csv", newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert all(float(line["value"]) > 0 and (line["copy"] or line["benchmark"] == "run") for line in lines)
+    reports = {name: json.loads((poisson.directory / f"{name}.json").read_text()) for name in ("spmv", "convert", "solve", "svd")}
+    solves = [line for line in lines if line["benchmark"] == "solve"]
+    results = [r for matrix in reports["solve"]["matrices"] for r in matrix["results"]]
+    assert [line["problem"] for line in solves] == ["box 6", "box 6", "s", "s"] and len(results) == 4
+    for line, r in zip(solves, results):
+        assert f"format={r['format']} " in line["setup"] and f"iterations={r['iterations']} " in line["details"]
+        assert float(line["value"]) == pytest.approx(r["seconds"], rel=1e-4)
+    for name, quantity in (("spmv", "product"), ("convert", "conversion"), ("svd", "svd"), ("run", "total")):
+        found = [line for line in lines if (line["benchmark"], line["quantity"]) == (name, quantity)]
+        assert found, name
+        if name in ("spmv", "svd"):
+            matrix = reports[name]["matrices"][0]
+            assert len(found) == len(matrix["results"]) + len(matrix["peers"])
 
 
 def test_cupy_script_solves_or_says_why_not(poisson):
