@@ -146,6 +146,18 @@ vtkSmartPointer<vtkCellArray> to_vtk_cells(Grid const& grid) {
   return cells;
 }
 
+/// VTK prints some numbers through streams of its own, which take the global locale.
+class ClassicLocale {
+public:
+  ClassicLocale() : before_(std::locale::global(std::locale::classic())) {}
+  ClassicLocale(ClassicLocale const&) = delete;
+  ClassicLocale& operator=(ClassicLocale const&) = delete;
+  ~ClassicLocale() { std::locale::global(before_); }
+
+private:
+  std::locale before_;
+};
+
 void remember_error(vtkObject*, unsigned long, void* client, void* text) {
   auto& message = *static_cast<std::string*>(client);
   if (message.empty() && text != nullptr)
@@ -192,7 +204,10 @@ void write_file(std::filesystem::path const& path, Data* data, VtkOptions const&
     writer->SetBlockSize(std::size_t{1} << 20);
     break;
   }
-  int const written = writer->Write();
+  int const written = [&] {
+    ClassicLocale const locale;
+    return writer->Write();
+  }();
   if (int const error = buffer.close(); error != 0)
     throw_write_error(path, error);
   if (written == 0 || writer->GetErrorCode() != vtkErrorCode::NoError)
