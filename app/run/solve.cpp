@@ -58,20 +58,27 @@ std::string names_for_unsymmetric() {
   return names;
 }
 
-/// Throws InputError when the method or the preconditioner needs a symmetric matrix and this is none.
-void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std::string const& path) {
+/// Throws InputError when the method or the preconditioner needs a symmetric matrix and this is none; warns when it is one to fewer
+/// digits than rounding leaves.
+void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std::string const& path, Console& console) {
   bool const by_method = needs_symmetry(solver.method);
   if (!by_method && !needs_symmetry(solver.preconditioner))
     return;
-  auto const asymmetry = find_asymmetry(view_of(matrix));
-  if (!asymmetry)
+  Symmetry const symmetry = find_symmetry(view_of(matrix));
+  auto const& asymmetry = symmetry.first;
+  std::string const needs = std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner));
+  if (!asymmetry) {
+    if (symmetry.asymmetry > usual_asymmetry)
+      console.warning(path + " is symmetric only to " + number_text(symmetry.asymmetry) +
+                      " of the largest entry of a row; " + needs + " takes it as symmetric, and errors of that size remain");
     return;
+  }
   int digits = 4;  // as many as show the difference
   while (digits < 17 && number_text(asymmetry->value, digits) == number_text(asymmetry->mirror, digits))
     ++digits;
   std::string const row = std::to_string(asymmetry->row + 1), column = std::to_string(asymmetry->column + 1);
   std::string const key = by_method ? "solver.method" : "solver.preconditioner";
-  throw InputError(key, std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner)) +
+  throw InputError(key, needs +
                             " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) +
                             " in row " + row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) +
                             " in row " + column + ", column " + row + "; use --set " + key + "=" +
@@ -94,7 +101,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     Timer const timer;
     auto const matrix = std::make_shared<CsrMatrix const>(read_square_matrix(system.matrix));
     HostVector<double> const b = read_rhs(system, matrix->n_rows);
-    require_suitable(config.solver, *matrix, system.matrix);
+    require_suitable(config.solver, *matrix, system.matrix, console);
     record.dofs = matrix->n_rows;
     record.nnz = matrix->nnz();
     record.csr_bytes = matrix->bytes();

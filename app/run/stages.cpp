@@ -5,6 +5,7 @@
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/symmetry.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/files/atomic_file.hpp"
 
@@ -36,6 +37,18 @@ std::int64_t host_peak_bytes() {
 void reset_host_peak() {
   malloc_trim(0);  // what is free and not given back would count again
   std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+/// The matrix that make_matrix makes of these arguments. Options of formats are keys under `matrix`: an error names them so.
+template <class... Arguments>
+std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
+  try {
+    return make_matrix(std::forward<Arguments>(arguments)...);
+  } catch (InputError const& error) {
+    if (error.key().empty())
+      throw;
+    throw InputError("matrix." + error.key(), error.what());
+  }
 }
 
 }  // namespace
@@ -74,7 +87,7 @@ void Stages::measure_bandwidth() {
 std::unique_ptr<Matrix> Stages::store() {
   constexpr std::int64_t worth_measuring = 1 << 26;  // below, seconds are too short for the difference to a nominal bandwidth
   if (config_.matrix.format)
-    return make_matrix(*config_.matrix.format, matrix_, *context_, config_.matrix.format_options());
+    return make_configured_matrix(*config_.matrix.format, matrix_, *context_, config_.matrix.format_options());
   Forecast forecast = forecast_of(config_.matrix, config_.solver, matrix_->n_rows);
   if (matrix_->bytes() > worth_measuring) {
     Timer const timer;
@@ -83,7 +96,7 @@ std::unique_ptr<Matrix> Stages::store() {
   }
   forecast.bandwidth = record.copy_bandwidth;
   record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(forecast.products)) + " products";
-  auto stored = make_matrix(forecast, matrix_, *context_, config_.matrix.format_options(), record.choice.emplace());
+  auto stored = make_configured_matrix(forecast, matrix_, *context_, config_.matrix.format_options(), record.choice.emplace());
   console_.grid(table_of(*record.choice));
   return stored;
 }
@@ -94,6 +107,9 @@ void Stages::convert(std::shared_ptr<CsrMatrix const> matrix) {
   context_ = future_context_.get();
   record.device = context_->description().name;
   stored_ = store();
+  if (stored_->asymmetry > usual_asymmetry)
+    console_.warning("the matrix is symmetric only to " + number_text(stored_->asymmetry) + " of the largest entry of a row; " +
+                     std::string(name_of(stored_->format())) + " stores its lower triangle and takes that for the upper one");
   record.format = stored_->format();
   record.matrix_bytes = stored_->bytes();
   record.padding_ratio = stored_->padding_ratio();

@@ -102,7 +102,7 @@ FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int
   if (stored > 0)
     result.shared_columns = static_cast<double>(saved) / static_cast<double>(stored);
   if (!CodSell::has_slice_size(static_cast<int>(c)))
-    result.refusal = "cod_sell takes slices of 2 to 256 rows, and matrix.slice_size is " + std::to_string(c) + "; use 32";
+    result.refusal = "cod_sell takes slices of 2 to 256 rows, and slice_size is " + std::to_string(c) + "; use 32";
   return result;
 }
 
@@ -184,7 +184,6 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.dictionary_ptr = storage_.dictionary_ptr.data();
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
-  view_.n_stored_columns = storage_.columns.size();
   view_.dictionary = storage_.dictionary.data();
   view_.values = storage_.values.data();
   view_.n_values = storage_.values.size();

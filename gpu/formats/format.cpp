@@ -51,27 +51,27 @@ bool is_power_of_two(std::int64_t value, std::int64_t largest) {
 
 void require_valid(Format format, FormatOptions const& options, Context const& context) {
   if (options.conversion == Conversion::device && context.backend() == Backend::cpu)
-    throw InputError("matrix.conversion", "found device, but the matrix will live on the cpu backend; allowed there: automatic, "
+    throw InputError("conversion", "found device, but the matrix will live on the cpu backend; allowed there: automatic, "
                                           "sequential, host; or use the cuda backend");
   if (!is_power_of_two(options.slice_size, 1024))
-    throw InputError("matrix.slice_size", "found " + std::to_string(options.slice_size) +
+    throw InputError("slice_size", "found " + std::to_string(options.slice_size) +
                                               "; allowed: a power of two from 1 to 1024; 32 suits most matrices");
   if (format == Format::cod_sell && !CodSell::has_slice_size(options.slice_size))
-    throw InputError("matrix.slice_size", "found " + std::to_string(options.slice_size) +
+    throw InputError("slice_size", "found " + std::to_string(options.slice_size) +
                                               "; allowed with cod_sell: a power of two from 2 to 256; 32 suits most matrices");
   if (options.sigma.value_or(0) < 0)
-    throw InputError("matrix.sigma", "found " + std::to_string(*options.sigma) +
+    throw InputError("sigma", "found " + std::to_string(*options.sigma) +
                                          "; allowed: a number of rows, or 0 for all of them; 1 leaves the rows in place");
   if (options.threads_per_row != 0 && !is_power_of_two(options.threads_per_row, 32))
-    throw InputError("matrix.threads_per_row", "found " + std::to_string(options.threads_per_row) +
+    throw InputError("threads_per_row", "found " + std::to_string(options.threads_per_row) +
                                                    "; allowed: a power of two from 1 to 32, or 0 for the format's own choice");
   auto const require_range = [](char const* key, int value, int smallest, char const* zero) {
     if (value < smallest || value > 64)
       throw InputError(key, "found " + std::to_string(value) + "; allowed: " + std::to_string(smallest) + " to 64" + zero);
   };
-  require_range("matrix.pair_window", options.pair_window, 1, "; 4 suits most matrices");
-  require_range("matrix.merge_window", options.merge_window, 1, "; 16 suits most matrices");
-  require_range("matrix.base_candidates", options.base_candidates, 0, ", where 0 takes log2 of the row's length, and one");
+  require_range("pair_window", options.pair_window, 1, "; 4 suits most matrices");
+  require_range("merge_window", options.merge_window, 1, "; 16 suits most matrices");
+  require_range("base_candidates", options.base_candidates, 0, ", where 0 takes log2 of the row's length, and one");
 }
 
 /// Shapes do not know the columns; they count x as long as y.
@@ -123,13 +123,13 @@ void require_symmetry(FormatEntry const& entry, Csr const& matrix, CsrAnalysis c
   if (!entry.symmetric_only || found.symmetric)
     return;
   if (matrix.n_rows() != matrix.n_columns())
-    throw InputError("matrix.format", std::string(name_of(entry.format)) + " holds square matrices only, and this one has " +
+    throw InputError("format", std::string(name_of(entry.format)) + " holds square matrices only, and this one has " +
                                           std::to_string(matrix.n_rows()) + " rows and " + std::to_string(matrix.n_columns()) +
                                           " columns; use csr");
   bool const on_host = matrix.context().backend() == Backend::cpu;
   CsrMatrix const copy = on_host ? CsrMatrix() : matrix.to_csr();
-  if (auto const asymmetry = find_asymmetry(on_host ? matrix.view() : view_of(copy)))
-    throw InputError("matrix.format", asymmetry_message(entry.format, *asymmetry));
+  if (auto const asymmetry = find_symmetry(on_host ? matrix.view() : view_of(copy)).first)
+    throw InputError("format", asymmetry_message(entry.format, *asymmetry));
 }
 
 /// Throws OutOfMemoryError, with a format that would fit, when `target` has no room for so many bytes.
@@ -153,7 +153,7 @@ CsrAnalysis require_possible(FormatEntry const& entry, Csr const& matrix, Format
   // Of cod_sell a lower bound: what does not fit even so is refused; the rest shows when it is converted.
   FormatEstimate const estimate = quick_estimate(entry, matrix, shape_of(matrix, found), options);
   if (!estimate.refusal.empty())
-    throw InputError("matrix.format", estimate.refusal);
+    throw InputError("format", estimate.refusal);
   if (!entry.shares_csr || &target != &matrix.context())
     require_fits(entry, estimate.at_least ? ", at its best compression," : "", estimate.bytes, matrix, found, options, target);
   return found;
@@ -166,6 +166,7 @@ std::unique_ptr<Matrix> convert(FormatEntry const& entry, Csr const& matrix, For
   matrix.context().synchronize();
   result->convert_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   result->row_not_finite = found.row_not_finite;
+  result->asymmetry = entry.symmetric_only ? found.asymmetry : 0;
   return result;
 }
 
@@ -193,7 +194,7 @@ std::unique_ptr<Matrix> make_picked(Pick const& pick, std::shared_ptr<CsrMatrix 
   if (on_device(options))
     try {
       require_memory(context, csr->bytes(), "a matrix in csr, which the device converts from,",
-                     "set matrix.conversion to automatic, and the host converts");
+                     "set conversion to automatic, and the host converts");
       Csr const source(csr, context, options.precision);
       // Beside CSR, or in its place when the host converts.
       FormatEntry const& entry = entry_of(pick(source, context.description().memory_free + csr->bytes()));

@@ -7,8 +7,9 @@
 namespace poisson {
 
 /// The main diagonal and the diagonals on its left of a symmetric matrix, n values each (Miura et al. 2015). The main diagonal is
-/// always there; any set of others may be. Where the assembled matrix is symmetric only to rounding, or stores a zero on one side
-/// only, its lower triangle counts, also for to_csr. Zeros are stored as in cds: -0.0 where there is no entry, +0.0 where there is.
+/// always there; any set of others may be. Where the assembled matrix is symmetric only to rounding (kernels/symmetry.hpp: to 1e-10
+/// of the largest entries of its rows), or stores a zero on one side only, its lower triangle counts, also for to_csr. Zeros are
+/// stored as in cds: -0.0 where there is no entry, +0.0 where there is.
 class HalfCds final : public KernelMatrix<HalfCdsKernels> {
 public:
   /// n n_d values and n_d offsets of 4 bytes, with n_d = n_diagonals / 2 + 1; refused when that is more than CSR takes.

@@ -13,6 +13,7 @@ std::unique_ptr<Matrix> Matrix::copy_to(Context& target) const {
     copy->transfer_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   copy->convert_seconds = convert_seconds;
   copy->row_not_finite = row_not_finite;
+  copy->asymmetry = asymmetry;
   return copy;
 }
 

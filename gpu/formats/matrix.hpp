@@ -42,9 +42,11 @@ public:
   double transfer_seconds = 0;
   /// First row of the assembled matrix that holds a NaN or an infinity, or -1: solvers refuse such a matrix.
   std::int64_t row_not_finite = -1;
+  /// How far the assembled matrix is from symmetric (kernels/symmetry.hpp), where the format stores one triangle only; else 0.
+  double asymmetry = 0;
 
 protected:
-  /// copy_to, without seconds and row_not_finite.
+  /// copy_to, without seconds, row_not_finite and asymmetry.
   [[nodiscard]] virtual std::unique_ptr<Matrix> copied_to(Context& target) const = 0;
   /// to_csr of a matrix in host memory.
   [[nodiscard]] virtual CsrMatrix host_csr() const = 0;
@@ -54,9 +56,9 @@ private:
 };
 
 /// Converts and moves as options.conversion says. csr and crs_t on the host share the arrays and copy nothing.
-/// Throws InputError (key "matrix.slice_size", "matrix.sigma" or "matrix.threads_per_row") when an option is out of range, whatever
-/// the format, or (key "matrix.conversion") when a device is asked for and the context has none; InputError (key "matrix.format")
-/// when the format refuses the matrix, with the figures and a format that fits; OutOfMemoryError when device memory does not
+/// Throws InputError, with the name of the option as its key, when an option is out of range, whatever the format ("slice_size",
+/// "sigma" ...), or when a device is asked for and the context has none ("conversion"); InputError (key "format") when the format
+/// refuses the matrix, with the figures and a format that fits; OutOfMemoryError when device memory does not
 /// suffice, naming the bytes needed, the bytes free and a format that would fit.
 [[nodiscard]] std::unique_ptr<Matrix> make_matrix(Format format, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                                   FormatOptions const& options = {});

@@ -29,7 +29,6 @@ struct CodSellView {
   double const* values = nullptr;                ///< value_ptr[n_slices]
   double const* low_values = nullptr;            ///< see ProductKernels
   std::int64_t longest_row = INT64_MAX;          ///< as in CsrView
-  std::int64_t n_stored_columns = INT64_MAX;     ///< entries of `columns`: how many terms are in no pattern
   std::int64_t n_values = 0;                     ///< value_ptr[n_slices]
 };
 

@@ -15,7 +15,8 @@ struct CsrAnalysis {
   std::int64_t n_diagonals = 0;      ///< distinct column - row
   std::int64_t longest_row = 0;      ///< entries
   std::int64_t row_not_finite = -1;  ///< the first with a NaN or an infinity, or -1
-  bool symmetric = false;            ///< square, and find_asymmetry (formats/symmetry.hpp) finds nothing; false when not asked for
+  bool symmetric = false;            ///< square, and symmetric as kernels/symmetry.hpp says; false when not asked for
+  double asymmetry = 0;              ///< of a square matrix, as there; 0 when not asked for
 };
 
 /// Where the entries of a matrix go in SELL-C-sigma, cod_sell and the like; see SellView.

@@ -34,17 +34,24 @@ struct CsrEntry {
   return {a.values[first], true};
 }
 
-/// Whether the entry value = a(row, column) and its mirror differ by more than 64 units in the last place of the largest among the
-/// two and their diagonal entries; two NaNs do not.
-[[nodiscard]] POISSON_HOST_DEVICE inline bool asymmetric(CsrView const& a, std::int64_t row, std::int64_t column, double value,
-                                                         double mirror) {
+/// The largest finite entry of the row, without its sign; 0 where there is none.
+[[nodiscard]] POISSON_HOST_DEVICE inline double largest_entry(CsrView const& a, std::int64_t row) {
+  double largest = 0;
+  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
+    double const size = std::abs(a.values[e]);
+    if (largest < size && size <= std::numeric_limits<double>::max())
+      largest = size;
+  }
+  return largest;
+}
+
+/// How far an entry is from its mirror image, relative to the largest entries of their rows (see kernels/symmetry.hpp).
+[[nodiscard]] POISSON_HOST_DEVICE inline double asymmetry_of(double value, double mirror, double largest_of_row,
+                                                             double largest_of_mirror) {
   if (value == mirror || (value != value && mirror != mirror))
-    return false;
-  double scale = std::abs(value);
-  for (double const other : {mirror, find_entry(a, row, row, -1).value, find_entry(a, column, column, -1).value})
-    if (scale < std::abs(other))
-      scale = std::abs(other);
-  return !(std::abs(value - mirror) <= 64 * std::numeric_limits<double>::epsilon() * scale);
+    return 0;
+  double const relative = std::abs(value - mirror) / (largest_of_row < largest_of_mirror ? largest_of_mirror : largest_of_row);
+  return relative == relative ? relative : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace poisson

@@ -7,6 +7,15 @@
 
 namespace poisson {
 
+// How far a matrix is from symmetric: of an entry and its mirror image |a_ij - a_ji|, relative to the largest entry of rows i and j
+// (row j stands for column j, which holds the same where the matrix is symmetric). Entries that are not stored count as 0, two NaNs
+// as equal, and a difference that is not finite as infinity. Rows are measured by their finite entries.
+
+/// Rounding leaves no more than this: beyond it a matrix is not symmetric.
+inline constexpr double largest_asymmetry = 1e-10;
+/// Rounding in double leaves this. What lies between comes from data with fewer digits, and is worth a warning.
+inline constexpr double usual_asymmetry = 1e-14;
+
 /// An entry and its mirror image that differ by more than rounding.
 struct Asymmetry {
   std::int64_t row = 0, column = 0;
@@ -14,9 +23,12 @@ struct Asymmetry {
   double mirror = 0;  ///< a(column, row); 0 when it is not stored
 };
 
-/// The first row, and in it the first column, whose entry differs from its mirror image by more than 64 units in the last place of
-/// the largest among the two entries and their diagonal entries (element matrices are symmetric to rounding only). Entries
-/// that are not stored count as 0, and two NaNs as equal. Precondition: the matrix is square, and in host memory. Threaded.
-[[nodiscard]] std::optional<Asymmetry> find_asymmetry(CsrView const& host_matrix);
+struct Symmetry {
+  double asymmetry = 0;            ///< the largest of all entries
+  std::optional<Asymmetry> first;  ///< the first row's first column beyond largest_asymmetry; none where the matrix is symmetric
+};
+
+/// Precondition: the matrix is square, and in host memory. Threaded.
+[[nodiscard]] Symmetry find_symmetry(CsrView const& host_matrix);
 
 }  // namespace poisson

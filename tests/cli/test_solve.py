@@ -321,6 +321,24 @@ def test_asymmetry_that_needs_many_digits_shows_them(poisson):
     fails(poisson, "--matrix", "u.mtx", "--output", "out", has=["0.1 in row 1, column 2", "0.100000001 in row 2, column 1"])
 
 
+def test_symmetric_to_the_digits_of_a_file_is_solved_with_a_warning(poisson):
+    def solved(difference, *settings):
+        poisson.write(general(np.array([[7.0, -3.6368387841934], [-3.6368387841934 + difference, 9.0]])), "u.mtx")
+        done = poisson("solve", "--matrix", "u.mtx", "--output", "out", "--overwrite", *settings)
+        return done.stdout + done.stderr
+    assert "symmetric only to" not in solved(0)
+    assert "symmetric only to" not in solved(9e-15), "rounding"
+    text = solved(1e-13)
+    assert "warning" in text and "u.mtx is symmetric only to 1.11e-14 of the largest entry of a row; cg takes" in text
+    assert "stores its lower triangle" not in text
+    text = solved(1e-13, "--set", "matrix.format=half_cds")
+    assert "symmetric only to 1.11e-14" in text and "half_cds stores its lower triangle" in text
+    assert "symmetric only to" not in solved(1e-13, "--set", "solver.method=bicgstab", "--set", "matrix.format=csr")
+    assert "symmetric only to 9" in solved(8.9e-10), "just below 1e-10"
+    poisson.write(general(np.array([[7.0, -3.6], [-3.6 + 9.1e-10, 9.0]])), "u.mtx")
+    fails(poisson, "--matrix", "u.mtx", "--output", "other", has=["solver.method: cg needs a symmetric matrix", "row 1, column 2"])
+
+
 @pytest.mark.parametrize("words, has", [
     ([], ["--matrix"]),
     (["a.mtx"], ["--matrix"]),

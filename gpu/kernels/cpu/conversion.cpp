@@ -52,7 +52,10 @@ public:
     result.n_diagonals = std::count_if(seen.begin(), seen.end(), is_set);
     result.longest_row = longest;
     result.row_not_finite = not_finite < a.n_rows ? not_finite : -1;
-    result.symmetric = symmetry && a.n_rows == a.n_columns && !find_asymmetry(a).has_value();
+    if (symmetry && a.n_rows == a.n_columns) {
+      result.asymmetry = find_symmetry(a).asymmetry;
+      result.symmetric = result.asymmetry <= largest_asymmetry;
+    }
     return result;
   }
 

@@ -3,6 +3,7 @@
 #include "gpu/core/coo_matrix.hpp"
 #include "gpu/kernels/csr_search.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/symmetry.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -21,7 +22,7 @@ constexpr int threads = 256;
 struct Found {
   Count row_not_finite;            ///< the smallest; n_rows where there is none
   Count above_with_mirror, below;  ///< entries above the diagonal whose mirror is stored, and entries below
-  unsigned asymmetric;
+  Count asymmetry;                 ///< the bits of the largest: doubles that are not negative are in the order of their bits
 };
 
 /// The row of entry e, going on from an earlier entry's `row`: doubling steps, then bisection, because empty rows may be many.
@@ -80,12 +81,27 @@ __device__ __forceinline__ void add_warps(Count* total, unsigned value) {
     atomicAdd(total, Count{value});
 }
 
+/// One thread a row.
+__global__ void __launch_bounds__(threads) largest_entries_kernel(CsrView const a, double* largest) {
+  std::int64_t const row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (row < a.n_rows)
+    largest[row] = largest_entry(a, row);
+}
+
+__device__ __forceinline__ void add_asymmetry(double asymmetry, Found* found) {
+  for (int distance = 16; distance > 0; distance /= 2)
+    asymmetry = fmax(asymmetry, cuda::shuffle_down(asymmetry, distance));
+  if (threadIdx.x % 32 == 0 && asymmetry > 0)
+    atomicMax(&found->asymmetry, static_cast<Count>(__double_as_longlong(asymmetry)));
+}
+
 /// Flags of diagonals by column - row + n_rows, rows that are not finite and, with `symmetry`, entries above the diagonal against
-/// their mirrors: 12 bytes an entry, and as many again for mirrors.
+/// their mirrors: 12 bytes an entry, and as many again for mirrors. `largest` entries of rows are read with `symmetry` only.
 template <bool symmetry>
-__global__ void __launch_bounds__(threads) analyse_kernel(CsrView const a, unsigned char* diagonals, Found* found) {
+__global__ void __launch_bounds__(threads)
+    analyse_kernel(CsrView const a, double const* __restrict__ largest, unsigned char* diagonals, Found* found) {
   unsigned above_with_mirror = 0, below = 0;
-  bool asymmetric_entry = false;
+  double asymmetry = 0;
   for_entries(a, [&](std::int64_t row, std::int64_t e) {
     std::int64_t const column = a.columns[e];
     double const value = a.values[e];
@@ -97,25 +113,27 @@ __global__ void __launch_bounds__(threads) analyse_kernel(CsrView const a, unsig
       if (column > row) {
         CsrEntry const mirror = find_entry(a, column, row, a.row_ptr[column + 1] - 1 - (e - a.row_ptr[row]));
         above_with_mirror += mirror.stored;
-        asymmetric_entry = asymmetric_entry || asymmetric(a, row, column, value, mirror.value);
+        if (value != mirror.value)
+          asymmetry = fmax(asymmetry, asymmetry_of(value, mirror.value, largest[row], largest[column]));
       }
     }
   });
   if constexpr (symmetry) {
     add_warps(&found->above_with_mirror, above_with_mirror);
     add_warps(&found->below, below);
-    if (asymmetric_entry)
-      found->asymmetric = 1;
+    add_asymmetry(asymmetry, found);
   }
 }
 
 /// Entries below the diagonal against their mirrors; only needed where some have none.
-__global__ void __launch_bounds__(threads) below_kernel(CsrView const a, Found* found) {
+__global__ void __launch_bounds__(threads) below_kernel(CsrView const a, double const* __restrict__ largest, Found* found) {
+  double asymmetry = 0;
   for_entries(a, [&](std::int64_t row, std::int64_t e) {
     std::int64_t const column = a.columns[e];
-    if (column < row && asymmetric(a, row, column, a.values[e], find_entry(a, column, row, -1).value))
-      found->asymmetric = 1;
+    if (column < row)
+      asymmetry = fmax(asymmetry, asymmetry_of(a.values[e], find_entry(a, column, row, -1).value, largest[row], largest[column]));
   });
+  add_asymmetry(asymmetry, found);
 }
 
 __global__ void __launch_bounds__(threads) longest_row_kernel(CsrView const a, unsigned* longest) {
@@ -395,23 +413,30 @@ public:
     diagonals.set_zero();
     Found found{static_cast<Count>(a.n_rows), 0, 0, 0};
     Array<Found> device_found(context, std::span<Found const>(&found, 1));
+    bool const compare = symmetry && a.n_rows == a.n_columns;
+    Array<double> largest(context, compare ? a.n_rows : 0);
     if (a.nnz > 0) {
-      auto const kernel = symmetry && a.n_rows == a.n_columns ? analyse_kernel<true> : analyse_kernel<false>;
-      kernel<<<entry_blocks(a), threads, 0, stream>>>(a, diagonals.data(), device_found.data());
+      if (compare) {
+        largest_entries_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, stream>>>(a, largest.data());
+        POISSON_CUDA_CHECK(cudaGetLastError());
+      }
+      auto const kernel = compare ? analyse_kernel<true> : analyse_kernel<false>;
+      kernel<<<entry_blocks(a), threads, 0, stream>>>(a, largest.data(), diagonals.data(), device_found.data());
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
     CsrAnalysis result;
     result.longest_row = longest_row(context, a);
     result.n_diagonals = count_flags(context, diagonals);
     device_found.download(std::span(&found, 1));
-    if (symmetry && found.asymmetric == 0 && found.above_with_mirror != found.below) {
-      below_kernel<<<entry_blocks(a), threads, 0, stream>>>(a, device_found.data());
+    if (compare && found.above_with_mirror != found.below) {
+      below_kernel<<<entry_blocks(a), threads, 0, stream>>>(a, largest.data(), device_found.data());
       POISSON_CUDA_CHECK(cudaGetLastError());
       device_found.download(std::span(&found, 1));
     }
     result.row_not_finite =
         found.row_not_finite < static_cast<Count>(a.n_rows) ? static_cast<std::int64_t>(found.row_not_finite) : -1;
-    result.symmetric = symmetry && a.n_rows == a.n_columns && found.asymmetric == 0;
+    result.asymmetry = std::bit_cast<double>(found.asymmetry);
+    result.symmetric = compare && result.asymmetry <= largest_asymmetry;
     return result;
   }
 

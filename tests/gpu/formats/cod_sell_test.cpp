@@ -379,7 +379,7 @@ TYPED_TEST(CodSellTest, SliceSizesOutOfRangeAreRefused) {
       static_cast<void>(this->make(banded(40, {1}, 3), {.slice_size = c}));
       ADD_FAILURE() << "no InputError for C = " << c;
     } catch (InputError const& error) {
-      EXPECT_EQ(error.key(), "matrix.slice_size");
+      EXPECT_EQ(error.key(), "slice_size");
       expect_contains(error.what(), {"2 to 256"});
     }
   for (int const c : {1, 512})

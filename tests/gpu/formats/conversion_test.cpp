@@ -8,6 +8,7 @@
 #include "gpu/formats/csr.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
+#include "gpu/kernels/symmetry.hpp"
 
 #include <algorithm>
 #include <array>
@@ -247,7 +248,7 @@ TEST(Conversions, ADeviceIsRefusedWhereThereIsNone) {
     static_cast<void>(make_matrix(Format::csr, banded(9, {1}, 2), *host, {.conversion = Conversion::device}));
     FAIL() << "no InputError";
   } catch (InputError const& error) {
-    EXPECT_EQ(error.key(), "matrix.conversion");
+    EXPECT_EQ(error.key(), "conversion");
     expect_contains(error.what(), {"found device", "sequential", "host"});
   }
 }
@@ -293,6 +294,9 @@ TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
   above[{2, 2999}] = below[{2999, 2}] = 0.5;
   zero[{2999, 2}] = zero[{3, 5}] = 0;
   infinite[{1700, 1700}] = infinite[{2999, 2999}] = -std::numeric_limits<double>::infinity();
+  Entries one_infinite = infinite;
+  one_infinite[{5, 2999}] = std::numeric_limits<double>::infinity();
+  one_infinite[{2999, 5}] = 1;
   // Far more empty rows than entries, and entries of one row in more than one warp's share.
   Entries sparse{{{7, 3}, 1.0}, {{199000, 4}, 2.0}};
   for (std::int64_t j = 0; j < 9000; ++j)
@@ -305,6 +309,7 @@ TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
                                    {"below", to_csr(3000, below)},
                                    {"zero", to_csr(3000, zero)},
                                    {"infinite", to_csr(3000, infinite)},
+                                   {"infinite on one side", to_csr(3000, one_infinite)},
                                    {"mostly empty", to_csr(200000, 9000, sparse)}});
   auto const& kernels = kernels_for<ConversionKernels>(*this->context);
   int symmetric = 0;
@@ -314,6 +319,7 @@ TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
     std::set<std::int64_t> diagonals, lower{0};
     std::map<std::pair<std::int64_t, std::int64_t>, double> entries;
     std::int64_t longest = 0, not_finite = -1;
+    std::map<std::int64_t, double> largest;  // finite entry of a row
     for (std::int64_t row = 0; row < a.n_rows; ++row) {
       longest = std::max(longest, a.row_ptr[static_cast<std::size_t>(row) + 1] - a.row_ptr[static_cast<std::size_t>(row)]);
       for (auto e = static_cast<std::size_t>(a.row_ptr[static_cast<std::size_t>(row)]);
@@ -322,22 +328,26 @@ TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
         if (a.columns[e] <= row)
           lower.insert(row - a.columns[e]);
         entries[{row, a.columns[e]}] = a.values[e];
+        if (std::isfinite(a.values[e]))
+          largest[row] = std::max(largest[row], std::abs(a.values[e]));
         if (not_finite < 0 && !std::isfinite(a.values[e]))
           not_finite = row;
       }
     }
     bool expected = a.n_rows == a.n_columns;
+    double asymmetry = 0;
     auto const at = [&](std::int64_t row, std::int64_t column) {
       auto const found = entries.find({row, column});
       return found == entries.end() ? 0.0 : found->second;
     };
     for (auto const& [place, value] : entries) {
       double const mirror = at(place.second, place.first);
-      double const scale = std::max(
-          {std::abs(value), std::abs(mirror), std::abs(at(place.first, place.first)), std::abs(at(place.second, place.second))});
-      if (value != mirror && !(std::isnan(value) && std::isnan(mirror)) && !(std::abs(value - mirror) <= 0x1p-46 * scale))
-        expected = false;
+      if (value == mirror || (std::isnan(value) && std::isnan(mirror)))
+        continue;
+      double const difference = std::abs(value - mirror), scale = std::max(largest[place.first], largest[place.second]);
+      asymmetry = std::max(asymmetry, std::isfinite(difference) ? difference / scale : std::numeric_limits<double>::infinity());
     }
+    expected = expected && asymmetry <= 1e-10;
     symmetric += expected;
     Csr const source(named.csr, *this->context);
     CsrAnalysis const found = kernels.analyse(*this->context, source.view(), true);
@@ -345,6 +355,9 @@ TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
     EXPECT_EQ(found.longest_row, longest);
     EXPECT_EQ(found.row_not_finite, not_finite);
     EXPECT_EQ(found.symmetric, expected);
+    if (a.n_rows == a.n_columns) {
+      EXPECT_EQ(found.asymmetry, asymmetry);
+    }
     EXPECT_FALSE(kernels.analyse(*this->context, source.view(), false).symmetric);
     EXPECT_EQ(shape_of(source).symmetric, expected);
     EXPECT_EQ(shape_of(source).n_diagonals, shape_of(a).n_diagonals);
@@ -361,6 +374,55 @@ TYPED_TEST(ConversionKernelTest, AnalysisAgainstNaiveLoops) {
     }
   }
   EXPECT_GE(symmetric, 20);
+}
+
+TYPED_TEST(ConversionKernelTest, SymmetricToRoundingIsSymmetric) {
+  double const nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  struct {
+    std::string what;
+    Entries entries;
+    double from, to;  ///< where its asymmetry lies
+  } const cases[] = {
+      {"a matrix of a file with 14 digits",
+       {{{0, 0}, 7.0}, {{0, 1}, -3.6368387841934}, {{1, 0}, -3.6368387841933}, {{1, 1}, 9.0}},
+       1.10e-14,
+       1.13e-14},
+      {"14 digits, and no entry larger", {{{0, 1}, -3.6368387841934}, {{1, 0}, -3.6368387841933}}, 2.7e-14, 2.8e-14},
+      {"below 1e-14", {{{0, 0}, 1.0}, {{0, 1}, 0.25}, {{1, 0}, 0.25 + 9.9e-15}}, 9.8e-15, 1e-14},
+      {"above 1e-14", {{{0, 0}, 1.0}, {{0, 1}, 0.25}, {{1, 0}, 0.25 + 1.01e-14}}, 1.0001e-14, 1.02e-14},
+      {"below 1e-10", {{{1, 1}, -2.0}, {{0, 1}, 0.25}, {{1, 0}, 0.25 + 1.99e-10}}, 9.9e-11, 1e-10},
+      {"above 1e-10", {{{1, 1}, -2.0}, {{0, 1}, 0.25}, {{1, 0}, 0.25 + 2.01e-10}}, 1.001e-10, 1.01e-10},
+      {"the largest entry of either row counts", {{{0, 1}, 1e-5}, {{1, 0}, 2e-5}, {{1, 2}, 1e6}, {{2, 1}, 1e6}}, 9e-12, 1.1e-11},
+      {"another row's does not", {{{0, 1}, 1e-5}, {{1, 0}, 2e-5}, {{2, 2}, 1e6}}, 0.49, 0.51},
+      {"stored above only", {{{0, 0}, 1.0}, {{0, 2}, 1e-12}, {{2, 2}, 1.0}}, 1e-12, 1e-12},
+      {"stored below only", {{{0, 0}, 1.0}, {{2, 0}, 1e-12}, {{2, 2}, 1.0}}, 1e-12, 1e-12},
+      {"far too much below only", {{{0, 0}, 1.0}, {{2, 0}, 1e-9}, {{2, 2}, 1.0}}, 1e-9, 1e-9},
+      {"zeros on one side, empty rows", {{{0, 2}, 0.0}, {{2, 1}, -0.0}}, 0, 0},
+      {"no entries", {}, 0, 0},
+      {"NaN on both sides", {{{0, 1}, nan}, {{1, 0}, nan}}, 0, 0},
+      {"NaN on one side", {{{0, 1}, nan}, {{1, 0}, 1.0}}, infinity, infinity},
+      {"NaN alone", {{{2, 1}, nan}}, infinity, infinity},
+      {"infinity on one side", {{{0, 1}, infinity}, {{1, 0}, 1.0}}, infinity, infinity},
+      {"infinity beside it hides nothing", {{{0, 0}, infinity}, {{0, 1}, 1.0}, {{1, 0}, 1.5}}, 0.33, 0.34},
+      {"tiny", {{{0, 1}, 5e-324}, {{1, 0}, 1e-323}}, 0.49, 0.51},
+      {"huge", {{{0, 1}, 1.7e308}, {{1, 0}, -1.7e308}}, infinity, infinity}};
+  auto const& kernels = kernels_for<ConversionKernels>(*this->context);
+  for (auto const& one : cases) {
+    SCOPED_TRACE(one.what);
+    auto const csr = to_csr(3, one.entries);
+    CsrAnalysis const found = kernels.analyse(*this->context, Csr(csr, *this->context).view(), true);
+    EXPECT_GE(found.asymmetry, one.from);
+    EXPECT_LE(found.asymmetry, one.to);
+    EXPECT_EQ(found.symmetric, one.to <= 1e-10);
+    Symmetry const of_host = find_symmetry(view_of(*csr));
+    EXPECT_EQ(of_host.asymmetry, found.asymmetry);
+    EXPECT_EQ(of_host.first.has_value(), !found.symmetric);
+  }
+  Symmetry const below = find_symmetry(view_of(*to_csr(3, {{{0, 0}, 1.0}, {{2, 0}, 1e-9}, {{2, 2}, 1.0}})));
+  EXPECT_EQ(below.first.value().row, 2);
+  EXPECT_EQ(below.first.value().column, 0);
+  EXPECT_EQ(below.first.value().value, 1e-9);
+  EXPECT_EQ(below.first.value().mirror, 0);
 }
 
 TYPED_TEST(ConversionKernelTest, RowsAreSortedStablyWithinWindows) {
