@@ -1,8 +1,8 @@
 #include "app/analysis/analysis.hpp"
-#include "gpu/spectral/lanczos.hpp"
 #include "app/analysis/svd_report.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/spectral/lanczos.hpp"
 #include "gpu/spectral/svd.hpp"
 #include "output/vtk/vtk_files.hpp"
 

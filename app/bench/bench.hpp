@@ -46,7 +46,7 @@ struct BenchOptions : BenchTarget {
   std::vector<int> slice_sizes{32};           ///< sliced formats are measured with each
   std::optional<std::int64_t> sigma;          ///< nothing: each format's own
   int threads_per_row = 0;
-  int samples = 15;              ///< of each time; medians are told
+  int samples = 15;              ///< of each time; medians are reported
   std::int64_t products = 1000;  ///< that `auto` counts on
   // of solve
   bool automatic = false;             ///< the format that `auto` takes, beside `formats`, or alone when those are empty

@@ -1,9 +1,9 @@
 #include "app/bench/session.hpp"
 
 #include "gpu/core/threads.hpp"
-#include "gpu/kernels/measure.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/measure.hpp"
 #include "gpu/peers/peers.hpp"
 #include "output/files/atomic_file.hpp"
 
@@ -102,7 +102,7 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
     console.end_progress();
     session.report["interrupted"] = true;
     write_report();
-    console.warning("interrupted: what was measured until then is told");
+    console.warning("interrupted: what was measured until then is reported");
     return exit_not_converged;
   } catch (...) {
     console.end_progress();

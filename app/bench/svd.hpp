@@ -20,7 +20,7 @@ struct SvdBenchOptions : BenchTarget {
   bool choose_peers = false;        ///< `peers` are those that were asked for; otherwise all that take no minutes
   std::vector<SvdPeer> peers;
   std::int64_t seed = 1;
-  int repeats = 1;  ///< of which the fastest is told
+  int repeats = 1;  ///< of which the fastest is reported
 };
 
 /// A table for each matrix, and JSON: seconds of each step, accuracy, other libraries in the same run, and the rule of Hirota et
