@@ -149,7 +149,7 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   double const reached = all.relative_error;
   std::int64_t const stored = all.numbers_stored;
 
-  out["condition"] = all.condition;
+  out["condition"] = all.spectrum.condition;
   if (plane)
     out["rank"] = ranks[0];
   else

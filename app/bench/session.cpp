@@ -102,7 +102,7 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
     console.end_progress();
     session.report["interrupted"] = true;
     write_report();
-    console.warning("interrupted: what was measured until then is reported");
+    console.warning("interrupted: what was measured until then is told");
     return exit_not_converged;
   } catch (...) {
     console.end_progress();

@@ -17,9 +17,8 @@ struct ExtremeValues {
 
 /// Extreme eigenvalues of a symmetric positive definite operator on the vectors that are zero where `fixed` is 1; of a
 /// semi-definite one where its null space is spanned by `null_vector` (else empty). Lanczos' process by conjugate gradients: they
-/// start from a random residual, and their coefficients are the factors of the tridiagonal matrix (Golub, Van Loan, Matrix
-/// Computations, 4th ed., 11.3.6). The operator is of the context's backend. Beside the product an iteration moves 64 bytes a row.
-/// Throws InputError when the operator is zero or not positive definite; Interrupted.
+/// start from a random residual, and their coefficients factorise the tridiagonal matrix (Golub, Van Loan, Matrix Computations, 4th
+/// ed., 11.3.6). 64 bytes a row an iteration beside the product. Throws Interrupted.
 [[nodiscard]] ExtremeValues extreme_values(Operator<double> const& a, std::span<std::uint8_t const> fixed,
                                            std::span<double const> null_vector, Context& context,
                                            std::int64_t max_iterations = 2000);

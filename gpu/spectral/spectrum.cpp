@@ -12,6 +12,7 @@ Spectrum spectrum_of(std::span<double const> values, std::int64_t n_rows, std::i
     return result;
   result.threshold = static_cast<double>(std::max(n_rows, n_columns)) * std::numeric_limits<double>::epsilon() * values.front();
   result.rank = std::count_if(values.begin(), values.end(), [&](double value) { return value > result.threshold; });
+  result.largest = values.front();
   result.smallest = result.rank > 0 ? values[static_cast<std::size_t>(result.rank - 1)] : std::nan("");
   result.condition = values.front() / result.smallest;
   return result;

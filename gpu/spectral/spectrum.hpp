@@ -11,6 +11,7 @@ struct Spectrum {
   std::int64_t rank = 0;  ///< number of values above `threshold`
   double threshold = 0;   ///< max(rows, columns) eps times the largest value: smaller values may be rounding
   double condition = 0;   ///< the largest value over the smallest above the threshold; NaN when there is none
+  double largest = 0;     ///< the largest value
   double smallest = 0;    ///< the smallest value above the threshold
 };
 [[nodiscard]] Spectrum spectrum_of(std::span<double const> values, std::int64_t n_rows, std::int64_t n_columns);

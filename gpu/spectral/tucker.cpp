@@ -4,7 +4,6 @@
 #include "gpu/core/interrupt.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/blas.hpp"
-#include "gpu/spectral/spectrum.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -98,7 +97,10 @@ TuckerApproximation truncated_tucker(std::span<double const> tensor, std::array<
     Svd const decomposed = svd(matrix, {}, context);
     keep_worst(svd_accuracy(*host, matrix, decomposed), result.accuracy);
     add(decomposed.seconds, result.seconds);
-    result.condition = std::max(result.condition, spectrum_of(decomposed.values, matrix.n_rows, matrix.n_columns).condition);
+    result.band_width = decomposed.band_width;
+    Spectrum const spectrum = spectrum_of(decomposed.values, matrix.n_rows, matrix.n_columns);
+    if (d == 0 || spectrum.condition > result.spectrum.condition)
+      result.spectrum = spectrum;
     result.errors.push_back(errors_by_rank(decomposed.values));
     result.ranks.push_back(smallest_rank(result.errors.back(), error_each));
     result.values.push_back(decomposed.values);

@@ -2,6 +2,7 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/spectral/accuracy.hpp"
+#include "gpu/spectral/spectrum.hpp"
 #include "gpu/spectral/svd.hpp"
 
 #include <array>
@@ -21,7 +22,8 @@ struct TuckerApproximation {
   HostVector<double> error;                 ///< the tensor minus its approximation
   double relative_error = 0;                ///< in the Frobenius norm; 0 for a tensor of zeros
   std::int64_t numbers_stored = 0;          ///< of the core and the vectors; of a matrix, of the vectors alone
-  double condition = 0;                     ///< the largest of all unfoldings
+  Spectrum spectrum;                        ///< of the unfolding with the largest condition
+  int band_width = 0;                       ///< see Svd
   SvdSeconds seconds;                       ///< the sum over all unfoldings
   SvdAccuracy accuracy;                     ///< the worst of all unfoldings
 };

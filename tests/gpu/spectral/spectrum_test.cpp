@@ -12,6 +12,7 @@ TEST(Spectrum, RankAndCondition) {
   Spectrum const s = spectrum_of(values, 4, 6);
   EXPECT_EQ(s.rank, 2);
   EXPECT_EQ(s.condition, 2);
+  EXPECT_EQ(s.largest, 4);
   EXPECT_EQ(s.smallest, 2);
   EXPECT_EQ(s.threshold, 6 * 4 * std::numeric_limits<double>::epsilon());
   std::vector<double> const zero{0, 0};

@@ -69,7 +69,7 @@ TEST(Tucker, OfAMatrixIsItsTruncatedSvd) {
   EXPECT_EQ(result.ranks, std::vector<std::int64_t>{2});
   EXPECT_EQ(result.numbers_stored, 2 * (4 + 3));
   EXPECT_NEAR(result.relative_error, 1 / std::sqrt(21.0), 1e-14);
-  EXPECT_NEAR(result.condition, 4, 1e-13);
+  EXPECT_NEAR(result.spectrum.condition, 4, 1e-13);
   EXPECT_NEAR(result.approximation[10], 0, 1e-14);
 }
 
