@@ -12,7 +12,7 @@ namespace poisson::app {
 /// The file of a case's unknowns, in its folder: a Matrix Market vector.
 inline constexpr char const* snapshot_file = "solution.mtx";
 
-/// One case of a sweep, seen from its results.
+/// The results of one case of a sweep.
 struct Snapshot {
   std::size_t index = 0;            ///< of the case
   std::vector<std::string> values;  ///< of the parameters, as YAML text

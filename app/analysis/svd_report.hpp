@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-/// What every user of a singular value decomposition says of it: numbers, files, JSON.
+/// Numbers, files and JSON that every report of a singular value decomposition has.
 namespace poisson::app {
 
 /// Adds orthogonality_u, orthogonality_v and residual, which is relative to the matrix.
@@ -30,10 +30,10 @@ void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json);
 
 /// Throws EnvironmentError when the host has less free memory than `bytes`.
 void require_host_memory(std::int64_t bytes, std::string const& what);
-/// Host bytes that svd() takes beside the matrix: its copy and the vectors.
+/// Host bytes that svd() allocates besides the matrix: its copy and the vectors.
 [[nodiscard]] std::int64_t svd_host_bytes(std::int64_t n_rows, std::int64_t n_columns, bool vectors);
 
-/// Values over 1, 2, ... with the logarithm upwards.
+/// A curve of the values over first, first + 1, ...
 [[nodiscard]] output::Curve curve_of(std::string label, std::span<double const> values, double first = 1);
 
 /// A dense matrix as a Matrix Market array.
