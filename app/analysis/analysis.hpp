@@ -17,19 +17,19 @@
 
 namespace poisson::app {
 
-/// What the analyses of a run look at.
+/// Input of the analyses of a run.
 struct AnalysisInput {
   RunConfig const& config;
   assembly::Discretization const& discretization;
-  assembly::LinearSystem const& system;  ///< without its matrix, which is
-  CsrMatrix const& matrix;     ///< this
-  Matrix const& stored;        ///< and this in the format that was solved with, on the context's backend
+  assembly::LinearSystem const& system;  ///< without its matrix
+  CsrMatrix const& matrix;     ///< the assembled matrix
+  Matrix const& stored;        ///< the same in the format of the solve, on the context's backend
   std::span<double const> u;   ///< the solution, one value per unknown
   SolverResult const& result;
   Context& context;
 };
 
-/// One entry of analysis.svd at work: where its files go and what it says.
+/// Output of one entry of analysis.svd: files, messages, record.
 struct AnalysisOutput {
   ResultsDirectory& directory;
   Console& console;
@@ -42,14 +42,14 @@ struct AnalysisOutput {
 void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
 void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
 
-/// Entry `index` at work: what `body` throws becomes its record's `error` and a line, and the first such becomes `failure`, which
-/// names the key. Interrupted goes on its way.
+/// Runs entry `index`. An exception of `body` becomes `error` in its record and a line on the console; the first one also becomes
+/// `failure`, with the key named. Interrupted is passed on.
 void try_analysis(std::size_t index, AnalysisSpec const& spec, AnalysisOutput const& output, std::exception_ptr& failure,
                   std::function<void()> const& body);
 
-/// All entries of analysis.svd that belong to one run, into `records`, files and the console. One that fails costs neither
+/// Runs all entries of analysis.svd that belong to one run, into `records`, files and the console. One that fails costs neither
 /// the others nor the run: its record has `error`, and the first such failure is returned, to be thrown when all is written. Throws
-/// Interrupted between the steps of an analysis; what was finished stays in the record.
+/// Interrupted between the steps of an analysis; finished parts stay in the record.
 [[nodiscard]] std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directory,
                                          std::vector<nlohmann::ordered_json>& records, Console& console);
 

@@ -11,10 +11,10 @@
 
 namespace poisson::app {
 
-/// Most rows and columns of a dense matrix: its square fits 32 bits, as LAPACK counts.
+/// The largest number of rows and columns of a dense matrix: its square fits 32 bits, as LAPACK counts.
 inline constexpr std::int64_t largest_dense = 46340;
 
-/// What `poisson svd` decomposes, and how: a matrix from a file, or a random one.
+/// Options of `poisson svd`: a matrix from a file, or a random one.
 struct DenseSvd {
   std::string matrix;       ///< path of a Matrix Market file, array or coordinate; empty: random
   std::int64_t random = 0;  ///< rows and columns, entries uniform in [-0.5, 0.5]
@@ -28,8 +28,8 @@ struct DenseSvd {
   bool picture = true;             ///< the plot of the spectrum, among the files
 };
 
-/// Decomposes and tells. Throws InputError for a file that is wrong, EnvironmentError for what the machine
-/// cannot do.
+/// Decomposes the matrix, prints and writes the results. Throws InputError for a wrong file, EnvironmentError for missing devices
+/// or memory.
 void run_svd(DenseSvd const& work, Console& console);
 
 }  // namespace poisson::app

@@ -1,13 +1,9 @@
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/svd_report.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/core/interrupt.hpp"
-#include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/blas.hpp"
-#include "gpu/spectral/svd.hpp"
+#include "gpu/spectral/tucker.hpp"
 #include "output/vtk/vtk_files.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -37,51 +33,12 @@ assembly::Lattice lattice_of(AnalysisSpec const& spec, assembly::Extent const& e
   return lattice;
 }
 
-/// Calls take(place, row, column) for every entry of a tensor of n0 x n1 x n2, the first index fastest, with its place in the
-/// tensor and in unfolding d, whose row i holds all entries whose index d is i.
-template <class Take>
-void for_unfolding(std::array<std::int64_t, 3> const& n, std::size_t d, Take const& take) {
-  std::array<std::int64_t, 3> index{};
-  std::size_t const a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2;
-  std::size_t place = 0;
-  for (index[2] = 0; index[2] < n[2]; ++index[2])
-    for (index[1] = 0; index[1] < n[1]; ++index[1])
-      for (index[0] = 0; index[0] < n[0]; ++index[0])
-        take(place++, index[d], index[a] + n[a] * index[b]);
-}
-
-DenseMatrix unfolding(std::span<double const> tensor, std::array<std::int64_t, 3> const& n, std::size_t d) {
-  DenseMatrix matrix(n[d], n[0] * n[1] * n[2] / n[d]);
-  for_unfolding(n, d, [&](std::size_t place, std::int64_t row, std::int64_t column) { matrix(row, column) = tensor[place]; });
-  return matrix;
-}
-
-/// The inverse of unfolding.
-HostVector<double> folded(DenseMatrix const& matrix, std::array<std::int64_t, 3> const& n, std::size_t d) {
-  HostVector<double> tensor(matrix.values.size());
-  for_unfolding(n, d, [&](std::size_t place, std::int64_t row, std::int64_t column) { tensor[place] = matrix(row, column); });
-  return tensor;
-}
-
-/// P A with P the projection onto the first `rank` columns of u.
-DenseMatrix projected(DenseMatrix const& u, std::int64_t rank, DenseMatrix const& a, Context& host) {
-  DenseMatrix coefficients(rank, a.n_columns), result(a.n_rows, a.n_columns);
-  if (rank == 0) {
-    std::fill(result.values.begin(), result.values.end(), 0.0);
-    return result;
-  }
-  gemm(host, true, false, rank, a.n_columns, a.n_rows, 1, u.values.data(), u.n_rows, a.values.data(), a.n_rows, 0,
-       coefficients.values.data(), rank);
-  gemm(host, false, false, a.n_rows, a.n_columns, rank, 1, u.values.data(), u.n_rows, coefficients.values.data(), rank, 0,
-       result.values.data(), a.n_rows);
-  return result;
-}
-
-double norm(std::span<double const> values) {
-  double sum = 0;
-  for (double const value : values)
-    sum += value * value;
-  return std::sqrt(sum);
+/// The lattice's points as a tensor: of a plane its two directions, the third being one point thick.
+std::array<std::int64_t, 3> shape_of(AnalysisSpec const& spec, assembly::Lattice const& lattice) {
+  if (spec.sample != SampleShape::plane)
+    return lattice.n;
+  auto const normal = static_cast<std::size_t>(spec.normal);
+  return {lattice.n[normal == 0 ? 1 : 0], lattice.n[normal == 2 ? 1 : 2], 1};
 }
 
 /// The field at the points of a lattice, continued by zero outside the mesh.
@@ -110,63 +67,20 @@ Sampled sampled(AnalysisInput const& input, assembly::Lattice const& lattice) {
   return field;
 }
 
-/// What the SVDs of a tensor's unfoldings give, an entry for each of them.
-struct Decomposition {
-  std::vector<HostVector<double>> spectra;
-  std::vector<std::vector<double>> errors;  ///< relative, of ranks 0, 1, ...
-  std::vector<std::int64_t> ranks;          ///< the smallest that are good enough
-  HostVector<double> approximation;         ///< the tensor in the leading vectors of all
-  SvdSeconds seconds;                       ///< of all
-  SvdAccuracy accuracy;                     ///< the worst of all
-  double condition = 0;
-};
-
-/// A plane is one matrix. A box is unfolded in every direction, and cut to the leading vectors of each (De Lathauwer, De Moor,
-/// Vandewalle 2000): the squared errors of the three add up at most, so each may have a third.
-Decomposition decompose(HostVector<double> const& values, std::array<std::int64_t, 3> const& shape, double error,
-                        AnalysisInput const& input, AnalysisOutput const& output) {
-  auto const host = make_context(Backend::cpu);
-  std::size_t const n_unfoldings = shape[2] == 1 ? 1 : 3;
-  double const error_each = error / std::sqrt(static_cast<double>(n_unfoldings));
-  Decomposition all;
-  all.approximation = values;
-  for (std::size_t d = 0; d < n_unfoldings; ++d) {
-    if (interrupt_requested())
-      throw Interrupted();
-    output.console.working("decomposing the field");
-    DenseMatrix const matrix = unfolding(values, shape, d);
-    Svd const result = svd(matrix, {}, input.context);
-    SvdAccuracy const of_this = svd_accuracy(*host, matrix, result);
-    all.accuracy.orthogonality_u = std::max(all.accuracy.orthogonality_u, of_this.orthogonality_u);
-    all.accuracy.orthogonality_v = std::max(all.accuracy.orthogonality_v, of_this.orthogonality_v);
-    all.accuracy.residual_relative = std::max(all.accuracy.residual_relative, of_this.residual_relative);
-    all.seconds.reduce += result.seconds.reduce;
-    all.seconds.chase += result.seconds.chase;
-    all.seconds.bidiagonal += result.seconds.bidiagonal;
-    all.seconds.back += result.seconds.back;
-    all.seconds.total += result.seconds.total;
-    all.errors.push_back(errors_by_rank(result.values));
-    all.ranks.push_back(smallest_rank(all.errors.back(), error_each));
-    all.condition = std::max(all.condition, spectrum_of(result.values, matrix.n_rows, matrix.n_columns).condition);
-    all.approximation = folded(projected(result.u, all.ranks.back(), unfolding(all.approximation, shape, d), *host), shape, d);
-    all.spectra.push_back(result.values);
-  }
-  return all;
-}
-
 /// The table and the plot of singular values and errors of all ranks.
-void write_spectra(Decomposition const& all, bool plane, double error_asked, AnalysisInput const& input, AnalysisOutput& output) {
+void write_spectra(TuckerApproximation const& all, bool plane, double error_asked, AnalysisInput const& input,
+                   AnalysisOutput& output) {
   std::vector<CsvColumn> table;
   std::vector<output::Curve> curves;
   char const* const names[] = {"x", "y", "z"};
-  for (std::size_t k = 0; k < all.spectra.size(); ++k) {
+  for (std::size_t k = 0; k < all.values.size(); ++k) {
     std::string const suffix = plane ? "" : std::string("_") + names[k];
     std::string const of = plane ? "" : std::string(" in ") + names[k];
-    table.push_back({"singular_value" + suffix, all.spectra[k]});
+    table.push_back({"singular_value" + suffix, all.values[k]});
     table.push_back({"error_of_rank" + suffix, std::span(all.errors[k]).subspan(1)});
-    curves.push_back(curve_of("singular value / largest" + of, all.spectra[k]));
+    curves.push_back(curve_of("singular value / largest" + of, all.values[k]));
     for (double& y : curves.back().y)
-      y /= all.spectra[k][0] > 0 ? all.spectra[k][0] : 1;
+      y /= all.values[k][0] > 0 ? all.values[k][0] : 1;
     curves.push_back(curve_of("error of rank i" + of, std::span(all.errors[k]).subspan(1)));
   }
   write_csv(output.directory, output.file("values.csv"), "i", 1, table);
@@ -177,6 +91,38 @@ void write_spectra(Decomposition const& all, bool plane, double error_asked, Ana
   plot.x_label = "i";
   plot.reference_y = error_asked;
   output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { output::write_plot(path, curves, plot); });
+}
+
+/// The field, its approximation and the difference, as image data.
+void write_approximation(Sampled const& field, TuckerApproximation const& all, assembly::Lattice const& lattice,
+                         AnalysisInput const& input, AnalysisOutput const& output) {
+  output.directory.write(output.file("rank.vti"), [&](fs::path const& path) {
+    output::write_vti(path, {lattice.low, lattice.spacing, lattice.n},
+                      {{"u", 1, field.values, {}},
+                       {"rank_r", 1, all.approximation, {}},
+                       {"error", 1, all.error, {}},
+                       {"inside", 1, {}, field.inside}},
+                      input.config.output.vtk);
+  });
+}
+
+/// Two lines for the console.
+void report(AnalysisSpec const& spec, assembly::Lattice const& lattice, Sampled const& field, TuckerApproximation const& all,
+            AnalysisOutput const& output) {
+  bool const plane = spec.sample == SampleShape::plane;
+  std::vector<std::int64_t> const& ranks = all.ranks;
+  std::string rank = std::to_string(ranks[0]);
+  if (!plane)
+    rank += " x " + std::to_string(ranks[1]) + " x " + std::to_string(ranks[2]);
+  output.console.line("    field: rank " + rank + " of " + std::to_string(spec.points_per_direction()) + " gives the solution on " +
+                      (plane ? "the plane " + std::string(name_of(spec.normal)) + " = " +
+                                   number_text(lattice.low[static_cast<std::size_t>(spec.normal)])
+                             : "the box") +
+                      " to " + number_text(all.relative_error) + " (asked " + number_text(spec.error) +
+                      "): " + with_thousands(all.numbers_stored) + " numbers for " + with_thousands(lattice.size()));
+  output.console.line("    " + (field.n_outside > 0 ? with_thousands(field.n_outside) + " of " + with_thousands(lattice.size()) +
+                                                          " points lie outside the mesh and count as zero, which costs rank"
+                                                    : std::string("all points lie in the mesh")));
 }
 
 }  // namespace
@@ -197,20 +143,13 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
     out["at"] = lattice.low[static_cast<std::size_t>(spec.normal)];
   }
 
-  std::array<std::int64_t, 3> shape = lattice.n;
-  if (plane) {  // its two directions, the third being one thick
-    std::size_t const normal = static_cast<std::size_t>(spec.normal);
-    shape = {lattice.n[normal == 0 ? 1 : 0], lattice.n[normal == 2 ? 1 : 2], 1};
-  }
-  Decomposition const all = decompose(field.values, shape, spec.error, input, output);
+  output.console.working("decomposing the field");
+  TuckerApproximation const all = truncated_tucker(field.values, shape_of(spec, lattice), spec.error, input.context);
   std::vector<std::int64_t> const& ranks = all.ranks;
-  HostVector<double> error(field.values.size());
-  for (std::size_t i = 0; i < error.size(); ++i)
-    error[i] = field.values[i] - all.approximation[i];
-  double const size = norm(field.values), reached = size > 0 ? norm(error) / size : 0;
-  std::int64_t const stored = plane ? ranks[0] * 2 * n : ranks[0] * ranks[1] * ranks[2] + n * (ranks[0] + ranks[1] + ranks[2]);
+  double const reached = all.relative_error;
+  std::int64_t const stored = all.numbers_stored;
 
-  out["condition"] = all.condition;
+  out["condition"] = all.spectrum.condition;
   if (plane)
     out["rank"] = ranks[0];
   else
@@ -223,27 +162,8 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   put(all.accuracy, out);
 
   write_spectra(all, plane, spec.error, input, output);
-  output.directory.write(output.file("rank.vti"), [&](fs::path const& path) {
-    output::write_vti(path, {lattice.low, lattice.spacing, lattice.n},
-              {{"u", 1, field.values, {}},
-               {"rank_r", 1, all.approximation, {}},
-               {"error", 1, error, {}},
-               {"inside", 1, {}, field.inside}},
-              input.config.output.vtk);
-  });
-
-  std::string rank = std::to_string(ranks[0]);
-  if (!plane)
-    rank += " x " + std::to_string(ranks[1]) + " x " + std::to_string(ranks[2]);
-  output.console.line("    field: rank " + rank + " of " + std::to_string(n) + " gives the solution on " +
-                      (plane ? "the plane " + std::string(name_of(spec.normal)) + " = " +
-                                   number_text(lattice.low[static_cast<std::size_t>(spec.normal)])
-                             : "the box") +
-                      " to " + number_text(reached) + " (asked " + number_text(spec.error) + "): " + with_thousands(stored) +
-                      " numbers for " + with_thousands(lattice.size()));
-  output.console.line("    " + (field.n_outside > 0 ? with_thousands(field.n_outside) + " of " + with_thousands(lattice.size()) +
-                                                          " points lie outside the mesh and count as zero, which costs rank"
-                                                    : std::string("all points lie in the mesh")));
+  write_approximation(field, all, lattice, input, output);
+  report(spec, lattice, field, all, output);
 }
 
 }  // namespace poisson::app

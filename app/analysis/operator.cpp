@@ -1,8 +1,9 @@
 #include "app/analysis/analysis.hpp"
-#include "gpu/spectral/lanczos.hpp"
 #include "app/analysis/svd_report.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/spectral/cg_bound.hpp"
+#include "gpu/spectral/lanczos.hpp"
 #include "gpu/spectral/svd.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -50,25 +51,7 @@ DenseMatrix dense_part(CsrMatrix const& a, std::span<std::int64_t const> free, s
   return dense;
 }
 
-/// How fast CG has to converge: with M the preconditioner and k the condition of M^-1 A,
-///   || e_i ||_A <= 2 q^i || e_0 ||_A,   q = (sqrt k - 1) / (sqrt k + 1),
-/// (Saad, Iterative Methods for Sparse Linear Systems, 2003, eq. 6.128). As || r ||^2 lies between || e ||_A^2 times the
-/// extreme eigenvalues of A, the residual has to stay below sqrt(condition of A) times that.
-struct ConvergenceBound {
-  double factor = 0;  ///< 2 sqrt(condition of A)
-  double rate = 0;    ///< q
-  [[nodiscard]] double residual(std::int64_t i) const { return factor * std::pow(rate, static_cast<double>(i)); }
-  [[nodiscard]] std::int64_t iterations(double tolerance) const {
-    return rate > 0 ? static_cast<std::int64_t>(std::ceil(std::log(tolerance / factor) / std::log(rate))) : 1;
-  }
-};
-
-ConvergenceBound bound_of(double condition, double preconditioned_condition) {
-  double const root = std::sqrt(preconditioned_condition);
-  return {2 * std::sqrt(condition), (root - 1) / (root + 1)};
-}
-
-void write_convergence(ConvergenceBound const& bound, AnalysisInput const& input, AnalysisOutput const& output) {
+void write_convergence(CgBound const& bound, AnalysisInput const& input, AnalysisOutput const& output) {
   auto const& history = input.result.history;
   std::vector<double> error_bound(history.size()), residual_bound(history.size());
   for (std::size_t i = 0; i < history.size(); ++i) {
@@ -142,14 +125,14 @@ bool has_bound(SolverOptions const& solver) {
          (solver.preconditioner == PreconditionerKind::none || solver.preconditioner == PreconditionerKind::jacobi);
 }
 
-json json_of(ConvergenceBound const& bound, double condition, SolverOptions const& solver, SolverResult const& result) {
+json json_of(CgBound const& bound, double condition, SolverOptions const& solver, SolverResult const& result) {
   return {{"condition", condition},
           {"rate", bound.rate},
           {"bound_iterations", bound.iterations(solver.tolerance)},
           {"iterations", result.iterations}};
 }
 
-std::string text_of(ConvergenceBound const& bound, SolverOptions const& solver, SolverResult const& result) {
+std::string text_of(CgBound const& bound, SolverOptions const& solver, SolverResult const& result) {
   return "cg has to reach " + number_text(solver.tolerance) + " within " + with_thousands(bound.iterations(solver.tolerance)) +
          " iterations, and took " + with_thousands(result.iterations);
 }
@@ -192,7 +175,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
       ExtremeValues const of_scaled = extreme_values(*scaled, fixed, null_vector, input.context);
       preconditioned = of_scaled.largest / of_scaled.smallest;
     }
-    ConvergenceBound const bound = bound_of(condition, preconditioned);
+    CgBound const bound = cg_bound(condition, preconditioned);
     out["cg"] = json_of(bound, preconditioned, solver, input.result);
     write_convergence(bound, input, output);
     second = text_of(bound, solver, input.result);
@@ -280,7 +263,7 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   }
   std::string second = no_bound(solver);
   if (bounded && spectrum.rank > 0) {
-    ConvergenceBound const bound = bound_of(spectrum.condition, preconditioned);
+    CgBound const bound = cg_bound(spectrum.condition, preconditioned);
     out["cg"] = json_of(bound, preconditioned, solver, input.result);
     write_convergence(bound, input, output);
     second = text_of(bound, solver, input.result);

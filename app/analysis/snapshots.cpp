@@ -1,14 +1,13 @@
 #include "app/analysis/snapshots.hpp"
 
+#include "app/analysis/svd_report.hpp"
 #include "app/io/csv.hpp"
 #include "app/io/matrix_market.hpp"
-#include "app/analysis/svd_report.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/blas.hpp"
-#include "gpu/spectral/svd.hpp"
+#include "gpu/spectral/reduced_model.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -40,89 +39,23 @@ HostVector<double> unknowns_of(Snapshot const& snapshot) {
   return read_matrix_market_vector(path);
 }
 
-std::string told(Snapshot const& snapshot, std::vector<SweepAxis> const& axes) {
+std::string description_of(Snapshot const& snapshot, std::vector<SweepAxis> const& axes) {
   std::string text = "case " + std::to_string(snapshot.index) + " (";
   for (std::size_t a = 0; a < axes.size(); ++a)
     text += (a > 0 ? ", " : "") + axes[a].path + " = " + snapshot.values[a];
   return text + ")";
 }
 
-/// sum w u v
-double weighted_dot(std::span<double const> w, std::span<double const> u, std::span<double const> v) {
-  double sum = 0;
-  for (std::size_t i = 0; i < u.size(); ++i)
-    sum += w[i] * u[i] * v[i];
-  return sum;
-}
-
-/// Galerkin's system in r modes: a of r x r, row by row, then b.
-struct ReducedSystem {
-  std::vector<double> a, b;
-};
-
-ReducedSystem project(assembly::LinearSystem system, DenseMatrix const& modes, Context& host) {
-  std::int64_t const n = modes.n_rows, r = modes.n_columns;
+/// Galerkin's equations of an assembled system.
+ReducedSystem projected(assembly::LinearSystem system, DenseMatrix const& modes, Context& host) {
   auto const matrix = make_matrix(Format::csr, std::make_shared<CsrMatrix const>(std::move(system.matrix)), host);
-  DenseMatrix images(n, r);
-  for (std::int64_t k = 0; k < r; ++k)
-    matrix->product(1, modes.column(k), 0, images.column(k));
-  ReducedSystem reduced{std::vector<double>(static_cast<std::size_t>(r * r)), std::vector<double>(static_cast<std::size_t>(r))};
-  gemm(host, true, false, r, r, n, 1, modes.values.data(), n, images.values.data(), n, 0, reduced.a.data(), r);
-  gemm(host, true, false, r, 1, n, 1, modes.values.data(), n, system.rhs.data(), n, 0, reduced.b.data(), r);
-  for (std::int64_t i = 0; i < r; ++i)  // symmetric to the last bit; then rows and columns are the same
-    for (std::int64_t j = 0; j < i; ++j) {
-      double& lower = reduced.a[static_cast<std::size_t>(i * r + j)];
-      double& upper = reduced.a[static_cast<std::size_t>(j * r + i)];
-      lower = upper = (lower + upper) / 2;
-    }
-  return reduced;
+  return project(*matrix, system.rhs, modes, host);
 }
 
-/// The coefficients in the first k of r modes.
-std::vector<double> solve_leading(ReducedSystem const& system, std::size_t k) {
-  std::size_t const r = system.b.size();
-  std::vector<double> a(k * k), b(system.b.begin(), system.b.begin() + static_cast<std::ptrdiff_t>(k));
-  for (std::size_t i = 0; i < k; ++i)
-    std::copy_n(system.a.begin() + static_cast<std::ptrdiff_t>(i * r), k, a.begin() + static_cast<std::ptrdiff_t>(i * k));
-  return solve_small(std::move(a), std::move(b));
-}
-
-ReducedSystem combine(std::vector<ReducedSystem> const& systems, std::span<double const> weights) {
-  ReducedSystem sum{std::vector<double>(systems.front().a.size(), 0.0), std::vector<double>(systems.front().b.size(), 0.0)};
-  for (std::size_t i = 0; i < systems.size(); ++i) {
-    for (std::size_t e = 0; e < sum.a.size(); ++e)
-      sum.a[e] += weights[i] * systems[i].a[e];
-    for (std::size_t e = 0; e < sum.b.size(); ++e)
-      sum.b[e] += weights[i] * systems[i].b[e];
-  }
-  return sum;
-}
-
-/// How much of the values, one list for each case, no polynomial of the fit can be, relative to all of them.
-template <class Get>
-double misfit(PolynomialFit const& fit, std::vector<ReducedSystem> const& systems, Get const& get) {
-  double all = 0, missed = 0;
-  std::size_t const m = systems.size();
-  for (std::size_t e = 0; e < get(systems.front()).size(); ++e) {
-    std::vector<double> rest(m);
-    for (std::size_t i = 0; i < m; ++i)
-      all += std::pow(rest[i] = get(systems[i])[e], 2);
-    for (std::int64_t j = 0; j < fit.range.n_columns; ++j) {
-      double const* const q = fit.range.column(j);
-      double const along = std::inner_product(rest.begin(), rest.end(), q, 0.0);
-      for (std::size_t i = 0; i < m; ++i)
-        rest[i] -= along * q[i];
-    }
-    missed += std::inner_product(rest.begin(), rest.end(), rest.begin(), 0.0);
-  }
-  return all > 0 ? std::sqrt(missed / all) : 0;
-}
-
-/// The lowest degree that fits what the cases have, else the highest that their number allows.
-std::optional<PolynomialFit> best_fit(std::vector<Snapshot const*> const& training, Snapshot const& at,
-                                      std::vector<ReducedSystem> const& systems, Context& host) {
-  constexpr int highest = 6;
-  constexpr double exact = 1e-10;
+/// The polynomials that interpolate the operators of all cases, seen from the case left out; nothing where a parameter is no
+/// number.
+std::optional<PolynomialFit> interpolation(std::vector<Snapshot const*> const& training, Snapshot const& at,
+                                           std::vector<ReducedSystem> const& systems, Context& host) {
   auto const m = static_cast<std::int64_t>(training.size());
   auto const n_axes = static_cast<std::int64_t>(at.values.size());
   DenseMatrix points(m, n_axes);
@@ -135,20 +68,7 @@ std::optional<PolynomialFit> best_fit(std::vector<Snapshot const*> const& traini
   if (std::any_of(points.values.begin(), points.values.end(), [](double x) { return std::isnan(x); }) ||
       std::any_of(target.begin(), target.end(), [](double x) { return std::isnan(x); }))
     return {};
-  std::optional<PolynomialFit> best;
-  for (int degree = 0; degree <= highest; ++degree) {
-    PolynomialFit fit = fit_polynomial(points, target, degree, host);
-    if (best && fit.terms > m)
-      break;
-    best = std::move(fit);
-    if (best->terms < m &&
-        misfit(
-            *best, systems, [](ReducedSystem const& s) -> auto const& { return s.a; }) < exact &&
-        misfit(
-            *best, systems, [](ReducedSystem const& s) -> auto const& { return s.b; }) < exact)
-      break;
-  }
-  return best;
+  return fit_systems(systems, points, target, host);
 }
 
 /// The cases that modes are made from: all that converged beside `left_out`. Throws InputError when there are none, or that one did
@@ -165,24 +85,24 @@ std::vector<Snapshot const*> training_cases(std::vector<Snapshot> const& cases, 
   return training;
 }
 
-/// A solution in each column, times the square roots of the weights; 0 where it is prescribed. Throws InputError when one has
-/// another number of unknowns than that which is left out, Interrupted.
-DenseMatrix scaled_solutions(std::vector<Snapshot const*> const& training, Snapshot const& left_out,
-                             std::span<std::uint8_t const> constrained, std::span<double const> weights) {
-  DenseMatrix scaled(static_cast<std::int64_t>(weights.size()), static_cast<std::int64_t>(training.size()));
+/// A solution in each column, 0 where it is prescribed. Throws InputError when one has another number of unknowns than the case
+/// left out, Interrupted.
+DenseMatrix read_solutions(std::vector<Snapshot const*> const& training, Snapshot const& left_out,
+                           std::span<std::uint8_t const> constrained) {
+  DenseMatrix solutions(static_cast<std::int64_t>(constrained.size()), static_cast<std::int64_t>(training.size()));
   for (std::size_t j = 0; j < training.size(); ++j) {
     if (interrupt_requested())
       throw Interrupted();
     HostVector<double> const x = unknowns_of(*training[j]);
-    if (x.size() != weights.size())
+    if (x.size() != constrained.size())
       throw InputError("case " + std::to_string(training[j]->index) + " has " + std::to_string(x.size()) + " unknowns, and case " +
-                       std::to_string(left_out.index) + " has " + std::to_string(weights.size()) +
+                       std::to_string(left_out.index) + " has " + std::to_string(constrained.size()) +
                        "; snapshots need one mesh and element");
-    double* const column = scaled.column(static_cast<std::int64_t>(j));
+    double* const column = solutions.column(static_cast<std::int64_t>(j));
     for (std::size_t i = 0; i < x.size(); ++i)
-      column[i] = constrained[i] != 0 ? 0 : std::sqrt(weights[i]) * x[i];
+      column[i] = constrained[i] != 0 ? 0 : x[i];
   }
-  return scaled;
+  return solutions;
 }
 
 /// Galerkin's systems of the cases, each assembled anew. Throws InputError when one prescribes other unknowns than that which is
@@ -199,12 +119,12 @@ std::vector<ReducedSystem> project_all(std::vector<Snapshot const*> const& train
     if (of_case.constrained != constrained)
       throw InputError("case " + std::to_string(c->index) + " prescribes other unknowns on the boundary than case " +
                        std::to_string(left_out.index) + "; snapshots need the same types of conditions everywhere");
-    systems.push_back(project(std::move(of_case), modes, host));
+    systems.push_back(projected(std::move(of_case), modes, host));
   }
   return systems;
 }
 
-/// CSV: a row for each case, its parameters and what of every mode its solution holds, the case left out last.
+/// CSV: a row for each case, its parameters and its coefficient in every mode, the case left out last.
 std::string coefficients_text(std::vector<SweepAxis> const& axes, std::vector<Snapshot const*> const& training,
                               Snapshot const& left_out, Svd const& pod, std::vector<double> const& of_left_out) {
   std::string text = "case";
@@ -229,6 +149,14 @@ std::string coefficients_text(std::vector<SweepAxis> const& axes, std::vector<Sn
   return text;
 }
 
+/// u with 0 for what is prescribed.
+HostVector<double> free_part(HostVector<double> u, std::span<std::uint8_t const> constrained) {
+  for (std::size_t i = 0; i < u.size(); ++i)
+    if (constrained[i] != 0)
+      u[i] = 0;
+  return u;
+}
+
 /// The modes, the solution left out, what the reduced model finds of it, and the difference.
 void write_fields(assembly::Discretization const& discretization, std::span<std::uint8_t const> constrained, DenseMatrix const& modes,
                   HostVector<double> const& u, std::vector<double> const& coefficients, output::VtkOptions const& options,
@@ -239,16 +167,10 @@ void write_fields(assembly::Discretization const& discretization, std::span<std:
     names.push_back("mode_" + std::to_string(k + 1));
     fields.push_back(discretization.fields({modes.column(k), static_cast<std::size_t>(modes.n_rows)}));
   }
-  HostVector<double> reduced = u, difference(u.size());
-  for (std::int64_t i = 0; i < modes.n_rows; ++i) {
-    auto const at = static_cast<std::size_t>(i);
-    if (constrained[at] == 0) {
-      reduced[at] = 0;
-      for (std::int64_t k = 0; k < modes.n_columns; ++k)
-        reduced[at] += coefficients[static_cast<std::size_t>(k)] * modes(i, k);
-    }
-    difference[at] = u[at] - reduced[at];
-  }
+  HostVector<double> const difference = remainder(free_part(u, constrained), modes, coefficients);
+  HostVector<double> reduced = u;
+  for (std::size_t i = 0; i < u.size(); ++i)
+    reduced[i] -= difference[i];
   for (auto const& [name, values] : {std::pair<char const*, HostVector<double> const&>{"left_out", u},
                                      {"reduced_model", reduced},
                                      {"reduced_model_error", difference}}) {
@@ -262,79 +184,62 @@ void write_fields(assembly::Discretization const& discretization, std::span<std:
   output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) { output::write_vtu(path, grid, points, {}, options); });
 }
 
+/// The integrals of the basis functions, but none below a thousandth of their mean: on cells far from bricks one may be small, or
+/// negative.
+HostVector<double> positive_weights(assembly::Discretization const& discretization) {
+  HostVector<double> weights = discretization.integration_weights();
+  double const mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+  for (double& weight : weights)
+    weight = std::max(weight, 1e-3 * mean);
+  return weights;
+}
+
+/// Galerkin's equations for the case left out.
+struct ReducedModel {
+  ReducedSystem own;                    ///< from its own operator
+  std::vector<ReducedSystem> training;  ///< those of the other cases,
+  std::optional<PolynomialFit> fit;     ///< which this interpolates; nothing where a parameter is no number
+
+  [[nodiscard]] ReducedSystem interpolated() const { return combine(training, fit->weights); }
+};
+
+/// Relative errors of the case left out in 1, 2, ... modes.
+struct ModelErrors {
+  std::vector<double> projection;    ///< of its best approximation, which is `best`
+  std::vector<double> galerkin;      ///< of the reduced model with its own operator
+  std::vector<double> interpolated;  ///< of that with the interpolated operator; empty where there is none
+};
+
+ModelErrors model_errors_of(ReducedModel const& model, DenseMatrix const& modes, std::span<double const> weights,
+                            std::span<double const> free, std::span<double const> best, double norm) {
+  auto const error_of = [&](std::span<double const> coefficients) {
+    return weighted_norm(weights, remainder(free, modes, coefficients)) / (norm > 0 ? norm : 1);
+  };
+  ModelErrors errors;
+  for (std::size_t k = 1; k <= best.size(); ++k) {
+    errors.projection.push_back(error_of(best.first(k)));
+    errors.galerkin.push_back(error_of(solve_leading(model.own, k)));
+    if (model.fit)
+      errors.interpolated.push_back(error_of(solve_leading(model.interpolated(), k)));
+  }
+  return errors;
+}
+
+/// The errors over the number of modes.
+void write_error_plot(std::span<double const> training_errors, ModelErrors const& errors, AnalysisOutput const& output) {
+  output::PlotOptions plot;
+  plot.title = "Proper orthogonal decomposition of the sweep";
+  plot.x_label = "modes";
+  plot.y_label = "relative error";
+  std::vector<output::Curve> curves{curve_of("runs the modes were made from", training_errors.subspan(1)),
+                                    curve_of("run left out, projected", errors.projection),
+                                    curve_of("run left out, reduced model", errors.galerkin)};
+  if (!errors.interpolated.empty())
+    curves.push_back(curve_of("the same, operators interpolated", errors.interpolated));
+  output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { output::write_plot(path, curves, plot); });
+}
+
 }  // namespace
-
-std::vector<double> solve_small(std::vector<double> a, std::vector<double> b) {
-  std::size_t const n = b.size();
-  for (std::size_t k = 0; k < n; ++k) {
-    std::size_t pivot = k;
-    for (std::size_t i = k + 1; i < n; ++i)
-      if (std::abs(a[i * n + k]) > std::abs(a[pivot * n + k]))
-        pivot = i;
-    for (std::size_t j = k; j < n; ++j)
-      std::swap(a[k * n + j], a[pivot * n + j]);
-    std::swap(b[k], b[pivot]);
-    for (std::size_t i = k + 1; i < n; ++i) {
-      double const factor = a[k * n + k] != 0 ? a[i * n + k] / a[k * n + k] : std::nan("");
-      for (std::size_t j = k + 1; j < n; ++j)
-        a[i * n + j] -= factor * a[k * n + j];
-      b[i] -= factor * b[k];
-    }
-  }
-  for (std::size_t k = n; k-- > 0;) {
-    for (std::size_t j = k + 1; j < n; ++j)
-      b[k] -= a[k * n + j] * b[j];
-    b[k] = a[k * n + k] != 0 ? b[k] / a[k * n + k] : std::nan("");
-  }
-  return b;
-}
-
-PolynomialFit fit_polynomial(DenseMatrix const& points, std::span<double const> at, int degree, Context& host) {
-  std::int64_t const m = points.n_rows, n_axes = points.n_columns;
-  // Parameters over [-1, 1], so that powers stay of one size.
-  auto const scaled = [&](std::int64_t axis, double x) {
-    auto const [low, high] = std::minmax_element(points.column(axis), points.column(axis) + m);
-    return *high > *low ? (2 * x - *low - *high) / (*high - *low) : 0.0;
-  };
-  std::vector<std::vector<int>> exponents{std::vector<int>(static_cast<std::size_t>(n_axes), 0)};
-  for (std::size_t a = 0; a < static_cast<std::size_t>(n_axes); ++a) {
-    std::vector<std::vector<int>> longer;
-    for (auto const& e : exponents)
-      for (int power = 0; power + std::accumulate(e.begin(), e.end(), 0) <= degree; ++power) {
-        longer.push_back(e);
-        longer.back()[a] = power;
-      }
-    exponents = std::move(longer);
-  }
-  PolynomialFit fit;
-  fit.degree = degree;
-  fit.terms = static_cast<std::int64_t>(exponents.size());
-  auto const monomial = [&](std::int64_t term, auto const& coordinate) {
-    double value = 1;
-    for (std::int64_t a = 0; a < n_axes; ++a)
-      value *= std::pow(scaled(a, coordinate(a)), exponents[static_cast<std::size_t>(term)][static_cast<std::size_t>(a)]);
-    return value;
-  };
-  DenseMatrix table(m, fit.terms);
-  std::vector<double> target;
-  for (std::int64_t t = 0; t < fit.terms; ++t) {
-    for (std::int64_t i = 0; i < m; ++i)
-      table(i, t) = monomial(t, [&](std::int64_t a) { return points(i, a); });
-    target.push_back(monomial(t, [&](std::int64_t a) { return at[static_cast<std::size_t>(a)]; }));
-  }
-  Svd const decomposed = svd(table, {}, host);
-  std::int64_t const rank = spectrum_of(decomposed.values, m, fit.terms).rank;
-  fit.range = DenseMatrix(m, rank);
-  fit.weights.assign(static_cast<std::size_t>(m), 0.0);
-  for (std::int64_t k = 0; k < rank; ++k) {
-    std::copy_n(decomposed.u.column(k), m, fit.range.column(k));
-    double const along = std::inner_product(target.begin(), target.end(), decomposed.v.column(k), 0.0) /
-                         decomposed.values[static_cast<std::size_t>(k)];
-    for (std::int64_t i = 0; i < m; ++i)
-      fit.weights[static_cast<std::size_t>(i)] += along * decomposed.u(i, k);
-  }
-  return fit;
-}
 
 void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis> const& axes, AnalysisSpec const& spec,
                        Context& context, AnalysisOutput output) {
@@ -360,61 +265,37 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   std::int64_t const most = std::max<std::int64_t>(1, std::min(spec.modes, m));
   require_host_memory(8 * n * (m + 2 * most) + svd_host_bytes(n, m, true),
                       "the decomposition of " + std::to_string(m) + " solutions");
-  HostVector<double> weights = discretization.integration_weights();
-  double const mean = std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(n);
-  for (double& weight : weights)
-    weight = std::max(weight, 1e-3 * mean);  // on cells far from bricks an integral may be small, or negative
-  DenseMatrix const scaled = scaled_solutions(training, test, constrained, weights);
+  HostVector<double> const weights = positive_weights(discretization);
 
+  DenseMatrix solutions = read_solutions(training, test, constrained);
   output.console.working("decomposing the solutions");
-  Svd const pod = svd(scaled, {}, context);
-  Spectrum const spectrum = spectrum_of(pod.values, n, m);
+  auto const decomposition = proper_orthogonal_decomposition(std::move(solutions), weights, most, context);
+  auto const& [scaled, pod, spectrum, modes] = decomposition;
   auto const training_errors = errors_by_rank(pod.values);
-  std::int64_t const r = std::min(most, spectrum.rank);
+  std::int64_t const r = modes.n_columns;
   if (r == 0)
     throw InputError("all solutions are zero; there are no modes");
-  DenseMatrix modes(n, r);
-  for (std::int64_t k = 0; k < r; ++k)
-    for (std::int64_t i = 0; i < n; ++i)
-      modes(i, k) = pod.u(i, k) / std::sqrt(weights[static_cast<std::size_t>(i)]);
 
   // The case left out: how near the modes come to it, and what Galerkin's equations find.
-  std::vector<double> best(static_cast<std::size_t>(r));
-  HostVector<double> free = u;
-  for (std::int64_t i = 0; i < n; ++i)
-    if (constrained[static_cast<std::size_t>(i)] != 0)
-      free[static_cast<std::size_t>(i)] = 0;
-  for (std::int64_t k = 0; k < r; ++k)
-    best[static_cast<std::size_t>(k)] = weighted_dot(weights, free, {modes.column(k), static_cast<std::size_t>(n)});
-  double const size = std::sqrt(weighted_dot(weights, u, u));
-  auto const error_of = [&](std::vector<double> const& coefficients) {
-    HostVector<double> rest = free;
-    for (std::size_t k = 0; k < coefficients.size(); ++k)
-      for (std::int64_t i = 0; i < n; ++i)
-        rest[static_cast<std::size_t>(i)] -= coefficients[k] * modes(i, static_cast<std::int64_t>(k));
-    return std::sqrt(weighted_dot(weights, rest, rest)) / (size > 0 ? size : 1);
-  };
+  HostVector<double> const free = free_part(u, constrained);
+  std::vector<double> const best = coordinates(modes, weights, free);
+  ReducedModel model;
   timer = Timer();
-  ReducedSystem const exact = project(std::move(system), modes, *host);
+  model.own = projected(std::move(system), modes, *host);
   double const projection_seconds = timer.seconds();
-  std::vector<ReducedSystem> const systems = project_all(training, test, constrained, modes, *host, output.console);
-  auto const fit = best_fit(training, test, systems, *host);
+  model.training = project_all(training, test, constrained, modes, *host, output.console);
+  model.fit = interpolation(training, test, model.training, *host);
+  auto const& fit = model.fit;
+  ModelErrors const errors = model_errors_of(model, modes, weights, free, best, weighted_norm(weights, u));
+  auto const& [projection_errors, galerkin_errors, model_errors] = errors;
 
-  std::vector<double> projection_errors, galerkin_errors, model_errors;
-  for (std::size_t k = 1; k <= static_cast<std::size_t>(r); ++k) {
-    projection_errors.push_back(error_of({best.begin(), best.begin() + static_cast<std::ptrdiff_t>(k)}));
-    galerkin_errors.push_back(error_of(solve_leading(exact, k)));
-    if (fit)
-      model_errors.push_back(error_of(solve_leading(combine(systems, fit->weights), k)));
-  }
-  // The online part, as often as makes a time that can be measured.
-  double online_seconds = 0;
+  // The online part, often enough to be timed.
   constexpr int repeats = 20;
   std::vector<double> coefficients;
   timer = Timer();
   for (int i = 0; i < repeats; ++i)
-    coefficients = solve_leading(fit ? combine(systems, fit->weights) : exact, static_cast<std::size_t>(r));
-  online_seconds = timer.seconds() / repeats;
+    coefficients = solve_leading(fit ? model.interpolated() : model.own, static_cast<std::size_t>(r));
+  double const online_seconds = timer.seconds() / repeats;
 
   out["n"] = n;
   out["snapshots"] = m;
@@ -445,23 +326,14 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   output.directory.write(output.file("coefficients.csv"),
                          [&](fs::path const& path) { output::write_text_file(path, coefficients_text(axes, training, test, pod, best)); });
   RunConfig const& config = test.configuration->config();
-  if (config.output.picture && output::pictures_built()) {
-    output::PlotOptions plot;
-    plot.title = "Proper orthogonal decomposition of the sweep";
-    plot.x_label = "modes";
-    plot.y_label = "relative error";
-    std::vector<output::Curve> curves{curve_of("runs the modes were made from", std::span(training_errors).subspan(1)),
-                              curve_of("run left out, projected", projection_errors),
-                              curve_of("run left out, reduced model", galerkin_errors)};
-    if (fit)
-      curves.push_back(curve_of("the same, operators interpolated", model_errors));
-    output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { output::write_plot(path, curves, plot); });
-  }
+  if (config.output.picture && output::pictures_built())
+    write_error_plot(training_errors, errors, output);
   write_fields(discretization, constrained, modes, u, coefficients, config.output.vtk, output);
 
   output.console.line("    snapshots: " + std::to_string(r) + " modes leave out " +
                       number_text(out["energy_missed"].get<double>()) + " of the energy of " + std::to_string(m) + " runs, and " +
-                      number_text(projection_errors.back()) + " of " + told(test, axes) + ", which they were not made from");
+                      number_text(projection_errors.back()) + " of " + description_of(test, axes) +
+                      ", which they were not made from");
   output.console.line("    the reduced model finds that one to " + number_text(fit ? model_errors.back() : galerkin_errors.back()) +
                       " in " + seconds_text(online_seconds) +
                       (fit ? " (operators interpolated, degree " + std::to_string(fit->degree) + ")"

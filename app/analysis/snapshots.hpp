@@ -2,7 +2,6 @@
 
 #include "app/analysis/analysis.hpp"
 #include "app/config/config.hpp"
-#include "gpu/spectral/svd.hpp"
 
 #include <filesystem>
 #include <string>
@@ -13,7 +12,7 @@ namespace poisson::app {
 /// The file of a case's unknowns, in its folder: a Matrix Market vector.
 inline constexpr char const* snapshot_file = "solution.mtx";
 
-/// One case of a sweep, seen from its results.
+/// The results of one case of a sweep.
 struct Snapshot {
   std::size_t index = 0;            ///< of the case
   std::vector<std::string> values;  ///< of the parameters, as YAML text
@@ -32,18 +31,5 @@ struct Snapshot {
 /// Interrupted.
 void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis> const& axes, AnalysisSpec const& spec,
                        Context& context, AnalysisOutput output);
-
-/// Weights with which values at `points` (one row each, one column for each parameter) add up to the value of a polynomial at
-/// `at`: its coefficients are fitted in the least squares sense, up to the total degree `degree`.
-struct PolynomialFit {
-  int degree = 0;
-  std::int64_t terms = 0;
-  std::vector<double> weights;
-  DenseMatrix range;  ///< orthonormal columns: what such polynomials can be at the points
-};
-[[nodiscard]] PolynomialFit fit_polynomial(DenseMatrix const& points, std::span<double const> at, int degree, Context& host);
-
-/// The solution of a small dense system by elimination with pivoting; NaN when it is singular. Row i of a is a[i * n + ...].
-[[nodiscard]] std::vector<double> solve_small(std::vector<double> a, std::vector<double> b);
 
 }  // namespace poisson::app

@@ -25,14 +25,14 @@ struct poisson::Names<poisson::app::BenchKind> {
 
 namespace poisson::app {
 
-/// Where a benchmark measures, and where its figures go.
+/// Backend, threads and JSON file of a benchmark.
 struct BenchTarget {
   std::optional<Backend> backend;  ///< nothing: cuda where it can be used
   int threads = 0;                 ///< 0: all that the process may use
   std::string json;                ///< file for all figures; "-": standard output; empty: none
 };
 
-/// What a command line asks to measure. With no matrix named: the box of 64^3 nodes, and for products and
+/// Options of `poisson bench spmv|convert|solve`. With no matrix named: the box of 64^3 nodes, and for products and
 /// conversions the band and the random matrix.
 struct BenchOptions : BenchTarget {
   BenchKind kind{};                 ///< not svd, which has options of its own: SvdBenchOptions
@@ -46,10 +46,10 @@ struct BenchOptions : BenchTarget {
   std::vector<int> slice_sizes{32};           ///< sliced formats are measured with each
   std::optional<std::int64_t> sigma;          ///< nothing: each format's own
   int threads_per_row = 0;
-  int samples = 15;              ///< of each time; medians are told
-  std::int64_t products = 1000;  ///< that `auto` counts on
+  int samples = 15;              ///< of each time; medians are reported
+  std::int64_t products = 1000;  ///< that `auto` expects
   // of solve
-  bool automatic = false;             ///< the format that `auto` takes, beside `formats`, or alone when those are empty
+  bool automatic = false;             ///< the format that `auto` picks, beside `formats`, or alone when those are empty
   std::vector<Method> methods;        ///< empty: cg, or for a matrix that is not symmetric the first that takes it
   std::vector<Precision> precisions;  ///< empty: double
   std::vector<MatrixPrecision> matrix_precisions;   ///< empty: double

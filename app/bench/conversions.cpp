@@ -133,8 +133,8 @@ private:
             Timer const timer;
             auto matrix = convert();
             session_.context.synchronize();
-            double const taken = timer.seconds();
-            return std::make_unique<Timed>(Timed{std::move(matrix), taken});
+            double const elapsed = timer.seconds();
+            return std::make_unique<Timed>(Timed{std::move(matrix), elapsed});
           },
           [](auto const& one) { return one.seconds; }, seconds);
       bool const same = same_bits(result(converted->matrix), csr);

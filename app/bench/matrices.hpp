@@ -24,10 +24,10 @@ struct BenchSource {
   std::string name;
   std::string kind;  ///< "box", "band", "random", "file", "problem"
   std::function<BenchMatrix(Context&)> make;
-  std::vector<std::string> script_words;  ///< how a script of tests/bench is told to make the same matrix; empty: it cannot
+  std::vector<std::string> script_words;  ///< arguments with which a script of tests/bench makes the same matrix; empty: it cannot
 };
 
-/// The matrices that the options ask for, none of them made yet. Throws InputError when a file is not there.
+/// The matrices that the options name; none is built yet. Throws InputError when a file is missing.
 [[nodiscard]] std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuration const* problem);
 
 /// Throws EnvironmentError when the context's memory, or the host's, has no room for `bytes`.

@@ -1,10 +1,10 @@
 #include "app/bench/session.hpp"
 #include "gpu/core/array.hpp"
-#include "gpu/kernels/measure.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
+#include "gpu/kernels/measure.hpp"
 #include "gpu/peers/peers.hpp"
 
 #include <algorithm>
@@ -201,13 +201,12 @@ private:
     session_.show(table);
   }
 
-  /// What `auto` takes of the formats that were measured, with the first slice size, and how much longer that took than the
-  /// fastest.
+  /// The format that `auto` picks, with the first slice size, and how much longer it took than the fastest format measured.
   void judge_auto(Csr const& csr, std::vector<Measured> const& rows) {
     FormatOptions options = variants_.front().options;
     options.slice_size = options_.slice_sizes.front();
     auto const products = static_cast<double>(options_.products);
-    auto const taken = [&](Measured const& row) { return row.conversion + products * row.time.median; };
+    auto const total_seconds = [&](Measured const& row) { return row.conversion + products * row.time.median; };
     std::vector<Measured> own;
     for (Measured const& row : rows)
       if (row.variant != nullptr && (!is_sliced(row.variant->format) || row.variant->options.slice_size == options.slice_size))
@@ -218,12 +217,12 @@ private:
     FormatChoice const choice = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth});
     double const seconds = timer.seconds();
     Measured const& fastest =
-        *std::min_element(own.begin(), own.end(), [&](auto const& a, auto const& b) { return taken(a) < taken(b); });
+        *std::min_element(own.begin(), own.end(), [&](auto const& a, auto const& b) { return total_seconds(a) < total_seconds(b); });
     auto const found = std::find_if(own.begin(), own.end(), [&](auto const& row) { return row.variant->format == choice.format; });
     if (found == own.end())
       return;
     Measured const& chosen = *found;
-    double const excess = taken(chosen) / taken(fastest) - 1;
+    double const excess = total_seconds(chosen) / total_seconds(fastest) - 1;
     excesses_.push_back(excess);
     session_.console.line("  auto, " + with_thousands(options_.products) + " products: " + chosen.label +
                           (excess > 0 ? ", " + fixed(100 * excess, 1) + " % longer than " + fastest.label : ", the fastest") +
@@ -238,7 +237,7 @@ private:
                              {"at_least", e.at_least}});
     session_.of_matrix()["auto"] = {
         {"format", name_of(choice.format)}, {"fastest", name_of(fastest.variant->format)}, {"excess", excess},
-        {"seconds", taken(chosen)},         {"fastest_seconds", taken(fastest)},           {"decision_seconds", seconds},
+        {"seconds", total_seconds(chosen)},         {"fastest_seconds", total_seconds(fastest)},           {"decision_seconds", seconds},
         {"predicted", std::move(predicted)}};
   }
 

@@ -1,9 +1,9 @@
 #include "app/bench/session.hpp"
 
 #include "gpu/core/threads.hpp"
-#include "gpu/kernels/measure.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/measure.hpp"
 #include "gpu/peers/peers.hpp"
 #include "output/files/atomic_file.hpp"
 

@@ -17,12 +17,12 @@
 
 namespace poisson::app {
 
-/// What every benchmark shares: where it measures, what the machine copies and reads in a second, its tables and its JSON.
+/// What every benchmark shares: backend, measured bandwidths, tables and JSON.
 class BenchSession {
 public:
   using json = nlohmann::ordered_json;
 
-  /// Measures the bandwidths and tells of the machine. `no_cuda` says why there is no device, where one was asked for.
+  /// Measures the bandwidths and prints the machine. `no_cuda` says why there is no device, where one was requested.
   BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out);
 
   Context& context;
@@ -34,13 +34,13 @@ public:
 
   [[nodiscard]] json& of_matrix() { return report["matrices"].back(); }
   void working(std::string const& what) { console.working(what); }
-  /// Tells, below the next table and in the record of the matrix, what was not measured and why. `row` says what it is.
+  /// Notes, below the next table and in the record of the matrix, what was not measured and why. `row` identifies it.
   void leave_out(std::string const& label, json row, std::string const& reason);
   void wrong(std::string const& what);
   /// The first row is the header; a header alone is not shown.
   void show(std::vector<std::vector<std::string>> const& table);
 
-  /// What a format that does not hold the matrix, or finds no room for it, throws; anything else goes on its way.
+  /// Calls `body`; a format's refusal of the matrix and missing memory become a note, other exceptions are passed on.
   template <class Body>
   void unless_refused(std::string const& label, json const& row, Body const& body) {
     try {
@@ -56,7 +56,7 @@ private:
   std::vector<std::string> left_out_;
 };
 
-/// Calls `body` with a session on the backend of the target, and writes its JSON, whatever becomes of the body. Exit codes and
+/// Calls `body` with a session on the backend of the target, and writes its JSON even when the body fails. Exit codes and
 /// exceptions are those of run_bench.
 [[nodiscard]] ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
                                      std::function<void(BenchSession&)> const& body);
@@ -81,9 +81,9 @@ struct Variant {
 };
 [[nodiscard]] std::vector<Variant> variants(BenchOptions const& options);
 [[nodiscard]] nlohmann::ordered_json json_of(Variant const& variant);
-/// SELL and its relatives are cut into slices of C rows.
+/// SELL and its relatives are divided into slices of C rows.
 [[nodiscard]] bool is_sliced(Format format);
-/// Its conversion from csr takes nothing.
+/// Its conversion from csr takes no time.
 [[nodiscard]] bool shares_csr(Format format);
 [[nodiscard]] double conversion_seconds(Matrix const& matrix);
 
@@ -92,7 +92,7 @@ struct Variant {
 /// A time in ms; "-" for NaN.
 [[nodiscard]] std::string milliseconds(double seconds);
 
-/// A conversion a few times, or once when it takes long; the last result and the median of what `seconds_of` tells. The first one
+/// Converts a few times, or once when that takes long; returns the last result and the median of `seconds_of`. The first conversion
 /// on a device loads code.
 template <class Make, class SecondsOf>
 auto repeated(Make const& make, SecondsOf const& seconds_of, double& median) {

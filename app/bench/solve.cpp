@@ -20,12 +20,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// A solve that says `converged` with a true residual of more than so many tolerances was not honest: the solvers promise 2, as far
-/// as they can tell in the arithmetic of the solution.
-constexpr double largest_drift = 3;
+/// A solve that reports `converged` with a true residual of more than so many tolerances is wrong: the solvers guarantee 2, in the
+/// arithmetic of the solution.
+constexpr double max_residual_over_tolerance = 3;
 
-/// One way to solve a system with a matrix that is stored.
-struct Way {
+/// Method, precision and preconditioner of one solve.
+struct SolverVariant {
   Method method{};
   Precision precision{};
   PreconditionerKind preconditioner{};
@@ -36,11 +36,11 @@ struct Way {
   }
 };
 
-json json_of(Way const& way) {
-  return {{"method", name_of(way.method)}, {"precision", name_of(way.precision)}, {"preconditioner", name_of(way.preconditioner)}};
+json json_of(SolverVariant const& solver) {
+  return {{"method", name_of(solver.method)}, {"precision", name_of(solver.precision)}, {"preconditioner", name_of(solver.preconditioner)}};
 }
 
-/// What the tables tell of one solve, ours or a peer's. Seconds are medians.
+/// The measurements of one solve, ours or a peer's. Seconds are medians.
 struct Solved {
   std::string status, reason;
   std::int64_t iterations = 0;
@@ -50,7 +50,7 @@ struct Solved {
   double solve_seconds = 0;  ///< and what a solver makes before and after them
   double conversion = 0;     ///< from csr
   double bytes_per_iteration = 0;
-  Ordering ordering{};  ///< that incomplete factors took
+  Ordering ordering{};  ///< of incomplete factors
   std::int64_t levels = 0;
   int runs = 0;
 
@@ -72,7 +72,7 @@ double norm(std::span<double const> v) {
   return largest * std::sqrt(sum);
 }
 
-/// Of two the smaller: the first run on a device loads code.
+/// Of two values the smaller: the first run on a device loads code.
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[(values.size() - 1) / 2];
@@ -101,23 +101,23 @@ std::pair<std::string, int> output_of(std::vector<std::string> const& words) {
   return {text, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
 }
 
-/// What tests/bench/cupy_cg.py told. Throws EnvironmentError when that is an error, or nothing that can be understood.
-Solved told_by_script(std::string const& text, int code) try {
-  json const told = json::parse(text, nullptr, false);
-  if (told.is_object() && told.contains("error"))
-    throw EnvironmentError(told["error"].get<std::string>());
-  if (code != 0 || !told.is_object())
+/// Reads the JSON object that tests/bench/cupy_cg.py prints. Throws EnvironmentError when it is an error, or no such object.
+Solved parse_peer_output(std::string const& text, int code) try {
+  json const output = json::parse(text, nullptr, false);
+  if (output.is_object() && output.contains("error"))
+    throw EnvironmentError(output["error"].get<std::string>());
+  if (code != 0 || !output.is_object())
     throw EnvironmentError("the script ended with code " + std::to_string(code));
   Solved solved;
-  solved.status = told.at("status").get<std::string>();
-  solved.iterations = told.at("iterations").get<std::int64_t>();
-  solved.seconds = told.at("seconds").get<double>();
-  solved.setup = told.at("setup_seconds").get<double>();
+  solved.status = output.at("status").get<std::string>();
+  solved.iterations = output.at("iterations").get<std::int64_t>();
+  solved.seconds = output.at("seconds").get<double>();
+  solved.setup = output.at("setup_seconds").get<double>();
   solved.solve_seconds = solved.seconds + solved.setup;
-  solved.residual_true = told.at("residual_true").get<double>();
+  solved.residual_true = output.at("residual_true").get<double>();
   solved.residual_recursive = std::nan("");
   solved.bytes_per_iteration = std::nan("");  // it has kernels of its own
-  solved.runs = told.at("runs").get<int>();
+  solved.runs = output.at("runs").get<int>();
   return solved;
 } catch (json::exception const& error) {
   throw EnvironmentError(std::string("the script's figures cannot be read: ") + error.what());
@@ -151,7 +151,7 @@ public:
       table_[0].emplace_back("x peer");
 
     try {
-      // Peers first, so that ours can be told in terms of them.
+      // Peers first: our times are given relative to theirs.
       peer_seconds_ = std::nan("");
       if (peers_wanted(symmetric))
         peers(source, csr);
@@ -186,7 +186,7 @@ private:
            std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
   }
 
-  /// The formats asked for, and where `auto` is among them the one that it takes, with every precision of their values.
+  /// The formats requested, `auto` resolved, each with every precision of the stored values requested.
   std::vector<Variant> formats_for(Csr const& csr, bool symmetric) {
     std::vector<Variant> formats = formats_in_double(csr, symmetric), result;
     for (MatrixPrecision const precision : or_default(options_.matrix_precisions, MatrixPrecision::double_))
@@ -230,27 +230,27 @@ private:
     });
     if (matrix == nullptr)
       return;
-    for (Way const& way : ways(symmetric)) {
+    for (SolverVariant const& solver : solver_variants(symmetric)) {
       json row = json_of(variant);
       row["matrix_precision"] = name_of(variant.options.precision);
       row["bytes"] = matrix->bytes();
-      row.update(json_of(way));
-      std::string const label = variant.label + " " + way.label();
+      row.update(json_of(solver));
+      std::string const label = variant.label + " " + solver.label();
       session_.unless_refused(label, row, [&] {
-        if (needs_symmetry(way.method) && !symmetric)
-          throw InputError(std::string(name_of(way.method)) + " needs a symmetric matrix");
-        if (needs_symmetry(way.preconditioner) && !symmetric)
-          throw InputError(std::string(name_of(way.preconditioner)) + " needs a symmetric matrix");
-        Solved const solved = solve_repeatedly(way, *matrix, csr.view(), label, row, conversion);
-        add_row(variant.label, way, solved);
+        if (needs_symmetry(solver.method) && !symmetric)
+          throw InputError(std::string(name_of(solver.method)) + " needs a symmetric matrix");
+        if (needs_symmetry(solver.preconditioner) && !symmetric)
+          throw InputError(std::string(name_of(solver.preconditioner)) + " needs a symmetric matrix");
+        Solved const solved = solve_repeatedly(solver, *matrix, csr.view(), label, row, conversion);
+        add_row(variant.label, solver, solved);
         add_result("results", std::move(row), solved);
       });
     }
   }
 
-  /// All combinations asked for.
-  std::vector<Way> ways(bool symmetric) const {
-    std::vector<Way> result;
+  /// All combinations requested.
+  std::vector<SolverVariant> solver_variants(bool symmetric) const {
+    std::vector<SolverVariant> result;
     for (Method const method : methods_for(symmetric))
       for (Precision const precision : or_default(options_.precisions, Precision::double_))
         for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
@@ -263,13 +263,13 @@ private:
   }
 
   /// Short solves several times, which must all give the same bits.
-  Solved solve_repeatedly(Way const& way, Matrix const& matrix, CsrView const& a, std::string const& label, json& row,
+  Solved solve_repeatedly(SolverVariant const& solver, Matrix const& matrix, CsrView const& a, std::string const& label, json& row,
                           double conversion) {
     SolverOptions options;
-    options.method = way.method;
-    options.precision = way.precision;
-    options.preconditioner = way.preconditioner;
-    options.ordering = way.ordering;
+    options.method = solver.method;
+    options.precision = solver.precision;
+    options.preconditioner = solver.preconditioner;
+    options.ordering = solver.ordering;
     options.shift = options_.shift;
     options.csr = host_csr_.get();
     options.tolerance = options_.tolerance;
@@ -321,7 +321,7 @@ private:
     solved.residual_true = true_residual_of(a, device_x.data(), x_low.empty() ? nullptr : device_x_low.data());
     if (!same)
       session_.wrong(label + " gives other bits in another run");
-    if (solved.status == name_of(SolverStatus::converged) && !(solved.residual_true <= largest_drift * options_.tolerance))
+    if (solved.status == name_of(SolverStatus::converged) && !(solved.residual_true <= max_residual_over_tolerance * options_.tolerance))
       session_.wrong(label + " says converged, with a true residual of " + number_text(solved.residual_true));
     row["same_bits"] = same;
     return solved;
@@ -389,18 +389,18 @@ private:
       auto const [text, code] = output_of(words);
       if (interrupt_requested())
         throw Interrupted();
-      Solved const solved = told_by_script(text, code);
+      Solved const solved = parse_peer_output(text, code);
       add_row("cupy", {}, solved);
       add_result("peers", row, solved);
     });
   }
 
-  // --- what is told
+  // --- tables and records
 
-  void add_row(std::string const& label, Way const& way, Solved const& s) {
+  void add_row(std::string const& label, SolverVariant const& solver, Solved const& s) {
     double const bandwidth = s.bytes_per_iteration / s.seconds_per_iteration();
-    table_.push_back({label, std::string(name_of(way.method)), std::string(name_of(way.precision)),
-                      std::string(name_of(way.preconditioner)) + (s.levels > 0 ? " " + std::string(name_of(s.ordering)) : ""), s.status, with_thousands(s.iterations),
+    table_.push_back({label, std::string(name_of(solver.method)), std::string(name_of(solver.precision)),
+                      std::string(name_of(solver.preconditioner)) + (s.levels > 0 ? " " + std::string(name_of(s.ordering)) : ""), s.status, with_thousands(s.iterations),
                       number_text(s.residual_true), number_text(s.seconds, 4), milliseconds(s.seconds_per_iteration()),
                       number_text(s.bytes_per_iteration / 1e6, 4),
                       std::isnan(bandwidth) ? "-" : fixed(100 * bandwidth / session_.copy_bandwidth, 1), milliseconds(s.conversion),

@@ -1,8 +1,8 @@
 #include "app/bench/svd.hpp"
 
-#include "app/bench/session.hpp"
 #include "app/analysis/dense_svd.hpp"
 #include "app/analysis/svd_report.hpp"
+#include "app/bench/session.hpp"
 #include "gpu/spectral/accuracy.hpp"
 #include "gpu/spectral/two_stage_rule.hpp"
 
@@ -63,7 +63,7 @@ public:
         if (!(vectors ? options_.vectors : options_.values))
           continue;
         for (int const width : options_.band_widths.empty() ? std::vector<int>{0} : options_.band_widths)
-          take(all, a, "two stages", {{"band_width", width}}, vectors, true, [&, width] {
+          measure_one(all, a, "two stages", {{"band_width", width}}, vectors, true, [&, width] {
             SvdOptions how;
             how.vectors = vectors;
             how.band_width = width;
@@ -71,7 +71,7 @@ public:
           });
         for (auto const& [peer, name] : Names<SvdPeer>::values)
           if (is_wanted(peer))
-            take_peer(all, a, peer, std::string(name), vectors);
+            measure_peer(all, a, peer, std::string(name), vectors);
       }
     } catch (Interrupted const&) {
       finish(all, n);
@@ -111,7 +111,7 @@ private:
            (backend_of(peer) == Backend::cpu || session_.context.backend() == Backend::cuda);
   }
 
-  void take_peer(std::vector<Measured>& all, DenseMatrix const& a, SvdPeer peer, std::string const& label, bool vectors) {
+  void measure_peer(std::vector<Measured>& all, DenseMatrix const& a, SvdPeer peer, std::string const& label, bool vectors) {
     json const row{{"peer", label}};
     bool const slow =
         peer == SvdPeer::cusolver_gesvdj || (peer == SvdPeer::lapack_gesdd && session_.context.backend() == Backend::cuda);
@@ -125,11 +125,11 @@ private:
                          "it takes minutes from " + with_thousands(slow_peers_from) + " rows on; --peer " + peer_option(label) +
                              " measures it");
     else
-      take(all, a, label, row, vectors, false, [&] { return peer_svd(peer, a, vectors, session_.context); });
+      measure_one(all, a, label, row, vectors, false, [&] { return peer_svd(peer, a, vectors, session_.context); });
   }
 
   template <class Make>
-  void take(std::vector<Measured>& all, DenseMatrix const& a, std::string const& label, json row, bool vectors, bool ours,
+  void measure_one(std::vector<Measured>& all, DenseMatrix const& a, std::string const& label, json row, bool vectors, bool ours,
             Make const& make) {
     if (interrupt_requested())
       throw Interrupted();

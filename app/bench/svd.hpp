@@ -10,17 +10,17 @@
 
 namespace poisson::app {
 
-/// What `poisson bench svd` measures: random matrices of some sizes, ours with some band widths, other libraries beside them.
+/// Options of `poisson bench svd`: random matrices, decomposed by us and by other libraries.
 struct SvdBenchOptions : BenchTarget {
   std::vector<std::int64_t> sizes;  ///< empty: 512 and 1024
   std::vector<int> band_widths;     ///< empty: the tuned default
   bool values = true;               ///< without vectors
   bool vectors = true;              ///< with them
   bool symmetric = false;           ///< the matrices are made symmetric
-  bool choose_peers = false;        ///< `peers` are those that were asked for; otherwise all that take no minutes
+  bool choose_peers = false;        ///< measure exactly `peers`; otherwise all that do not take minutes
   std::vector<SvdPeer> peers;
   std::int64_t seed = 1;
-  int repeats = 1;  ///< of which the fastest is told
+  int repeats = 1;  ///< of which the fastest is reported
 };
 
 /// A table for each matrix, and JSON: seconds of each step, accuracy, other libraries in the same run, and the rule of Hirota et

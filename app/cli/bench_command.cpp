@@ -1,8 +1,8 @@
 #include "app/cli/bench_command.hpp"
 
 #include "app/bench/bench.hpp"
-#include "app/cli/svd_bench_command.hpp"
 #include "app/cli/options.hpp"
+#include "app/cli/svd_bench_command.hpp"
 #include "app/run/exit_code.hpp"
 
 #include <bit>
@@ -55,7 +55,7 @@ po::options_description describe_bench(BenchArguments& a, BenchWords& w) {
   add("backend", po::value(&w.backend)->value_name("auto|cpu|cuda"), "where to measure");
   add("threads", po::value(&w.threads)->value_name("N"), "CPU threads (default: all)");
   add("repeat", po::value(&w.samples)->value_name("N"),
-      "samples of each product's time, of which the median is told (default: 15); of solve at most 5 runs, as long as they are "
+      "samples of each product's time, of which the median is reported (default: 15); of solve at most 5 runs, as long as they are "
       "short");
   add("products", po::value(&w.products)->value_name("N"),
       "products after one conversion, for which spmv tells what auto takes and which format was fastest (default: 1000)");
@@ -79,7 +79,7 @@ po::options_description describe_bench(BenchArguments& a, BenchWords& w) {
   return visible;
 }
 
-void take_matrices(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
+void parse_matrices(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
   if (map.count("nodes") > 0)
     options.nodes = parse_list<std::int64_t>("bench", "--nodes", w.nodes, 1, 1290);
   if (map.count("order") > 0)
@@ -95,9 +95,9 @@ void take_matrices(po::variables_map const& map, BenchWords const& w, BenchOptio
                       "--band and --random make matrices to multiply with; poisson bench solve takes --nodes, --matrix or CONFIG");
 }
 
-void take_formats(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
+void parse_formats(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
   if (map.count("format") > 0) {
-    // auto is no format, so it is taken out of the list.
+    // auto is no format, so it is removed from the list.
     std::string rest;
     for (std::size_t begin = 0; begin <= w.formats.size();) {
       std::size_t const end = std::min(w.formats.find(',', begin), w.formats.size());
@@ -122,7 +122,7 @@ void take_formats(po::variables_map const& map, BenchWords const& w, BenchOption
   }
 }
 
-void take_solvers(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
+void parse_solvers(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
   for (char const* const option : {"method", "precision", "matrix-precision", "preconditioner", "ordering", "shift", "tolerance",
                                    "max-iterations", "max-seconds", "cupy"})
     if (map.count(option) > 0 && options.kind != BenchKind::solve)
@@ -167,9 +167,9 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
     options.config = given[1];
   if (!a.sets.empty() && options.config.empty())
     throw usage_error("bench", "--set needs a configuration file to change: poisson bench " + given[0] + " CONFIG");
-  take_matrices(map, w, options);
-  take_formats(map, w, options);
-  take_solvers(map, w, options);
+  parse_matrices(map, w, options);
+  parse_formats(map, w, options);
+  parse_solvers(map, w, options);
   if (map.count("backend") > 0 && w.backend != "auto")
     options.backend = parse_named<Backend>("bench", "backend", w.backend);
   if (map.count("threads") > 0)

@@ -4,8 +4,8 @@
 
 namespace poisson::app {
 
-/// `poisson check`: the resolved configuration as YAML on standard output, followed, as YAML comments, by what it would take:
-/// unknowns, non-zeros, bytes per format, device and host memory. Throws InputError for what only the mesh can tell.
+/// `poisson check`: prints the resolved configuration as YAML, followed, as YAML comments, by its estimated cost: unknowns,
+/// non-zeros, bytes per format, device and host memory. Throws InputError for mistakes that only the mesh reveals.
 int print_check(Configuration const& configuration);
 
 }  // namespace poisson::app

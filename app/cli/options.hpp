@@ -16,17 +16,17 @@
 /// Options and their values, for every command. All throw usage_error.
 namespace poisson::app {
 
-/// An error in the words of the command line.
+/// An error in the command line.
 [[nodiscard]] InputError usage_error(std::string const& command, std::string const& message);
 
 struct GivenOptions {
   boost::program_options::variables_map map;
-  /// Words that belong to no option.
+  /// Positional arguments.
   std::vector<std::string> arguments;
 };
 
 /// Reads `words` into the variables that `visible` binds, and prints `visible` where it finds --help, a switch that every command
-/// has. Words that belong to no option are those of an invisible option named `arguments`; without one they are errors.
+/// has. Positional arguments are the values of an invisible option named `arguments`; without one they are errors.
 [[nodiscard]] GivenOptions read_options(std::string const& command, std::vector<std::string> const& words,
                                         boost::program_options::options_description const& visible,
                                         char const* arguments = nullptr);
@@ -61,7 +61,7 @@ I parse_one(std::string const& command, std::string const& option, std::string c
   return value;
 }
 
-/// A name of an enumeration, or an error that says what there is and what was probably meant.
+/// A value of an enumeration by its name, or an error that lists the names and suggests the nearest.
 template <class E>
 E parse_named(std::string const& command, std::string const& what, std::string const& word) {
   if (auto const value = parse_name<E>(word))
@@ -77,7 +77,7 @@ E parse_named(std::string const& command, std::string const& what, std::string c
                                  "; there are " + known);
 }
 
-/// The names of "cg,bicgstab"; of "all" every one that there is.
+/// The names of "cg,bicgstab"; of "all" every value.
 template <class E>
 std::vector<E> parse_names(std::string const& command, std::string const& what, std::string const& text) {
   std::vector<E> result;

@@ -37,7 +37,7 @@ SvdBenchArguments parse(std::vector<std::string> const& words) {
   bool only_values = false, only_vectors = false;
   po::options_description visible("poisson bench svd\n\n"
                                   "Decomposes random matrices in two stages, and beside it by LAPACK and, on a GPU, cuSOLVER; "
-                                  "tells the seconds of each step and how\n"
+                                  "reports the seconds of each step and how\n"
                                   "accurate the results are.\n\nOptions");
   auto add = visible.add_options();
   add("help,h", po::bool_switch(&a.help), "this text");
@@ -49,7 +49,7 @@ SvdBenchArguments parse(std::vector<std::string> const& words) {
   add("peer", po::value(&peers)->value_name("P[,P...]"),
       "of gesdd (LAPACK), gesvd, gesvdj, gesvdp, syevd (cuSOLVER), or none (default: those that take no minutes)");
   add("seed", po::value(&seed)->value_name("S"), "of the matrices (default: 1)");
-  add("repeat", po::value(&repeats)->value_name("N"), "runs, of which the fastest is told (default: 1)");
+  add("repeat", po::value(&repeats)->value_name("N"), "runs, of which the fastest is reported (default: 1)");
   add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to measure");
   add("threads", po::value(&threads)->value_name("N"), "CPU threads (default: all)");
   add("json", po::value(&options.json)->value_name("FILE"),

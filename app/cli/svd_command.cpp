@@ -1,9 +1,9 @@
 #include "app/cli/svd_command.hpp"
 
-#include "app/cli/options.hpp"
-#include "app/run/exit_code.hpp"
-#include "app/config/config.hpp"
 #include "app/analysis/dense_svd.hpp"
+#include "app/cli/options.hpp"
+#include "app/config/config.hpp"
+#include "app/run/exit_code.hpp"
 
 #include <algorithm>
 

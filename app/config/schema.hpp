@@ -24,7 +24,7 @@
 namespace poisson::app::schema {
 
 [[noreturn]] void reject(Origin const& origin, std::string const& path, std::string const& message);
-/// At most `longest` bytes, and three points where something was cut off.
+/// At most `longest` bytes, with an ellipsis where something was cut off.
 [[nodiscard]] std::string shorten(std::string const& text, std::size_t longest = 60);
 /// The value found, for messages: 'abc', the text "1", a list, a map, nothing.
 [[nodiscard]] std::string found(YamlNode const& node);
@@ -83,7 +83,7 @@ struct Text {
   [[nodiscard]] std::string write(std::string const& value) const { return value.empty() ? "null" : plain_or_quoted(value); }
 };
 
-/// The text of an expression, or a finite number; what is in it is the business of whoever evaluates it.
+/// The text of an expression, or a finite number; the text is checked where it is evaluated.
 struct ExpressionText {
   [[nodiscard]] std::string allowed() const { return "expression in x, y, z, or number"; }
   void read(YamlNode const& node, std::string const& path, std::string& out) const;

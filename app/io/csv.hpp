@@ -9,11 +9,11 @@
 
 namespace poisson::app {
 
-/// A field as it stands in a CSV file: in quotes where it holds what separates fields.
+/// A CSV field: quoted where it contains a comma, a quote or a line break.
 [[nodiscard]] std::string csv_field(std::string const& text);
 
 /// Columns of numbers, with as many digits as read back to the same bits, under their names; the rows are numbered from `first`
-/// under `index`. Columns that are shorter than the longest end in empty fields; what is not finite is an empty field.
+/// under `index`. Shorter columns end in empty fields; a number that is not finite is an empty field.
 struct CsvColumn {
   std::string name;
   std::span<double const> values;

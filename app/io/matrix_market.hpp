@@ -14,12 +14,12 @@
 namespace poisson::app {
 
 /// Matrix Market files (Boisvert, Pozo, Remington, "The Matrix Market exchange formats", NISTIR 5935), plain or compressed with
-/// gzip; which of the two is seen from the content. Fields real, integer and pattern (ones); general and symmetric (expanded).
+/// gzip, as the content shows. Fields real, integer and pattern (ones); general and symmetric (expanded).
 /// Comments and blank lines may stand anywhere after the banner, lines may end in CR LF, numbers may have a leading + and Fortran's
 /// exponents.
 ///
-/// Everything that can be wrong with a file is an InputError without key, "FILE:LINE: what is wrong": what this program has no use
-/// for (complex, hermitian, skew-symmetric matrices; dense ones where a system is read), indices out of range, entries above the
+/// Everything that can be wrong with a file is an InputError without key, "FILE:LINE: what is wrong": unsupported kinds (complex,
+/// hermitian, skew-symmetric matrices; dense ones where a system is read), indices out of range, entries above the
 /// diagonal of a symmetric matrix, values that are not finite, fewer or more entries than announced, sizes that the file cannot
 /// hold, damaged gzip. Memory is bounded by the size of the text, whatever its header announces. Interrupted when an interrupt was
 /// requested.

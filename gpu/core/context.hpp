@@ -23,8 +23,8 @@ struct DeviceDescription {
   std::int64_t memory_free = 0;    ///< bytes
 };
 
-/// One device of one backend: what arrays, matrices and solvers need to live and run there. Not copyable; outlives what uses it.
-/// How it looks inside (streams, scratch) is the backends' business.
+/// One device of one backend: arrays, matrices and solvers are made with it and run on it. Not copyable; outlives what uses it.
+/// Streams and scratch memory are internal to the backends.
 class Context {
 public:
   Context() = default;
@@ -37,7 +37,7 @@ public:
   [[nodiscard]] virtual std::int64_t memory_used() const = 0;  ///< bytes allocated on a device now; 0 on the host
   virtual void synchronize() = 0;
 
-  /// Memory of the backend; core/array.hpp is the way to use it. Host pointers of upload and download need not be pinned.
+  /// Memory of the backend; use it through core/array.hpp. Host pointers of upload and download need not be pinned.
   /// Throws OutOfMemoryError with the bytes needed and free when there is not enough.
   [[nodiscard]] virtual void* allocate(std::int64_t bytes) = 0;
   virtual void deallocate(void* pointer, std::int64_t bytes) noexcept = 0;

@@ -14,7 +14,7 @@ struct CsrMatrix {
   HostVector<std::int64_t> row_ptr;  ///< n_rows + 1 offsets into columns and values
   HostVector<std::int32_t> columns;
   HostVector<double> values;
-  HostVector<double> low_values;  ///< what rounding the entries to double left out, for matrices in double_double; empty: nothing
+  HostVector<double> low_values;  ///< entries minus their values rounded to double, for matrices in double_double; empty: zeros
 
   [[nodiscard]] std::int64_t nnz() const noexcept { return static_cast<std::int64_t>(values.size()); }
   /// Bytes of the arrays: 12 nnz + 8 (n_rows + 1), and 8 nnz of low values.

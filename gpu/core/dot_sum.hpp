@@ -4,7 +4,7 @@
 
 namespace poisson {
 
-/// A sum of products in the making. Begins with zero as `DotSum<T> sum{}`.
+/// An accumulator of products, zero as `DotSum<T> sum{}`.
 template <class T>
 struct DotSum;
 
@@ -18,11 +18,11 @@ struct DotSum<double> {
 };
 
 /// Ogita, Rump, Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), Dot2, with low parts of the factors: `sum`
-/// adds up rounded products, `correction` what was lost by that, in double. 11 or 12 operations a term, where a sum of DoubleDouble
+/// adds up rounded products, `correction` the rounding errors, in double. 11 or 12 operations a term, where a sum of DoubleDouble
 /// takes 26 or more. After n terms, with u = 2^-53,
 ///   |value - exact| <= 4 (n + 1)^2 u^2 sum |a_i b_i|,
-/// and usually n in place of 4 (n + 1)^2. A sum that leaves the range of double, or that an infinity or
-/// a NaN has entered, ends as it would in double.
+/// and usually n in place of 4 (n + 1)^2. Beyond the range of double, and with an infinity or a NaN
+/// among the factors, the result is that of double.
 template <>
 struct DotSum<DoubleDouble> {
   double sum, correction;

@@ -10,7 +10,7 @@ namespace poisson {
 
 namespace detail {
 
-/// a * b rounded, whatever it is used in: compilers for devices fuse what they can.
+/// a * b rounded: compilers for devices must not fuse it with an addition.
 [[nodiscard]] POISSON_HOST_DEVICE inline double rounded_product(double a, double b) {
 #ifdef __CUDA_ARCH__
   return __dmul_rn(a, b);
@@ -33,8 +33,8 @@ struct DoubleDouble;
 /// With u = 2^-53, the relative error of every operation is bounded as said beside it, by the algorithms of Joldes, Muller and
 /// Popescu, "Tight and rigorous error bounds for basic building blocks of double-word arithmetic", ACM TOMS 44 (2017); algorithm
 /// numbers are theirs. Bounds hold while nothing overflows and no product or quotient of high parts is below 2^-969 or so: its low
-/// part is then subnormal, and what is left is an absolute error of a few 2^-1074. As with double, a result beyond the range is an
-/// infinity and an invalid one NaN, and infinite operands give what they give in double; the low part is then 0. A result of zero
+/// part is then subnormal, and the absolute error is a few 2^-1074. As with double, a result beyond the range is an
+/// infinity and an invalid one NaN, and infinite operands behave as in double; the low part is then 0. A result of zero
 /// may have either sign.
 ///
 /// Compile without floating-point contraction (-ffp-contract=off): a fused `hi + c` would use bits of a product that `lo` holds
@@ -78,7 +78,7 @@ struct DoubleDouble {
   }
 };
 
-/// What rounding in T may change, relative to the result.
+/// Unit roundoff of T: the relative error of one rounding.
 template <class T>
 inline constexpr double unit_roundoff = 0x1p-53;
 template <>

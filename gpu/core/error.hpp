@@ -6,7 +6,7 @@
 
 namespace poisson {
 
-/// What the user asked for is wrong: a configuration value, a file's content, a matrix that a format cannot hold. Exit code 1.
+/// The input is wrong: a configuration value, a file's content, a matrix that a format cannot hold. Exit code 1.
 /// `key` is the YAML key path it came from ("problem.boundary[1].ids"), or empty; the application adds file, line and column.
 class InputError : public std::runtime_error {
 public:
@@ -18,13 +18,13 @@ private:
   std::string key_;
 };
 
-/// The machine cannot do it: no device, out of memory, a file that cannot be read or written. Exit code 3.
+/// The environment does not allow it: no device, out of memory, a file that cannot be read or written. Exit code 3.
 class EnvironmentError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
 };
 
-/// Memory, of the host or of a device, does not suffice. Where there is a way that takes less, this is the error to catch.
+/// Not enough memory on the host or a device. Callers that can do with less catch this error.
 class OutOfMemoryError : public EnvironmentError {
 public:
   using EnvironmentError::EnvironmentError;

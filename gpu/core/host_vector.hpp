@@ -8,15 +8,15 @@
 
 namespace poisson {
 
-/// Memory on a cache line, of which no page has been touched, and huge pages are asked for: products read a dozen arrays at once,
-/// and with small pages their address translations do not fit the processor. A hint: where it is refused, nothing changes but the
-/// speed. Built with POISSON_NAN_MEMORY, all of it is written: bytes of ones, NaN as floating point and -1 as integers, by which
-/// tests see what is read before it is written. Throws std::bad_alloc.
+/// Untouched memory, aligned to a cache line. Huge pages are requested: products read a dozen arrays at once, and the translations
+/// of as many small pages do not fit the processor's TLB. Where the request is refused, only the speed changes. Built with
+/// POISSON_NAN_MEMORY, every bit is set to 1 (NaN as floating point, -1 as integers), so that tests see reads of memory that was
+/// never written. Throws std::bad_alloc.
 [[nodiscard]] void* allocate_uninitialized(std::size_t bytes);
 void deallocate_uninitialized(void* memory) noexcept;
 
-/// Leaves numbers uninitialised, so that the threads which fill an array also touch its pages first, and no pass over memory is
-/// spent on zeros that are overwritten.
+/// Leaves numbers uninitialised: the threads that fill an array touch its pages first, and no pass over memory writes zeros that
+/// would be overwritten.
 template <class T>
 struct UninitializedAllocator {
   using value_type = T;

@@ -7,7 +7,7 @@
 
 namespace poisson {
 
-/// Enumerations that users spell: the one place that ties a value to its spelling in YAML, records, tests and benchmarks.
+/// Names of enumeration values: the one place that gives their spelling in YAML, records, tests and benchmarks.
 template <class E>
 struct Named {
   E value;

@@ -8,8 +8,8 @@ namespace poisson {
 
 inline constexpr std::size_t no_misspelling = 1000;
 
-/// How far `word` is from `candidate`: insertions, deletions, replacements and swaps of neighbours (optimal string alignment), letter
-/// case and - _ taken as equal; 1 for the beginning of it; no_misspelling when that is too far for a slip of the pen.
+/// Edit distance of `word` and `candidate`: insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
+/// Ignores case and the difference of - and _; 1 where `word` begins `candidate`; no_misspelling when too far for a typing error.
 [[nodiscard]] std::size_t misspelling(std::string_view word, std::string_view candidate);
 
 /// The name that a user probably meant, the first of the nearest; empty when none is near.

@@ -6,8 +6,8 @@
 
 namespace poisson {
 
-/// Where a long loop of dense products can be left when an interrupt is requested. Since a host that enqueues is far ahead of its
-/// device, it waits for it now and then: seldom enough that the device's short idling does not show.
+/// A point in a long loop of dense products at which an interrupt ends it. A host that enqueues runs far ahead of its device, so it
+/// waits for the device now and then, seldom enough that the idle time is negligible.
 class SafePoint {
 public:
   explicit SafePoint(Context& context) : context_(context) {}

@@ -2,10 +2,10 @@
 
 namespace poisson {
 
-/// Number of threads of the CPU backend; n = 0 asks for all that the process may use (its affinity and the cgroup's quota counted).
+/// Number of threads of the CPU backend; n = 0: all that its affinity and the cgroup's quota allow.
 void set_thread_count(int n);
 [[nodiscard]] int thread_count();
-/// Threads that the process may use: its affinity and the cgroup's quota counted.
+/// Threads that the affinity of the process and the cgroup's quota allow.
 [[nodiscard]] int usable_threads();
 
 }  // namespace poisson

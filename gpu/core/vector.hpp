@@ -7,7 +7,7 @@
 
 namespace poisson {
 
-// How vectors of T lie in memory: of double as an array, of DoubleDouble as two, high and low parts apart, so that neighbouring
+// Layout of vectors of T in memory: of double as an array, of DoubleDouble as two, high and low parts apart, so that neighbouring
 // threads read neighbouring numbers and a reader of double finds the high parts as a vector of its own. Single numbers (dots, the
 // scalars of solvers) are plain T.
 

@@ -10,7 +10,7 @@
 
 namespace poisson {
 
-// Products and solvers of other libraries, to measure ours beside them. Nothing but benchmarks uses them.
+// Products and solvers of other libraries, to compare ours with. Only benchmarks use them.
 
 enum class Peer { cusparse_csr_alg1, cusparse_csr_alg2, cusparse_sell };
 template <>
@@ -20,18 +20,18 @@ struct Names<Peer> {
                                                       {Peer::cusparse_sell, "cusparse sell"}}};
 };
 
-/// y = A x as a vendor's library does it, with vectors that are fixed when it is made.
+/// y = A x by a vendor's library, with vectors fixed at construction.
 class PeerProduct {
 public:
   virtual ~PeerProduct() = default;
   virtual void product() = 0;  ///< enqueues; does not wait
 
   std::int64_t bytes = 0;            ///< of the matrix as the library reads it
-  std::int64_t workspace_bytes = 0;  ///< what the library wants beside it
+  std::int64_t workspace_bytes = 0;  ///< scratch memory of the library
   double setup_seconds = 0;  ///< from CSR on the device to the first product: copies, descriptors, the library's preprocessing
 };
 
-/// Empty when peers can be measured; otherwise why not, in one sentence. The libraries are looked for when they are first needed:
+/// Empty when peers can be measured; otherwise why not, in one sentence. The libraries are loaded when they are first needed:
 /// the program starts without them.
 [[nodiscard]] std::string why_no_peers();
 

@@ -8,7 +8,7 @@
 
 namespace poisson {
 
-/// Decompositions of other libraries, to measure ours beside them. Nothing but benchmarks and tests uses them.
+/// Decompositions of other libraries, to compare ours with. Only benchmarks and tests use them.
 enum class SvdPeer { lapack_gesdd, cusolver_gesvd, cusolver_gesvdj, cusolver_gesvdp, cusolver_syevd };
 template <>
 struct Names<SvdPeer> {
@@ -24,11 +24,11 @@ struct Names<SvdPeer> {
   return peer == SvdPeer::lapack_gesdd ? Backend::cpu : Backend::cuda;
 }
 
-/// Empty when cuSOLVER can be used; otherwise why not, in one sentence. It is looked for when it is first needed.
+/// Empty when cuSOLVER can be used; otherwise why not, in one sentence. It is loaded when it is first needed.
 [[nodiscard]] std::string why_no_cusolver();
 
-/// A = U S V^T by another library, `a` with at least as many rows as columns. seconds.total is the decomposition alone, the matrix
-/// being where it runs, without transfers and the allocation of workspace. syevd takes a symmetric matrix (its lower triangle is
+/// A = U S V^T by another library, `a` with at least as many rows as columns. seconds.total is the decomposition alone,
+/// without transfers and the allocation of workspace. syevd takes a symmetric matrix (its lower triangle is
 /// read), whose eigenvalues without their signs, sorted, are the singular values; it returns no vectors. `context` is of
 /// backend_of(peer). Throws EnvironmentError: why_no_cusolver(), no memory, or the library does not converge.
 [[nodiscard]] Svd cusolver_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context);

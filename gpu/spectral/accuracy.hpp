@@ -7,11 +7,11 @@
 
 namespace poisson {
 
-/// How well a decomposition holds: the measures of Hirota et al. 2012. The norms are Frobenius's.
+/// Accuracy of a decomposition, as measured by Hirota et al. 2012. |.| is the Frobenius norm.
 struct SvdAccuracy {
   double orthogonality_u = 0;    ///< |I - U^T U|
   double orthogonality_v = 0;    ///< |I - V^T V|
-  double residual = 0;           ///< |A - U S V^T|; |A V - U S| where only leading vectors are there
+  double residual = 0;           ///< |A - U S V^T|; |A V - U S| where there are only leading vectors
   double residual_relative = 0;  ///< residual / |A|; 0 for a zero matrix
 };
 

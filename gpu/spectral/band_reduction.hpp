@@ -25,7 +25,7 @@ struct BandReduction {
 /// Without `keep` the reflectors are not kept.
 [[nodiscard]] BandReduction reduce_to_band(Context& context, std::int64_t m, std::int64_t n, int width, Array<double> a, bool keep);
 
-/// Reflectors that are best applied as one block: on a device products of rank 64 wait for memory, those of rank 256 do not; a CPU
+/// The number of reflectors to apply as one block: on a device memory bounds products of rank 64, but not those of rank 256; a CPU
 /// gains from fewer operations where n is small.
 [[nodiscard]] constexpr std::int64_t merged_columns(Backend backend) {
   return backend == Backend::cuda ? 256 : 128;

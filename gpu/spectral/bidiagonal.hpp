@@ -22,7 +22,7 @@ struct BidiagonalSvd {
 
 /// The singular value decomposition of the upper bidiagonal B with diagonal d (n >= 1 entries) and superdiagonal e (n - 1), in host
 /// memory; the k = `leading` largest triplets only, unless that is 0. Values have small error relative to the largest. Entries are
-/// finite. Without `overlap` a device waits while the host deflates, which tells what overlap gains. Throws OutOfMemoryError.
+/// finite. Without `overlap` a device waits while the host deflates (to measure what overlap gains). Throws OutOfMemoryError.
 [[nodiscard]] BidiagonalSvd bidiagonal_svd(Context& context, std::span<double const> d, std::span<double const> e,
                                            std::int64_t leading = 0, bool overlap = true);
 

@@ -9,7 +9,7 @@
 
 namespace poisson {
 
-/// A = Q R of a tall matrix with the n orthonormal columns of Q kept in factors: what the SVD of a tall matrix begins with. Up to
+/// A = Q R of a tall matrix with Q kept in factors: the first step of the SVD of a tall matrix. Up to
 /// 64 columns by a tree of small decompositions (TSQR), which reads A once; more by panels of Householder reflectors and products.
 class TallQr {
 public:
@@ -22,7 +22,7 @@ public:
   /// Y = Q X; X is n x columns and Y m x columns, with leading dimensions n and m.
   void apply(std::int64_t columns, double const* x, double* y) const;
 
-  /// Bytes of the factors beside A; and what apply takes for a while.
+  /// Bytes of the factors beside A; and of the scratch memory of apply.
   [[nodiscard]] static std::int64_t bytes(Context const& context, std::int64_t m, std::int64_t n);
   [[nodiscard]] static std::int64_t apply_bytes(Context const& context, std::int64_t m, std::int64_t n, std::int64_t columns);
 

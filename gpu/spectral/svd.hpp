@@ -26,9 +26,9 @@ struct DenseMatrix {
 
 struct SvdOptions {
   bool vectors = true;
-  std::int64_t leading = 0;  ///< only so many of the largest values (and their vectors); 0 = all
+  std::int64_t leading = 0;  ///< number of largest values (and their vectors) to compute; 0 = all
   int band_width = 0;        ///< of the band between the two stages of the bidiagonalisation; 0 = the tuned default
-  bool overlap = true;       ///< false: a device waits for the host's work and for transfers, which tells what overlap gains
+  bool overlap = true;       ///< false: a device waits for the host and for transfers (to measure what overlap gains)
 };
 
 /// Wall-clock seconds of the steps. Transfers to and from a device, scaling and the QR of rectangular matrices count in `total`
@@ -37,7 +37,7 @@ struct SvdSeconds {
   double reduce = 0;      ///< general to band
   double chase = 0;       ///< band to bidiagonal
   double bidiagonal = 0;  ///< singular values (and vectors) of the bidiagonal
-  double back = 0;        ///< both back-transformations, and what restores orthogonality after them
+  double back = 0;        ///< both back-transformations, and the step that restores orthogonality
   double total = 0;
 };
 
@@ -46,7 +46,7 @@ struct Svd {
   DenseMatrix u;              ///< n_rows x k; 0 x 0 without vectors
   DenseMatrix v;              ///< n_columns x k; 0 x 0 without vectors
   SvdSeconds seconds;
-  int band_width = 0;  ///< that was used
+  int band_width = 0;  ///< the width used
 };
 
 /// A = U diag(values) V^T of a dense matrix on the context's backend, k = min(n_rows, n_columns) or options.leading if that is
@@ -54,10 +54,10 @@ struct Svd {
 /// negative; OutOfMemoryError when the device has less memory than svd_bytes.
 [[nodiscard]] Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context);
 
-/// The band width that suits matrices of order n: the chase likes narrow bands, the back-transformations, if any, wide ones.
+/// The best band width for matrices of order n: the chase is faster with narrow bands, the back-transformations with wide ones.
 [[nodiscard]] int default_band_width(std::int64_t n, bool vectors, Backend backend);
 
-/// Bytes of the context's device that `svd` takes at its peak, at most.
+/// An upper bound on the bytes that `svd` allocates on the context's device.
 [[nodiscard]] std::int64_t svd_bytes(Context const& context, std::int64_t n_rows, std::int64_t n_columns,
                                      SvdOptions const& options);
 

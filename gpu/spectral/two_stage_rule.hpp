@@ -6,7 +6,7 @@
 
 namespace poisson {
 
-/// Rates, in FLOP/s, of the operations that tell whether bidiagonalisation in two stages beats one (Hirota et al. 2012,
+/// Rates, in FLOP/s, of the operations that decide whether bidiagonalisation in two stages beats one (Hirota et al. 2012,
 /// section 5.2.2): of K = n / 2, the mean order during a reduction.
 struct BidiagonalizationRates {
   double matrix_vector = 0;  ///< P_GEMV: K x K matrix by a vector, half of the one-stage reduction; from the read bandwidth

@@ -9,8 +9,8 @@
 namespace poisson::output {
 
 /// A file that appears under its final name only when `commit` has put every byte on disk; destroyed without commit it leaves
-/// nothing. Writers that need a name of their own (VTK, Cairo) write to temporary_path(), which the constructor creates, empty,
-/// in the same directory; it throws EnvironmentError when that is not possible.
+/// nothing. Writers that open files by name (VTK, Cairo) write to temporary_path(), which the constructor creates, empty,
+/// in the same directory; the constructor throws EnvironmentError when it cannot.
 class AtomicFile {
 public:
   explicit AtomicFile(std::filesystem::path final_path);
@@ -30,10 +30,10 @@ private:
 /// The whole text at once, through an AtomicFile.
 void write_text_file(std::filesystem::path const& path, std::string_view text);
 
-/// Throws EnvironmentError: "cannot write PATH: REASON", with advice when `error` (an errno value) is one that users can cure.
+/// Throws EnvironmentError: "cannot write PATH: REASON", with advice where `error` (an errno value) has a remedy.
 [[noreturn]] void throw_write_error(std::filesystem::path const& path, int error);
 
-/// A seekable stream buffer over an existing file that remembers why writing failed, which std::filebuf does not tell.
+/// A seekable stream buffer over an existing file that remembers why writing failed, unlike std::filebuf.
 class FileBuffer : public std::streambuf {
 public:
   /// Opens `path` for writing and truncates it. A failure shows in error().

@@ -5,7 +5,7 @@
 
 namespace poisson::output {
 
-/// A place on an axis. Labels may hold a superscript as in "10^{-3}"; they do not depend on the locale.
+/// A tick on an axis. Labels may hold a superscript as in "10^{-3}"; they do not depend on the locale.
 struct Tick {
   double value = 0;
   std::string label;  ///< empty: a minor tick
@@ -23,7 +23,7 @@ public:
   [[nodiscard]] double low() const noexcept { return low_; }
   [[nodiscard]] double high() const noexcept { return high_; }
   [[nodiscard]] std::vector<Tick> const& ticks() const noexcept { return ticks_; }
-  /// The power of ten that every label of a linear axis is to be multiplied with; 0: none.
+  /// The power of ten to multiply every label of a linear axis with; 0: none.
   [[nodiscard]] int exponent() const noexcept { return exponent_; }
 
 private:
@@ -36,7 +36,7 @@ private:
   std::vector<Tick> ticks_;
 };
 
-/// So many significant digits, without zeros at the end: "0.1234", "-3", "1.2", a multiplication sign, "10^{-5}".
+/// A number with the given significant digits, without trailing zeros: "0.1234", "-3", "1.2", a multiplication sign, "10^{-5}".
 [[nodiscard]] std::string format_number(double value, int digits = 4);
 /// "10^{-3}".
 [[nodiscard]] std::string format_decade(int exponent);

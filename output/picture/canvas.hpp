@@ -14,7 +14,7 @@ namespace poisson::output {
 
 enum class Align { start, middle, end };
 
-/// A white drawing area in pixels, origin at the top left; becomes a PNG. Nothing but this class knows Cairo.
+/// A white drawing area in pixels, origin at the top left; becomes a PNG. Only this class uses Cairo.
 class Canvas {
 public:
   Canvas(int width, int height);

@@ -42,8 +42,8 @@ struct SurfaceTriangle {
   int plane = -1;  ///< the axis that is normal to the cut plane it lies on; -1: on the boundary of the mesh
 };
 
-/// What is seen of a mesh with an octant taken out: its boundary and the cuts of the three planes. Triangles reach into or
-/// beyond the octant's edges and faces; whoever draws them leaves out what does not belong. Each cell is divided into
+/// The visible surface of a mesh without an octant: its boundary and the cuts of the three planes. Triangles may reach into or
+/// beyond the octant's edges and faces; the renderer clips them. Each cell is divided into
 /// `subdivisions`^3 parts, in which the cell's polynomials are evaluated, so that curved cells look curved.
 [[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Grid const& grid, std::span<double const> values, Octant const& octant,
                                                        std::span<BoundaryFace const> faces, int subdivisions);

@@ -1,4 +1,4 @@
-"""poisson bench solve: tables, JSON and errors. What is measured is not judged here, only that it is told consistently."""
+"""poisson bench solve: tables, JSON and errors. The measurements are not judged here, only that they are reported consistently."""
 
 import csv
 import json
