@@ -205,7 +205,7 @@ Keys<AnalysisSpec> const& analysis_keys() {
           .only("with of: field and sample: plane", on_plane),
       key<Spec>(
           "error", Number{0, 1}, [](auto& a) -> auto& { return a.error; }, "",
-          "The smallest rank is looked for that has at most this relative error, in the Frobenius norm.")
+          "The smallest rank is found that has at most this relative error, in the Frobenius norm.")
           .only("with of: field", is(AnalysisOf::field)),
       key<Spec>(
           "leave_out", Integer{0, 99999, false, true}, [](auto& a) -> auto& { return a.leave_out; }, "",
@@ -338,10 +338,10 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("matrix", "How the matrix is stored."),
       declare(
           "matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
-          "Sparse format; auto takes the one whose conversion and expected products together are predicted to take least time."),
+          "Sparse format; auto estimates conversion and products for every usable format and picks the fastest."),
       declare(
           "matrix.expected_products", Integer{1, unlimited, false, true}, POISSON_MEMBER(matrix.expected_products), "",
-          "Products with the matrix that auto counts on. auto: 3 cbrt(rows) log10(1 / solver.tolerance) / 12, what cg takes on a "
+          "Products with the matrix that auto expects. auto: 3 cbrt(rows) log10(1 / solver.tolerance) / 12, what cg takes on a "
           "box, and no more than solver.max_iterations."),
       declare("matrix.slice_size", Integer{1, 1024, true}, POISSON_MEMBER(matrix.slice_size), "rows",
               "Rows per slice of the sliced formats; cod_sell takes 2 to 256."),
@@ -350,7 +350,7 @@ Keys<RunConfig> make_run_keys() {
           "Rows of a window that the sliced formats sort by length: 1 keeps all in place, 0 sorts all. auto: 1 of sell_c_sigma, 0 "
           "of cod_sell."),
       declare("matrix.threads_per_row", Integer{0, 32, true}, POISSON_MEMBER(matrix.threads_per_row), "",
-              "Threads that share a row in crs_t on a GPU; 0 takes them from the mean length of the rows."),
+              "Threads that share a row in crs_t on a GPU; 0 chooses by the mean length of the rows."),
       declare(
           "matrix.conversion", Choice<Conversion>{}, POISSON_MEMBER(matrix.conversion), "",
           "Where the format is made from csr: sequential by one thread of the host where the algorithm of cod_sell asks for it, "
