@@ -1,11 +1,12 @@
 #include "assembly/discretization.hpp"
 
-#include "assembly/system/evaluation.hpp"
 #include "assembly/mesh/mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/evaluation.hpp"
+#include "assembly/system/integrals.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
-#include "assembly/space/space.hpp"
 #include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/threads.hpp"
@@ -140,17 +141,25 @@ LinearSystem Discretization::assemble() {
   return system;
 }
 
-void Discretization::make_mean_free(std::span<double> u) const {
-  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  auto const integrals = basis_integrals(impl_->space, impl_->element);
-  double const mean = ordered_dot(integrals, u) / ordered_sum(integrals);
-  for (double& value : u)
-    value -= mean;
+HostVector<double> Discretization::reconstruct(LinearSystem const& system, HostVector<double> x) const {
+  assert(static_cast<std::int64_t>(x.size()) == impl_->space.n_dofs);
+  system.constraints.expand(x);
+  if (system.pure_neumann) {
+    auto const integrals = basis_integrals(impl_->space, impl_->element);
+    double const mean = ordered_dot(integrals, x) / ordered_sum(integrals);
+    for (double& value : x)
+      value -= mean;
+  }
+  return x;
 }
 
 ErrorNorms Discretization::errors(std::span<double const> u) const {
   assert(impl_->data.exact && static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return error_norms(impl_->space, impl_->element, impl_->data, u, impl_->shift_of_exact());
+}
+
+OutputMesh Discretization::output_mesh() const {
+  return assembly::output_mesh(impl_->space, impl_->element);
 }
 
 SolutionFields Discretization::fields(std::span<double const> u) const {

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "assembly/problem.hpp"
-#include "gpu/core/csr_matrix.hpp"
+#include "assembly/system/fields.hpp"
+#include "assembly/system/linear_system.hpp"
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <set>
@@ -33,47 +33,6 @@ struct Estimate {
 };
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec);
 
-struct LinearSystem {
-  /// Dirichlet rows and columns hold only their (natural) diagonal entry, and their right-hand side is 0.
-  CsrMatrix matrix;
-  HostVector<double> rhs;
-  /// Dirichlet values on constrained unknowns, 0 elsewhere: u = solution of the system + lift.
-  HostVector<double> lift;
-  HostVector<std::uint8_t> constrained;  ///< 1 for unknowns that a Dirichlet condition fixes, 0 for free ones
-  bool pure_neumann = false;             ///< the constant vector spans the null space
-  double compatibility_defect =
-      0;  ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
-};
-
-struct ErrorNorms {
-  double l2 = 0, h1_seminorm = 0, linf = 0;  ///< absolute; linf over quadrature points and nodes
-};
-
-/// The mesh and the solution as output needs them; every node once.
-struct SolutionFields {
-  int order = 1;
-  HostVector<double> points;        ///< x y z of each node
-  HostVector<std::int64_t> cells;   ///< (order + 1)^3 nodes of each cell, lexicographic (x fastest)
-  HostVector<double> u;             ///< per node
-  HostVector<double> exact, error;  ///< per node; empty without `exact`
-  HostVector<int> material;         ///< per cell
-  HostVector<double> coefficient;   ///< per cell at the centre; 1 or 3 components
-  int coefficient_components = 1;
-  HostVector<double> flux;  ///< per cell at the centre, 3 components: -k grad u
-};
-
-struct Extent {
-  std::array<double, 3> low{}, high{};
-};
-
-/// Points in space: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1.
-struct Lattice {
-  std::array<double, 3> low{}, spacing{};
-  std::array<std::int64_t, 3> n{1, 1, 1};
-
-  [[nodiscard]] std::int64_t size() const { return n[0] * n[1] * n[2]; }
-};
-
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements: the only class that deal.II stands behind.
 /// Constructing it builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns
 /// (lexicographically on boxes, Cuthill-McKee elsewhere). Errors: InputError with the key path for anything wrong in the
@@ -88,10 +47,12 @@ public:
   [[nodiscard]] MeshSummary const& summary() const;
   /// Threaded; the same bits whatever the number of threads.
   [[nodiscard]] LinearSystem assemble();
-  /// Pure Neumann: shifts u so that its integral is zero. `u` has one entry per unknown.
-  void make_mean_free(std::span<double> u) const;
+  /// u = C x + g from the solution x of a system of this discretisation; with pure Neumann shifted so that its integral is zero.
+  [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;
   /// Precondition: the specification has `exact`. With pure Neumann the mean of `exact` is taken out first.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
+  /// The mesh as output needs it, and u on it.
+  [[nodiscard]] OutputMesh output_mesh() const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u) const;
   /// The smallest box around all nodes.
   [[nodiscard]] Extent extent() const;
@@ -107,7 +68,5 @@ private:
 
 /// Version string of deal.II, for `poisson info`.
 [[nodiscard]] std::string dealii_version();
-/// Names of the generators that `problem.mesh.generator` takes, `box` first.
-[[nodiscard]] std::vector<std::string> generator_names();
 
 }  // namespace poisson::assembly

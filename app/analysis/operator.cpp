@@ -1,3 +1,4 @@
+#include "app/io/output_mesh.hpp"
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/svd_report.hpp"
 #include "gpu/core/error.hpp"
@@ -96,9 +97,9 @@ void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::
   }
   for (std::size_t i = 0; i < modes.size(); ++i)
     points.push_back({modes[i].first, 1, fields[i].u, {}});
-  output::Grid const grid{fields.front().order, fields.front().points, fields.front().cells};
+  assembly::OutputMesh const mesh = input.discretization.output_mesh();
   output.directory.write(output.file("modes.vtu"),
-                         [&](fs::path const& path) { output::write_vtu(path, grid, points, {}, input.config.output.vtk); });
+                         [&](fs::path const& path) { output::write_vtu(path, as_output(mesh), points, {}, input.config.output.vtk); });
 }
 
 /// S of S A S whose diagonal is 1.
@@ -153,7 +154,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
   out["method"] = "lanczos";
   output.console.working("estimating the ends of the spectrum");
   Timer const timer;
-  auto const fixed = std::span<std::uint8_t const>(input.system.constrained);
+  auto const fixed = std::span<std::uint8_t const>(input.system.constraints.mask());
   std::vector<double> null_vector(input.system.pure_neumann ? input.u.size() : 0, 1.0);
   ExtremeValues const values = extreme_values(input.stored, fixed, null_vector, input.context);
   double const condition = values.largest / values.smallest;
@@ -196,13 +197,13 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   json& out = output.json;
   std::vector<std::int64_t> free;
   for (std::int64_t i = 0; i < a.n_rows; ++i)
-    if (input.system.constrained[static_cast<std::size_t>(i)] == 0)
+    if (!input.system.constraints.constrained(i))
       free.push_back(i);
   auto const n = static_cast<std::int64_t>(free.size());
   out["n"] = n;
   if (n == 0)
     throw InputError("every unknown is fixed by a Dirichlet condition; there is no operator to look at");
-  double const asymmetry = distance_to_symmetry(a, input.system.constrained);
+  double const asymmetry = distance_to_symmetry(a, input.system.constraints.mask());
   out["distance_to_symmetry"] = asymmetry;
   if (n > spec.max_dense) {
     estimate_extremes(input, spec, n, asymmetry, output);

@@ -3,6 +3,7 @@
 #include "app/analysis/svd_report.hpp"
 #include "app/io/csv.hpp"
 #include "app/io/matrix_market.hpp"
+#include "app/io/output_mesh.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/matrix.hpp"
@@ -116,7 +117,7 @@ std::vector<ReducedSystem> project_all(std::vector<Snapshot const*> const& train
       throw Interrupted();
     console.working("projecting case " + std::to_string(c->index));
     assembly::LinearSystem of_case = assembly::Discretization(c->configuration->config().problem).assemble();
-    if (of_case.constrained != constrained)
+    if (of_case.constraints.mask() != constrained)
       throw InputError("case " + std::to_string(c->index) + " prescribes other unknowns on the boundary than case " +
                        std::to_string(left_out.index) + "; snapshots need the same types of conditions everywhere");
     systems.push_back(projected(std::move(of_case), modes, host));
@@ -180,8 +181,8 @@ void write_fields(assembly::Discretization const& discretization, std::span<std:
   std::vector<output::Field> points;
   for (std::size_t i = 0; i < fields.size(); ++i)
     points.push_back({names[i], 1, fields[i].u, {}});
-  output::Grid const grid{fields.front().order, fields.front().points, fields.front().cells};
-  output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) { output::write_vtu(path, grid, points, {}, options); });
+  assembly::OutputMesh const mesh = discretization.output_mesh();
+  output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) { output::write_vtu(path, as_output(mesh), points, {}, options); });
 }
 
 /// The integrals of the basis functions, but none below a thousandth of their mean: on cells far from bricks one may be small, or
@@ -261,7 +262,7 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   if (n != discretization.summary().dofs)
     throw InputError("case " + std::to_string(left_out) + " has " + std::to_string(n) + " unknowns, and its problem has " +
                      std::to_string(discretization.summary().dofs));
-  auto const constrained = system.constrained;
+  auto const constrained = system.constraints.mask();
   std::int64_t const most = std::max<std::int64_t>(1, std::min(spec.modes, m));
   require_host_memory(8 * n * (m + 2 * most) + svd_host_bytes(n, m, true),
                       "the decomposition of " + std::to_string(m) + " solutions");

@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 void closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
   double const share = r.copy_bandwidth > 0 ? r.bandwidth() / r.copy_bandwidth : 0;
   std::vector<std::pair<std::string, std::string>> rows{
-      {"status", r.status + (r.reason.empty() ? "" : ": " + r.reason)},
+      {"status", std::string(name_of(r.status)) + (r.reason.empty() ? "" : ": " + r.reason)},
       r.system
           ? std::pair<std::string, std::string>("system", "A = " + r.system->matrix + ", b = " + r.system->rhs_name())
           : std::pair<std::string, std::string>("cells", with_thousands(r.mesh.cells) + " of order " + std::to_string(r.order)),
@@ -36,7 +36,7 @@ void closing_table(ResultRecord const& r, fs::path const& directory, Console& co
                         (share > 0 ? ", " + number_text(100 * share) + " % of the measured copy bandwidth of " +
                                          number_text(r.copy_bandwidth / 1e9) + " GB/s"
                                    : ""));
-  rows.emplace_back("total", seconds_text(r.times.total));
+  rows.emplace_back("total", seconds_text(r.clock.total()));
   rows.emplace_back(
       "memory",
       bytes_text(static_cast<double>(r.host_peak_bytes)) + " on the host at most" +

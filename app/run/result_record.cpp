@@ -25,10 +25,25 @@ json table_of(FormatChoice const& choice) {
   return rows;
 }
 
+/// A system from files is read, and has neither mesh nor fields.
+bool has_stage(ResultRecord const& r, Stage stage) {
+  switch (stage) {
+  case Stage::read:
+    return r.system.has_value();
+  case Stage::mesh:
+  case Stage::assembly:
+  case Stage::reconstruct:
+  case Stage::analysis:
+    return !r.system;
+  default:
+    return true;
+  }
+}
+
 }  // namespace
 
 std::string to_json(ResultRecord const& r) {
-  json out = {{"poisson_version", POISSON_VERSION}, {"status", r.status}, {"reason", r.reason}};
+  json out = {{"poisson_version", POISSON_VERSION}, {"status", name_of(r.status)}, {"reason", r.reason}};
   if (r.system) {
     out["system"] = {{"matrix", r.system->matrix}, {"rhs", r.system->rhs_name()}};
     out["fingerprint"] = r.fingerprint;
@@ -81,15 +96,10 @@ std::string to_json(ResultRecord const& r) {
   if (!r.analysis.empty())
     out["analysis"] = r.analysis;
   json timing = json::object();
-  if (r.system)
-    timing["read"] = r.times.read;
-  else
-    timing.update({{"mesh", r.times.mesh}, {"assembly", r.times.assembly}});
-  timing.update(
-      {{"convert", r.times.convert}, {"transfer", r.times.transfer}, {"solve", r.times.solve}, {"verify", r.times.verify}});
-  if (!r.system)
-    timing["analysis"] = r.times.analysis;
-  timing.update({{"output", r.times.output}, {"total", r.times.total}});
+  for (auto const& [stage, name] : Names<Stage>::values)
+    if (has_stage(r, stage))
+      timing[std::string(name)] = r.clock.seconds(stage);
+  timing["total"] = r.clock.total();
   out["timing"] = timing;
   out["memory"] = {{"host_peak_bytes", r.host_peak_bytes}, {"device_peak_bytes", r.device_peak_bytes}};
   out["files"] = r.files;

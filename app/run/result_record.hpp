@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
+#include "app/run/stage_clock.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
@@ -16,14 +17,10 @@
 
 namespace poisson::app {
 
-struct StageTimes {
-  double read = 0, mesh = 0, assembly = 0, convert = 0, transfer = 0, solve = 0, verify = 0, analysis = 0, output = 0, total = 0;
-};
-
 /// Everything that result.json says about one run; filled as the run proceeds.
 struct ResultRecord {
-  std::string status = "interrupted";
-  std::string reason;  ///< why, when the status is not "converged"
+  SolverStatus status = SolverStatus::interrupted;
+  std::string reason;  ///< why, when the status is not `converged`
   std::string configuration_file, fingerprint;
   std::optional<SystemSpec> system;  ///< of a system from files, which has neither configuration file nor mesh nor order
   assembly::MeshSummary mesh;
@@ -43,7 +40,7 @@ struct ResultRecord {
   std::optional<assembly::ErrorNorms> errors;
   std::optional<double> compatibility_defect;    ///< pure Neumann only
   std::vector<nlohmann::ordered_json> analysis;  ///< one for each entry of analysis.svd that was begun
-  StageTimes times;
+  StageClock clock;
   std::int64_t host_peak_bytes = 0, device_peak_bytes = 0;
   std::vector<std::string> files;
 

@@ -24,7 +24,7 @@ std::string file_text(std::string const& path) {
 
 }  // namespace
 
-ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console) {
+ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console, RunHooks const& hooks) {
   RunConfig const& config = configuration.config();
   Stages stages(config, options, console, options.path);
   ResultRecord& record = stages.record;
@@ -33,21 +33,16 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.order = config.problem.order;
 
   stages.unless_interrupted([&] {
-    Timer timer;
-    assembly::Discretization discretization(config.problem);
+    auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(config.problem); });
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
-    record.times.mesh = timer.seconds();
-    console.stage("mesh", record.times.mesh,
-                  with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
+    stages.tell(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
 
-    timer = Timer();
-    assembly::LinearSystem system = discretization.assemble();
+    auto system = record.clock.time(Stage::assembly, [&] { return discretization.assemble(); });
     auto const matrix = std::make_shared<CsrMatrix const>(std::move(system.matrix));
     record.nnz = matrix->nnz();
     record.csr_bytes = matrix->bytes();
-    record.times.assembly = timer.seconds();
-    console.stage("assembly", record.times.assembly, with_thousands(record.nnz) + " non-zeros");
+    stages.tell(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system.pure_neumann) {
       record.compatibility_defect = system.compatibility_defect;
       console.line("    pure Neumann: compatibility defect " + number_text(system.compatibility_defect) +
@@ -55,21 +50,18 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     }
 
     stages.convert(matrix);
-    HostVector<double> u = stages.solve(system.rhs, system.pure_neumann);
-    stages.verify(system.rhs, u, [&] {
-      for (std::size_t i = 0; i < u.size(); ++i)
-        u[i] += system.lift[i];
-      if (system.pure_neumann)
-        discretization.make_mean_free(u);
-      if (config.problem.exact)
-        record.errors = discretization.errors(u);
-    });
+    HostVector<double> x = stages.solve(system.rhs, system.pure_neumann);
+    stages.verify(system.rhs, x);
+    HostVector<double> const u =
+        record.clock.time(Stage::reconstruct, [&] { return discretization.reconstruct(system, std::move(x)); });
+    if (config.problem.exact)
+      record.errors = record.clock.time(Stage::verify, [&] { return discretization.errors(u); });
     stages.output([&](ResultsDirectory& directory) {
-      if (options.keep_unknowns && first_not_finite(u) == u.size())
+      if (hooks.keep_unknowns && first_not_finite(u) == u.size())
         directory.write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
     });
-    if (!config.analysis.empty() && record.status != "interrupted")
+    if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {
         return analyse({config, discretization, system, *matrix, stored, u, record.result, context}, directory, record.analysis, console);
       });

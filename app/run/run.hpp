@@ -13,13 +13,17 @@ namespace poisson::app {
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
-  int threads = 0;             ///< 0: all that the process may use
-  bool keep_unknowns = false;  ///< a problem's solution is written as solution.mtx too, for what looks at several
+  int threads = 0;  ///< 0: all that the process may use
+};
+
+/// What the program itself asks of a run, beside what the user sets.
+struct RunHooks {
+  bool keep_unknowns = false;  ///< the solution is written as solution.mtx too, for what looks at several
 };
 
 /// Solves one configuration from mesh to files, and tells the console. Returns exit_done or exit_not_converged (results are written
 /// and marked); throws InputError (wrong configuration) or EnvironmentError. An interrupt during the solve writes what there
 /// is; one before it writes only the record.
-[[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console);
+[[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console, RunHooks const& hooks = {});
 
 }  // namespace poisson::app

@@ -1,6 +1,7 @@
 #include "app/run/solution_files.hpp"
 
 #include "app/io/console.hpp"
+#include "app/io/output_mesh.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
 #include "output/vtk/vtk_files.hpp"
@@ -32,8 +33,9 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
                           ResultRecord const& record, ResultsDirectory& directory) {
   if (!config.output.vtk_enabled && !(config.output.picture && output::pictures_built()))
     return;
+  assembly::OutputMesh const nodes = discretization.output_mesh();
   assembly::SolutionFields const f = discretization.fields(u);
-  output::Grid const grid{f.order, f.points, f.cells};
+  output::Mesh const mesh = as_output(nodes);
   if (config.output.vtk_enabled) {
     std::vector<output::Field> points{{"u", 1, f.u, {}}};
     if (!f.exact.empty()) {
@@ -42,15 +44,15 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
     }
     std::vector<output::Field> const cells{
         {"material", 1, {}, f.material}, {"coefficient", f.coefficient_components, f.coefficient, {}}, {"flux", 3, f.flux, {}}};
-    directory.write("solution.vtu", [&](fs::path const& path) { output::write_vtu(path, grid, points, cells, config.output.vtk); });
+    directory.write("solution.vtu", [&](fs::path const& path) { output::write_vtu(path, mesh, points, cells, config.output.vtk); });
     directory.write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, "solution.vtu"}}); });
   }
   if (config.output.picture && output::pictures_built()) {
     output::PictureOptions options;
     options.title = fs::path(record.configuration_file).stem().string() + ": " + with_thousands(record.mesh.cells) +
-                    " cells of order " + std::to_string(record.order) + (record.status == "converged" ? "" : ", " + record.status);
+                    " cells of order " + std::to_string(record.order) + (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
     options.quantity = "u";
-    directory.write("solution.png", [&](fs::path const& path) { output::write_picture(path, grid, f.u, options); });
+    directory.write("solution.png", [&](fs::path const& path) { output::write_picture(path, mesh, f.u, options); });
   }
 }
 

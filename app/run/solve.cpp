@@ -98,21 +98,22 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
   record.system = system;
 
   stages.unless_interrupted([&] {
-    Timer const timer;
-    auto const matrix = std::make_shared<CsrMatrix const>(read_square_matrix(system.matrix));
-    HostVector<double> const b = read_rhs(system, matrix->n_rows);
-    require_suitable(config.solver, *matrix, system.matrix, console);
+    std::shared_ptr<CsrMatrix const> matrix;
+    HostVector<double> b;
+    record.clock.time(Stage::read, [&] {
+      matrix = std::make_shared<CsrMatrix const>(read_square_matrix(system.matrix));
+      b = read_rhs(system, matrix->n_rows);
+      require_suitable(config.solver, *matrix, system.matrix, console);
+    });
     record.dofs = matrix->n_rows;
     record.nnz = matrix->nnz();
     record.csr_bytes = matrix->bytes();
     record.fingerprint = fingerprint(config);
-    record.times.read = timer.seconds();
-    console.stage("read", record.times.read,
-                  with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+    stages.tell(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
 
     stages.convert(matrix);
     HostVector<double> const x = stages.solve(b, false);
-    stages.verify(b, x, [] {});
+    stages.verify(b, x);
     stages.output([&](ResultsDirectory& directory) {
       if (std::size_t const row = first_not_finite(x); row < x.size())
         console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +

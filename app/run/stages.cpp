@@ -78,9 +78,11 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
 void Stages::measure_bandwidth() {
   if (record.copy_bandwidth > 0)
     return;
-  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
-  record.copy_bandwidth = measure_copy_bandwidth(*make_context(context_->backend()));
-  reset_host_peak();
+  record.clock.time(Stage::verify, [&] {
+    record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+    record.copy_bandwidth = measure_copy_bandwidth(*make_context(context_->backend()));
+    reset_host_peak();
+  });
 }
 
 /// The matrix in the format of the configuration, or in that which `auto` takes; the console then shows what it decided from.
@@ -89,11 +91,8 @@ std::unique_ptr<Matrix> Stages::store() {
   if (config_.matrix.format)
     return make_configured_matrix(*config_.matrix.format, matrix_, *context_, config_.matrix.format_options());
   Forecast forecast = forecast_of(config_.matrix, config_.solver, matrix_->n_rows);
-  if (matrix_->bytes() > worth_measuring) {
-    Timer const timer;
+  if (matrix_->bytes() > worth_measuring)
     measure_bandwidth();
-    record.times.verify = timer.seconds();
-  }
   forecast.bandwidth = record.copy_bandwidth;
   record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(forecast.products)) + " products";
   auto stored = make_configured_matrix(forecast, matrix_, *context_, config_.matrix.format_options(), record.choice.emplace());
@@ -102,46 +101,49 @@ std::unique_ptr<Matrix> Stages::store() {
 }
 
 void Stages::convert(std::shared_ptr<CsrMatrix const> matrix) {
-  Timer const timer;
-  matrix_ = std::move(matrix);
-  context_ = future_context_.get();
-  record.device = context_->description().name;
-  stored_ = store();
+  record.clock.time(Stage::convert, [&] {
+    matrix_ = std::move(matrix);
+    context_ = future_context_.get();
+    record.device = context_->description().name;
+    stored_ = store();
+  });
+  record.clock.move(Stage::convert, Stage::transfer, stored_->transfer_seconds);
   if (stored_->asymmetry > usual_asymmetry)
     console_.warning("the matrix is symmetric only to " + number_text(stored_->asymmetry) + " of the largest entry of a row; " +
                      std::string(name_of(stored_->format())) + " stores its lower triangle and takes that for the upper one");
   record.format = stored_->format();
   record.matrix_bytes = stored_->bytes();
   record.padding_ratio = stored_->padding_ratio();
-  record.times.transfer = stored_->transfer_seconds;
-  record.times.convert = timer.seconds() - stored_->transfer_seconds - record.times.verify;
-  console_.stage("convert", record.times.convert,
-                 std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
+  tell(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
   if (context_->backend() == Backend::cuda)
-    console_.stage("transfer", record.times.transfer, "to " + record.device);
+    tell(Stage::transfer, "to " + record.device);
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
-  Timer const timer;
   HostVector<double> x(static_cast<std::size_t>(matrix_->n_rows));
   SolverOptions solver = config_.solver;
   solver.constant_null_space = constant_null_space;
   solver.csr = matrix_.get();
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
-  record.result = poisson::solve(*stored_, b, x, solver, *context_);
+  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver, *context_); });
   clear_interrupt();
   console_.end_progress();
-  record.status = name_of(record.result.status);
+  record.status = record.result.status;
   record.reason = record.result.reason;
-  if (std::size_t const row = first_not_finite(x); record.status == "converged" && row < x.size()) {
-    record.status = name_of(SolverStatus::diverged);
+  if (std::size_t const row = first_not_finite(x); record.status == SolverStatus::converged && row < x.size()) {
+    record.status = SolverStatus::diverged;
     record.reason = "the solution is too large for double precision, first in " + row_text(static_cast<std::int64_t>(row));
   }
-  record.times.solve = timer.seconds();
   record.device_peak_bytes = context_->memory_peak();
-  console_.stage("solve", record.times.solve,
-                 with_thousands(record.result.iterations) + " iterations on " + record.device + ": " + record.status);
+  tell(Stage::solve,
+       with_thousands(record.result.iterations) + " iterations on " + record.device + ": " + std::string(name_of(record.status)));
   return x;
+}
+
+void Stages::verify(std::span<double const> b, std::span<double const> x) {
+  record.clock.time(Stage::verify, [&] { record.residual_true = true_residual(*matrix_, x, b, record.result.x_low); });
+  measure_bandwidth();
+  tell(Stage::verify, "true residual " + number_text(record.residual_true));
 }
 
 ExitCode Stages::finish() {
@@ -149,7 +151,6 @@ ExitCode Stages::finish() {
     record.files = directory.files();
     record.files.emplace_back("result.json");
     record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
-    record.times.total = total_.seconds();
     directory.write("result.json", [&](fs::path const& path) { output::write_text_file(path, to_json(record)); });
     directory.remove_stale();
   });
@@ -157,7 +158,7 @@ ExitCode Stages::finish() {
   closing_table(record, directory_.path(), console_);
   if (output_error_)
     std::rethrow_exception(output_error_);
-  return record.status == "converged" ? exit_done : exit_not_converged;
+  return record.status == SolverStatus::converged ? exit_done : exit_not_converged;
 }
 
 }  // namespace poisson::app

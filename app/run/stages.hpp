@@ -33,6 +33,11 @@ public:
 
   ResultRecord record;
 
+  /// A line on the console about a stage that is done.
+  void tell(Stage stage, std::string const& what) {
+    console_.stage(std::string(name_of(stage)), record.clock.seconds(stage), what);
+  }
+
   /// A file that cannot be written costs neither the other files nor the record; the first such error ends the run, after them.
   template <class Write>
   void attempt(Write&& write) {
@@ -52,7 +57,7 @@ public:
     } catch (Interrupted const&) {
       if (record.result.history.empty())
         record.reason = "interrupted before the solve";
-      record.status = "interrupted";
+      record.status = SolverStatus::interrupted;
     }
   }
 
@@ -62,44 +67,34 @@ public:
   /// The solution of A x = b for the matrix that was converted.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space);
 
-  /// The true residual of x, then `more`: what else is to be known of the solution, which it may change.
-  template <class More>
-  void verify(std::span<double const> b, std::span<double const> x, More&& more) {
-    Timer const timer;
-    record.residual_true = true_residual(*matrix_, x, b, record.result.x_low);
-    more();
-    measure_bandwidth();
-    record.times.verify += timer.seconds();
-    console_.stage("verify", record.times.verify, "true residual " + number_text(record.residual_true));
-  }
+  /// The true residual of x.
+  void verify(std::span<double const> b, std::span<double const> x);
 
   /// The history, and `write_solution(directory)`.
   template <class WriteSolution>
   void output(WriteSolution&& write_solution) {
-    Timer const timer;
-    attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output.picture, directory); });
-    attempt(write_solution);
-    record.times.output = timer.seconds();
-    console_.stage("output", record.times.output, directory_.path().string());
+    record.clock.time(Stage::output, [&] {
+      attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output.picture, directory); });
+      attempt(write_solution);
+    });
+    tell(Stage::output, directory_.path().string());
   }
 
   /// What `run(stored matrix, context, directory)` finds in the solution, which is written by now. It returns a failure that is to
   /// end the run when all else is done.
   template <class Run>
   void analysis(Run&& run) {
-    Timer const timer;
     try {
-      std::exception_ptr const failure = run(*stored_, *context_, directory_);
+      std::exception_ptr const failure = record.clock.time(Stage::analysis, [&] { return run(*stored_, *context_, directory_); });
       if (!output_error_)
         output_error_ = failure;
     } catch (Interrupted const&) {
       clear_interrupt();
-      record.status = "interrupted";
+      record.status = SolverStatus::interrupted;
       record.reason = "interrupted in the analysis; the solution is complete";
     }
-    record.times.analysis = timer.seconds();
     console_.end_progress();
-    console_.stage("analysis", record.times.analysis, std::to_string(record.analysis.size()) + " of singular values");
+    tell(Stage::analysis, std::to_string(record.analysis.size()) + " of singular values");
   }
 
   /// The record and the closing table; then throws what an attempt threw.
@@ -109,7 +104,6 @@ private:
   void measure_bandwidth();
   [[nodiscard]] std::unique_ptr<Matrix> store();
 
-  Timer total_;
   RunConfig const& config_;
   Console& console_;
   ResultsDirectory directory_;

@@ -93,7 +93,7 @@ std::string text_of(Json const& result, char const* pointer) {
 }
 
 /// Runs one case in this (forked) process; does not return.
-[[noreturn]] void child(Case const& c, RunOptions const& options, fs::path const& log, pid_t parent) {
+[[noreturn]] void child(Case const& c, RunOptions const& options, RunHooks const& hooks, fs::path const& log, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
     _exit(exit_environment);
@@ -102,7 +102,7 @@ std::string text_of(Json const& result, char const* pointer) {
     _exit(exit_environment);
   int const code = exit_code_of(&*c.configuration, [&] {
     Console console(false);
-    return run_case(*c.configuration, options, console);
+    return run_case(*c.configuration, options, console, hooks);
   });
   std::cout << std::flush;
   _exit(code);
@@ -414,7 +414,7 @@ void take_result(Case& c, int state, fs::path const& root) {
 
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for.
 void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs::path const& root, RunOptions const& options,
-               int jobs, Console& console) {
+               RunHooks const& hooks, int jobs, Console& console) {
   struct Running {
     std::size_t index;
     Timer timer;
@@ -440,7 +440,7 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
         continue;
       }
       if (pid == 0)
-        child(c, options, log, self);
+        child(c, options, hooks, log, self);
       running.emplace(pid, Running{next - 1, Timer()});
     }
     if (interrupt_requested() && !stopping) {
@@ -496,14 +496,13 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   int const jobs = std::clamp(options.jobs, 1, std::max(waiting, 1));
   RunOptions case_options = options.run;
   case_options.overwrite = true;
-  case_options.keep_unknowns = has_snapshots(configuration.config());
   if (case_options.threads == 0 && jobs > 1) {
     set_thread_count(0);
     case_options.threads = std::max(1, thread_count() / jobs);
   }
   console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
                (waiting < static_cast<int>(cases.size()) ? ", " + std::to_string(waiting) + " to do" : ""));
-  run_cases(cases, sweep.axes, root, case_options, jobs, console);
+  run_cases(cases, sweep.axes, root, case_options, {.keep_unknowns = has_snapshots(configuration.config())}, jobs, console);
 
   bool const complete = std::none_of(cases.begin(), cases.end(), [](Case const& c) {
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");

@@ -1,15 +1,17 @@
 #pragma once
 
+#include "assembly/mesh/scanner.hpp"
+
 #include <array>
 #include <cstdint>
 #include <deal.II/base/point.h>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
-/// A mesh as a file states it, before deal.II sees it: shared by assembly/mesh_files.cpp and assembly/mesh_formats.cpp only.
+/// A mesh as a file states it, before deal.II sees it: shared by files.cpp and the readers, one of each format, only.
 namespace poisson::assembly {
 
 struct RawMesh {
@@ -26,39 +28,6 @@ struct RawMesh {
   std::vector<dealii::Point<3>> vertices;
   std::vector<Cell> cells;
   std::vector<Quad> quads;
-};
-
-/// Throws the InputError for a mesh file. `line` 0: the file as a whole.
-[[noreturn]] void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message);
-
-/// Text of a mesh file, taken word by word or line by line; knows its line numbers and no locale.
-class MeshText {
-public:
-  MeshText(std::string path, std::string content) : path_(std::move(path)), content_(std::move(content)), rest_(content_) {}
-  MeshText(MeshText const&) = delete;
-  MeshText& operator=(MeshText const&) = delete;
-
-  [[noreturn]] void fail(std::string const& message) const { fail_in_mesh_file(path_, line_, message); }
-  [[noreturn]] void fail_at(std::int64_t line, std::string const& message) const { fail_in_mesh_file(path_, line, message); }
-
-  [[nodiscard]] std::int64_t line() const noexcept { return line_; }
-  /// The next word, or an empty one at the end of the file.
-  std::string_view word();
-  [[nodiscard]] std::string_view peek_word();
-  std::int64_t integer(char const* what);
-  double real(char const* what);
-  /// The rest of the current line when words were taken from it, else the next line; without surrounding blanks. False at the end.
-  bool next_line(std::string_view& text);
-
-  std::int64_t to_integer(std::string_view word, char const* what) const;
-  double to_real(std::string_view word, char const* what) const;
-
-private:
-  std::string path_;
-  std::string content_;
-  std::string_view rest_;
-  std::int64_t line_ = 1;
-  bool line_taken_ = false;  ///< next_line() gave line `line_`, and rest_ stands at its end
 };
 
 /// Collects the parts of a mesh under the numbers that the file gives them.
@@ -90,7 +59,14 @@ private:
   std::vector<Unsupported> unsupported_;
 };
 
-/// Readers; all throw InputError for whatever is wrong, and look at nothing but the text.
+/// The number at the end of a name such as "Material-2" or "EB1"; -1 without one.
+[[nodiscard]] std::int64_t trailing_number(std::string_view name);
+/// Ids of named groups: the number that a name ends in; for names without one the least ids from 1 that no other name has.
+[[nodiscard]] std::map<std::string, std::int64_t> ids_of_names(std::vector<std::string> const& names);
+
+/// Readers; all throw InputError for whatever is wrong, and look at nothing but the text. deal.II's own are not used: in a release
+/// build they run off the end of truncated or damaged files, and name no line. The tests compare these with deal.II's on the meshes
+/// that both read.
 [[nodiscard]] RawMesh read_gmsh(MeshText& text);
 [[nodiscard]] RawMesh read_abaqus(MeshText& text);
 [[nodiscard]] RawMesh read_ucd(MeshText& text);

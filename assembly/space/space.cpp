@@ -1,5 +1,6 @@
 #include "assembly/space/space.hpp"
 
+#include "assembly/mesh/mesh.hpp"
 #include "assembly/parallel.hpp"
 
 #include <algorithm>
@@ -244,7 +245,18 @@ Point3 Space::box_cell_size() const {
   return size;
 }
 
-std::vector<std::vector<std::int64_t>> Space::colour_parts() const {
+template <class Action>
+void Space::for_written(std::int64_t cell, Constraints const& constraints, std::int32_t* own, Action const& action) const {
+  dofs(cell, own);
+  for (int i = 0; i < n_local; ++i) {
+    action(own[i]);
+    if (constraints.has_entries() && constraints.constrained(own[i]))
+      for (auto const& entry : constraints.row(own[i]))
+        action(entry.unknown);
+  }
+}
+
+std::vector<std::vector<std::int64_t>> Space::colour_parts(Constraints const& constraints) const {
   // Greedy: the lowest colour that none of the part's unknowns has seen. After 64 colours a further round starts afresh.
   HostVector<std::uint64_t> seen;
   seen.resize(n_dofs, 0);
@@ -258,11 +270,8 @@ std::vector<std::vector<std::int64_t>> Space::colour_parts() const {
     for (auto const p : left) {
       auto const [begin, end] = part(n_cells, cells_per_part, p);
       std::uint64_t mask = 0;
-      for (auto c = begin; c < end; ++c) {
-        dofs(c, dofs_of_cell.data());
-        for (auto const dof : dofs_of_cell)
-          mask |= seen[dof];
-      }
+      for (auto c = begin; c < end; ++c)
+        for_written(c, constraints, dofs_of_cell.data(), [&](auto dof) { mask |= seen[dof]; });
       if (mask == ~std::uint64_t{0}) {
         postponed.push_back(p);
         continue;
@@ -271,11 +280,8 @@ std::vector<std::vector<std::int64_t>> Space::colour_parts() const {
       if (colours.size() <= base + colour)
         colours.resize(base + colour + 1);
       colours[base + colour].push_back(p);
-      for (auto c = begin; c < end; ++c) {
-        dofs(c, dofs_of_cell.data());
-        for (auto const dof : dofs_of_cell)
-          seen[dof] |= std::uint64_t{1} << colour;
-      }
+      for (auto c = begin; c < end; ++c)
+        for_written(c, constraints, dofs_of_cell.data(), [&](auto dof) { seen[dof] |= std::uint64_t{1} << colour; });
     }
     left = std::move(postponed);
     if (!left.empty())
@@ -284,16 +290,13 @@ std::vector<std::vector<std::int64_t>> Space::colour_parts() const {
   return colours;
 }
 
-DofCells Space::cells_around_dofs() const {
+DofCells Space::cells_around_dofs(Constraints const& constraints) const {
   DofCells result;
   result.offsets.resize(n_dofs + 1, 0);
   std::vector<std::int32_t> dofs_of_cell(n_local);
   auto const for_all = [&](auto const& action) {
-    for (std::int64_t cell = 0; cell < n_cells; ++cell) {
-      dofs(cell, dofs_of_cell.data());
-      for (auto const dof : dofs_of_cell)
-        action(dof, static_cast<std::int32_t>(cell));
-    }
+    for (std::int64_t cell = 0; cell < n_cells; ++cell)
+      for_written(cell, constraints, dofs_of_cell.data(), [&](auto dof) { action(dof, static_cast<std::int32_t>(cell)); });
   };
   for_all([&](auto dof, auto) { ++result.offsets[dof + 1]; });
   std::partial_sum(result.offsets.begin(), result.offsets.end(), result.offsets.begin());

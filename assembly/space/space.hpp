@@ -1,6 +1,7 @@
 #pragma once
 
-#include "assembly/mesh/mesh.hpp"
+#include "assembly/mesh/counts.hpp"
+#include "assembly/space/constraints.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "gpu/core/host_vector.hpp"
 
@@ -11,6 +12,8 @@
 #include <vector>
 
 namespace poisson::assembly {
+
+struct Mesh;
 
 struct BoundaryFace {
   std::int32_t cell;
@@ -56,14 +59,19 @@ public:
   [[nodiscard]] Point3 box_cell_size() const;
 
   /// Parts of consecutive cells, grouped so that two parts of one group share no unknown: groups are worked on one after the
-  /// other, the parts of a group by any thread in any order, and every sum is formed in the same order.
-  [[nodiscard]] std::vector<std::vector<std::int64_t>> colour_parts() const;
-  [[nodiscard]] DofCells cells_around_dofs() const;
+  /// other, the parts of a group by any thread in any order, and every sum is formed in the same order. A cell has its unknowns,
+  /// and those that its constrained ones are tied to.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> colour_parts(Constraints const& constraints = Constraints()) const;
+  /// A cell may be listed twice when constraints have entries.
+  [[nodiscard]] DofCells cells_around_dofs(Constraints const& constraints = Constraints()) const;
   /// For every unknown the lowest-numbered cell that has it.
   [[nodiscard]] HostVector<std::int32_t> owners() const;
 
 private:
   void number_and_sort_cells();
+  /// Calls action(unknown) for all unknowns that a cell writes to. `own` is scratch of n_local entries.
+  template <class Action>
+  void for_written(std::int64_t cell, Constraints const& constraints, std::int32_t* own, Action const& action) const;
 
   HostVector<std::int32_t> cell_dofs_;
   HostVector<double> points_;

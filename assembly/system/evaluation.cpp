@@ -1,10 +1,11 @@
 #include "assembly/system/evaluation.hpp"
 
 #include "assembly/parallel.hpp"
-#include "assembly/system/system.hpp"
+#include "assembly/system/integrals.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace poisson::assembly {
 
@@ -243,40 +244,117 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
           std::max(sums.largest, largest.empty() ? 0.0 : *std::max_element(largest.begin(), largest.end()))};
 }
 
+namespace {
+
+constexpr std::int64_t dofs_per_part = 4096;
+
+/// Takes values at an element's nodes, and its map, to equidistant nodes.
+struct Equidistant {
+  Equidistant(Space const& space, ReferenceElement const& element) : needed(space.order >= 3) {
+    std::vector<double> places;
+    for (int i = 0; i <= space.order; ++i)
+      places.push_back(static_cast<double>(i) / space.order);
+    values = lagrange_basis(element.nodes, places);
+    map = lagrange_basis(geometry_nodes_1d(space, element), places);
+    if (needed)
+      owner = space.owners();
+  }
+  void move_values(std::vector<double> const& in, std::vector<double>& out, std::vector<double>& work) const {
+    double const* const v = values.values.data();
+    apply_tensor(values.n_functions, values.n_functions, v, v, v, in.data(), out.data(), work);
+  }
+  void move_points(CellGeometry const& cell, std::array<std::vector<double>, 3>& out, std::vector<double>& work) const {
+    double const* const w = map.values.data();
+    for (int d = 0; d < 3; ++d)
+      apply_tensor(values.n_functions, map.n_functions, w, w, w, cell.nodes(d), out[d].data(), work);
+  }
+
+  bool needed;  ///< Gauss-Lobatto nodes are equidistant up to order 2
+  Basis1D values, map;
+  HostVector<std::int32_t> owner;  ///< the cell that decides, by unknown
+};
+
+}  // namespace
+
+OutputMesh output_mesh(Space const& space, ReferenceElement const& element) {
+  if (space.box && space.order == 1)
+    return Lattice{space.box->origin, space.box_cell_size(), space.box_nodes};
+  int const n_local = space.n_local;
+  NodeMesh mesh;
+  mesh.order = space.order;
+  mesh.points.resize(3 * space.n_dofs);
+  mesh.cells.resize(space.n_cells * n_local);
+  Equidistant const equidistant(space, element);
+  if (!equidistant.needed)
+    parallel_for(n_parts(space.n_dofs, dofs_per_part), [&](std::int64_t const i) {
+      auto const [begin, end] = part(space.n_dofs, dofs_per_part, i);
+      for (auto dof = begin; dof < end; ++dof) {
+        auto const x = space.point(dof);
+        std::copy(x.begin(), x.end(), mesh.points.begin() + 3 * dof);
+      }
+    });
+  struct State {
+    CellGeometry geometry;
+    std::vector<std::int32_t> dofs;
+    std::array<std::vector<double>, 3> moved;
+    std::vector<double> work;
+  };
+  auto const make_state = [&] {
+    State state{CellGeometry(space), std::vector<std::int32_t>(n_local), {}, {}};
+    for (auto& x : state.moved)
+      x.resize(n_local);
+    return state;
+  };
+  parallel_for(n_parts(space.n_cells, space.cells_per_part), make_state, [&](State& state, std::int64_t const i) {
+    auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
+    for (auto cell = begin; cell < end; ++cell) {
+      space.dofs(cell, state.dofs.data());
+      std::copy(state.dofs.begin(), state.dofs.end(), mesh.cells.begin() + cell * n_local);
+      if (!equidistant.needed)
+        continue;
+      state.geometry.reset(cell, state.dofs.data());
+      equidistant.move_points(state.geometry, state.moved, state.work);
+      for (int a = 0; a < n_local; ++a)
+        if (std::int64_t const dof = state.dofs[a]; equidistant.owner[dof] == cell)
+          for (int d = 0; d < 3; ++d)
+            mesh.points[3 * dof + d] = state.moved[d][a];
+    }
+  });
+  return mesh;
+}
+
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u, double shift) {
-  int const p = space.order, n = p + 1, n_local = space.n_local;
+  int const n_local = space.n_local;
   SolutionFields fields;
-  fields.order = p;
-  fields.points.resize(3 * space.n_dofs);
   fields.u.resize(space.n_dofs);
-  fields.cells.resize(space.n_cells * n_local);
   fields.material.resize(space.n_cells);
   fields.coefficient_components = data.coefficient_components();
   fields.coefficient.resize(space.n_cells * fields.coefficient_components);
   fields.flux.resize(3 * space.n_cells);
+  if (data.exact) {
+    fields.exact.resize(space.n_dofs);
+    fields.error.resize(space.n_dofs);
+  }
+  auto const set_node = [&](std::optional<Function> const& exact, std::int64_t dof, Point3 const& x, double value) {
+    fields.u[dof] = value;
+    if (!exact)
+      return;
+    fields.exact[dof] = exact->finite(x, exact_name) - shift;
+    fields.error[dof] = value - fields.exact[dof];
+  };
+  Equidistant const equidistant(space, element);
+  if (!equidistant.needed)
+    parallel_for(
+        n_parts(space.n_dofs, dofs_per_part), [&] { return data.exact; },
+        [&](std::optional<Function> const& exact, std::int64_t const i) {
+          auto const [begin, end] = part(space.n_dofs, dofs_per_part, i);
+          for (auto dof = begin; dof < end; ++dof)
+            set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
+        });
 
-  // Gauss-Lobatto nodes are equidistant up to order 2.
-  bool const move_nodes = p >= 3;
-  constexpr std::int64_t size = 4096;
-  if (!move_nodes)
-    parallel_for(n_parts(space.n_dofs, size), [&](std::int64_t const i) {
-      auto const [begin, end] = part(space.n_dofs, size, i);
-      for (auto dof = begin; dof < end; ++dof) {
-        auto const x = space.point(dof);
-        std::copy(x.begin(), x.end(), fields.points.begin() + 3 * dof);
-        fields.u[dof] = u[dof];
-      }
-    });
-
-  std::vector<double> equidistant;
-  for (int i = 0; i <= p; ++i)
-    equidistant.push_back(static_cast<double>(i) / p);
-  auto const to_equidistant = lagrange_basis(element.nodes, equidistant);
-  auto const map_to_equidistant = lagrange_basis(geometry_nodes_1d(space, element), equidistant);
   Point3 const centre{0.5, 0.5, 0.5};
   auto const shape = tabulate(element.nodes, {centre}), map = tabulate(geometry_nodes_1d(space, element), {centre});
-  auto const owner = move_nodes ? space.owners() : HostVector<std::int32_t>();
 
   struct State {
     ProblemData data;
@@ -302,24 +380,15 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     for (auto cell = begin; cell < end; ++cell) {
       space.dofs(cell, state.dofs.data());
       state.geometry.reset(cell, state.dofs.data());
-      for (int a = 0; a < n_local; ++a) {
-        fields.cells[cell * n_local + a] = state.dofs[a];
+      for (int a = 0; a < n_local; ++a)
         state.u[a] = u[state.dofs[a]];
-      }
-      if (move_nodes) {
-        double const* const v = to_equidistant.values.data();
-        double const* const w = map_to_equidistant.values.data();
-        apply_tensor(n, n, v, v, v, state.u.data(), state.moved_u.data(), state.work);
-        for (int d = 0; d < 3; ++d)
-          apply_tensor(n, map_to_equidistant.n_functions, w, w, w, state.geometry.nodes(d), state.moved[d].data(), state.work);
-        for (int a = 0; a < n_local; ++a) {
-          auto const dof = state.dofs[a];
-          if (owner[dof] != cell)
-            continue;
-          fields.u[dof] = state.moved_u[a];
-          for (int d = 0; d < 3; ++d)
-            fields.points[3 * static_cast<std::int64_t>(dof) + d] = state.moved[d][a];
-        }
+      if (equidistant.needed) {
+        equidistant.move_values(state.u, state.moved_u, state.work);
+        if (state.data.exact)
+          equidistant.move_points(state.geometry, state.moved, state.work);
+        for (int a = 0; a < n_local; ++a)
+          if (equidistant.owner[state.dofs[a]] == cell)
+            set_node(state.data.exact, state.dofs[a], {state.moved[0][a], state.moved[1][a], state.moved[2][a]}, state.moved_u[a]);
       }
       auto const material = space.material(cell);
       auto const& coefficient = state.data.coefficient(material);
@@ -339,21 +408,6 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
         fields.coefficient[cell * fields.coefficient_components + d] = k[d];
     }
   });
-
-  if (data.exact) {
-    fields.exact.resize(space.n_dofs);
-    fields.error.resize(space.n_dofs);
-    parallel_for(
-        n_parts(space.n_dofs, size), [&] { return Function(*data.exact); },
-        [&](Function& exact, std::int64_t const i) {
-          auto const [begin, end] = part(space.n_dofs, size, i);
-          for (auto dof = begin; dof < end; ++dof) {
-            double const* const x = fields.points.data() + 3 * dof;
-            fields.exact[dof] = exact.finite({x[0], x[1], x[2]}, exact_name) - shift;
-            fields.error[dof] = fields.u[dof] - fields.exact[dof];
-          }
-        });
-  }
   return fields;
 }
 

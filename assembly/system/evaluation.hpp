@@ -1,8 +1,10 @@
 #pragma once
 
-#include "assembly/discretization.hpp"
-#include "assembly/system/problem_data.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/fields.hpp"
+#include "assembly/system/problem_data.hpp"
+
+#include <span>
 
 namespace poisson::assembly {
 
@@ -13,7 +15,10 @@ namespace poisson::assembly {
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
-/// Nodes, cells and fields for output, with exact - shift where `exact` is known.
+/// Nodes and cells for output. Orders 1 and 2 have nodes where the unknowns are; beyond, nodes are moved to equidistant places.
+[[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element);
+
+/// Fields on these nodes and cells, with exact - shift where `exact` is known.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, double shift);
 

@@ -1,7 +1,9 @@
 #pragma once
 
-#include "assembly/discretization.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/fields.hpp"
+
+#include <span>
 
 namespace poisson::assembly {
 

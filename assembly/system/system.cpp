@@ -1,12 +1,16 @@
 #include "assembly/system/system.hpp"
 
-#include "assembly/system/element_kernels.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/system/element_kernels.hpp"
+#include "assembly/system/integrals.hpp"
+#include "assembly/system/pattern.hpp"
+#include "assembly/system/scatter.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -14,115 +18,6 @@ namespace {
 
 /// Integrals are compared with rounding and quadrature in mind; a larger defect means that the data contradict each other.
 constexpr double largest_compatibility_defect = 1e-3;
-
-constexpr std::int64_t rows_per_part = 4096;
-
-/// Couplings of a box by direction: node i couples to nodes lo[i] .. hi[i], those on Dirichlet faces left out. As Dirichlet
-/// conditions hold on whole faces, the free nodes are a box too, and so are the columns of every row.
-struct BoxCouplings {
-  std::array<std::vector<std::int32_t>, 3> lo, hi;
-
-  BoxCouplings(Space const& space, ProblemData const& data) {
-    int const p = space.order;
-    for (int d = 0; d < 3; ++d) {
-      auto const n = space.box_nodes[d];
-      auto const is_dirichlet = [&](unsigned id) { return data.boundary_at(id).type == BoundaryType::dirichlet; };
-      std::int64_t const first = is_dirichlet(static_cast<unsigned>(2 * d)) ? 1 : 0;
-      std::int64_t const last = is_dirichlet(static_cast<unsigned>(2 * d + 1)) ? n - 2 : n - 1;
-      for (std::int64_t i = 0; i < n; ++i) {
-        std::int64_t const below = i % p == 0 ? i - p : i / p * p, above = i % p == 0 ? i + p : (i / p + 1) * p;
-        lo[d].push_back(static_cast<std::int32_t>(std::max(below, first)));
-        hi[d].push_back(static_cast<std::int32_t>(std::min(above, last)));
-      }
-    }
-  }
-  [[nodiscard]] std::int64_t width(int d, std::int64_t i) const { return hi[d][i] - lo[d][i] + 1; }
-};
-
-/// Adds element matrices and vectors to the system, with Dirichlet unknowns eliminated on the way.
-struct Scatter {
-  LinearSystem& system;
-  HostVector<std::uint8_t> const& constrained;
-
-  [[nodiscard]] double& entry(std::int32_t row, std::int32_t column) const {
-    std::int32_t const* first = system.matrix.columns.data() + system.matrix.row_ptr[row];
-    auto length = system.matrix.row_ptr[row + 1] - system.matrix.row_ptr[row];
-    while (length > 1) {  // without a branch to mispredict
-      auto const half = length / 2;
-      first = first[half] <= column ? first + half : first;
-      length -= half;
-    }
-    return system.matrix.values[first - system.matrix.columns.data()];
-  }
-
-  /// Right-hand side of the row: the element's own part less what its Dirichlet unknowns contribute.
-  void add_to_rhs(int n, std::int32_t const* dofs, double const* k_row, double f, std::int32_t row, bool any_constrained) const {
-    if (any_constrained)
-      for (int b = 0; b < n; ++b)
-        if (constrained[dofs[b]])
-          f -= k_row[b] * system.lift[dofs[b]];
-    system.rhs[row] += f;
-  }
-
-  [[nodiscard]] bool any_constrained(int n, std::int32_t const* dofs) const {
-    return std::any_of(dofs, dofs + n, [&](auto dof) { return constrained[dof]; });
-  }
-
-  void add(int n, std::int32_t const* dofs, double const* k, double const* f) const {
-    bool const any = any_constrained(n, dofs);
-    for (int a = 0; a < n; ++a) {
-      auto const row = dofs[a];
-      double const* const k_row = k + static_cast<std::ptrdiff_t>(a) * n;
-      if (constrained[row]) {
-        system.matrix.values[system.matrix.row_ptr[row]] += k_row[a];
-        continue;
-      }
-      add_to_rhs(n, dofs, k_row, f[a], row, any);
-      for (int b = 0; b < n; ++b)
-        if (!any || !constrained[dofs[b]])
-          entry(row, dofs[b]) += k_row[b];
-    }
-  }
-
-  /// The same for a cell of a box, whose positions need no search.
-  void add_box_cell(Space const& space, BoxCouplings const& couplings, std::int64_t cell, std::int32_t const* dofs, double const* k,
-                    double const* f) const {
-    int const p = space.order, m = p + 1, n = m * m * m;
-    bool const any = any_constrained(n, dofs);
-    auto const index = space.box_cell(cell);
-    std::array<std::int32_t, 3> first{};
-    for (int d = 0; d < 3; ++d)
-      first[d] = static_cast<std::int32_t>(index[d] * p);
-    int a = 0;
-    for (int az = 0; az < m; ++az)
-      for (int ay = 0; ay < m; ++ay)
-        for (int ax = 0; ax < m; ++ax, ++a) {
-          auto const row = dofs[a];
-          double const* const k_row = k + static_cast<std::ptrdiff_t>(a) * n;
-          double* const values = system.matrix.values.data() + system.matrix.row_ptr[row];
-          if (constrained[row]) {
-            *values += k_row[a];
-            continue;
-          }
-          add_to_rhs(n, dofs, k_row, f[a], row, any);
-          std::array<std::int32_t, 3> const node{first[0] + ax, first[1] + ay, first[2] + az};
-          std::array<std::int32_t, 3> lo, begin, end;
-          for (int d = 0; d < 3; ++d) {
-            lo[d] = couplings.lo[d][node[d]];
-            begin[d] = std::max(first[d], lo[d]);
-            end[d] = std::min(first[d] + p, couplings.hi[d][node[d]]);
-          }
-          std::int64_t const wx = couplings.width(0, node[0]), wy = couplings.width(1, node[1]);
-          for (auto z = begin[2]; z <= end[2]; ++z)
-            for (auto y = begin[1]; y <= end[1]; ++y) {
-              double* const out = values + ((z - lo[2]) * wy + (y - lo[1])) * wx - lo[0];
-              double const* const in = k_row + ((z - first[2]) * m + (y - first[1])) * m - first[0];
-              for (auto x = begin[0]; x <= end[0]; ++x)
-                out[x] += in[x];
-            }
-        }
-  }
-};
 
 /// Everything that the evaluation of one cell needs and one thread owns.
 struct CellState {
@@ -134,13 +29,16 @@ struct CellState {
 
 class Assembler {
 public:
-  Assembler(Space const& space, ReferenceElement const& element, ProblemData const& data)
+  Assembler(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space)
       : space_(space),
         element_(element),
         data_(data),
         shape_(tabulate(element.nodes, element.volume_points)),
         geometry_(tabulate(geometry_nodes_1d(space, element), element.volume_points)),
-        kernel_(shape_.n_points, shape_.n_functions, shape_.gradients) {}
+        kernel_(shape_.n_points, shape_.n_functions, shape_.gradients),
+        conditions_alone_(of_space.size() == 0) {
+    constraints() = conditions_alone_ ? Constraints(space.n_dofs) : std::move(of_space);
+  }
 
   /// The part before any cell is looked at; afterwards it is known whether the constant is in the null space.
   bool prepare() {
@@ -154,11 +52,11 @@ public:
     auto const start = Clock::now();
     prepare();
     auto const prepared = Clock::now();
-    if (space_.box) {
+    if (space_.box && conditions_alone_) {
       couplings_.emplace(space_, data_);
-      make_box_pattern();
+      system_.matrix = box_pattern(space_, *couplings_, constraints());
     } else {
-      make_pattern();
+      system_.matrix = general_pattern(space_, constraints());
     }
     auto const has_pattern = Clock::now();
     add_cells();
@@ -169,18 +67,17 @@ public:
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
     }
-    system_.constrained = std::move(constrained_);
     return std::move(system_);
   }
 
 private:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] Scatter scatter() { return {system_, constrained_}; }
+  [[nodiscard]] Constraints& constraints() { return system_.constraints; }
+  [[nodiscard]] Scatter scatter() { return Scatter(system_); }
 
+  /// Dirichlet conditions. What the space itself ties to other unknowns stays so, which keeps u continuous.
   void constrain() {
-    constrained_.resize(space_.n_dofs, 0);
-    system_.lift.resize(space_.n_dofs, 0.0);
     std::array<std::vector<int>, 6> face_nodes;
     for (int face = 0; face < 6; ++face)
       face_nodes[face] = element_.face_nodes(face);
@@ -196,13 +93,14 @@ private:
       space_.dofs(face.cell, dofs.data());
       for (int const i : face_nodes[face.face]) {
         auto const dof = dofs[i];
-        if (set_by[dof] != 0 && set_by[dof] <= index + 1)
+        bool const of_space = set_by[dof] == 0 && constraints().constrained(dof);
+        if (of_space || (set_by[dof] != 0 && set_by[dof] <= index + 1))
           continue;
         set_by[dof] = static_cast<std::uint16_t>(index + 1);
-        constrained_[dof] = 1;
-        system_.lift[dof] = condition.value.finite(space_.point(dof), "the Dirichlet value");
+        constraints().set(dof, condition.value.finite(space_.point(dof), "the Dirichlet value"));
       }
     }
+    constraints().close();
   }
 
   /// Neumann and Robin data. Robin's mass matrices wait, as weights at the points, until there is a matrix to add them to.
@@ -237,8 +135,7 @@ private:
         boundary_abs_ += std::abs(g);
         if (g != 0)
           for (int a = 0; a < space_.n_local; ++a)
-            if (!constrained_[dofs[a]])
-              system_.rhs[dofs[a]] += g * face_shape_[face.face].values[q * space_.n_local + a];
+            add_load(dofs[a], g * face_shape_[face.face].values[q * space_.n_local + a]);
         if (condition.type == BoundaryType::robin) {
           double const alpha = condition.alpha.finite(x, "alpha");
           if (alpha < 0)
@@ -254,6 +151,15 @@ private:
         robin_weights_.insert(robin_weights_.end(), robin.begin(), robin.end());
       }
     }
+  }
+
+  /// Part of C^T f. C^T A g is taken off with the matrices.
+  void add_load(std::int32_t dof, double f) {
+    if (!constraints().constrained(dof))
+      system_.rhs[dof] += f;
+    else
+      for (auto const& [free, weight] : constraints().row(dof))
+        system_.rhs[free] += weight * f;
   }
 
   [[nodiscard]] std::size_t component(std::int32_t dof) const {
@@ -276,109 +182,6 @@ private:
                          (free == 1 ? "has" : "have") +
                          " neither a Dirichlet condition nor a Robin condition with alpha > 0: the solution is not unique "
                          "there; give every part such a condition");
-  }
-
-  void allocate_columns() {
-    auto& m = system_.matrix;
-    std::partial_sum(m.row_ptr.begin(), m.row_ptr.end(), m.row_ptr.begin());
-    m.columns.resize(m.row_ptr.back());
-  }
-
-  void make_box_pattern() {
-    auto& m = system_.matrix;
-    m.n_rows = m.n_columns = space_.n_dofs;
-    m.row_ptr.resize(space_.n_dofs + 1);
-    m.row_ptr[0] = 0;
-    auto const [nx, ny, nz] = space_.box_nodes;
-    parallel_for(nz, [&, nx = nx, ny = ny](std::int64_t const z) {
-      auto row = z * nx * ny;
-      for (std::int64_t y = 0; y < ny; ++y)
-        for (std::int64_t x = 0; x < nx; ++x, ++row)
-          m.row_ptr[row + 1] = constrained_[row] ? 1 : couplings_->width(0, x) * couplings_->width(1, y) * couplings_->width(2, z);
-    });
-    allocate_columns();
-    m.values.resize(m.columns.size());
-    auto const& [lo, hi] = *couplings_;
-    parallel_for(nz, [&, nx = nx, ny = ny](std::int64_t const z) {
-      auto row = z * nx * ny;
-      std::int32_t* out = m.columns.data() + m.row_ptr[row];
-      double* values = m.values.data() + m.row_ptr[row];
-      for (std::int64_t y = 0; y < ny; ++y)
-        for (std::int64_t x = 0; x < nx; ++x, ++row) {
-          if (constrained_[row]) {
-            *out++ = static_cast<std::int32_t>(row);
-            continue;
-          }
-          for (std::int64_t k = lo[2][z]; k <= hi[2][z]; ++k)
-            for (std::int64_t j = lo[1][y]; j <= hi[1][y]; ++j) {
-              auto const line = (k * ny + j) * nx;
-              for (std::int64_t i = lo[0][x]; i <= hi[0][x]; ++i)
-                *out++ = static_cast<std::int32_t>(line + i);
-            }
-        }
-      std::fill(values, m.values.data() + m.row_ptr[row], 0.0);
-    });
-  }
-
-  void make_pattern() {
-    auto& m = system_.matrix;
-    auto const n = space_.n_dofs;
-    m.n_rows = m.n_columns = n;
-    m.row_ptr.resize(n + 1);
-    m.row_ptr[0] = 0;
-    auto const parts = n_parts(n, rows_per_part);
-    // Every part of the rows collects its columns once. The buffers are gone before the values are allocated.
-    std::vector<std::vector<std::int32_t>> collected(parts);
-    {
-      auto const around = space_.cells_around_dofs();
-      struct Row {
-        std::vector<std::int32_t> dofs, columns;
-        std::span<std::int32_t const> cells;  // that `columns` belongs to
-      };
-      parallel_for(
-          parts,
-          [&] {
-            return Row{std::vector<std::int32_t>(space_.n_local), {}, {}};
-          },
-          [&](Row& row, std::int64_t const p) {
-            auto const [begin, end] = part(n, rows_per_part, p);
-            for (auto i = begin; i < end; ++i) {
-              if (i == begin + 64)  // the first rows tell how long the others will be, near enough
-                collected[p].reserve(collected[p].size() * static_cast<std::size_t>(end - begin) / 56);
-              if (constrained_[i]) {
-                m.row_ptr[i + 1] = 1;
-                collected[p].push_back(static_cast<std::int32_t>(i));
-                continue;
-              }
-              std::span const cells(around.cells.data() + around.offsets[i], around.cells.data() + around.offsets[i + 1]);
-              // Unknowns inside the same cell, face or edge have the same couplings.
-              if (!std::equal(cells.begin(), cells.end(), row.cells.begin(), row.cells.end())) {
-                row.cells = cells;
-                row.columns.clear();
-                for (auto const cell : cells) {
-                  space_.dofs(cell, row.dofs.data());
-                  for (auto const dof : row.dofs)
-                    if (!constrained_[dof])
-                      row.columns.push_back(dof);
-                }
-                std::sort(row.columns.begin(), row.columns.end());
-                row.columns.erase(std::unique(row.columns.begin(), row.columns.end()), row.columns.end());
-              }
-              m.row_ptr[i + 1] = static_cast<std::int64_t>(row.columns.size());
-              collected[p].insert(collected[p].end(), row.columns.begin(), row.columns.end());
-            }
-          });
-    }
-    allocate_columns();
-    parallel_for(parts, [&](std::int64_t const p) {
-      std::copy(collected[p].begin(), collected[p].end(), m.columns.data() + m.row_ptr[part(n, rows_per_part, p).begin]);
-      std::vector<std::int32_t>().swap(collected[p]);
-    });
-    m.values.resize(m.columns.size());
-    parallel_for(parts, [&](std::int64_t const p) {
-      auto const [begin, end] = part(n, rows_per_part, p);
-      std::fill(m.values.data() + m.row_ptr[begin], m.values.data() + m.row_ptr[end], 0.0);
-    });
   }
 
   /// Fills state.d with w det J J^-1 k J^-T at every point (packed as StiffnessKernel takes it) and state.f with the load.
@@ -473,7 +276,7 @@ private:
 
     auto const scatter = this->scatter();
     std::vector<double> source_abs(n_parts(space_.n_cells, space_.cells_per_part), 0.0);
-    for (auto const& parts : space_.colour_parts())
+    for (auto const& parts : space_.colour_parts(constraints()))
       parallel_for(static_cast<std::int64_t>(parts.size()), make_state, [&](CellState& state, std::int64_t const i) {
         auto const p = parts[i];
         auto const [begin, end] = part(space_.n_cells, space_.cells_per_part, p);
@@ -499,7 +302,7 @@ private:
           }
           double const* const k = one_matrix ? shared.k.data() : state.k.data();
           double const* const f = one_matrix && one_vector ? shared.f.data() : state.f.data();
-          if (space_.box)
+          if (couplings_)
             scatter.add_box_cell(space_, *couplings_, cell, state.dofs.data(), k, f);
           else
             scatter.add(n, state.dofs.data(), k, f);
@@ -537,7 +340,8 @@ private:
   }
 
   void make_compatible() {
-    auto const integrals = basis_integrals(space_, element_);
+    auto integrals = basis_integrals(space_, element_);
+    constraints().restrict_to_free(integrals);
     double const total = ordered_sum(system_.rhs), scale = source_abs_ + boundary_abs_;
     system_.compatibility_defect = scale > 0 ? total / scale : 0;
     if (std::abs(system_.compatibility_defect) > largest_compatibility_defect)
@@ -556,8 +360,8 @@ private:
   PointTables shape_, geometry_;
   StiffnessKernel kernel_;
   std::array<PointTables, 6> face_shape_;
+  bool conditions_alone_;  ///< constraints are Dirichlet conditions only
   LinearSystem system_;
-  HostVector<std::uint8_t> constrained_;
   std::vector<bool> anchored_;  ///< by component: something fixes the constant
   std::vector<std::size_t> robin_faces_;
   std::vector<double> robin_weights_;  ///< alpha dS at the points of every face in robin_faces_
@@ -570,70 +374,13 @@ private:
 
 }  // namespace
 
-void throw_inverted_cell(Point3 const& x, double determinant) {
-  throw InputError("problem.mesh", "a cell of the mesh is turned inside out or degenerate at (x, y, z) = " + to_text(x) +
-                                       " (Jacobian determinant " + to_text(determinant) +
-                                       "); all cells must have positive volume everywhere: repair the mesh, or use order 1");
-}
-
-double ordered_dot(std::span<double const> u, std::span<double const> v) {
-  auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<double> sums(n_parts(n, rows_per_part));
-  parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n, rows_per_part, p);
-    sums[p] = std::inner_product(u.begin() + begin, u.begin() + end, v.begin() + begin, 0.0);
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
-double ordered_sum(std::span<double const> u) {
-  auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<double> sums(n_parts(n, rows_per_part));
-  parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n, rows_per_part, p);
-    sums[p] = std::accumulate(u.begin() + begin, u.begin() + end, 0.0);
-  });
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
-}
-
-HostVector<double> basis_integrals(Space const& space, ReferenceElement const& element) {
-  auto const shape = tabulate(element.nodes, element.volume_points);
-  auto const geometry_tables = tabulate(geometry_nodes_1d(space, element), element.volume_points);
-  HostVector<double> integrals;
-  integrals.resize(space.n_dofs, 0.0);
-  struct State {
-    CellGeometry geometry;
-    std::vector<std::int32_t> dofs;
-  };
-  for (auto const& parts : space.colour_parts())
-    parallel_for(
-        static_cast<std::int64_t>(parts.size()),
-        [&] {
-          return State{CellGeometry(space), std::vector<std::int32_t>(space.n_local)};
-        },
-        [&](State& state, std::int64_t const i) {
-          auto const [begin, end] = part(space.n_cells, space.cells_per_part, parts[i]);
-          for (auto cell = begin; cell < end; ++cell) {
-            space.dofs(cell, state.dofs.data());
-            state.geometry.reset(cell, state.dofs.data());
-            for (int q = 0; q < shape.n_points; ++q) {
-              auto const j = state.geometry.jacobian(geometry_tables.gradients.data() +
-                                                     static_cast<std::ptrdiff_t>(3) * q * state.geometry.n_nodes());
-              double const weight = element.weights[q] * determinant(j);
-              for (int a = 0; a < space.n_local; ++a)
-                integrals[state.dofs[a]] += weight * shape.values[static_cast<std::ptrdiff_t>(q) * space.n_local + a];
-            }
-          }
-        });
-  return integrals;
-}
-
 bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  return Assembler(space, element, data).prepare();
+  return Assembler(space, element, data, Constraints()).prepare();
 }
 
-LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data, AssemblyTimes* times) {
-  return Assembler(space, element, data).run(times);
+LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data, Constraints of_space,
+                             AssemblyTimes* times) {
+  return Assembler(space, element, data, std::move(of_space)).run(times);
 }
 
 }  // namespace poisson::assembly

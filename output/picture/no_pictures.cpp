@@ -17,7 +17,7 @@ bool pictures_built() {
   return false;
 }
 
-void write_picture(std::filesystem::path const& path, Grid const&, std::span<double const>, PictureOptions const&) {
+void write_picture(std::filesystem::path const& path, Mesh const&, std::span<double const>, PictureOptions const&) {
   refuse(path);
 }
 

@@ -146,13 +146,13 @@ bool pictures_built() {
   return true;
 }
 
-void write_picture(std::filesystem::path const& path, Grid const& grid, std::span<double const> u, PictureOptions const& options) {
-  if (u.size() != static_cast<std::size_t>(grid.n_points()))
-    throw std::invalid_argument("a picture of " + std::to_string(grid.n_points()) + " nodes was given " + std::to_string(u.size()) +
+void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options) {
+  if (u.size() != static_cast<std::size_t>(mesh.n_points()))
+    throw std::invalid_argument("a picture of " + std::to_string(mesh.n_points()) + " nodes was given " + std::to_string(u.size()) +
                                 " values");
   int const width = std::max(options.width, 240), height = std::max(options.height, 180);
   double const size = std::max(9.0, 17 * std::min(width / 1200.0, height / 900.0));
-  auto const box = bounding_box(grid);
+  auto const box = bounding_box(mesh);
   auto const range = range_of(u);
 
   double const bar_left = width - 9 * size;
@@ -164,10 +164,10 @@ void write_picture(std::filesystem::path const& path, Grid const& grid, std::spa
   for (std::size_t d = 0; d < 3; ++d)
     octant.corner[d] = box.low[d] / 2 + box.high[d] / 2 - viewer_side[d] * 3.7e-5 * (box.high[d] - box.low[d]);
 
-  auto const faces = boundary_faces(grid);
+  auto const faces = boundary_faces(mesh);
   double const across = std::sqrt(static_cast<double>(faces.size()) / 6);  // cells, on a cube of as many faces
-  int const subdivisions = std::max(grid.order, static_cast<int>(std::ceil(20 / std::max(across, 1.0))));
-  auto const triangles = cut_surface(grid, u, octant, faces, subdivisions);
+  int const subdivisions = std::max(mesh.order(), static_cast<int>(std::ceil(20 / std::max(across, 1.0))));
+  auto const triangles = cut_surface(mesh, u, octant, faces, subdivisions);
   RasterOptions raster;
   raster.low = range.low;
   raster.high = range.constant ? range.low : range.high;

@@ -21,7 +21,7 @@ struct PictureOptions {
 /// A PNG of a point field on the mesh with the octant nearest the viewer cut away, so that the inside shows; colour bar and
 /// axes. Drawn in software: needs no display. Values that are not finite are grey. Throws EnvironmentError on a file that
 /// cannot be written.
-void write_picture(std::filesystem::path const& path, Grid const& grid, std::span<double const> u, PictureOptions const& options);
+void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options);
 
 struct Curve {
   std::string label;

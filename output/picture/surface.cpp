@@ -29,8 +29,8 @@ std::vector<double> interpolation_matrix(int p, int s) {
 
 class CellEvaluator {
 public:
-  CellEvaluator(Grid const& grid, std::span<double const> values, int subdivisions)
-      : grid_(grid), values_(values), p_(grid.order), s_(subdivisions), matrix_(interpolation_matrix(grid.order, subdivisions)) {}
+  CellEvaluator(Mesh const& mesh, std::span<double const> values, int subdivisions)
+      : mesh_(mesh), values_(values), p_(mesh.order()), s_(subdivisions), matrix_(interpolation_matrix(p_, subdivisions)) {}
 
   [[nodiscard]] int subdivisions() const noexcept { return s_; }
 
@@ -38,7 +38,6 @@ public:
   /// x fastest.
   void lattice(std::int64_t cell, std::array<int, 3> const& fixed, std::vector<SurfaceVertex>& out) const {
     out.clear();
-    auto const* const nodes = grid_.cells.data() + cell * grid_.nodes_per_cell();
     std::array<int, 3> first{}, last{};
     for (std::size_t a = 0; a < 3; ++a) {
       first[a] = fixed[a] >= 0 ? fixed[a] : 0;
@@ -47,33 +46,35 @@ public:
     for (int k = first[2]; k <= last[2]; ++k)
       for (int j = first[1]; j <= last[1]; ++j)
         for (int i = first[0]; i <= last[0]; ++i)
-          out.push_back(evaluate(nodes, i, j, k));
+          out.push_back(evaluate(cell, i, j, k));
   }
 
 private:
   [[nodiscard]] double const* row(int i) const { return matrix_.data() + static_cast<std::ptrdiff_t>(i) * (p_ + 1); }
 
-  [[nodiscard]] SurfaceVertex evaluate(std::int64_t const* nodes, int i, int j, int k) const {
+  [[nodiscard]] SurfaceVertex evaluate(std::int64_t cell, int i, int j, int k) const {
     SurfaceVertex vertex;
     vertex.reference = {static_cast<float>(i) / static_cast<float>(s_), static_cast<float>(j) / static_cast<float>(s_),
                         static_cast<float>(k) / static_cast<float>(s_)};
     double value = 0;
+    int local = 0;
     for (int c = 0; c <= p_; ++c)
       for (int b = 0; b <= p_; ++b)
-        for (int a = 0; a <= p_; ++a, ++nodes) {
+        for (int a = 0; a <= p_; ++a, ++local) {
           double const weight = row(i)[a] * row(j)[b] * row(k)[c];
           if (weight == 0)  // a value that is not a number spoils only what depends on it
             continue;
-          auto const* const x = grid_.points.data() + 3 * *nodes;
+          auto const node = mesh_.node(cell, local);
+          auto const x = mesh_.point(node);
           for (std::size_t d = 0; d < 3; ++d)
             vertex.position[d] += weight * x[d];
-          value += weight * values_[static_cast<std::size_t>(*nodes)];
+          value += weight * values_[static_cast<std::size_t>(node)];
         }
     vertex.value = value;
     return vertex;
   }
 
-  Grid const& grid_;
+  Mesh const& mesh_;
   std::span<double const> values_;
   int p_, s_;
   std::vector<double> matrix_;
@@ -178,7 +179,10 @@ void add_cuts(CellEvaluator const& cells, std::int64_t cell, Octant const& octan
 
 }  // namespace
 
-BoundingBox bounding_box(Grid const& grid) {
+BoundingBox bounding_box(Mesh const& mesh) {
+  if (ImageGrid const* const image = mesh.image())
+    return {image->point(0), image->point(image->n_points() - 1)};
+  Grid const& grid = *mesh.grid();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double low[3] = {infinity, infinity, infinity}, high[3] = {-infinity, -infinity, -infinity};
   auto const n = grid.n_points();
@@ -199,7 +203,26 @@ BoundingBox bounding_box(Grid const& grid) {
   return box;
 }
 
-std::vector<BoundaryFace> boundary_faces(Grid const& grid) {
+namespace {
+
+std::vector<BoundaryFace> boundary_faces_of_image(ImageGrid const& image) {
+  std::array<std::int64_t, 3> const m{image.n[0] - 1, image.n[1] - 1, image.n[2] - 1};
+  std::vector<BoundaryFace> faces;
+  std::int64_t cell = 0;
+  for (std::int64_t k = 0; k < m[2]; ++k)
+    for (std::int64_t j = 0; j < m[1]; ++j)
+      for (std::int64_t i = 0; i < m[0]; ++i, ++cell) {
+        std::array<std::int64_t, 3> const index{i, j, k};
+        for (int face = 0; face < 6; ++face) {
+          auto const d = static_cast<std::size_t>(face / 2);
+          if (index[d] == (face % 2 == 0 ? 0 : m[d] - 1))
+            faces.push_back({cell, face});
+        }
+      }
+  return faces;
+}
+
+std::vector<BoundaryFace> boundary_faces_of_grid(Grid const& grid) {
   // Faces seen once so far, in lists by their smallest corner. The second sight of a face takes it off its list.
   struct Open {
     std::int64_t opposite, low, high;  // the corner opposite to the smallest, and the two others
@@ -267,30 +290,47 @@ std::vector<BoundaryFace> boundary_faces(Grid const& grid) {
   return faces;
 }
 
-std::vector<SurfaceTriangle> cut_surface(Grid const& grid, std::span<double const> values, Octant const& octant,
+/// The smallest box around a cell's nodes.
+BoundingBox cell_box(Mesh const& mesh, std::int64_t cell) {
+  BoundingBox box;
+  if (ImageGrid const* const image = mesh.image()) {
+    box.low = box.high = image->point(image->node(cell, 0));
+    for (std::size_t d = 0; d < 3; ++d)
+      box.high[d] += image->spacing[d];
+    return box;
+  }
+  box.low.fill(std::numeric_limits<double>::infinity());
+  box.high.fill(-std::numeric_limits<double>::infinity());
+  for (int i = 0; i < mesh.nodes_per_cell(); ++i) {
+    auto const x = mesh.point(mesh.node(cell, i));
+    for (std::size_t d = 0; d < 3; ++d) {
+      box.low[d] = std::min(box.low[d], x[d]);
+      box.high[d] = std::max(box.high[d], x[d]);
+    }
+  }
+  return box;
+}
+
+}  // namespace
+
+std::vector<BoundaryFace> boundary_faces(Mesh const& mesh) {
+  return mesh.image() != nullptr ? boundary_faces_of_image(*mesh.image()) : boundary_faces_of_grid(*mesh.grid());
+}
+
+std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, Octant const& octant,
                                          std::span<BoundaryFace const> faces, int subdivisions) {
-  CellEvaluator const cells(grid, values, subdivisions);
+  CellEvaluator const cells(mesh, values, subdivisions);
 
   // Cells that a plane may cross. Curved cells reach a little beyond their nodes, so their boxes are enlarged.
-  int const nodes = grid.nodes_per_cell();
-  auto const n = grid.n_cells();
-  double const margin = grid.order > 1 ? 0.1 : 0;
+  auto const n = mesh.n_cells();
+  double const margin = mesh.order() > 1 ? 0.1 : 0;
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
 #pragma omp parallel
   {
     auto& mine = found[static_cast<std::size_t>(omp_get_thread_num())];
 #pragma omp for schedule(static)
     for (std::int64_t cell = 0; cell < n; ++cell) {
-      Vec3 low, high;
-      low.fill(std::numeric_limits<double>::infinity());
-      high.fill(-std::numeric_limits<double>::infinity());
-      for (int i = 0; i < nodes; ++i) {
-        auto const* const x = grid.points.data() + 3 * grid.cells[static_cast<std::size_t>(cell * nodes + i)];
-        for (std::size_t d = 0; d < 3; ++d) {
-          low[d] = std::min(low[d], x[d]);
-          high[d] = std::max(high[d], x[d]);
-        }
-      }
+      auto [low, high] = cell_box(mesh, cell);
       for (std::size_t d = 0; d < 3; ++d) {
         double const extra = margin * (high[d] - low[d]);
         low[d] -= extra;

@@ -218,28 +218,65 @@ void write_file(std::filesystem::path const& path, Data* data, VtkOptions const&
 
 }  // namespace
 
-void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+namespace {
+
+/// The arrays of a lattice.
+struct Expanded {
+  HostVector<double> points;
+  HostVector<std::int64_t> cells;
+
+  explicit Expanded(ImageGrid const& image)
+      : points(3 * static_cast<std::size_t>(image.n_points())), cells(8 * static_cast<std::size_t>(image.n_cells())) {
+    auto const n_points = image.n_points(), n_cells = image.n_cells();
+#pragma omp parallel for
+    for (std::int64_t i = 0; i < n_points; ++i) {
+      auto const x = image.point(i);
+      std::copy(x.begin(), x.end(), points.begin() + 3 * i);
+    }
+#pragma omp parallel for
+    for (std::int64_t i = 0; i < n_cells; ++i) {
+      std::int64_t const first = image.node(i, 0);
+      for (int corner = 0; corner < 8; ++corner)
+        cells[static_cast<std::size_t>(8 * i + corner)] =
+            first + (corner & 1) + ((corner >> 1 & 1) + (corner >> 2) * image.n[1]) * image.n[0];
+    }
+  }
+};
+
+void write_grid(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
+                std::vector<Field> const& cell_fields, VtkOptions const& options) {
   if (grid.order < 1 || grid.order > 10)
     throw std::invalid_argument("cells of order " + std::to_string(grid.order) + " cannot be written");
-  vtkNew<vtkUnstructuredGrid> mesh;
+  vtkNew<vtkUnstructuredGrid> data;
   vtkNew<vtkPoints> points;
   points->SetData(to_vtk(grid.points, 3, options.precision));
-  mesh->SetPoints(points);
+  data->SetPoints(points);
   // Half the bytes where 32 bits suffice.
   bool const narrow = std::max<std::int64_t>(grid.n_points(), static_cast<std::int64_t>(grid.cells.size())) <=
                       std::numeric_limits<std::int32_t>::max();
-  mesh->SetCells(grid.order == 1 ? VTK_HEXAHEDRON : VTK_LAGRANGE_HEXAHEDRON,
+  data->SetCells(grid.order == 1 ? VTK_HEXAHEDRON : VTK_LAGRANGE_HEXAHEDRON,
                  narrow ? to_vtk_cells<vtkTypeInt32Array>(grid) : to_vtk_cells<vtkTypeInt64Array>(grid));
   for (auto const& field : point_fields)
-    mesh->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
+    data->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
   for (auto const& field : cell_fields)
-    mesh->GetCellData()->AddArray(to_vtk(field, grid.n_cells(), options.precision));
+    data->GetCellData()->AddArray(to_vtk(field, grid.n_cells(), options.precision));
   // ParaView colours by the active scalars when it opens the file.
   if (!point_fields.empty() && point_fields.front().components == 1)
-    mesh->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
+    data->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
 
-  write_file<GridWriter>(path, mesh.Get(), options);
+  write_file<GridWriter>(path, data.Get(), options);
+}
+
+}  // namespace
+
+void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  if (Grid const* const grid = mesh.grid()) {
+    write_grid(path, *grid, point_fields, cell_fields, options);
+    return;
+  }
+  Expanded const arrays(*mesh.image());
+  write_grid(path, {1, arrays.points, arrays.cells}, point_fields, cell_fields, options);
 }
 
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
@@ -251,7 +288,7 @@ void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::ve
                     grid.spacing[2] > 0 ? grid.spacing[2] : 1);
   image->SetDimensions(static_cast<int>(grid.n[0]), static_cast<int>(grid.n[1]), static_cast<int>(grid.n[2]));
   for (auto const& field : point_fields)
-    image->GetPointData()->AddArray(to_vtk(field, grid.n[0] * grid.n[1] * grid.n[2], options.precision));
+    image->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
   if (!point_fields.empty() && point_fields.front().components == 1)
     image->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
   write_file<ImageWriter>(path, image.Get(), options);

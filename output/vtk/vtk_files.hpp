@@ -5,7 +5,6 @@
 #include "gpu/core/names.hpp"
 
 #include <array>
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -39,16 +38,11 @@ struct VtkOptions {
 };
 
 /// Writes a VTU through VTK's own writer: inline base64, compressed; order 1 as VTK_HEXAHEDRON, higher orders as
-/// VTK_LAGRANGE_HEXAHEDRON. The file appears under `path` only when it is complete. Throws EnvironmentError naming file and
-/// reason (no space left, not writable ...).
-void write_vtu(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
+/// VTK_LAGRANGE_HEXAHEDRON; a lattice as the hexahedra between its points. The file appears under `path` only when it is complete.
+/// Throws EnvironmentError naming file and reason (no space left, not writable ...).
+void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
 
-/// Points of an axis-aligned lattice: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1.
-struct ImageGrid {
-  std::array<double, 3> low{}, spacing{};
-  std::array<std::int64_t, 3> n{1, 1, 1};
-};
 /// Writes a VTI (image data) with point fields; all else as write_vtu.
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
                VtkOptions const& options);

@@ -222,10 +222,10 @@ TEST(Patch, DirichletOverridesNeumannOnSharedEdgesAndTheEarlierEntryWins) {
     spec.boundary = {neumann("5", {1, 3, 4, 5}), swapped ? b : a, swapped ? a : b};
     Discretization discretization(spec);
     auto const system = discretization.assemble();
-    EXPECT_EQ(system.lift[0], swapped ? 2 : 1);
+    EXPECT_EQ(system.constraints.value(0), swapped ? 2 : 1);
     EXPECT_EQ(system.rhs[0], 0);
-    EXPECT_EQ(system.lift[3], 1);  // on -x only
-    EXPECT_EQ(system.lift[1], 2);  // on -y only
+    EXPECT_EQ(system.constraints.value(3), 1);  // on -x only
+    EXPECT_EQ(system.constraints.value(1), 2);  // on -y only
     EXPECT_EQ(system.matrix.row_ptr[1] - system.matrix.row_ptr[0], 1);
   }
 }

@@ -57,12 +57,27 @@ inline std::vector<double> solve(Discretization& discretization) {
   dealii::SolverCG<DealVector> cg(control);
   if (b.l2_norm() > 0)
     cg.solve(CsrOperator{system.matrix}, x, b, JacobiPreconditioner(system.matrix));
-  std::vector<double> u(n);
-  for (unsigned i = 0; i < n; ++i)
-    u[i] = x(i) + system.lift[i];
-  if (system.pure_neumann)
-    discretization.make_mean_free(u);
-  return u;
+  auto const u = discretization.reconstruct(system, HostVector<double>(x.begin(), x.end()));
+  return {u.begin(), u.end()};
+}
+
+/// Nodes and cells for output; those of a lattice as arrays too.
+inline NodeMesh nodes_of(Discretization const& discretization) {
+  auto mesh = discretization.output_mesh();
+  if (auto* const nodes = std::get_if<NodeMesh>(&mesh))
+    return std::move(*nodes);
+  auto const& lattice = std::get<Lattice>(mesh);
+  auto const [nx, ny, nz] = lattice.n;
+  NodeMesh nodes;
+  for (std::int64_t i = 0; i < lattice.size(); ++i) {
+    std::array<std::int64_t, 3> const index{i % nx, i / nx % ny, i / (nx * ny)};
+    for (std::size_t d = 0; d < 3; ++d)
+      nodes.points.push_back(lattice.low[d] + static_cast<double>(index[d]) * lattice.spacing[d]);
+    if (index[0] + 1 < nx && index[1] + 1 < ny && index[2] + 1 < nz)
+      for (std::int64_t corner = 0; corner < 8; ++corner)
+        nodes.cells.push_back(i + corner % 2 + corner / 2 % 2 * nx + corner / 4 * nx * ny);
+  }
+  return nodes;
 }
 
 inline ErrorNorms solve_and_measure(ProblemSpec const& spec) {

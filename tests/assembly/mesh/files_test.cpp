@@ -450,6 +450,13 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
                "two ids, 4 (line 22) and 5");
   expect_error(write("o.msh", unit_nodes + "3\n1" + cube + "2" + cube + "3" + cube + "$EndElements\n"), "more than two cells");
   expect_error(write("p.msh", unit_nodes + "2\n1" + cube + "2" + cube + "$EndElements\n"), "overlap");
+  // Periodic faces: a condition of the file that must not be lost. A section without any says nothing.
+  std::string const cube_alone = one_cube(unit_nodes);
+  EXPECT_EQ(read(write("no_periodic.msh", cube_alone + "$Periodic\n0\n$EndPeriodic\n")).triangulation->n_active_cells(), 1u);
+  std::string const periodic = write("periodic.msh", cube_alone + "$Periodic\n1\n2 2 1\nAffine 1 0 0 0\n1\n5 9\n$EndPeriodic\n");
+  expect_error(periodic, "line 23: $Periodic joins 1 entities");
+  expect_error(periodic, "not supported yet");
+  expect_error(write("cut.msh", cube_alone + "$Periodic\n"), "periodic entities");
   std::string nan = unit_nodes;
   nan.replace(nan.find("7 1 1 1"), 7, "7 1 nan 1");
   expect_error(write("q.msh", one_cube(nan)), "line 12: y of a node is 'nan'");

@@ -1,4 +1,3 @@
-#include "assembly/discretization.hpp"
 #include "assembly/mesh/mesh.hpp"
 #include "gpu/core/error.hpp"
 

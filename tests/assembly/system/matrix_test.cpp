@@ -54,8 +54,8 @@ struct Reference {
 
   /// Cells are recognised by their corners, which both list in the cell's own frame.
   void match(Discretization const& discretization) {
-    auto const fields = discretization.fields(std::vector<double>(dofs.n_dofs(), 0.0));
-    int const p = fields.order, n = p + 1;
+    auto const nodes = nodes_of(discretization);
+    int const p = nodes.order, n = p + 1;
     auto const local = static_cast<std::size_t>(n * n * n);
     auto const key = [](auto const& corner) {
       std::array<long, 24> rounded{};
@@ -65,11 +65,11 @@ struct Reference {
       return rounded;
     };
     std::map<std::array<long, 24>, std::size_t> cell_with;
-    for (std::size_t c = 0; c < fields.cells.size() / local; ++c)
+    for (std::size_t c = 0; c < nodes.cells.size() / local; ++c)
       cell_with[key([&](std::size_t v) {
         auto const m = static_cast<std::size_t>(n);
         auto const node = ((v & 1) + (v >> 1 & 1) * m + (v >> 2) * m * m) * static_cast<std::size_t>(p);
-        return fields.points.data() + 3 * fields.cells[c * local + node];
+        return nodes.points.data() + 3 * nodes.cells[c * local + node];
       })] = c;
     ASSERT_EQ(cell_with.size(), mesh.triangulation->n_active_cells());
     auto const lexicographic = dealii::FETools::hierarchic_to_lexicographic_numbering<3>(static_cast<unsigned>(p));
@@ -81,7 +81,7 @@ struct Reference {
       cell->get_dof_indices(indices);
       for (std::size_t i = 0; i < local; ++i) {
         auto& dof = ours[indices[i]];
-        auto const other = fields.cells[found->second * local + lexicographic[i]];
+        auto const other = nodes.cells[found->second * local + lexicographic[i]];
         ASSERT_TRUE(dof == -1 || dof == other) << "an unknown is shared in one numbering only";
         dof = other;
       }
@@ -140,10 +140,10 @@ void expect_equal(Reference& reference, Discretization& discretization, std::set
     }
     if (constrained) {
       ASSERT_EQ(system.rhs[row], 0);
-      ASSERT_NEAR(system.lift[row], values.at(i), 1e-14);
-      ASSERT_NEAR(reference.rhs(i), matrix.values[matrix.row_ptr[row]] * system.lift[row], 10 * rhs_tolerance);
+      ASSERT_NEAR(system.constraints.value(row), values.at(i), 1e-14);
+      ASSERT_NEAR(reference.rhs(i), matrix.values[matrix.row_ptr[row]] * system.constraints.value(row), 10 * rhs_tolerance);
     } else {
-      ASSERT_EQ(system.lift[row], 0);
+      ASSERT_EQ(system.constraints.value(row), 0);
       ASSERT_NEAR(system.rhs[row], reference.rhs(i), rhs_tolerance);
     }
   }
@@ -321,12 +321,14 @@ TEST(System, DoesNotDependOnTheNumberOfThreads) {
       std::vector<LinearSystem> systems;
       std::vector<ErrorNorms> errors;
       std::vector<SolutionFields> fields;
+      std::vector<NodeMesh> nodes;
       for (int const threads : {1, 2, 3}) {
         set_thread_count(threads);
         Discretization discretization(spec);
         systems.push_back(discretization.assemble());
         errors.push_back(discretization.errors(systems.back().rhs));
         fields.push_back(discretization.fields(systems.back().rhs));
+        nodes.push_back(nodes_of(discretization));
       }
       set_thread_count(before);
       for (std::size_t i = 1; i < systems.size(); ++i) {
@@ -338,7 +340,8 @@ TEST(System, DoesNotDependOnTheNumberOfThreads) {
         EXPECT_EQ(errors[0].h1_seminorm, errors[i].h1_seminorm);
         EXPECT_EQ(errors[0].linf, errors[i].linf);
         EXPECT_EQ(fields[0].u, fields[i].u);
-        EXPECT_EQ(fields[0].points, fields[i].points);
+        EXPECT_EQ(nodes[0].points, nodes[i].points);
+        EXPECT_EQ(nodes[0].cells, nodes[i].cells);
         EXPECT_EQ(fields[0].flux, fields[i].flux);
       }
     }
@@ -355,7 +358,7 @@ TEST(System, SingleCellWithDirichletValuesAllAroundIsDiagonal) {
     EXPECT_EQ(system.matrix.columns[i], i);
     EXPECT_NEAR(system.matrix.values[i], 1.0 / 3, 1e-15);  // the Q1 stiffness of the unit cube
     EXPECT_EQ(system.rhs[i], 0);
-    EXPECT_EQ(system.lift[i], i);
+    EXPECT_EQ(system.constraints.value(i), i);
   }
 }
 
@@ -377,12 +380,12 @@ TEST(System, BoxIsNumberedLexicographicallyWhateverTheRefinements) {
     EXPECT_EQ(static_cast<std::int64_t>(diagonals.size()), width * width * width);
     EXPECT_EQ(discretization.summary().n_diagonals, width * width * width);
     if (order <= 2) {  // output nodes are the unknowns' own
-      auto const fields = discretization.fields(system.rhs);
+      auto const nodes = nodes_of(discretization);
       std::int64_t const nx = 4 * order + 1, ny = 8 * order + 1;
       for (std::int64_t i = 0; i < system.matrix.n_rows; ++i) {
-        EXPECT_NEAR(fields.points[3 * i], static_cast<double>(i % nx) / static_cast<double>(nx - 1), 1e-15);
-        EXPECT_NEAR(fields.points[3 * i + 1], static_cast<double>(i / nx % ny) / static_cast<double>(ny - 1), 1e-15);
-        EXPECT_NEAR(fields.points[3 * i + 2], static_cast<double>(i / nx / ny) / static_cast<double>(nx - 1), 1e-15);
+        EXPECT_NEAR(nodes.points[3 * i], static_cast<double>(i % nx) / static_cast<double>(nx - 1), 1e-15);
+        EXPECT_NEAR(nodes.points[3 * i + 1], static_cast<double>(i / nx % ny) / static_cast<double>(ny - 1), 1e-15);
+        EXPECT_NEAR(nodes.points[3 * i + 2], static_cast<double>(i / nx / ny) / static_cast<double>(nx - 1), 1e-15);
       }
     }
   }

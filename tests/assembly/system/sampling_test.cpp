@@ -36,10 +36,11 @@ TEST(Sampling, NodesHaveTheirOwnValues) {
       Discretization const discretization = make(mesh, order);
       auto const u = rough(discretization.summary().dofs);
       auto const fields = discretization.fields(u);
+      auto const nodes = nodes_of(discretization);
       for (std::size_t i = 0; i < u.size(); i += 7) {
         Lattice lattice;
         for (std::size_t d = 0; d < 3; ++d)
-          lattice.low[d] = fields.points[3 * i + d];
+          lattice.low[d] = nodes.points[3 * i + d];
         auto const found = discretization.sample(u, lattice);
         ASSERT_EQ(found.size(), 1u);
         EXPECT_NEAR(found[0], fields.u[i], 1e-7) << mesh.generator << ", order " << order << ", node " << i;
@@ -51,7 +52,7 @@ TEST(Sampling, PolynomialsOfTheElementAreExact) {
   // The values of x^2 y + z at the equidistant nodes of output, for which orders 1 and 2 are the unknowns'.
   auto const f = [](double x, double y, double z) { return x * x * y + z; };
   Discretization const discretization = make(box(3, 2, 2, {1, 2, 0.5}), 2);
-  auto const nodes = discretization.fields(rough(discretization.summary().dofs)).points;
+  auto const nodes = nodes_of(discretization).points;
   HostVector<double> u(nodes.size() / 3);
   for (std::size_t i = 0; i < u.size(); ++i)
     u[i] = f(nodes[3 * i], nodes[3 * i + 1], nodes[3 * i + 2]);

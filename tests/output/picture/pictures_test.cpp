@@ -480,6 +480,24 @@ TEST(Picture, TextThatIsNotUtf8) {
   EXPECT_TRUE(text_of(directory / "bad.png") == text_of(directory / "good.png"));
 }
 
+TEST(Picture, LatticeLooksLikeItsHexahedra) {
+  ImageGrid const image{{1, -2, 0.5}, {0.25, 0.5, 0.125}, {5, 3, 9}};
+  auto const block = make_block(
+      4, 2, 8, 1, [](Vec const& x) { return x[0] * x[1] + x[2]; },
+      [](Vec const& x) -> Vec {
+        return {1 + x[0], -2 + x[1], 0.5 + x[2]};
+      });  // exact in binary
+  EXPECT_EQ(boundary_faces(image), naive_boundary(block.grid()));
+  auto const box = bounding_box(image), expected = bounding_box(block.grid());
+  EXPECT_EQ(box.low, expected.low);
+  EXPECT_EQ(box.high, expected.high);
+  TemporaryDirectory directory;
+  write_picture(directory / "image.png", image, block.u, {"t", "u"});
+  write_picture(directory / "arrays.png", block.grid(), block.u, {"t", "u"});
+  EXPECT_FALSE(text_of(directory / "image.png").empty());
+  EXPECT_TRUE(text_of(directory / "image.png") == text_of(directory / "arrays.png"));
+}
+
 TEST(Picture, ValuesMustMatchTheGrid) {
   auto const block = make_block(2, 2, 2, 1, bubble);
   TemporaryDirectory directory;

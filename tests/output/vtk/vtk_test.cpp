@@ -232,6 +232,24 @@ TEST(Vtk, LagrangeCellsAreMarkedWithTheVersionOfTheirNodeOrder) {
   EXPECT_NE(text_of(directory / "u.vtu").find("version=\"2.2\""), std::string::npos);
 }
 
+TEST(Vtk, LatticeIsWrittenAsItsHexahedra) {
+  ImageGrid const image{{1, -2, 0.5}, {0.25, 0.5, 0.125}, {4, 3, 5}};
+  // The same block as arrays. The coordinates are exact in binary.
+  auto const block = make_block(
+      3, 2, 4, 1, [](Vec const& x) { return x[0] + 10 * x[1] + 100 * x[2]; },
+      [](Vec const& x) -> Vec {
+        return {1 + std::round(3 * x[0]) / 4, -2 + std::round(2 * x[1]) / 2, 0.5 + std::round(4 * x[2]) / 8};
+      });
+  std::vector<double> cell_values(24);
+  for (std::size_t i = 0; i < cell_values.size(); ++i)
+    cell_values[i] = static_cast<double>(i);
+  TemporaryDirectory directory;
+  write_vtu(directory / "image.vtu", image, {{"u", 1, block.u, {}}}, {{"c", 1, cell_values, {}}}, {});
+  write_vtu(directory / "arrays.vtu", block.grid(), {{"u", 1, block.u, {}}}, {{"c", 1, cell_values, {}}}, {});
+  EXPECT_FALSE(text_of(directory / "image.vtu").empty());
+  EXPECT_EQ(text_of(directory / "image.vtu"), text_of(directory / "arrays.vtu"));
+}
+
 TEST(Vtk, EmptyGridAndNoFields) {
   TemporaryDirectory directory;
   write_vtu(directory / "u.vtu", {}, {}, {}, {});

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "assembly/system/fields.hpp"
+#include "output/grid.hpp"
+
+namespace poisson::app {
+
+/// The mesh of a discretisation as output takes it. A view: the arrays stay with `mesh`.
+[[nodiscard]] inline output::Mesh as_output(assembly::OutputMesh const& mesh) {
+  if (auto const* const lattice = std::get_if<assembly::Lattice>(&mesh))
+    return output::ImageGrid{lattice->low, lattice->spacing, lattice->n};
+  auto const& nodes = std::get<assembly::NodeMesh>(mesh);
+  return output::Grid{nodes.order, nodes.points, nodes.cells};
+}
+
+}  // namespace poisson::app

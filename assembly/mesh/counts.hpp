@@ -1,0 +1,51 @@
+#pragma once
+
+#include "assembly/problem.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+/// What is known of a mesh without making it; free of deal.II.
+namespace poisson::assembly {
+
+/// A box cut in equal cells: cell (i, j, k) of the leaf mesh spans origin + extent * [i / cells[0], (i + 1) / cells[0]] x ...
+struct BoxGrid {
+  std::array<double, 3> origin{};
+  std::array<double, 3> extent{};
+  std::array<std::int64_t, 3> cells{};  ///< of the leaf mesh, all refinements counted
+};
+
+/// What the leaf mesh of a specification consists of. Global refinement of hexahedra is a linear recurrence in these four
+/// numbers, so they are exact for unstructured meshes too.
+struct MeshCounts {
+  std::int64_t cells = 0;
+  std::int64_t faces = 0;
+  std::int64_t edges = 0;
+  std::int64_t vertices = 0;
+  std::int64_t boundary_faces = 0;
+  std::optional<BoxGrid> box;
+  std::set<unsigned> boundary_ids;
+  std::set<unsigned> material_ids;
+  std::int64_t triangulation_bytes = 0;  ///< expected for the triangulation with its ancestors, at its peak
+
+  /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.
+  [[nodiscard]] std::int64_t unknowns(int order) const;
+};
+
+/// Counts of the leaf mesh without building it. A box is never built; a generator or a file is built unrefined, and checked.
+/// Errors: as make_coarse_mesh in mesh.hpp.
+[[nodiscard]] MeshCounts predict_counts(MeshSpec const& spec);
+
+/// Checks that unknowns of elements of this order can be indexed (InputError, key "problem.mesh.cells" or
+/// "problem.mesh.refinements") and that `bytes` are available in this process's machine and cgroup (EnvironmentError).
+void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order);
+void check_memory(std::int64_t bytes, char const* purpose);
+
+/// Names of the generators that `problem.mesh.generator` takes, `box` first.
+[[nodiscard]] std::vector<std::string> generator_names();
+
+}  // namespace poisson::assembly
