@@ -1,9 +1,10 @@
 #pragma once
 
 #include "gpu/core/array.hpp"
-#include "gpu/kernels/krylov.hpp"
 #include "gpu/core/linear_operator.hpp"
+#include "gpu/kernels/krylov.hpp"
 #include "gpu/preconditioners/preconditioner.hpp"
+#include "gpu/preconditioners/registry.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -16,12 +17,19 @@ namespace poisson {
 /// What a Krylov method in the arithmetic T works on; all pointers in the context's memory.
 template <class T>
 struct KrylovSystem {
-  Operator<T> const& a;
-  Preconditioner const& preconditioner;
+  LinearOperator<T> const& a;
+  Preconditioner<T>* preconditioner;  ///< null: none
   Context& context;
   bool project;  ///< residuals are kept orthogonal to the constant vector
   Pointer<T> x;  ///< updated, never read by the method otherwise
   Pointer<T> r;  ///< holds b - A x when a cycle begins
+
+  /// 1 / m_ii of a preconditioner that is fused into the passes of the method; else null.
+  [[nodiscard]] double const* inverse_diagonal() const {
+    return preconditioner == nullptr ? nullptr : preconditioner->inverse_diagonal();
+  }
+  /// Whether there is a preconditioner that is applied by itself.
+  [[nodiscard]] bool applies() const { return preconditioner != nullptr && preconditioner->inverse_diagonal() == nullptr; }
 };
 
 /// Iterations whose residuals are kept on the device: what may be enqueued at once.
@@ -78,7 +86,7 @@ private:
 };
 
 /// Preconditioned conjugate gradients (Hestenes, Stiefel 1952) for symmetric positive (semi-)definite operators. Three passes an
-/// iteration, and those of a triangular preconditioner; see kernels/cg.hpp for their bytes.
+/// iteration, and those of a preconditioner that is not diagonal; see kernels/cg.hpp for their bytes.
 template <class T>
 [[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_cg(KrylovSystem<T> const& system);
 /// BiCGStab (van der Vorst 1992), preconditioned from the right, so that its residuals are those of the system; see
@@ -86,8 +94,8 @@ template <class T>
 template <class T>
 [[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_bicgstab(KrylovSystem<T> const& system);
 
-/// Vectors of T that the methods hold besides x and r.
-[[nodiscard]] std::int64_t cg_vectors(PreconditionerKind preconditioner);
-[[nodiscard]] std::int64_t bicgstab_vectors(PreconditionerKind preconditioner);
+/// Vectors of T that the methods hold besides x and r, those inside of the preconditioner left out.
+[[nodiscard]] std::int64_t cg_vectors(PreconditionerForm preconditioner);
+[[nodiscard]] std::int64_t bicgstab_vectors(PreconditionerForm preconditioner);
 
 }  // namespace poisson

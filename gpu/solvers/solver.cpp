@@ -3,14 +3,16 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
+#include "gpu/preconditioners/registry.hpp"
 #include "gpu/solvers/batch.hpp"
 #include "gpu/solvers/krylov.hpp"
 #include "gpu/solvers/right_hand_side.hpp"
-#include "gpu/core/number_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +34,7 @@ struct MethodEntry {
   Method method;
   std::unique_ptr<KrylovMethod<double>> (*make)(KrylovSystem<double> const&);
   std::unique_ptr<KrylovMethod<DoubleDouble>> (*make_extended)(KrylovSystem<DoubleDouble> const&);
-  std::int64_t (*vectors)(PreconditionerKind);
+  std::int64_t (*vectors)(PreconditionerForm);
 };
 
 constexpr std::array methods{
@@ -84,11 +86,11 @@ struct Outcome {
 template <class X>
 class Solve {
 public:
-  Solve(Operator<X> const& a, std::span<double const> b, SolverOptions const& options, Preconditioner const& preconditioner,
+  Solve(LinearOperator<X> const& a, std::span<double const> b, SolverOptions const& options, PreconditionerSetup const* setup,
         double largest_diagonal, Context& context, SolverResult& result)
       : a_(a),
         options_(options),
-        preconditioner_(preconditioner),
+        setup_(setup),
         context_(context),
         result_(result),
         n_(a.n_rows()),
@@ -112,11 +114,12 @@ public:
 
   /// Cycles of iterations in the arithmetic T, until x is good enough or they get no further.
   template <class T>
-  Outcome run(Operator<T> const& a) {
+  Outcome run(LinearOperator<T> const& a) {
     constexpr bool same = std::is_same_v<T, X>;
     Vector<T> d(context_, same ? 0 : n_);
     d.set_zero();
-    KrylovSystem<T> const system{a, preconditioner_, context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
+    std::unique_ptr<Preconditioner<T>> const preconditioner = setup_ != nullptr ? setup_->applied_in(T(0)) : nullptr;
+    KrylovSystem<T> const system{a, preconditioner.get(), context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
     auto const method = make_method<T>(options_.method, system);
     std::int64_t const before_run = result_.iterations;
     double const bytes_before = bytes_;
@@ -267,6 +270,7 @@ private:
 
   template <class T>
   Outcome no_further(CycleState state, KrylovMethod<T>& method) const {
+    std::string const remedy = entry_of(options_.preconditioner).when_unstable;
     std::string const stands = "||b - A x|| / ||b|| stands at " + number(norm_ / b_norm_);
     switch (state) {
     case CycleState::breakdown:
@@ -276,7 +280,7 @@ private:
           SolverStatus::diverged,
           "the residual grew beyond 1e7 times its first value or is no number, " + reached() +
               (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
-              (preconditioner_.factors() != nullptr ? "; the preconditioner may be unstable: try solver.shift, or jacobi" : "")};
+              (remedy.empty() ? "" : "; the preconditioner may be unstable: try " + remedy)};
     case CycleState::stagnated:
       return {SolverStatus::stagnated,
               "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
@@ -302,9 +306,9 @@ private:
     }
   }
 
-  Operator<X> const& a_;
+  LinearOperator<X> const& a_;
   SolverOptions const& options_;
-  Preconditioner const& preconditioner_;
+  PreconditionerSetup const* setup_;  ///< null: no preconditioner
   Context& context_;
   SolverResult& result_;
   std::int64_t n_;
@@ -329,36 +333,27 @@ void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVe
   }
 }
 
-/// Of the vectors that live as long as the iterations, those of triangular solves included.
-std::int64_t vector_bytes(std::int64_t n_rows, SolverOptions const& options) {
-  bool const reordered = is_incomplete(options.preconditioner) && options.ordering != Ordering::natural;
-  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner) + (reordered ? 1 : 0);
+/// Of the vectors that live as long as the iterations, those inside of the preconditioner included.
+std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& preconditioner, SolverOptions const& options) {
+  PreconditionerEntry const& entry = entry_of(options.preconditioner);
   bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
-  std::int64_t const number = sizeof(double);
+  std::int64_t const number = sizeof(double), of_iteration = extended && inner ? 2 * number : number;
   std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
-  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
+  bytes += entry_of(options.method).vectors(entry.form) * n_rows * of_iteration;
+  bytes += entry.bytes_to_apply(n_rows, preconditioner, of_iteration);
   if (extended && options.precision != Precision::double_double)
     bytes += n_rows * number;  // what a cycle adds to x
   return bytes;
 }
 
-std::int64_t preconditioner_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  switch (options.preconditioner) {
-  case PreconditionerKind::jacobi:
-    return n_rows * static_cast<std::int64_t>(sizeof(double));
-  case PreconditionerKind::ic0:
-  case PreconditionerKind::ilu0:
-    return IncompleteLu::bytes(n_rows, nnz, options.ordering != Ordering::natural);
-  case PreconditionerKind::none:
-    break;
-  }
-  return 0;
+PreconditionerOptions preconditioner_options(SolverOptions const& options) {
+  return {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr};
 }
 
-double largest_diagonal(Matrix const& matrix, Context& context) {
-  Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
-  matrix.diagonal(diagonal.data());
-  kernels_for<RefinementKernels>(context).largest(context, matrix.n_rows(), diagonal.data(), largest.data());
+double largest_diagonal(LinearOperator<double> const& a, Context& context) {
+  Array<double> diagonal(context, a.n_rows()), largest(context, 1);
+  a.diagonal(diagonal.data());
+  kernels_for<RefinementKernels>(context).largest(context, a.n_rows(), diagonal.data(), largest.data());
   double value = 0;
   largest.download(std::span<double>(&value, 1));
   return value;
@@ -366,17 +361,18 @@ double largest_diagonal(Matrix const& matrix, Context& context) {
 
 }  // namespace
 
-SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<double> x, SolverOptions const& options,
-                   Context& context) {
-  std::int64_t const n = matrix.n_rows();
-  if (matrix.n_columns() != n)
-    throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(matrix.n_columns()) +
+SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
+                   SolverOptions const& options) {
+  Context& context = a.context();
+  std::int64_t const n = a.n_rows();
+  if (a.n_columns() != n)
+    throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");
   if (static_cast<std::int64_t>(b.size()) != n || static_cast<std::int64_t>(x.size()) != n)
     throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
                      " entries and the solution " + std::to_string(x.size()));
-  if (matrix.row_not_finite >= 0)
-    throw InputError("the matrix has a NaN or an infinity in " + row_text(matrix.row_not_finite));
+  if (std::int64_t const row = a.first_row_not_finite(); row >= 0)
+    throw InputError("the matrix has a NaN or an infinity in " + row_text(row));
   bool zero = true;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(b[i]))
@@ -392,27 +388,27 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
   }
 
   auto start = Clock::now();
-  Preconditioner const preconditioner(
-      matrix, {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr}, context);
-  if (IncompleteLu const* const factors = preconditioner.factors()) {
-    result.ordering = factors->ordering();
-    result.levels = factors->levels();
+  PreconditionerOptions const of_preconditioner = preconditioner_options(options);
+  auto const setup = make_preconditioner(a, of_preconditioner);
+  if (setup != nullptr) {
+    result.ordering = setup->ordering();
+    result.levels = setup->levels();
   }
-  if (!preconditioner.failure().empty()) {
+  if (setup != nullptr && !setup->failure().empty()) {
     result.status = SolverStatus::breakdown;
-    result.reason = preconditioner.failure();
+    result.reason = setup->failure();
     result.residual_recursive = 1;
     result.history = {1};
     return result;
   }
-  double const largest = largest_diagonal(matrix, context);
+  double const largest = largest_diagonal(a, context);
   context.synchronize();
   result.setup_seconds = seconds_since(start);
 
-  require_memory(context, vector_bytes(n, options), "the solver's vectors",
+  require_memory(context, vector_bytes(n, of_preconditioner, options), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
-  auto const iterate = [&]<class X>(Operator<X> const& a, auto const& cycles) {
-    Solve<X> solve(a, b, options, preconditioner, largest, context, result);
+  auto const iterate = [&]<class X>(LinearOperator<X> const& of_solution, auto const& cycles) {
+    Solve<X> solve(of_solution, b, options, setup.get(), largest, context, result);
     start = Clock::now();
     Outcome const outcome = cycles(solve);
     result.seconds = seconds_since(start);
@@ -420,8 +416,8 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
     result.reason = outcome.reason;
     split(solve.solution(), x, result.x_low);
   };
-  Operator<double> const& in_double = matrix;
-  Operator<DoubleDouble> const& extended = matrix;
+  LinearOperator<double> const& in_double = a;
+  LinearOperator<DoubleDouble> const& extended = a;
   switch (options.precision) {
   case Precision::double_:
     iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
@@ -447,7 +443,9 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
 }
 
 std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  return vector_bytes(n_rows, options) + preconditioner_bytes(n_rows, nnz, options);
+  PreconditionerOptions const preconditioner = preconditioner_options(options);
+  return vector_bytes(n_rows, preconditioner, options) +
+         entry_of(options.preconditioner).bytes(n_rows, nnz, preconditioner);
 }
 
 }  // namespace poisson

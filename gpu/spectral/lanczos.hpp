@@ -20,7 +20,7 @@ struct ExtremeValues {
 /// `constants`, among vectors that are zero where `fixed` is 1: conjugate gradients from a residual of random numbers, whose
 /// coefficients are the factors of the tridiagonal matrix that Lanczos' process makes (Golub, Van Loan, Matrix Computations, 4th
 /// ed., 11.3.6). 64 bytes a row an iteration beside the product. Throws Interrupted.
-[[nodiscard]] ExtremeValues extreme_values(Operator<double> const& a, std::span<std::uint8_t const> fixed,
+[[nodiscard]] ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed,
                                            std::span<double const> null_vector, Context& context,
                                            std::int64_t max_iterations = 2000);
 

@@ -381,7 +381,7 @@ TEST(SolverBytes, AreThoseOfVectorsAndPreconditioner) {
 TYPED_TEST(Solve, WrongSizes) {
   auto const matrix = this->make(banded(10, {1}, 1, true));
   std::vector<double> b(9, 1), ten(10);
-  EXPECT_THROW(static_cast<void>(poisson::solve(*matrix, b, ten, {}, *this->context)), InputError);
+  EXPECT_THROW(static_cast<void>(poisson::solve(*matrix, b, ten, {})), InputError);
 }
 
 TYPED_TEST(Solve, BytesOfAnIterationAreCompulsory) {
