@@ -19,7 +19,7 @@ public:
         p_(system.context, n_),
         v_(system.context, n_),
         t_(system.context, n_),
-        scalars_(system.context) {
+        scalars_(system.context, system.ranks) {
     if (system.preconditioner != nullptr) {
       p_tilde_ = Vector<T>(system.context, n_);
       s_tilde_ = Vector<T>(system.context, n_);
@@ -33,7 +33,8 @@ public:
       p_.set_zero();
       v_.set_zero();
     }
-    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, shadow_.data(), fresh, scalars_.history());
+    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, shadow_.data(), fresh, scalars_.history(), scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::begin);
     next_direction();
   }
 
@@ -41,14 +42,17 @@ public:
     Context& context = system_.context;
     Pointer<T> const s = system_.r;  // r is s in the second half
     system_.a.product_dot(p_tilde(), v_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.shadow_dot(context, scalars_.data(), n_, shadow_.data(), v_.data());
+    kernels_.shadow_dot(context, scalars_.data(), n_, shadow_.data(), v_.data(), scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::shadow_dot);
     kernels_.half_step(context, scalars_.data(), n_, v_.data(), s, system_.inverse_diagonal(), s_tilde());
     if (system_.applies())
       system_.preconditioner->apply(s, s_tilde(), scalars_.stop());
     system_.a.product_dot(s_tilde(), t_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.omega_dots(context, scalars_.data(), n_, t_.data(), s);
+    kernels_.omega_dots(context, scalars_.data(), n_, t_.data(), s, scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::omega_dots);
     kernels_.update(context, scalars_.data(), n_, p_tilde(), s_tilde(), t_.data(), shadow_.data(), system_.x, system_.r,
-                    scalars_.history());
+                    scalars_.history(), scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::update);
     next_direction();
   }
 
@@ -99,7 +103,7 @@ private:
   BicgstabKernels<T> const& kernels_;
   std::int64_t n_;
   Vector<T> shadow_, p_, v_, t_, p_tilde_, s_tilde_;
-  DeviceScalars<BicgstabScalars<T>> scalars_;
+  DeviceScalars<BicgstabScalars<T>, T> scalars_;
 };
 
 }  // namespace

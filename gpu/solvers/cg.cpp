@@ -17,7 +17,7 @@ public:
         n_(system.a.n_rows()),
         p_(system.context, n_),
         q_(system.context, n_),
-        scalars_(system.context) {
+        scalars_(system.context, system.ranks) {
     if (system.applies())
       z_ = Vector<T>(system.context, n_);
     scalars_.host.project = system.project ? 1 : 0;
@@ -30,13 +30,18 @@ public:
     scalars_.begin(control, fresh);
     if (fresh)
       p_.set_zero();
-    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), scalars_.history());
+    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), scalars_.history(),
+                   scalars_.local());
+    scalars_.finish(kernels_, CgPass::begin);
     next_direction();
   }
 
   void iterate() override {
     system_.a.product_dot(p_.data(), q_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, system_.inverse_diagonal(), scalars_.history());
+    scalars_.add_dot();
+    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, system_.inverse_diagonal(), scalars_.history(),
+                    scalars_.local());
+    scalars_.finish(kernels_, CgPass::update);
     next_direction();
   }
 
@@ -68,17 +73,19 @@ private:
   void next_direction() {
     if (system_.applies()) {
       system_.preconditioner->apply(system_.r, z_.data(), scalars_.stop());
-      kernels_.take_z(system_.context, scalars_.data(), n_, system_.r, z_.data());
+      kernels_.reduce_z(system_.context, scalars_.data(), n_, system_.r, z_.data(), scalars_.local());
+      scalars_.finish(kernels_, CgPass::reduce_z);
     }
     kernels_.direction(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), z_.data(), p_.data(),
-                       system_.x);
+                       system_.x, scalars_.local());
+    scalars_.finish(kernels_, CgPass::direction);
   }
 
   KrylovSystem<T> system_;
   CgKernels<T> const& kernels_;
   std::int64_t n_;
   Vector<T> p_, q_, z_;
-  DeviceScalars<CgScalars<T>> scalars_;
+  DeviceScalars<CgScalars<T>, T> scalars_;
 };
 
 }  // namespace

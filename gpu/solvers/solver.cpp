@@ -73,13 +73,27 @@ std::int64_t stagnation_window(std::int64_t n) {
   return std::clamp<std::int64_t>(10 * n, 5000, 20000);
 }
 
-/// Iterations that are recorded as one unit, for systems so small that launches set the pace, and how many iterations a run must
+/// Iterations that are launched as one graph, for systems so small that launches set the pace, and how many iterations a run must
 /// have behind it before that is worth its own cost.
-constexpr std::int64_t recorded_iterations = 8, rows_worth_recording = 1 << 19, iterations_before_recording = 16;
+constexpr std::int64_t iterations_of_graph = 8, rows_worth_graph = 1 << 19, iterations_before_graph = 16;
+
+/// Iterations between two copies of x: a copy costs less than half a percent of them.
+constexpr std::int64_t iterations_between_copies = 16;
+
+/// A main diagonal that spans more than this is badly scaled: Jacobi's preconditioner alone may make up for it.
+constexpr double badly_scaled = 1e3;
 
 struct Outcome {
   SolverStatus status{};
   std::string reason;
+};
+
+/// The best iterate that the host has seen, by the recursion's ||r||; not beyond it.
+template <class T>
+struct KeptIterate {
+  double norm;
+  Vector<T> x{};
+  std::int64_t iteration = 0;
 };
 
 /// One call of solve: b, x and the residual of x in the arithmetic X, and cycles of iterations on them.
@@ -87,10 +101,11 @@ template <class X>
 class Solve {
 public:
   Solve(LinearOperator<X> const& a, std::span<double const> b, SolverOptions const& options, PreconditionerSetup const* setup,
-        double largest_diagonal, Context& context, SolverResult& result)
+        LinearOperator<double> const& in_double, double largest_diagonal, Context& context, SolverResult& result)
       : a_(a),
         options_(options),
         setup_(setup),
+        in_double_(in_double),
         context_(context),
         result_(result),
         n_(a.n_rows()),
@@ -99,11 +114,10 @@ public:
         b_(context, std::span<X const>(rhs_.values)),
         x_(context, n_),
         r_(context, n_),
-        square_(context, 1),
-        batch_(history_capacity) {
+        square_(context, 1) {
     x_.set_zero();
     vectors().copy(context_, n_, b_.data(), r_.data());
-    norm_ = norm_of_residual();
+    norm_ = norm_of_zero_ = norm_of_residual();
     // Of the scaled b before its projection.
     double squares = 0;
     if (rhs_.project)
@@ -121,6 +135,11 @@ public:
     std::unique_ptr<Preconditioner<T>> const preconditioner = setup_ != nullptr ? setup_->applied_in(T(0)) : nullptr;
     KrylovSystem<T> const system{a, preconditioner.get(), context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
     auto const method = make_method<T>(options_.method, system);
+    std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
+    BatchSize const batch(history_capacity,
+                          nominal_seconds(context_.backend(), method->bytes_per_iteration(),
+                                          products_per_iteration(options_.method) * steps));
+    KeptIterate<T> kept{norm_of_zero_};
     std::int64_t const before_run = result_.iterations;
     double const bytes_before = bytes_;
     double const goal = options_.tolerance * b_norm_;
@@ -128,7 +147,10 @@ public:
     double trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
     for (;;) {
       double const before = norm_;
+      if (!same)  // x stays as it is while d is iterated on
+        kept = {before, std::move(kept.x), result_.iterations};
       IterationControl control;
+      control.growth = 1 / unit_roundoff<T>;
       control.n = n_;
       control.iteration = result_.iterations;
       control.stagnation_window = stagnation_window(n_);
@@ -137,7 +159,7 @@ public:
       // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
       control.trust = trust;
       control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
-      bool const interrupted = !iterate(*method, control, fresh);
+      bool const interrupted = !iterate(*method, control, fresh, batch, system.x, kept);
       auto const bytes = static_cast<double>(method->bytes_per_iteration());
       bytes_ = bytes_before + bytes * static_cast<double>(result_.iterations - before_run);
       result_.bytes_per_iteration = result_.iterations > 0 ? bytes_ / static_cast<double>(result_.iterations) : bytes;
@@ -146,20 +168,26 @@ public:
       if constexpr (!same) {
         // What a cycle has found that leaves more than there was is worth nothing.
         dropped = !(control.norm < before);
-        if (dropped) {
+        if (kept.norm < before && !(control.norm <= kept.norm)) {
+          dropped = false;
+          kernels_for<VectorKernels<T>>(context_).copy(context_, n_, kept.x.data(), d.data());
+          control.norm = kept.norm;
+          result_.residual_recursive = result_.history.back() = kept.norm / b_norm_;
+        } else if (dropped) {
           d.set_zero();
           result_.residual_recursive = result_.history.back() = before / b_norm_;
         }
-        kernels_for<RefinementKernels>(context_).add(context_, n_, d.data(), x_.data());
-      }
-      if (interrupted)
-        return {SolverStatus::interrupted, "interrupted " + reached()};
-      compute_residual();
+        add_to_x(d, kept, before);
+      } else
+        compute_residual();
       if (norm_ <= residual_slack * goal)
         return {SolverStatus::converged, ""};
+      if (interrupted)
+        return with_best({SolverStatus::interrupted, "interrupted " + reached()}, kept);
       if (state == CycleState::running)
-        return {SolverStatus::max_iterations,
-                "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()};
+        return with_best({SolverStatus::max_iterations,
+                          "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()},
+                         kept);
       // The directions that were kept may be to blame.
       if (dropped && !fresh) {
         fresh = true;
@@ -171,7 +199,7 @@ public:
         trust *= next_look;
       bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
       if (hopeless || !(reliable || norm_ <= progress * before))
-        return no_further(state, *method);
+        return with_best(no_further(state, *method), kept);
       fresh = (state != CycleState::converged && state != CycleState::unreliable) ||
               !(std::abs(norm_ - control.norm) <= small_drift * control.norm);
     }
@@ -181,7 +209,7 @@ public:
   HostVector<X> solution() const {
     HostVector<X> x(static_cast<std::size_t>(n_));
     x_.download(std::span<X>(x));
-    rhs_.take_back(x);
+    rhs_.unscale(x);
     return x;
   }
 
@@ -217,45 +245,97 @@ private:
     norm_ = norm_of_residual();
   }
 
+  /// x += d, then d = 0; not when ||b - A x||, computed anew, was `before` and would not be less.
+  template <class T>
+  void add_to_x(Vector<T>& d, KeptIterate<T>& kept, double before) {
+    auto const& refinement = kernels_for<RefinementKernels>(context_);
+    keep(d.data(), kept);
+    refinement.add(context_, n_, 1, d.data(), x_.data());
+    compute_residual();
+    if (norm_ <= before)
+      return;
+    refinement.add(context_, n_, -1, kept.x.data(), x_.data());
+    compute_residual();
+    result_.residual_recursive = result_.history.back() = norm_ / b_norm_;
+  }
+
+  template <class T>
+  void keep(ConstPointer<T> x, KeptIterate<T>& kept) {
+    if (kept.x.size() != n_)
+      kept.x = Vector<T>(context_, n_);
+    kernels_for<VectorKernels<T>>(context_).copy(context_, n_, x, kept.x.data());
+  }
+
+  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge.
+  template <class T>
+  Outcome with_best(Outcome outcome, KeptIterate<T>& kept) {
+    if constexpr (std::is_same_v<T, X>)
+      if (kept.x.size() == n_ && !(norm_ <= kept.norm)) {
+        double const last = norm_;
+        std::swap(x_, kept.x);
+        compute_residual();
+        if (norm_ >= last) {
+          std::swap(x_, kept.x);
+          compute_residual();
+        } else {
+          result_.residual_recursive = norm_ / b_norm_;
+          outcome.reason += "; the solution is that of iteration " + std::to_string(kept.iteration) +
+                            ", with a relative residual of " + number(result_.residual_recursive);
+        }
+      }
+    if (!(norm_ <= norm_of_zero_)) {
+      x_.set_zero();
+      compute_residual();
+      result_.residual_recursive = norm_ / b_norm_;
+      outcome.reason += "; no iterate was better than x = 0, which is the solution that is given";
+    }
+    return outcome;
+  }
+
   /// A cycle, to its end or the last iteration allowed; false after an interrupt. Iterations are enqueued in batches; after each,
   /// the host looks at what happened. Where the state stops in the middle of a batch, the rest of it changes nothing.
   template <class T>
-  bool iterate(KrylovMethod<T>& method, IterationControl& control, bool fresh) {
+  bool iterate(KrylovMethod<T>& method, IterationControl& control, bool fresh, BatchSize const& batch, Pointer<T> x,
+               KeptIterate<T>& kept) {
     std::array<double, history_capacity> recent;
     ++result_.cycles;
     method.begin(control, fresh);
     control = method.control();
     method.history(recent);
     result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
-    result_.history.back() = recent[control.iteration % history_capacity];
+    result_.residual_recursive = result_.history.back() = recent[control.iteration % history_capacity];
     std::int64_t const first = control.iteration;
-    std::unique_ptr<Graph> recording;
-    bool tried_recording = false;
+    std::unique_ptr<Graph> graph;
+    bool tried_graph = false;
     while (control.stop == 0 && control.iteration < options_.max_iterations) {
       if (interrupt_requested())
         return false;
       std::int64_t const before = control.iteration;
-      std::int64_t const count = std::min(batch_.next(before), options_.max_iterations - before);
-      if (!tried_recording && n_ <= rows_worth_recording && before >= first + iterations_before_recording) {
-        tried_recording = true;
-        recording = kernels_for<GraphKernels>(context_).record(context_, [&] {
-          for (std::int64_t i = 0; i < recorded_iterations; ++i)
+      std::int64_t const count = std::min(batch.next(before), options_.max_iterations - before);
+      if (!tried_graph && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
+        tried_graph = true;
+        graph = kernels_for<GraphKernels>(context_).capture(context_, [&] {
+          for (std::int64_t i = 0; i < iterations_of_graph; ++i)
             method.iterate();
         });
       }
       std::int64_t enqueued = 0;
-      if (recording != nullptr)
-        for (; enqueued + recorded_iterations <= count; enqueued += recorded_iterations)
-          recording->enqueue();
+      if (graph != nullptr)
+        for (; enqueued + iterations_of_graph <= count; enqueued += iterations_of_graph)
+          graph->launch();
       for (; enqueued < count; ++enqueued)
         method.iterate();
       control = method.control();
       method.history(recent);
       for (std::int64_t i = before + 1; i <= control.iteration; ++i)
         result_.history.push_back(recent[i % history_capacity]);
-      batch_.took(count);
       result_.iterations = control.iteration;
       result_.residual_recursive = result_.history.back();
+      if (control.stop == 0 && control.norm < kept.norm && control.iteration >= kept.iteration + iterations_between_copies) {
+        keep<T>(x, kept);
+        kept.norm = control.norm;
+        kept.iteration = control.iteration;
+      }
       if (options_.monitor)
         options_.monitor(control.iteration, result_.history.back());
     }
@@ -278,29 +358,50 @@ private:
     case CycleState::diverged:
       return {
           SolverStatus::diverged,
-          "the residual grew beyond 1e7 times its first value or is no number, " + reached() +
+          "the residual grew beyond " + number(1 / unit_roundoff<T>) + " times its first value, which " + arithmetic<T>() +
+              " cannot recover from, or is not a number, " + reached() +
               (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
               (remedy.empty() ? "" : "; the preconditioner may be unstable: try " + remedy)};
     case CycleState::stagnated:
       return {SolverStatus::stagnated,
               "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
-                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice()};
+                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice(true)};
     default:
       return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
-                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice()};
+                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice(false)};
     }
+  }
+
+  /// max |a_ii| / min |a_ii|; infinite where one is 0.
+  [[nodiscard]] double span_of_diagonal() const {
+    Array<double> diagonal(context_, n_), largest(context_, 1);
+    in_double_.diagonal(diagonal.data());
+    kernels_for<VectorKernels<double>>(context_).invert(context_, n_, diagonal.data());
+    kernels_for<RefinementKernels>(context_).largest(context_, n_, diagonal.data(), largest.data());
+    double inverse = 0;
+    largest.download(std::span<double>(&inverse, 1));
+    return largest_diagonal_ * inverse;
   }
 
   template <class T>
   static std::string arithmetic() {
     return std::is_same_v<T, double> ? "double precision" : "double-double precision";
   }
-  [[nodiscard]] std::string advice() const {
+  /// What to try, the cheapest first: `slow` iterations need a better preconditioner, a badly scaled system needs one at all.
+  [[nodiscard]] std::string advice(bool slow) const {
+    std::string const incomplete = needs_symmetry(options_.method) ? "ic0" : "ilu0";
+    PreconditionerForm const form = entry_of(options_.preconditioner).form;
+    double const span = form == PreconditionerForm::none ? span_of_diagonal() : 1;
+    if (span > badly_scaled)
+      return "; the main diagonal spans a factor of " + number(span) + ": try the preconditioner jacobi or " + incomplete +
+             " first, and the precision refined if that is not enough";
+    if (slow && form != PreconditionerForm::general)
+      return "; try the preconditioner " + incomplete + " first, and a higher precision if that is not enough";
     switch (options_.precision) {
     case Precision::double_:
-      return "; ask for a tolerance above that, or for solver.precision=refined";
+      return "; ask for a tolerance above that, or for the precision refined";
     case Precision::refined:
-      return "; ask for a tolerance above that, or for solver.precision=mixed";
+      return "; ask for a tolerance above that, or for the precision mixed";
     default:
       return "; ask for a tolerance above that";
     }
@@ -309,6 +410,7 @@ private:
   LinearOperator<X> const& a_;
   SolverOptions const& options_;
   PreconditionerSetup const* setup_;  ///< null: no preconditioner
+  LinearOperator<double> const& in_double_;
   Context& context_;
   SolverResult& result_;
   std::int64_t n_;
@@ -316,8 +418,8 @@ private:
   RightHandSide<X> rhs_;
   Vector<X> b_, x_, r_;
   Array<X> square_;
-  BatchSize batch_;
-  double norm_ = 0;  ///< ||b - A x||, computed anew after every cycle
+  double norm_ = 0;          ///< ||b - A x||, computed anew after every cycle
+  double norm_of_zero_ = 0;  ///< for x = 0
   double b_norm_ = 0;
   double bytes_ = 0;  ///< compulsory, of all iterations so far
 };
@@ -343,6 +445,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
   bytes += entry.bytes_to_apply(n_rows, preconditioner, of_iteration);
   if (extended && options.precision != Precision::double_double)
     bytes += n_rows * number;  // what a cycle adds to x
+  bytes += n_rows * of_iteration;  // the best iterate
   return bytes;
 }
 
@@ -408,7 +511,7 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
   require_memory(context, vector_bytes(n, of_preconditioner, options), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
   auto const iterate = [&]<class X>(LinearOperator<X> const& of_solution, auto const& cycles) {
-    Solve<X> solve(of_solution, b, options, setup.get(), largest, context, result);
+    Solve<X> solve(of_solution, b, options, setup.get(), a, largest, context, result);
     start = Clock::now();
     Outcome const outcome = cycles(solve);
     result.seconds = seconds_since(start);
