@@ -141,8 +141,8 @@ public:
     constant_null_space_ = matrix.constant_null_space;
     host_csr_.reset();  // factorisations are made from it, and should not have to copy it for every solve
     for (PreconditionerKind const kind : options_.preconditioners)
-      if (is_incomplete(kind) && host_csr_ == nullptr)
-        host_csr_ = std::make_unique<CsrMatrix const>(csr.to_csr());
+      if (needs_csr(kind) && host_csr_ == nullptr)
+        host_csr_ = std::make_shared<CsrMatrix const>(csr.to_csr());
     session_.of_matrix()["symmetric"] = symmetric;
     session_.of_matrix()["rhs"] = matrix.rhs.empty() ? "ones" : "of the problem";
     table_ = {{"format", "method", "precision", "preconditioner", "status", "iterations", "true residual", "solve s",
@@ -254,7 +254,7 @@ private:
     for (Method const method : methods_for(symmetric))
       for (Precision const precision : or_default(options_.precisions, Precision::double_))
         for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
-          if (is_incomplete(preconditioner))
+          if (takes_ordering(preconditioner))
             for (Ordering const ordering : or_default(options_.orderings, Ordering::automatic))
               result.push_back({method, precision, preconditioner, ordering});
           else
@@ -271,7 +271,7 @@ private:
     options.preconditioner = solver.preconditioner;
     options.ordering = solver.ordering;
     options.shift = options_.shift;
-    options.csr = host_csr_.get();
+    options.csr = [&] { return host_csr_; };
     options.tolerance = options_.tolerance;
     options.max_iterations = options_.max_iterations;
     options.constant_null_space = constant_null_space_;
@@ -290,7 +290,7 @@ private:
           request_interrupt();
         }
       };
-      SolverResult result = solve(matrix, b_, x, options, session_.context);
+      SolverResult result = solve(matrix, b_, x, options);
       whole.push_back(timer.seconds());
       if (out_of_time)
         clear_interrupt();
@@ -440,7 +440,7 @@ private:
   double b_norm_ = 0;
   Array<double> device_b_;
   bool constant_null_space_ = false;
-  std::unique_ptr<CsrMatrix const> host_csr_;
+  std::shared_ptr<CsrMatrix const> host_csr_;
   double peer_seconds_ = 0, peer_iteration_ = 0;  ///< of cuSPARSE + cuBLAS; NaN: not there
   std::vector<std::vector<std::string>> table_;
 };

@@ -123,9 +123,9 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   HostVector<double> x(static_cast<std::size_t>(matrix_->n_rows));
   SolverOptions solver = config_.solver;
   solver.constant_null_space = constant_null_space;
-  solver.csr = matrix_.get();
+  solver.csr = [&] { return matrix_; };
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
-  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver, *context_); });
+  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
   clear_interrupt();
   console_.end_progress();
   record.status = record.result.status;

@@ -11,22 +11,16 @@
 namespace poisson {
 
 /// A stored matrix: an operator, in double and in double-double, that knows its format and its bytes.
-class Matrix : public Operator<double>, public Operator<DoubleDouble> {
+class Matrix : public MultiPrecisionOperator {
 public:
   explicit Matrix(Context& context) : context_(&context) {}
-  [[nodiscard]] std::int64_t n_rows() const override = 0;
-  [[nodiscard]] std::int64_t n_columns() const override = 0;
-  using Operator<double>::product, Operator<DoubleDouble>::product;
-  using Operator<double>::product_dot, Operator<DoubleDouble>::product_dot;
-  using Operator<double>::diagonal, Operator<DoubleDouble>::diagonal;
-  using Operator<double>::bytes_read, Operator<DoubleDouble>::bytes_read;
-  using Operator<double>::bytes_per_product;  // the other one's by Operator<DoubleDouble>
 
   [[nodiscard]] virtual MatrixPrecision precision() const = 0;
   [[nodiscard]] virtual Format format() const = 0;
   [[nodiscard]] virtual std::int64_t bytes() const = 0;  ///< exactly what is allocated for it on its backend
   [[nodiscard]] virtual double padding_ratio() const = 0;
-  [[nodiscard]] Context& context() const { return *context_; }  ///< in whose memory it is
+  [[nodiscard]] Context& context() const final { return *context_; }  ///< in whose memory it is
+  [[nodiscard]] std::int64_t first_row_not_finite() const final { return row_not_finite; }
   /// The same matrix in another context's memory, of either backend; its transfer_seconds are those of this copy.
   /// Throws OutOfMemoryError.
   [[nodiscard]] std::unique_ptr<Matrix> copy_to(Context& target) const;

@@ -31,7 +31,7 @@ struct BicgstabScalars {
 template <class T>
 struct BicgstabSums {
   T r = 0, rr = 0, shadow_r = 0;  ///< sums of r, r^2, r^ r
-  double xx = 0;                  ///< of x^2, roughly
+  T xx = 0;                       ///< of x^2, roughly: added up in double
 };
 
 namespace detail {
@@ -44,7 +44,7 @@ POISSON_HOST_DEVICE void bicgstab_break_down(BicgstabScalars<T>& s, BicgstabBrea
 
 /// Returns ||r||.
 template <class T>
-POISSON_HOST_DEVICE double bicgstab_take_sums(BicgstabScalars<T>& s, BicgstabSums<T> const& sums) {
+POISSON_HOST_DEVICE double bicgstab_set_residual_sums(BicgstabScalars<T>& s, BicgstabSums<T> const& sums) {
   T const n = static_cast<T>(s.control.n);
   s.mean_r = s.project != 0 ? sums.r / n : T(0);
   s.rho = sums.shadow_r;
@@ -64,7 +64,7 @@ POISSON_HOST_DEVICE void bicgstab_check_rho(BicgstabScalars<T>& s) {
 /// Before the first iteration of a cycle. A cycle that is not fresh goes on from the directions of the one before.
 template <class T>
 POISSON_HOST_DEVICE void bicgstab_begin(BicgstabScalars<T>& s, BicgstabSums<T> const& sums, double* history) {
-  double const norm = detail::bicgstab_take_sums(s, sums);
+  double const norm = detail::bicgstab_set_residual_sums(s, sums);
   if (s.fresh != 0)
     s.shadow_norm = norm;
   begin_cycle(s.control, norm, history);
@@ -73,7 +73,7 @@ POISSON_HOST_DEVICE void bicgstab_begin(BicgstabScalars<T>& s, BicgstabSums<T> c
 
 /// alpha = rho / r^ . v.
 template <class T>
-POISSON_HOST_DEVICE void bicgstab_take_shadow(BicgstabScalars<T>& s, T shadow_v) {
+POISSON_HOST_DEVICE void bicgstab_set_alpha(BicgstabScalars<T>& s, T shadow_v) {
   s.alpha = s.rho / shadow_v;
   if (!is_finite(rounded(s.alpha)))
     detail::bicgstab_break_down(s, BicgstabBreakdown::shadow);
@@ -81,7 +81,7 @@ POISSON_HOST_DEVICE void bicgstab_take_shadow(BicgstabScalars<T>& s, T shadow_v)
 
 /// omega = t . s / t . t. Without t the half step was the whole way, or A sends it to 0; the update finds out.
 template <class T>
-POISSON_HOST_DEVICE void bicgstab_take_omega(BicgstabScalars<T>& s, T ts, T tt) {
+POISSON_HOST_DEVICE void bicgstab_set_omega(BicgstabScalars<T>& s, T ts, T tt) {
   s.omega = rounded(tt) == 0 ? T(0) : ts / tt;
 }
 
@@ -90,40 +90,65 @@ template <class T>
 POISSON_HOST_DEVICE void bicgstab_advance(BicgstabScalars<T>& s, BicgstabSums<T> const& sums, double* history) {
   s.fresh = 0;
   s.rho_before = s.rho;
-  double const norm = detail::bicgstab_take_sums(s, sums);
-  end_iteration(s.control, norm, std::sqrt(sums.xx), history);
+  double const norm = detail::bicgstab_set_residual_sums(s, sums);
+  end_iteration(s.control, norm, std::sqrt(rounded(sums.xx)), history);
   if (s.control.stop == 0 && (rounded(s.omega) == 0 || !is_finite(rounded(s.beta))))
     detail::bicgstab_break_down(s, BicgstabBreakdown::omega);
   detail::bicgstab_check_rho(s);
 }
 
+/// Passes whose sums decide scalars, in the order of an iteration.
+enum class BicgstabPass { begin, shadow_dot, omega_dots, update };
+/// How many numbers a pass adds up: the fields of BicgstabSums; r^ v; t s and t^2; the fields of BicgstabSums.
+[[nodiscard]] constexpr int n_sums(BicgstabPass pass) {
+  return pass == BicgstabPass::shadow_dot ? 1 : pass == BicgstabPass::omega_dots ? 2 : 4;
+}
+
+/// The scalar step of a pass, from its sums over all rows.
+template <class T>
+POISSON_HOST_DEVICE void bicgstab_scalar_step(BicgstabPass pass, BicgstabScalars<T>& s, T const* sums, double* history) {
+  if (pass == BicgstabPass::begin)
+    bicgstab_begin(s, BicgstabSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
+  else if (s.control.stop != 0)
+    return;
+  else if (pass == BicgstabPass::shadow_dot)
+    bicgstab_set_alpha(s, sums[0]);
+  else if (pass == BicgstabPass::omega_dots)
+    bicgstab_set_omega(s, sums[0], sums[1]);
+  else
+    bicgstab_advance(s, BicgstabSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
+}
+
 /// The passes of BiCGStab, preconditioned from the right, besides its two products, in the arithmetic T. p~ and s~ are M^-1 p and
 /// M^-1 s. s takes the place of r. Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal in
 /// double. Pointers that are null: `inverse_diagonal` without Jacobi; p~ and s~ where the pass has nothing to write there.
+/// `local` as in kernels/cg.hpp; the dots of the two products are not used.
 template <class T>
 class BicgstabKernels {
 public:
   virtual ~BicgstabKernels() = default;
   /// When `fresh`, r^ = r first. Sums over r, then bicgstab_begin.
   virtual void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow,
-                     bool fresh, double* history) const = 0;
+                     bool fresh, double* history, T* local) const = 0;
   /// p = r + beta (p - omega v), and with a diagonal p~ = D^-1 p. 32 bytes a row, 48 with a diagonal.
   virtual void direction(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v,
                          Pointer<T> p, double const* inverse_diagonal, Pointer<T> p_tilde) const = 0;
-  /// r^ . v, then bicgstab_take_shadow. 16 bytes a row.
+  /// r^ . v, then bicgstab_set_alpha. 16 bytes a row.
   virtual void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow,
-                          ConstPointer<T> v) const = 0;
+                          ConstPointer<T> v, T* local) const = 0;
   /// s = r - alpha v in place of r, and with a diagonal s~ = D^-1 s. 24 bytes a row, 40 with a diagonal.
   virtual void half_step(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> v, Pointer<T> r,
                          double const* inverse_diagonal, Pointer<T> s_tilde) const = 0;
-  /// t . s and t . t, then bicgstab_take_omega. 16 bytes a row.
+  /// t . s and t . t, then bicgstab_set_omega. 16 bytes a row.
   virtual void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
-                          ConstPointer<T> s) const = 0;
+                          ConstPointer<T> s, T* local) const = 0;
   /// x += alpha p~ + omega s~;  r = s - omega t;  sums over r, then bicgstab_advance. s~ may be r, which holds s. 56 bytes a row,
   /// 64 where s~ is another vector.
   virtual void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde,
                       ConstPointer<T> s_tilde, ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r,
-                      double* history) const = 0;
+                      double* history, T* local) const = 0;
+  virtual void scalar_step(Context& context, BicgstabPass pass, BicgstabScalars<T>* scalars, T const* sums,
+                           double* history) const = 0;
 
   static BicgstabKernels const& cpu();
   static BicgstabKernels const& cuda();

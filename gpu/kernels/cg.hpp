@@ -40,22 +40,22 @@ struct CgSums {
 namespace detail {
 
 template <class T>
-POISSON_HOST_DEVICE void cg_take_rz(CgScalars<T>& s, T rz) {
+POISSON_HOST_DEVICE void cg_set_rz(CgScalars<T>& s, T rz) {
   s.rz = rz;
   s.beta = s.fresh != 0 ? T(0) : rz / s.rz_before;
 }
 
 /// Returns ||r||.
 template <class T>
-POISSON_HOST_DEVICE double cg_take_sums(CgScalars<T>& s, CgSums<T> const& sums) {
+POISSON_HOST_DEVICE double cg_set_residual_sums(CgScalars<T>& s, CgSums<T> const& sums) {
   T const n = static_cast<T>(s.control.n);
   s.mean_r = s.project != 0 ? sums.r / n : T(0);
   T const rr = sums.rr - n * s.mean_r * s.mean_r;
   s.mean_z = 0;
   if (s.preconditioner == CgPreconditioner::none)
-    cg_take_rz(s, rounded(rr) < 0 ? T(0) : rr);
+    cg_set_rz(s, rounded(rr) < 0 ? T(0) : rr);
   else if (s.preconditioner == CgPreconditioner::diagonal) {
-    cg_take_rz(s, T(sums.drr - s.mean_r * (T(2) * sums.dr - s.mean_r * s.sum_inverse_diagonal)));
+    cg_set_rz(s, T(sums.drr - s.mean_r * (T(2) * sums.dr - s.mean_r * s.sum_inverse_diagonal)));
     if (s.project != 0)
       s.mean_z = (sums.dr - s.mean_r * s.sum_inverse_diagonal) / n;
   }
@@ -68,7 +68,7 @@ POISSON_HOST_DEVICE double cg_take_sums(CgScalars<T>& s, CgSums<T> const& sums) 
 template <class T>
 POISSON_HOST_DEVICE void cg_begin(CgScalars<T>& s, CgSums<T> const& sums, double* history) {
   s.alpha = 0;
-  begin_cycle(s.control, detail::cg_take_sums(s, sums), history);
+  begin_cycle(s.control, detail::cg_set_residual_sums(s, sums), history);
 }
 
 /// A curvature with which the iteration cannot go on.
@@ -80,6 +80,8 @@ POISSON_HOST_DEVICE bool cg_bad_curvature(T dot) {
 template <class T>
 POISSON_HOST_DEVICE void cg_break_down(CgScalars<T>& s, T curvature) {
   s.curvature = curvature;
+  if (s.broken_at_rz == 0)
+    s.alpha = 0;  // x has all of its steps
   s.control.stop = static_cast<std::int32_t>(CycleState::breakdown);
 }
 
@@ -90,13 +92,13 @@ POISSON_HOST_DEVICE void cg_advance(CgScalars<T>& s, T alpha, CgSums<T> const& s
   s.fresh = 0;
   s.alpha = alpha;
   s.rz_before = s.rz;
-  double const norm = detail::cg_take_sums(s, sums);
+  double const norm = detail::cg_set_residual_sums(s, sums);
   end_iteration(s.control, norm, s.control.x_norm, history);
 }
 
 /// The scalars that a stored z gives: from its sum and r . z.
 template <class T>
-POISSON_HOST_DEVICE void cg_take_z(CgScalars<T>& s, T sum_z, T dot) {
+POISSON_HOST_DEVICE void cg_set_z_sums(CgScalars<T>& s, T sum_z, T dot) {
   T const rz = dot - s.mean_r * sum_z;
   if (cg_bad_curvature(rz)) {
     s.broken_at_rz = 1;
@@ -104,11 +106,38 @@ POISSON_HOST_DEVICE void cg_take_z(CgScalars<T>& s, T sum_z, T dot) {
     return;
   }
   s.mean_z = s.project != 0 ? sum_z / static_cast<T>(s.control.n) : T(0);
-  detail::cg_take_rz(s, rz);
+  detail::cg_set_rz(s, rz);
+}
+
+/// Passes whose sums decide scalars, in the order of an iteration.
+enum class CgPass { begin, update, reduce_z, direction };
+/// How many numbers a pass adds up: the fields of CgSums and the sum of 1 / diagonal; the fields of CgSums; z and r z; x^2.
+[[nodiscard]] constexpr int n_sums(CgPass pass) {
+  return pass == CgPass::begin ? 5 : pass == CgPass::update ? 4 : pass == CgPass::reduce_z ? 2 : 1;
+}
+
+/// The scalar step of a pass, from its sums over all rows.
+template <class T>
+POISSON_HOST_DEVICE void cg_scalar_step(CgPass pass, CgScalars<T>& s, T const* sums, double* history) {
+  bool const stopped = s.control.stop != 0;
+  if (pass == CgPass::begin) {
+    s.sum_inverse_diagonal = sums[4];
+    cg_begin(s, CgSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
+  } else if (pass == CgPass::direction) {
+    if (!stopped || rounded(s.alpha) != 0)
+      s.control.x_norm = std::sqrt(rounded(sums[0]));
+  } else if (!stopped && pass == CgPass::update)
+    cg_advance(s, T(s.rz / s.dot), CgSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
+  else if (!stopped)
+    cg_set_z_sums(s, sums[0], sums[1]);
 }
 
 /// The passes of CG besides the product, in the arithmetic T. x gets its part where p is read anyhow, in `direction`, which
-/// therefore still has that to do after the last iteration; the update after that takes alpha away. `inverse_diagonal` is null but for CgPreconditioner::diagonal.
+/// therefore still has that to do after the last iteration; the update after that takes alpha away. `inverse_diagonal` is null but
+/// for CgPreconditioner::diagonal.
+/// Where one rank has all n rows, `local` is null and a pass ends with its scalar step. Else it leaves its sums over these n rows in
+/// `local`, n_sums(pass) numbers in the backend's memory; once they, and p . q before the update, have been added up over all ranks,
+/// scalar_step does what is left.
 /// Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal in double.
 template <class T>
 class CgKernels {
@@ -116,16 +145,18 @@ public:
   virtual ~CgKernels() = default;
   /// Sums over r, then cg_begin.
   virtual void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-                     double* history) const = 0;
+                     double* history, T* local) const = 0;
   /// alpha = r.z / p.q;  r -= alpha q;  sums over r, then cg_advance. 24 bytes a row, 32 with a diagonal.
   virtual void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
-                      double const* inverse_diagonal, double* history) const = 0;
-  /// Sums over a stored z, then cg_take_z. 16 bytes a row.
-  virtual void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const = 0;
+                      double const* inverse_diagonal, double* history, T* local) const = 0;
+  /// Sums over a stored z, then cg_set_z_sums. 16 bytes a row.
+  virtual void reduce_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z,
+                        T* local) const = 0;
   /// x += alpha p, with its norm;  p = z + beta p, z from r and the diagonal or, where not null, stored. 40 bytes a row, 48 with a
   /// diagonal.
   virtual void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-                         ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const = 0;
+                         ConstPointer<T> z, Pointer<T> p, Pointer<T> x, T* local) const = 0;
+  virtual void scalar_step(Context& context, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const = 0;
 
   static CgKernels const& cpu();
   static CgKernels const& cuda();

@@ -11,7 +11,7 @@ namespace poisson {
 class Graph {
 public:
   virtual ~Graph() = default;
-  virtual void enqueue() = 0;
+  virtual void launch() = 0;
 };
 
 class GraphKernels {
@@ -20,7 +20,7 @@ public:
   /// What `work` enqueues, as one unit that costs the host little each time: on a device a graph, where launches of small kernels
   /// would take longer than the kernels. `work` must have run once before, so that it allocates nothing, and must do the same every
   /// time. Null where the backend has no such thing, or refuses; work is then enqueued as ever.
-  [[nodiscard]] virtual std::unique_ptr<Graph> record(Context& context, std::function<void()> const& work) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Graph> capture(Context& context, std::function<void()> const& work) const = 0;
 
   static GraphKernels const& cpu();
   static GraphKernels const& cuda();

@@ -32,6 +32,7 @@ struct IterationControl {
   double target = 0;
   double trust = 0;        ///< ||r|| <= trust * ||x|| is unreliable ...
   double trust_below = 0;  ///< ... once it is at most this
+  double growth = 0;       ///< a residual that has grown by more than this is beyond recovery
   double first_norm = 0, best_norm = 0;
   double norm = 0;    ///< ||r||
   double x_norm = 0;  ///< ||x||
@@ -64,9 +65,6 @@ template <class T>
   return s < 0 ? 0 : std::sqrt(s);
 }
 
-/// A residual that has grown by this has diverged. CG's may grow to sqrt(condition) times its first on the way to the solution.
-inline constexpr double divergence = 1e7;
-
 /// Before the first iteration of a cycle, the residual just computed.
 POISSON_HOST_DEVICE inline void begin_cycle(IterationControl& c, double norm, double* history) {
   c.norm = c.first_norm = c.best_norm = norm;
@@ -83,7 +81,7 @@ POISSON_HOST_DEVICE inline void end_iteration(IterationControl& c, double norm, 
   c.x_norm = x_norm;
   history[c.iteration % c.history_capacity] = norm / c.b_norm;
   CycleState state = CycleState::running;
-  if (!(norm <= divergence * c.first_norm))  // NaN as well
+  if (!(norm <= c.growth * c.first_norm))  // NaN as well
     state = CycleState::diverged;
   else if (norm <= c.target)
     state = CycleState::converged;

@@ -21,7 +21,7 @@ public:
   virtual void product(Context& context, View const& a, double alpha, double const* x, double beta, double* y) const = 0;
   virtual void product(Context& context, View const& a, DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta,
                        Pointer<DoubleDouble> y) const = 0;
-  /// y = A x and *dot = x . y, unless *stop is set (see Operator::product_dot).
+  /// y = A x and *dot = x . y, unless *stop is set (see LinearOperator::product_dot).
   virtual void product_dot(Context& context, View const& a, double const* x, double* y, double* dot,
                            std::int32_t const* stop) const = 0;
   virtual void product_dot(Context& context, View const& a, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y,

@@ -11,8 +11,8 @@ namespace poisson {
 class RefinementKernels {
 public:
   virtual ~RefinementKernels() = default;
-  /// x += d, then d = 0. 48 bytes a row.
-  virtual void add(Context& context, std::int64_t n, double* d, Pointer<DoubleDouble> x) const = 0;
+  /// x += sign d, then d = 0. 48 bytes a row.
+  virtual void add(Context& context, std::int64_t n, double sign, double* d, Pointer<DoubleDouble> x) const = 0;
   /// *result = max |x_i|, 0 without entries; entries that are NaN do not count.
   virtual void largest(Context& context, std::int64_t n, double const* x, double* result) const = 0;
 

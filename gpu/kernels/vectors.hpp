@@ -13,6 +13,9 @@ public:
   virtual ~VectorKernels() = default;
   virtual void copy(Context& context, std::int64_t n, ConstPointer<T> x, Pointer<T> y) const = 0;  ///< y = x
   virtual void invert(Context& context, std::int64_t n, Pointer<T> x) const = 0;                   ///< x_i = 1 / x_i
+  /// y_i = d_i x_i, unless *stop is set. x and y do not overlap.
+  virtual void scale(Context& context, std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y,
+                     std::int32_t const* stop) const = 0;
   virtual void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const = 0;
   virtual void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const = 0;
 

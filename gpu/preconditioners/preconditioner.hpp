@@ -1,57 +1,48 @@
 #pragma once
 
-#include "gpu/core/array.hpp"
-#include "gpu/formats/matrix.hpp"
-#include "gpu/kernels/backends.hpp"
-#include "gpu/preconditioners/incomplete_lu.hpp"
+#include "gpu/core/double_double.hpp"
+#include "gpu/core/vector.hpp"
 #include "gpu/preconditioners/options.hpp"
 
-#include <optional>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 namespace poisson {
 
-/// M, made from a matrix in double precision. Applied to vectors in any arithmetic, in that arithmetic, so that it is one and the
-/// same linear map to all the digits that the vectors have.
+/// M^-1, applied in the arithmetic T. Pointers are in the backend's memory; calls are enqueued, and finish in order.
+template <class T>
 class Preconditioner {
 public:
-  /// Throws OutOfMemoryError.
-  Preconditioner(Matrix const& matrix, PreconditionerOptions const& options, Context& context);
-
-  /// Empty when it stands; otherwise why it does not, for the user.
-  [[nodiscard]] std::string const& failure() const { return failure_; }
-  /// 1 / a_ii of jacobi; null for the others.
-  [[nodiscard]] double const* inverse_diagonal() const { return inverse_diagonal_.data(); }
-  /// The factors of ic0 and ilu0; null for the others.
-  [[nodiscard]] IncompleteLu const* factors() const { return factors_ ? &*factors_ : nullptr; }
-  [[nodiscard]] bool is_none() const { return inverse_diagonal() == nullptr && factors() == nullptr; }
-
-private:
-  Array<double> inverse_diagonal_;
-  std::optional<IncompleteLu> factors_;
-  std::string failure_;
+  virtual ~Preconditioner() = default;
+  /// z = M^-1 r. Nothing happens when *stop is not 0. r and z do not overlap.
+  virtual void apply(ConstPointer<T> r, Pointer<T> z, std::int32_t const* stop) = 0;
+  /// Compulsory bytes of one application.
+  [[nodiscard]] virtual std::int64_t bytes_per_apply() const = 0;
+  /// Parts of an application that wait for each other, each of which takes a device some microseconds however little it has to do.
+  [[nodiscard]] virtual std::int64_t dependent_steps() const { return 1; }
+  /// Where M is a diagonal matrix: 1 / m_ii in the backend's memory, so that methods may apply it in passes of their own. Else null.
+  [[nodiscard]] virtual double const* inverse_diagonal() const { return nullptr; }
 };
 
-/// z = M^-1 r by triangular solves in the arithmetic T.
-template <class T>
-class TriangularSolve {
+/// M as it is made once from an operator, in double precision. Every arithmetic applies it in that arithmetic, so that it is one
+/// and the same linear map to all the digits that the vectors have.
+class PreconditionerSetup {
 public:
-  TriangularSolve() = default;
-  TriangularSolve(IncompleteLu const& factors, Context& context)
-      : context_(&context), factors_(&factors), work_(context, factors.view().work_size()) {
-    kernels().prepare(context, work_.size(), work_.data());
-  }
-  /// Precondition: made with factors. Nothing happens when *stop is not 0.
-  void operator()(ConstPointer<T> r, Pointer<T> z, std::int32_t const* stop) {
-    kernels().solve(*context_, factors_->view(), r, z, work_.data(), stop);
-  }
-  [[nodiscard]] std::int64_t bytes() const { return IluSolveKernels<T>::bytes(factors_->view()); }
+  virtual ~PreconditionerSetup() = default;
+  /// Empty when M stands; otherwise why it does not, for the user.
+  [[nodiscard]] std::string const& failure() const { return failure_; }
+  /// Of the argument only the type counts. The setup outlives what it returns. Precondition: no failure. Throws OutOfMemoryError.
+  [[nodiscard]] virtual std::unique_ptr<Preconditioner<double>> applied_in(double) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Preconditioner<DoubleDouble>> applied_in(DoubleDouble) const = 0;
 
-private:
-  [[nodiscard]] IluSolveKernels<T> const& kernels() const { return kernels_for<IluSolveKernels<T>>(*context_); }
-  Context* context_ = nullptr;
-  IncompleteLu const* factors_ = nullptr;
-  Vector<T> work_;
+  /// The order of rows that was taken; `automatic` where there is none to choose.
+  [[nodiscard]] virtual Ordering ordering() const { return Ordering::automatic; }
+  /// Of a lower triangle: rows that wait for each other, one after another; 0 without one.
+  [[nodiscard]] virtual std::int64_t levels() const { return 0; }
+
+protected:
+  std::string failure_;
 };
 
 }  // namespace poisson

@@ -1,8 +1,8 @@
 #include "gpu/kernels/bicgstab.hpp"
 
+#include "gpu/core/number_text.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/krylov.hpp"
-#include "gpu/core/number_text.hpp"
 
 namespace poisson {
 
@@ -19,13 +19,11 @@ public:
         p_(system.context, n_),
         v_(system.context, n_),
         t_(system.context, n_),
-        scalars_(system.context) {
-    if (!system.preconditioner.is_none()) {
+        scalars_(system.context, system.ranks) {
+    if (system.preconditioner != nullptr) {
       p_tilde_ = Vector<T>(system.context, n_);
       s_tilde_ = Vector<T>(system.context, n_);
     }
-    if (IncompleteLu const* const factors = system.preconditioner.factors())
-      solve_ = TriangularSolve<T>(*factors, system.context);
     scalars_.host.project = system.project ? 1 : 0;
   }
 
@@ -35,7 +33,8 @@ public:
       p_.set_zero();
       v_.set_zero();
     }
-    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, shadow_.data(), fresh, scalars_.history());
+    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, shadow_.data(), fresh, scalars_.history(), scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::begin);
     next_direction();
   }
 
@@ -43,14 +42,17 @@ public:
     Context& context = system_.context;
     Pointer<T> const s = system_.r;  // r is s in the second half
     system_.a.product_dot(p_tilde(), v_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.shadow_dot(context, scalars_.data(), n_, shadow_.data(), v_.data());
-    kernels_.half_step(context, scalars_.data(), n_, v_.data(), s, inverse_diagonal(), s_tilde());
-    if (triangular())
-      solve_(s, s_tilde(), scalars_.stop());
+    kernels_.shadow_dot(context, scalars_.data(), n_, shadow_.data(), v_.data(), scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::shadow_dot);
+    kernels_.half_step(context, scalars_.data(), n_, v_.data(), s, system_.inverse_diagonal(), s_tilde());
+    if (system_.applies())
+      system_.preconditioner->apply(s, s_tilde(), scalars_.stop());
     system_.a.product_dot(s_tilde(), t_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.omega_dots(context, scalars_.data(), n_, t_.data(), s);
+    kernels_.omega_dots(context, scalars_.data(), n_, t_.data(), s, scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::omega_dots);
     kernels_.update(context, scalars_.data(), n_, p_tilde(), s_tilde(), t_.data(), shadow_.data(), system_.x, system_.r,
-                    scalars_.history());
+                    scalars_.history(), scalars_.local());
+    scalars_.finish(kernels_, BicgstabPass::update);
     next_direction();
   }
 
@@ -78,33 +80,30 @@ public:
   std::int64_t bytes_per_iteration() const override {
     std::int64_t const vectors = n_ * std::int64_t{sizeof(T)};
     std::int64_t bytes = 2 * system_.a.bytes_per_product() + 18 * vectors;
-    if (!system_.preconditioner.is_none())
+    if (system_.preconditioner != nullptr)
       bytes += vectors;  // s~ beside s in the update
-    if (inverse_diagonal() != nullptr)
+    if (system_.inverse_diagonal() != nullptr)
       bytes += 2 * vectors + 2 * n_ * std::int64_t{sizeof(double)};
-    if (triangular())
-      bytes += 2 * solve_.bytes();
+    if (system_.applies())
+      bytes += 2 * system_.preconditioner->bytes_per_apply();
     return bytes;
   }
 
 private:
-  [[nodiscard]] double const* inverse_diagonal() const { return system_.preconditioner.inverse_diagonal(); }
-  [[nodiscard]] bool triangular() const { return system_.preconditioner.factors() != nullptr; }
-  [[nodiscard]] Pointer<T> p_tilde() { return system_.preconditioner.is_none() ? p_.data() : p_tilde_.data(); }
-  [[nodiscard]] Pointer<T> s_tilde() { return system_.preconditioner.is_none() ? system_.r : s_tilde_.data(); }
+  [[nodiscard]] Pointer<T> p_tilde() { return system_.preconditioner == nullptr ? p_.data() : p_tilde_.data(); }
+  [[nodiscard]] Pointer<T> s_tilde() { return system_.preconditioner == nullptr ? system_.r : s_tilde_.data(); }
 
   void next_direction() {
-    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, v_.data(), p_.data(), inverse_diagonal(), p_tilde());
-    if (triangular())
-      solve_(p_.data(), p_tilde(), scalars_.stop());
+    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, v_.data(), p_.data(), system_.inverse_diagonal(), p_tilde());
+    if (system_.applies())
+      system_.preconditioner->apply(p_.data(), p_tilde(), scalars_.stop());
   }
 
   KrylovSystem<T> system_;
   BicgstabKernels<T> const& kernels_;
   std::int64_t n_;
   Vector<T> shadow_, p_, v_, t_, p_tilde_, s_tilde_;
-  TriangularSolve<T> solve_;
-  DeviceScalars<BicgstabScalars<T>> scalars_;
+  DeviceScalars<BicgstabScalars<T>, T> scalars_;
 };
 
 }  // namespace
@@ -116,9 +115,8 @@ std::unique_ptr<KrylovMethod<T>> make_bicgstab(KrylovSystem<T> const& system) {
 template std::unique_ptr<KrylovMethod<double>> make_bicgstab(KrylovSystem<double> const&);
 template std::unique_ptr<KrylovMethod<DoubleDouble>> make_bicgstab(KrylovSystem<DoubleDouble> const&);
 
-std::int64_t bicgstab_vectors(PreconditionerKind preconditioner) {
-  bool const triangular = is_incomplete(preconditioner);
-  return triangular ? 7 : preconditioner == PreconditionerKind::jacobi ? 6 : 4;
+std::int64_t bicgstab_vectors(PreconditionerForm preconditioner) {
+  return preconditioner == PreconditionerForm::none ? 4 : 6;
 }
 
 }  // namespace poisson

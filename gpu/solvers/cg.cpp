@@ -1,8 +1,8 @@
 #include "gpu/kernels/cg.hpp"
 
+#include "gpu/core/number_text.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/krylov.hpp"
-#include "gpu/core/number_text.hpp"
 
 namespace poisson {
 
@@ -17,14 +17,12 @@ public:
         n_(system.a.n_rows()),
         p_(system.context, n_),
         q_(system.context, n_),
-        scalars_(system.context) {
-    if (IncompleteLu const* const factors = system.preconditioner.factors()) {
+        scalars_(system.context, system.ranks) {
+    if (system.applies())
       z_ = Vector<T>(system.context, n_);
-      solve_ = TriangularSolve<T>(*factors, system.context);
-    }
     scalars_.host.project = system.project ? 1 : 0;
-    scalars_.host.preconditioner = has_z()                         ? CgPreconditioner::stored
-                                   : inverse_diagonal() != nullptr ? CgPreconditioner::diagonal
+    scalars_.host.preconditioner = system.applies()                       ? CgPreconditioner::stored
+                                   : system.inverse_diagonal() != nullptr ? CgPreconditioner::diagonal
                                                                    : CgPreconditioner::none;
   }
 
@@ -32,13 +30,18 @@ public:
     scalars_.begin(control, fresh);
     if (fresh)
       p_.set_zero();
-    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, inverse_diagonal(), scalars_.history());
+    kernels_.begin(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), scalars_.history(),
+                   scalars_.local());
+    scalars_.finish(kernels_, CgPass::begin);
     next_direction();
   }
 
   void iterate() override {
     system_.a.product_dot(p_.data(), q_.data(), &scalars_.data()->dot, scalars_.stop());
-    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, inverse_diagonal(), scalars_.history());
+    scalars_.add_dot();
+    kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, system_.inverse_diagonal(), scalars_.history(),
+                    scalars_.local());
+    scalars_.finish(kernels_, CgPass::update);
     next_direction();
   }
 
@@ -50,7 +53,7 @@ public:
     CgScalars<T> const& s = scalars_.host;
     bool const by_preconditioner = s.broken_at_rz != 0;
     return std::string(by_preconditioner                  ? "the preconditioner or the matrix"
-                       : system_.preconditioner.is_none() ? "the matrix"
+                       : system_.preconditioner == nullptr ? "the matrix"
                                                           : "the matrix or the preconditioner") +
            " is not positive definite: " + (by_preconditioner ? "r.z is " : "curvature ") + number(rounded(s.curvature)) +
            " at iteration " + std::to_string(s.control.iteration + (by_preconditioner ? 0 : 1));
@@ -59,32 +62,30 @@ public:
   std::int64_t bytes_per_iteration() const override {
     std::int64_t const vectors = n_ * std::int64_t{sizeof(T)};
     std::int64_t bytes = system_.a.bytes_per_product() + 8 * vectors;
-    if (inverse_diagonal() != nullptr)
+    if (system_.inverse_diagonal() != nullptr)
       bytes += 2 * n_ * std::int64_t{sizeof(double)};
-    if (has_z())
-      bytes += solve_.bytes() + 2 * vectors;
+    if (system_.applies())
+      bytes += system_.preconditioner->bytes_per_apply() + 2 * vectors;
     return bytes;
   }
 
 private:
-  [[nodiscard]] double const* inverse_diagonal() const { return system_.preconditioner.inverse_diagonal(); }
-  [[nodiscard]] bool has_z() const { return system_.preconditioner.factors() != nullptr; }
-
   void next_direction() {
-    if (has_z()) {
-      solve_(system_.r, z_.data(), scalars_.stop());
-      kernels_.take_z(system_.context, scalars_.data(), n_, system_.r, z_.data());
+    if (system_.applies()) {
+      system_.preconditioner->apply(system_.r, z_.data(), scalars_.stop());
+      kernels_.reduce_z(system_.context, scalars_.data(), n_, system_.r, z_.data(), scalars_.local());
+      scalars_.finish(kernels_, CgPass::reduce_z);
     }
-    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, inverse_diagonal(), z_.data(), p_.data(),
-                       system_.x);
+    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), z_.data(), p_.data(),
+                       system_.x, scalars_.local());
+    scalars_.finish(kernels_, CgPass::direction);
   }
 
   KrylovSystem<T> system_;
   CgKernels<T> const& kernels_;
   std::int64_t n_;
   Vector<T> p_, q_, z_;
-  TriangularSolve<T> solve_;
-  DeviceScalars<CgScalars<T>> scalars_;
+  DeviceScalars<CgScalars<T>, T> scalars_;
 };
 
 }  // namespace
@@ -96,9 +97,8 @@ std::unique_ptr<KrylovMethod<T>> make_cg(KrylovSystem<T> const& system) {
 template std::unique_ptr<KrylovMethod<double>> make_cg(KrylovSystem<double> const&);
 template std::unique_ptr<KrylovMethod<DoubleDouble>> make_cg(KrylovSystem<DoubleDouble> const&);
 
-std::int64_t cg_vectors(PreconditionerKind preconditioner) {
-  bool const triangular = is_incomplete(preconditioner);
-  return triangular ? 4 : 2;
+std::int64_t cg_vectors(PreconditionerForm preconditioner) {
+  return preconditioner == PreconditionerForm::general ? 3 : 2;
 }
 
 }  // namespace poisson

@@ -34,7 +34,7 @@ struct RightHandSide {
   }
 
   /// x in the caller's scale, and mean-free when the constant vector is the null space.
-  void take_back(HostVector<T>& x) const {
+  void unscale(HostVector<T>& x) const {
     if (project)
       subtract_mean(x);
     auto const n = static_cast<std::int64_t>(x.size());

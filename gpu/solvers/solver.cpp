@@ -3,14 +3,16 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
+#include "gpu/preconditioners/registry.hpp"
 #include "gpu/solvers/batch.hpp"
 #include "gpu/solvers/krylov.hpp"
 #include "gpu/solvers/right_hand_side.hpp"
-#include "gpu/core/number_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,7 +34,7 @@ struct MethodEntry {
   Method method;
   std::unique_ptr<KrylovMethod<double>> (*make)(KrylovSystem<double> const&);
   std::unique_ptr<KrylovMethod<DoubleDouble>> (*make_extended)(KrylovSystem<DoubleDouble> const&);
-  std::int64_t (*vectors)(PreconditionerKind);
+  std::int64_t (*vectors)(PreconditionerForm);
 };
 
 constexpr std::array methods{
@@ -71,24 +73,39 @@ std::int64_t stagnation_window(std::int64_t n) {
   return std::clamp<std::int64_t>(10 * n, 5000, 20000);
 }
 
-/// Iterations that are recorded as one unit, for systems so small that launches set the pace, and how many iterations a run must
+/// Iterations that are launched as one graph, for systems so small that launches set the pace, and how many iterations a run must
 /// have behind it before that is worth its own cost.
-constexpr std::int64_t recorded_iterations = 8, rows_worth_recording = 1 << 19, iterations_before_recording = 16;
+constexpr std::int64_t iterations_of_graph = 8, rows_worth_graph = 1 << 19, iterations_before_graph = 16;
+
+/// Iterations between two copies of x: a copy costs less than half a percent of them.
+constexpr std::int64_t iterations_between_copies = 16;
+
+/// A main diagonal that spans more than this is badly scaled: Jacobi's preconditioner alone may make up for it.
+constexpr double badly_scaled = 1e3;
 
 struct Outcome {
   SolverStatus status{};
   std::string reason;
 };
 
+/// The best iterate that the host has seen, by the recursion's ||r||; not beyond it.
+template <class T>
+struct KeptIterate {
+  double norm;
+  Vector<T> x{};
+  std::int64_t iteration = 0;
+};
+
 /// One call of solve: b, x and the residual of x in the arithmetic X, and cycles of iterations on them.
 template <class X>
 class Solve {
 public:
-  Solve(Operator<X> const& a, std::span<double const> b, SolverOptions const& options, Preconditioner const& preconditioner,
-        double largest_diagonal, Context& context, SolverResult& result)
+  Solve(LinearOperator<X> const& a, std::span<double const> b, SolverOptions const& options, PreconditionerSetup const* setup,
+        LinearOperator<double> const& in_double, double largest_diagonal, Context& context, SolverResult& result)
       : a_(a),
         options_(options),
-        preconditioner_(preconditioner),
+        setup_(setup),
+        in_double_(in_double),
         context_(context),
         result_(result),
         n_(a.n_rows()),
@@ -97,11 +114,10 @@ public:
         b_(context, std::span<X const>(rhs_.values)),
         x_(context, n_),
         r_(context, n_),
-        square_(context, 1),
-        batch_(history_capacity) {
+        square_(context, 1) {
     x_.set_zero();
     vectors().copy(context_, n_, b_.data(), r_.data());
-    norm_ = norm_of_residual();
+    norm_ = norm_of_zero_ = norm_of_residual();
     // Of the scaled b before its projection.
     double squares = 0;
     if (rhs_.project)
@@ -112,12 +128,18 @@ public:
 
   /// Cycles of iterations in the arithmetic T, until x is good enough or they get no further.
   template <class T>
-  Outcome run(Operator<T> const& a) {
+  Outcome run(LinearOperator<T> const& a) {
     constexpr bool same = std::is_same_v<T, X>;
     Vector<T> d(context_, same ? 0 : n_);
     d.set_zero();
-    KrylovSystem<T> const system{a, preconditioner_, context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
+    std::unique_ptr<Preconditioner<T>> const preconditioner = setup_ != nullptr ? setup_->applied_in(T(0)) : nullptr;
+    KrylovSystem<T> const system{a, preconditioner.get(), context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
     auto const method = make_method<T>(options_.method, system);
+    std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
+    BatchSize const batch(history_capacity,
+                          nominal_seconds(context_.backend(), method->bytes_per_iteration(),
+                                          products_per_iteration(options_.method) * steps));
+    KeptIterate<T> kept{norm_of_zero_};
     std::int64_t const before_run = result_.iterations;
     double const bytes_before = bytes_;
     double const goal = options_.tolerance * b_norm_;
@@ -125,7 +147,10 @@ public:
     double trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
     for (;;) {
       double const before = norm_;
+      if (!same)  // x stays as it is while d is iterated on
+        kept = {before, std::move(kept.x), result_.iterations};
       IterationControl control;
+      control.growth = 1 / unit_roundoff<T>;
       control.n = n_;
       control.iteration = result_.iterations;
       control.stagnation_window = stagnation_window(n_);
@@ -134,7 +159,7 @@ public:
       // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
       control.trust = trust;
       control.trust_below = same ? std::numeric_limits<double>::infinity() : least_fall * before;
-      bool const interrupted = !iterate(*method, control, fresh);
+      bool const interrupted = !iterate(*method, control, fresh, batch, system.x, kept);
       auto const bytes = static_cast<double>(method->bytes_per_iteration());
       bytes_ = bytes_before + bytes * static_cast<double>(result_.iterations - before_run);
       result_.bytes_per_iteration = result_.iterations > 0 ? bytes_ / static_cast<double>(result_.iterations) : bytes;
@@ -143,20 +168,26 @@ public:
       if constexpr (!same) {
         // What a cycle has found that leaves more than there was is worth nothing.
         dropped = !(control.norm < before);
-        if (dropped) {
+        if (kept.norm < before && !(control.norm <= kept.norm)) {
+          dropped = false;
+          kernels_for<VectorKernels<T>>(context_).copy(context_, n_, kept.x.data(), d.data());
+          control.norm = kept.norm;
+          result_.residual_recursive = result_.history.back() = kept.norm / b_norm_;
+        } else if (dropped) {
           d.set_zero();
           result_.residual_recursive = result_.history.back() = before / b_norm_;
         }
-        kernels_for<RefinementKernels>(context_).add(context_, n_, d.data(), x_.data());
-      }
-      if (interrupted)
-        return {SolverStatus::interrupted, "interrupted " + reached()};
-      compute_residual();
+        add_to_x(d, kept, before);
+      } else
+        compute_residual();
       if (norm_ <= residual_slack * goal)
         return {SolverStatus::converged, ""};
+      if (interrupted)
+        return with_best({SolverStatus::interrupted, "interrupted " + reached()}, kept);
       if (state == CycleState::running)
-        return {SolverStatus::max_iterations,
-                "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()};
+        return with_best({SolverStatus::max_iterations,
+                          "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()},
+                         kept);
       // The directions that were kept may be to blame.
       if (dropped && !fresh) {
         fresh = true;
@@ -168,7 +199,7 @@ public:
         trust *= next_look;
       bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
       if (hopeless || !(reliable || norm_ <= progress * before))
-        return no_further(state, *method);
+        return with_best(no_further(state, *method), kept);
       fresh = (state != CycleState::converged && state != CycleState::unreliable) ||
               !(std::abs(norm_ - control.norm) <= small_drift * control.norm);
     }
@@ -178,7 +209,7 @@ public:
   HostVector<X> solution() const {
     HostVector<X> x(static_cast<std::size_t>(n_));
     x_.download(std::span<X>(x));
-    rhs_.take_back(x);
+    rhs_.unscale(x);
     return x;
   }
 
@@ -214,45 +245,97 @@ private:
     norm_ = norm_of_residual();
   }
 
+  /// x += d, then d = 0; not when ||b - A x||, computed anew, was `before` and would not be less.
+  template <class T>
+  void add_to_x(Vector<T>& d, KeptIterate<T>& kept, double before) {
+    auto const& refinement = kernels_for<RefinementKernels>(context_);
+    keep(d.data(), kept);
+    refinement.add(context_, n_, 1, d.data(), x_.data());
+    compute_residual();
+    if (norm_ <= before)
+      return;
+    refinement.add(context_, n_, -1, kept.x.data(), x_.data());
+    compute_residual();
+    result_.residual_recursive = result_.history.back() = norm_ / b_norm_;
+  }
+
+  template <class T>
+  void keep(ConstPointer<T> x, KeptIterate<T>& kept) {
+    if (kept.x.size() != n_)
+      kept.x = Vector<T>(context_, n_);
+    kernels_for<VectorKernels<T>>(context_).copy(context_, n_, x, kept.x.data());
+  }
+
+  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge.
+  template <class T>
+  Outcome with_best(Outcome outcome, KeptIterate<T>& kept) {
+    if constexpr (std::is_same_v<T, X>)
+      if (kept.x.size() == n_ && !(norm_ <= kept.norm)) {
+        double const last = norm_;
+        std::swap(x_, kept.x);
+        compute_residual();
+        if (norm_ >= last) {
+          std::swap(x_, kept.x);
+          compute_residual();
+        } else {
+          result_.residual_recursive = norm_ / b_norm_;
+          outcome.reason += "; the solution is that of iteration " + std::to_string(kept.iteration) +
+                            ", with a relative residual of " + number(result_.residual_recursive);
+        }
+      }
+    if (!(norm_ <= norm_of_zero_)) {
+      x_.set_zero();
+      compute_residual();
+      result_.residual_recursive = norm_ / b_norm_;
+      outcome.reason += "; no iterate was better than x = 0, which is the solution that is given";
+    }
+    return outcome;
+  }
+
   /// A cycle, to its end or the last iteration allowed; false after an interrupt. Iterations are enqueued in batches; after each,
   /// the host looks at what happened. Where the state stops in the middle of a batch, the rest of it changes nothing.
   template <class T>
-  bool iterate(KrylovMethod<T>& method, IterationControl& control, bool fresh) {
+  bool iterate(KrylovMethod<T>& method, IterationControl& control, bool fresh, BatchSize const& batch, Pointer<T> x,
+               KeptIterate<T>& kept) {
     std::array<double, history_capacity> recent;
     ++result_.cycles;
     method.begin(control, fresh);
     control = method.control();
     method.history(recent);
     result_.history.resize(static_cast<std::size_t>(control.iteration) + 1);
-    result_.history.back() = recent[control.iteration % history_capacity];
+    result_.residual_recursive = result_.history.back() = recent[control.iteration % history_capacity];
     std::int64_t const first = control.iteration;
-    std::unique_ptr<Graph> recording;
-    bool tried_recording = false;
+    std::unique_ptr<Graph> graph;
+    bool tried_graph = false;
     while (control.stop == 0 && control.iteration < options_.max_iterations) {
       if (interrupt_requested())
         return false;
       std::int64_t const before = control.iteration;
-      std::int64_t const count = std::min(batch_.next(before), options_.max_iterations - before);
-      if (!tried_recording && n_ <= rows_worth_recording && before >= first + iterations_before_recording) {
-        tried_recording = true;
-        recording = kernels_for<GraphKernels>(context_).record(context_, [&] {
-          for (std::int64_t i = 0; i < recorded_iterations; ++i)
+      std::int64_t const count = std::min(batch.next(before), options_.max_iterations - before);
+      if (!tried_graph && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
+        tried_graph = true;
+        graph = kernels_for<GraphKernels>(context_).capture(context_, [&] {
+          for (std::int64_t i = 0; i < iterations_of_graph; ++i)
             method.iterate();
         });
       }
       std::int64_t enqueued = 0;
-      if (recording != nullptr)
-        for (; enqueued + recorded_iterations <= count; enqueued += recorded_iterations)
-          recording->enqueue();
+      if (graph != nullptr)
+        for (; enqueued + iterations_of_graph <= count; enqueued += iterations_of_graph)
+          graph->launch();
       for (; enqueued < count; ++enqueued)
         method.iterate();
       control = method.control();
       method.history(recent);
       for (std::int64_t i = before + 1; i <= control.iteration; ++i)
         result_.history.push_back(recent[i % history_capacity]);
-      batch_.took(count);
       result_.iterations = control.iteration;
       result_.residual_recursive = result_.history.back();
+      if (control.stop == 0 && control.norm < kept.norm && control.iteration >= kept.iteration + iterations_between_copies) {
+        keep<T>(x, kept);
+        kept.norm = control.norm;
+        kept.iteration = control.iteration;
+      }
       if (options_.monitor)
         options_.monitor(control.iteration, result_.history.back());
     }
@@ -267,6 +350,7 @@ private:
 
   template <class T>
   Outcome no_further(CycleState state, KrylovMethod<T>& method) const {
+    std::string const remedy = entry_of(options_.preconditioner).when_unstable;
     std::string const stands = "||b - A x|| / ||b|| stands at " + number(norm_ / b_norm_);
     switch (state) {
     case CycleState::breakdown:
@@ -274,37 +358,59 @@ private:
     case CycleState::diverged:
       return {
           SolverStatus::diverged,
-          "the residual grew beyond 1e7 times its first value or is no number, " + reached() +
+          "the residual grew beyond " + number(1 / unit_roundoff<T>) + " times its first value, which " + arithmetic<T>() +
+              " cannot recover from, or is not a number, " + reached() +
               (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
-              (preconditioner_.factors() != nullptr ? "; the preconditioner may be unstable: try solver.shift, or jacobi" : "")};
+              (remedy.empty() ? "" : "; the preconditioner may be unstable: try " + remedy)};
     case CycleState::stagnated:
       return {SolverStatus::stagnated,
               "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
-                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice()};
+                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice(true)};
     default:
       return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
-                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice()};
+                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice(false)};
     }
+  }
+
+  /// max |a_ii| / min |a_ii|; infinite where one is 0.
+  [[nodiscard]] double span_of_diagonal() const {
+    Array<double> diagonal(context_, n_), largest(context_, 1);
+    in_double_.diagonal(diagonal.data());
+    kernels_for<VectorKernels<double>>(context_).invert(context_, n_, diagonal.data());
+    kernels_for<RefinementKernels>(context_).largest(context_, n_, diagonal.data(), largest.data());
+    double inverse = 0;
+    largest.download(std::span<double>(&inverse, 1));
+    return largest_diagonal_ * inverse;
   }
 
   template <class T>
   static std::string arithmetic() {
     return std::is_same_v<T, double> ? "double precision" : "double-double precision";
   }
-  [[nodiscard]] std::string advice() const {
+  /// What to try, the cheapest first: `slow` iterations need a better preconditioner, a badly scaled system needs one at all.
+  [[nodiscard]] std::string advice(bool slow) const {
+    std::string const incomplete = needs_symmetry(options_.method) ? "ic0" : "ilu0";
+    PreconditionerForm const form = entry_of(options_.preconditioner).form;
+    double const span = form == PreconditionerForm::none ? span_of_diagonal() : 1;
+    if (span > badly_scaled)
+      return "; the main diagonal spans a factor of " + number(span) + ": try the preconditioner jacobi or " + incomplete +
+             " first, and the precision refined if that is not enough";
+    if (slow && form != PreconditionerForm::general)
+      return "; try the preconditioner " + incomplete + " first, and a higher precision if that is not enough";
     switch (options_.precision) {
     case Precision::double_:
-      return "; ask for a tolerance above that, or for solver.precision=refined";
+      return "; ask for a tolerance above that, or for the precision refined";
     case Precision::refined:
-      return "; ask for a tolerance above that, or for solver.precision=mixed";
+      return "; ask for a tolerance above that, or for the precision mixed";
     default:
       return "; ask for a tolerance above that";
     }
   }
 
-  Operator<X> const& a_;
+  LinearOperator<X> const& a_;
   SolverOptions const& options_;
-  Preconditioner const& preconditioner_;
+  PreconditionerSetup const* setup_;  ///< null: no preconditioner
+  LinearOperator<double> const& in_double_;
   Context& context_;
   SolverResult& result_;
   std::int64_t n_;
@@ -312,8 +418,8 @@ private:
   RightHandSide<X> rhs_;
   Vector<X> b_, x_, r_;
   Array<X> square_;
-  BatchSize batch_;
-  double norm_ = 0;  ///< ||b - A x||, computed anew after every cycle
+  double norm_ = 0;          ///< ||b - A x||, computed anew after every cycle
+  double norm_of_zero_ = 0;  ///< for x = 0
   double b_norm_ = 0;
   double bytes_ = 0;  ///< compulsory, of all iterations so far
 };
@@ -329,36 +435,28 @@ void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVe
   }
 }
 
-/// Of the vectors that live as long as the iterations, those of triangular solves included.
-std::int64_t vector_bytes(std::int64_t n_rows, SolverOptions const& options) {
-  bool const reordered = is_incomplete(options.preconditioner) && options.ordering != Ordering::natural;
-  std::int64_t const of_method = entry_of(options.method).vectors(options.preconditioner) + (reordered ? 1 : 0);
+/// Of the vectors that live as long as the iterations, those inside of the preconditioner included.
+std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& preconditioner, SolverOptions const& options) {
+  PreconditionerEntry const& entry = entry_of(options.preconditioner);
   bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
-  std::int64_t const number = sizeof(double);
+  std::int64_t const number = sizeof(double), of_iteration = extended && inner ? 2 * number : number;
   std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
-  bytes += (extended && inner ? 2 : 1) * of_method * n_rows * number;
+  bytes += entry_of(options.method).vectors(entry.form) * n_rows * of_iteration;
+  bytes += entry.bytes_to_apply(n_rows, preconditioner, of_iteration);
   if (extended && options.precision != Precision::double_double)
     bytes += n_rows * number;  // what a cycle adds to x
+  bytes += n_rows * of_iteration;  // the best iterate
   return bytes;
 }
 
-std::int64_t preconditioner_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  switch (options.preconditioner) {
-  case PreconditionerKind::jacobi:
-    return n_rows * static_cast<std::int64_t>(sizeof(double));
-  case PreconditionerKind::ic0:
-  case PreconditionerKind::ilu0:
-    return IncompleteLu::bytes(n_rows, nnz, options.ordering != Ordering::natural);
-  case PreconditionerKind::none:
-    break;
-  }
-  return 0;
+PreconditionerOptions preconditioner_options(SolverOptions const& options) {
+  return {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr};
 }
 
-double largest_diagonal(Matrix const& matrix, Context& context) {
-  Array<double> diagonal(context, matrix.n_rows()), largest(context, 1);
-  matrix.diagonal(diagonal.data());
-  kernels_for<RefinementKernels>(context).largest(context, matrix.n_rows(), diagonal.data(), largest.data());
+double largest_diagonal(LinearOperator<double> const& a, Context& context) {
+  Array<double> diagonal(context, a.n_rows()), largest(context, 1);
+  a.diagonal(diagonal.data());
+  kernels_for<RefinementKernels>(context).largest(context, a.n_rows(), diagonal.data(), largest.data());
   double value = 0;
   largest.download(std::span<double>(&value, 1));
   return value;
@@ -366,17 +464,18 @@ double largest_diagonal(Matrix const& matrix, Context& context) {
 
 }  // namespace
 
-SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<double> x, SolverOptions const& options,
-                   Context& context) {
-  std::int64_t const n = matrix.n_rows();
-  if (matrix.n_columns() != n)
-    throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(matrix.n_columns()) +
+SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
+                   SolverOptions const& options) {
+  Context& context = a.context();
+  std::int64_t const n = a.n_rows();
+  if (a.n_columns() != n)
+    throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");
   if (static_cast<std::int64_t>(b.size()) != n || static_cast<std::int64_t>(x.size()) != n)
     throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
                      " entries and the solution " + std::to_string(x.size()));
-  if (matrix.row_not_finite >= 0)
-    throw InputError("the matrix has a NaN or an infinity in " + row_text(matrix.row_not_finite));
+  if (std::int64_t const row = a.first_row_not_finite(); row >= 0)
+    throw InputError("the matrix has a NaN or an infinity in " + row_text(row));
   bool zero = true;
   for (std::int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(b[i]))
@@ -392,27 +491,27 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
   }
 
   auto start = Clock::now();
-  Preconditioner const preconditioner(
-      matrix, {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr}, context);
-  if (IncompleteLu const* const factors = preconditioner.factors()) {
-    result.ordering = factors->ordering();
-    result.levels = factors->levels();
+  PreconditionerOptions const of_preconditioner = preconditioner_options(options);
+  auto const setup = make_preconditioner(a, of_preconditioner);
+  if (setup != nullptr) {
+    result.ordering = setup->ordering();
+    result.levels = setup->levels();
   }
-  if (!preconditioner.failure().empty()) {
+  if (setup != nullptr && !setup->failure().empty()) {
     result.status = SolverStatus::breakdown;
-    result.reason = preconditioner.failure();
+    result.reason = setup->failure();
     result.residual_recursive = 1;
     result.history = {1};
     return result;
   }
-  double const largest = largest_diagonal(matrix, context);
+  double const largest = largest_diagonal(a, context);
   context.synchronize();
   result.setup_seconds = seconds_since(start);
 
-  require_memory(context, vector_bytes(n, options), "the solver's vectors",
+  require_memory(context, vector_bytes(n, of_preconditioner, options), "the solver's vectors",
                  "use a format that takes less, a coarser mesh, or the cpu backend");
-  auto const iterate = [&]<class X>(Operator<X> const& a, auto const& cycles) {
-    Solve<X> solve(a, b, options, preconditioner, largest, context, result);
+  auto const iterate = [&]<class X>(LinearOperator<X> const& of_solution, auto const& cycles) {
+    Solve<X> solve(of_solution, b, options, setup.get(), a, largest, context, result);
     start = Clock::now();
     Outcome const outcome = cycles(solve);
     result.seconds = seconds_since(start);
@@ -420,8 +519,8 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
     result.reason = outcome.reason;
     split(solve.solution(), x, result.x_low);
   };
-  Operator<double> const& in_double = matrix;
-  Operator<DoubleDouble> const& extended = matrix;
+  LinearOperator<double> const& in_double = a;
+  LinearOperator<DoubleDouble> const& extended = a;
   switch (options.precision) {
   case Precision::double_:
     iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
@@ -447,7 +546,9 @@ SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<do
 }
 
 std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  return vector_bytes(n_rows, options) + preconditioner_bytes(n_rows, nnz, options);
+  PreconditionerOptions const preconditioner = preconditioner_options(options);
+  return vector_bytes(n_rows, preconditioner, options) +
+         entry_of(options.preconditioner).bytes(n_rows, nnz, preconditioner);
 }
 
 }  // namespace poisson

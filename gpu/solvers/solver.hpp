@@ -1,9 +1,10 @@
 #pragma once
 
-#include "gpu/core/context.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/linear_operator.hpp"
 #include "gpu/core/names.hpp"
-#include "gpu/formats/matrix.hpp"
 #include "gpu/preconditioners/options.hpp"
+#include "gpu/solvers/true_residual.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -62,8 +63,8 @@ struct SolverOptions {
   /// Called now and then (at least a few times a second, never once per iteration on a device) with the iteration and the
   /// relative residual. The solver also ends, with status `interrupted`, when core/interrupt.hpp asks for it.
   std::function<void(std::int64_t iteration, double relative_residual)> monitor{};
-  /// The matrix as assembled, in host memory, where it is at hand: what ic0 and ilu0 are made from. Null: Matrix::to_csr.
-  CsrMatrix const* csr = nullptr;
+  /// For preconditioners that are made from the entries of the matrix (needs_csr); may be empty with the others.
+  CsrProvider csr{};
 };
 
 struct SolverResult {
@@ -82,21 +83,17 @@ struct SolverResult {
   HostVector<double> x_low;         ///< what x lacks of the solution, for precisions beyond double; else empty
 };
 
-/// Solves A x = b from x = 0 on the matrix's backend. b and x are host arrays of n_rows entries.
+/// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
 /// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
 /// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
-/// Zero b gives x = 0, converged after 0 iterations. 
-/// Throws InputError when b or the matrix has a NaN or an infinity, whose row is named, EnvironmentError when memory runs out.
-[[nodiscard]] SolverResult solve(Matrix const& matrix, std::span<double const> b, std::span<double> x, SolverOptions const& options,
-                                 Context& context);
+/// Zero b gives x = 0, converged after 0 iterations.
+/// Throws InputError when b or the matrix has a NaN or an infinity, whose row is named, or when the preconditioner needs entries
+/// that options.csr does not provide; EnvironmentError when memory runs out.
+[[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
+                                 SolverOptions const& options);
 
-/// Device bytes that `solve` allocates besides the matrix: vectors, and the factors of ic0 and ilu0; with Ordering::automatic what
-/// the multicolor ordering takes.
+/// Bytes in the backend's memory that `solve` allocates besides the operator: vectors, and the preconditioner; with
+/// Ordering::automatic what the multicolor ordering takes.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
-
-/// ||b - A (x + x_low)|| / ||b|| (||b - A x|| when b = 0), in double-double arithmetic on the host, straight from the assembled
-/// matrix: shares no code with the solvers or formats. x_low may be empty.
-[[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
-                                   std::span<double const> x_low = {});
 
 }  // namespace poisson

@@ -1,7 +1,9 @@
 // Compiled with -ffp-contract=off, see core/double_double.hpp.
+#include "gpu/solvers/true_residual.hpp"
+
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/solvers/solver.hpp"
+#include "gpu/core/host_vector.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -46,29 +48,39 @@ double norm(std::span<double const> v) {
 
 }  // namespace
 
-double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {
-  if (static_cast<std::int64_t>(x.size()) != matrix.n_columns || static_cast<std::int64_t>(b.size()) != matrix.n_rows)
-    throw InputError("true_residual: the matrix has " + std::to_string(matrix.n_rows) + " rows and " +
-                     std::to_string(matrix.n_columns) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +
+void CsrResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                                std::span<double> r) const {
+#pragma omp parallel for schedule(static)
+  for (std::int64_t row = 0; row < matrix_.n_rows; ++row) {
+    DoubleDouble sum{b[row], 0};
+    for (std::int64_t e = matrix_.row_ptr[row]; e < matrix_.row_ptr[row + 1]; ++e)
+      sum = sum + two_prod(-matrix_.values[e], x[matrix_.columns[e]]);
+    if (!matrix_.low_values.empty())
+      for (std::int64_t e = matrix_.row_ptr[row]; e < matrix_.row_ptr[row + 1]; ++e)
+        sum = sum + two_prod(-matrix_.low_values[e], x[matrix_.columns[e]]);
+    if (!x_low.empty())
+      for (std::int64_t e = matrix_.row_ptr[row]; e < matrix_.row_ptr[row + 1]; ++e)
+        sum = sum + two_prod(-matrix_.values[e], x_low[matrix_.columns[e]]);
+    r[row] = sum.hi;
+  }
+}
+
+double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
+                     std::span<double const> x_low) {
+  if (static_cast<std::int64_t>(x.size()) != system.n_columns() || static_cast<std::int64_t>(b.size()) != system.n_rows())
+    throw InputError("true_residual: the matrix has " + std::to_string(system.n_rows()) + " rows and " +
+                     std::to_string(system.n_columns()) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +
                      std::to_string(x.size()));
   if (!x_low.empty() && x_low.size() != x.size())
     throw InputError("true_residual: x has " + std::to_string(x.size()) + " entries and x_low has " + std::to_string(x_low.size()));
   HostVector<double> r(b.size());
-#pragma omp parallel for schedule(static)
-  for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
-    DoubleDouble sum{b[row], 0};
-    for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
-      sum = sum + two_prod(-matrix.values[e], x[matrix.columns[e]]);
-    if (!matrix.low_values.empty())
-      for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
-        sum = sum + two_prod(-matrix.low_values[e], x[matrix.columns[e]]);
-    if (!x_low.empty())
-      for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
-        sum = sum + two_prod(-matrix.values[e], x_low[matrix.columns[e]]);
-    r[row] = sum.hi;
-  }
+  system.residual(x, x_low, b, r);
   double const r_norm = norm(r), b_norm = norm(b);
   return b_norm == 0 ? r_norm : r_norm / b_norm;
+}
+
+double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {
+  return true_residual(CsrResidualCheck(matrix), x, b, x_low);
 }
 
 }  // namespace poisson

@@ -40,7 +40,7 @@ void take_extremes(ExtremeValues& values, std::span<double const> alpha, std::sp
 
 }  // namespace
 
-ExtremeValues extreme_values(Operator<double> const& a, std::span<std::uint8_t const> fixed, std::span<double const> null_vector,
+ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed, std::span<double const> null_vector,
                              Context& context, std::int64_t max_iterations) {
   std::int64_t const n = a.n_rows();
   auto const host = make_context(Backend::cpu);

@@ -19,7 +19,7 @@ struct ExtremeValues {
 /// semi-definite one where its null space is spanned by `null_vector` (else empty). Lanczos' process by conjugate gradients: they
 /// start from a random residual, and their coefficients factorise the tridiagonal matrix (Golub, Van Loan, Matrix Computations, 4th
 /// ed., 11.3.6). 64 bytes a row an iteration beside the product. Throws Interrupted.
-[[nodiscard]] ExtremeValues extreme_values(Operator<double> const& a, std::span<std::uint8_t const> fixed,
+[[nodiscard]] ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed,
                                            std::span<double const> null_vector, Context& context,
                                            std::int64_t max_iterations = 2000);
 

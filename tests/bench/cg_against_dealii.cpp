@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
   std::vector<double> solution(n), dealii_seconds, csr_seconds, half_cds_seconds;
   auto const ours = [&](Matrix const& a) {
     double const start = now();
-    SolverResult const result = solve(a, system.rhs, solution, {}, *context);
+    SolverResult const result = solve(a, system.rhs, solution, {});
     std::printf("  %lld iterations %.3f s", static_cast<long long>(result.iterations), now() - start);
     return now() - start;
   };

@@ -111,7 +111,7 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<For
               read, 2 * nnz + 2 * static_cast<double>(rows));
       }
       {
-        Operator<DoubleDouble> const& a = *matrix;
+        LinearOperator<DoubleDouble> const& a = *matrix;
         Vector<DoubleDouble> const x(*context, std::span<double const>(x_host));
         Vector<DoubleDouble> y(*context, csr->n_rows());
         Array<DoubleDouble> dot(*context, 1);
@@ -128,7 +128,7 @@ int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<For
           break;
         SolverOptions options;
         options.preconditioner = preconditioner;
-        SolverResult const result = solve(*matrix, b, solution, options, *context);
+        SolverResult const result = solve(*matrix, b, solution, options);
         print(preconditioner == PreconditionerKind::none ? "cg iteration" : "cg+jacobi it.",
               result.seconds / static_cast<double>(std::max<std::int64_t>(1, result.iterations)), result.bytes_per_iteration, copy,
               2 * nnz + 10 * static_cast<double>(rows));

@@ -36,7 +36,7 @@ SolverResult ours(std::shared_ptr<CsrMatrix const> const& a, std::span<double co
                   DealVector& x) {
   auto const context = make_context(Backend::cpu);
   std::vector<double> solution(b.size());
-  SolverResult const result = poisson::solve(*make_matrix(Format::csr, a, *context), b, solution, options, *context);
+  SolverResult const result = poisson::solve(*make_matrix(Format::csr, a, *context), b, solution, options);
   EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
   x = as_deal(solution);
   return result;

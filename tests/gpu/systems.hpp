@@ -24,10 +24,12 @@ inline double distance(std::vector<double> a, std::vector<double> const& b) {
 template <class C>
 class SolvesOnCase : public OnCase<C> {
 protected:
-  SolverResult solve(std::shared_ptr<CsrMatrix const> const& csr, std::vector<double> const& b, SolverOptions const& options = {}) {
+  SolverResult solve(std::shared_ptr<CsrMatrix const> const& csr, std::vector<double> const& b, SolverOptions options = {}) {
     auto const matrix = this->make(csr);
+    if (!options.csr)
+      options.csr = [&] { return std::make_shared<CsrMatrix const>(matrix->to_csr()); };
     solution.assign(b.size(), std::numeric_limits<double>::quiet_NaN());
-    return poisson::solve(*matrix, b, solution, options, *this->context);
+    return poisson::solve(*matrix, b, solution, options);
   }
   std::vector<double> solution;
 };

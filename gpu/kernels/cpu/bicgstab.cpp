@@ -2,6 +2,9 @@
 
 #include "gpu/kernels/cpu/sums.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace poisson {
 
 namespace {
@@ -10,13 +13,14 @@ template <class T>
 class CpuBicgstab final : public BicgstabKernels<T> {
 public:
   void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh,
-             double* history) const override {
+             double* history, T* local) const override {
     if (fresh)
       cpu::for_blocks(n, [=](std::int64_t first, std::int64_t last, std::int64_t) {
         for (std::int64_t i = first; i < last; ++i)
           store(shadow, i, load(r, i));
       });
-    bicgstab_begin(*scalars, with_sums(context, n, shadow, [=](std::int64_t i) { return Updated{load(r, i), 0}; }), history);
+    BicgstabSums<T> const sums = with_sums(context, n, shadow, [=](std::int64_t i) { return Updated{load(r, i), 0}; });
+    finish(BicgstabPass::begin, scalars, {sums.r, sums.rr, sums.shadow_r, sums.xx}, history, local);
   }
 
   void direction(Context&, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v, Pointer<T> p,
@@ -30,7 +34,7 @@ public:
   }
 
   void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow,
-                  ConstPointer<T> v) const override {
+                  ConstPointer<T> v, T* local) const override {
     if (scalars->control.stop != 0)
       return;
     T const dot = cpu::combine_blocks<T>(
@@ -43,7 +47,7 @@ public:
           return sum;
         },
         [](T& total, T of_block) { total += of_block; });
-    bicgstab_take_shadow(*scalars, dot);
+    finish(BicgstabPass::shadow_dot, scalars, {dot}, nullptr, local);
   }
 
   void half_step(Context&, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> v, Pointer<T> r,
@@ -56,7 +60,7 @@ public:
   }
 
   void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
-                  ConstPointer<T> s) const override {
+                  ConstPointer<T> s, T* local) const override {
     if (scalars->control.stop != 0)
       return;
     struct Sums {
@@ -77,11 +81,12 @@ public:
           total.ts += of_block.ts;
           total.tt += of_block.tt;
         });
-    bicgstab_take_omega(*scalars, sums.ts, sums.tt);
+    finish(BicgstabPass::omega_dots, scalars, {sums.ts, sums.tt}, nullptr, local);
   }
 
   void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde,
-              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history) const override {
+              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history,
+              T* local) const override {
     if (scalars->control.stop != 0)
       return;
     T const alpha = scalars->alpha, omega = scalars->omega;
@@ -92,10 +97,21 @@ public:
       store(r, i, ri);
       return Updated{ri, rounded(xi)};
     });
-    bicgstab_advance(*scalars, sums, history);
+    finish(BicgstabPass::update, scalars, {sums.r, sums.rr, sums.shadow_r, sums.xx}, history, local);
+  }
+
+  void scalar_step(Context&, BicgstabPass pass, BicgstabScalars<T>* scalars, T const* sums, double* history) const override {
+    bicgstab_scalar_step(pass, *scalars, sums, history);
   }
 
 private:
+  static void finish(BicgstabPass pass, BicgstabScalars<T>* scalars, std::array<T, 4> const& sums, double* history, T* local) {
+    if (local != nullptr)
+      std::copy_n(sums.begin(), n_sums(pass), local);
+    else
+      bicgstab_scalar_step(pass, *scalars, sums.data(), history);
+  }
+
   struct Updated {
     T r;
     double x;
@@ -137,7 +153,7 @@ private:
             sum_shadow += load(shadow, i) * at.r;
             sum_xx += at.x * at.x;
           }
-          return BicgstabSums<T>{sum_r, sum_rr, sum_shadow, sum_xx};
+          return BicgstabSums<T>{sum_r, sum_rr, sum_shadow, T(sum_xx)};
         },
         [](BicgstabSums<T>& total, BicgstabSums<T> const& of_block) {
           total.r += of_block.r;

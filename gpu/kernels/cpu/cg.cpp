@@ -2,6 +2,9 @@
 
 #include "gpu/kernels/cpu/sums.hpp"
 
+#include <algorithm>
+#include <array>
+
 namespace poisson {
 
 namespace {
@@ -10,20 +13,22 @@ template <class T>
 class CpuCg final : public CgKernels<T> {
 public:
   void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-             double* history) const override {
+             double* history, T* local) const override {
+    T sum_inverse_diagonal = 0;
     if (inverse_diagonal != nullptr)
-      scalars->sum_inverse_diagonal = cpu::sum_blocks(context, n, [=](std::int64_t first, std::int64_t last) {
+      sum_inverse_diagonal = cpu::sum_blocks(context, n, [=](std::int64_t first, std::int64_t last) {
         double sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (std::int64_t i = first; i < last; ++i)
           sum += inverse_diagonal[i];
         return sum;
       });
-    cg_begin(*scalars, with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return load(r, i); }), history);
+    CgSums<T> const sums = with_sums(context, n, inverse_diagonal, [=](std::int64_t i) { return load(r, i); });
+    finish(CgPass::begin, scalars, {sums.r, sums.rr, sums.dr, sums.drr, sum_inverse_diagonal}, history, local);
   }
 
   void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
-              double const* inverse_diagonal, double* history) const override {
+              double const* inverse_diagonal, double* history, T* local) const override {
     if (scalars->control.stop != 0) {
       scalars->alpha = 0;
       return;
@@ -39,10 +44,11 @@ public:
       store(r, i, ri);
       return ri;
     });
-    cg_advance(*scalars, alpha, sums, history);
+    finish(CgPass::update, scalars, {sums.r, sums.rr, sums.dr, sums.drr}, history, local);
   }
 
-  void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const override {
+  void reduce_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z,
+                T* local) const override {
     if (scalars->control.stop != 0)
       return;
     struct Sums {
@@ -63,11 +69,11 @@ public:
           total.z += of_block.z;
           total.rz += of_block.rz;
         });
-    cg_take_z(*scalars, sums.z, sums.rz);
+    finish(CgPass::reduce_z, scalars, {sums.z, sums.rz}, nullptr, local);
   }
 
   void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-                 ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const override {
+                 ConstPointer<T> z, Pointer<T> p, Pointer<T> x, T* local) const override {
     bool const stopped = scalars->control.stop != 0, stored = !(z == nullptr);
     T const alpha = scalars->alpha, beta = scalars->beta, mean_r = scalars->mean_r, mean_z = scalars->mean_z;
     if (stopped && rounded(alpha) == 0)
@@ -96,10 +102,21 @@ public:
         next([=](std::int64_t i) { return load(r, i) - mean_r; });
       return sum;
     });
-    scalars->control.x_norm = std::sqrt(squares);
+    finish(CgPass::direction, scalars, {T(squares)}, nullptr, local);
+  }
+
+  void scalar_step(Context&, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const override {
+    cg_scalar_step(pass, *scalars, sums, history);
   }
 
 private:
+  static void finish(CgPass pass, CgScalars<T>* scalars, std::array<T, 5> const& sums, double* history, T* local) {
+    if (local != nullptr)
+      std::copy_n(sums.begin(), n_sums(pass), local);
+    else
+      cg_scalar_step(pass, *scalars, sums.data(), history);
+  }
+
   /// The sums over what value(i) returns, which is called once for every i.
   template <class Value>
   static CgSums<T> with_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {

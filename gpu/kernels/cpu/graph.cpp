@@ -6,7 +6,7 @@ namespace {
 
 class CpuGraphKernels final : public GraphKernels {
 public:
-  std::unique_ptr<Graph> record(Context&, std::function<void()> const&) const override { return nullptr; }
+  std::unique_ptr<Graph> capture(Context&, std::function<void()> const&) const override { return nullptr; }
 };
 
 }  // namespace

@@ -11,10 +11,10 @@ namespace {
 
 class CpuRefinement final : public RefinementKernels {
 public:
-  void add(Context&, std::int64_t n, double* d, Pointer<DoubleDouble> x) const override {
+  void add(Context&, std::int64_t n, double sign, double* d, Pointer<DoubleDouble> x) const override {
     cpu::for_blocks(n, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i) {
-        store(x, i, load(x, i) + d[i]);
+        store(x, i, load(x, i) + sign * d[i]);
         d[i] = 0;
       }
     });

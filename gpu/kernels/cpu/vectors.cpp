@@ -41,6 +41,15 @@ public:
     });
   }
 
+  void scale(Context&, std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y, std::int32_t const* stop) const override {
+    if (*stop != 0)
+      return;
+    cpu::for_blocks(n, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        store(y, i, d[i] * load(x, i));
+    });
+  }
+
   void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
     *result =
         cpu::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return cpu::dot_of_rows(begin, end, x, y); });

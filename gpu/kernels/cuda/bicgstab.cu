@@ -24,7 +24,7 @@ struct Sums {
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
     begin_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh, double* history,
-                 Reduction<T> reduction) {
+                 T* local, Reduction<T> reduction) {
   Sums<T> sums;
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
     T const ri = load(r, i);
@@ -33,8 +33,12 @@ __global__ void __launch_bounds__(pass_threads)
     sums.add(ri, fresh ? ri : load(shadow, i), 0);
   }
   T total[3] = {sums.r.value(), sums.rr.value(), sums.shadow_r.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-    bicgstab_begin(*s, BicgstabSums<T>{total[0], total[1], total[2], 0}, history);
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      cuda::store_sums({total[0], total[1], total[2], T(0)}, local);
+    else
+      bicgstab_begin(*s, BicgstabSums<T>{total[0], total[1], total[2], T(0)}, history);
+  }
 }
 
 template <class T, bool jacobi>
@@ -61,7 +65,8 @@ __global__ void __launch_bounds__(pass_threads)
 
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
-    shadow_dot_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v, Reduction<T> reduction) {
+    shadow_dot_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v, T* local,
+                      Reduction<T> reduction) {
   if (s->control.stop != 0)
     return;
   DotSum<T> sum{};
@@ -69,8 +74,12 @@ __global__ void __launch_bounds__(pass_threads)
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1))
     sum.add(load(shadow, i), load(v, i));
   T total[1] = {sum.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-    bicgstab_take_shadow(*s, total[0]);
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      cuda::store_sums(total, local);
+    else
+      bicgstab_set_alpha(*s, total[0]);
+  }
 }
 
 template <class T, bool jacobi>
@@ -88,7 +97,8 @@ __global__ void __launch_bounds__(pass_threads)
 
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
-    omega_dots_kernel(BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s, Reduction<T> reduction) {
+    omega_dots_kernel(BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s, T* local,
+                      Reduction<T> reduction) {
   if (scalars->control.stop != 0)
     return;
   DotSum<T> ts{}, tt{};
@@ -99,14 +109,19 @@ __global__ void __launch_bounds__(pass_threads)
     tt.add(ti, ti);
   }
   T total[2] = {ts.value(), tt.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-    bicgstab_take_omega(*scalars, total[0], total[1]);
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      cuda::store_sums(total, local);
+    else
+      bicgstab_set_omega(*scalars, total[0], total[1]);
+  }
 }
 
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
     update_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde, ConstPointer<T> t,
-                  ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, Reduction<T> reduction) {
+                  ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, T* local,
+                  Reduction<T> reduction) {
   // What is read here changes only in the last block, once all others are done.
   if (s->control.stop != 0)
     return;
@@ -120,18 +135,27 @@ __global__ void __launch_bounds__(pass_threads)
     sums.add(ri, load(shadow, i), rounded(xi));
   }
   T total[4] = {sums.r.value(), sums.rr.value(), sums.shadow_r.value(), T(sums.xx)};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-    bicgstab_advance(*s, BicgstabSums<T>{total[0], total[1], total[2], rounded(total[3])}, history);
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      cuda::store_sums(total, local);
+    else
+      bicgstab_advance(*s, BicgstabSums<T>{total[0], total[1], total[2], total[3]}, history);
+  }
+}
+
+template <class T>
+__global__ void scalar_step_kernel(BicgstabPass pass, BicgstabScalars<T>* s, T const* sums, double* history) {
+  bicgstab_scalar_step(pass, *s, sums, history);
 }
 
 template <class T>
 class CudaBicgstab final : public BicgstabKernels<T> {
 public:
   void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh,
-             double* history) const override {
+             double* history, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
-    begin_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, shadow, fresh, history,
+    begin_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, shadow, fresh, history, local,
                                                                   cuda::reduction<T>(device, blocks, 4));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
@@ -144,11 +168,11 @@ public:
   }
 
   void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow,
-                  ConstPointer<T> v) const override {
+                  ConstPointer<T> v, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     shadow_dot_kernel<T>
-        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, shadow, v, cuda::reduction<T>(device, blocks, 4));
+        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, shadow, v, local, cuda::reduction<T>(device, blocks, 4));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -160,19 +184,26 @@ public:
   }
 
   void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
-                  ConstPointer<T> s) const override {
+                  ConstPointer<T> s, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
-    omega_dots_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, t, s, cuda::reduction<T>(device, blocks, 4));
+    omega_dots_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, t, s, local, cuda::reduction<T>(device, blocks, 4));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde,
-              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history) const override {
+              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history,
+              T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
-    update_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, p_tilde, s_tilde, t, shadow, x, r, history,
+    update_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, p_tilde, s_tilde, t, shadow, x, r, history, local,
                                                                    cuda::reduction<T>(device, blocks, 4));
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void scalar_step(Context& context, BicgstabPass pass, BicgstabScalars<T>* scalars, T const* sums,
+                   double* history) const override {
+    scalar_step_kernel<T><<<1, 1, 0, cuda::of(context).stream()>>>(pass, scalars, sums, history);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

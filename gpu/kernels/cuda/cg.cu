@@ -27,7 +27,7 @@ struct Sums {
 template <class T, bool jacobi>
 __global__ void __launch_bounds__(pass_threads)
     begin_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal, double* history,
-                 Reduction<T> reduction) {
+                 T* local, Reduction<T> reduction) {
   Sums<T> sums;
   double sum_d = 0;
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
@@ -37,15 +37,17 @@ __global__ void __launch_bounds__(pass_threads)
   }
   T total[5] = {sums.r.value(), sums.rr.value(), sums.dr.value(), sums.drr.value(), T(sum_d)};
   if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
-    s->sum_inverse_diagonal = total[4];
-    cg_begin(*s, CgSums<T>{total[0], total[1], total[2], total[3]}, history);
+    if (local != nullptr)
+      cuda::store_sums(total, local);
+    else
+      cg_scalar_step(CgPass::begin, *s, total, history);
   }
 }
 
 template <class T, bool jacobi>
 __global__ void __launch_bounds__(pass_threads)
     update_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> q, Pointer<T> r, double const* __restrict__ inverse_diagonal,
-                  double* history, Reduction<T> reduction) {
+                  double* history, T* local, Reduction<T> reduction) {
   // What is read here changes only in the last block, once all others are done, or not at all.
   if (s->control.stop != 0) {
     if (blockIdx.x == 0 && threadIdx.x == 0)
@@ -77,18 +79,27 @@ __global__ void __launch_bounds__(pass_threads)
   }
   if constexpr (jacobi) {
     T total[4] = {sums.r.value(), sums.rr.value(), sums.dr.value(), sums.drr.value()};
-    if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-      cg_advance(*s, alpha, CgSums<T>{total[0], total[1], total[2], total[3]}, history);
+    if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+      if (local != nullptr)
+        cuda::store_sums(total, local);
+      else
+        cg_advance(*s, alpha, CgSums<T>{total[0], total[1], total[2], total[3]}, history);
+    }
   } else {
     T total[2] = {sums.r.value(), sums.rr.value()};
-    if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-      cg_advance(*s, alpha, CgSums<T>{total[0], total[1], T(0), T(0)}, history);
+    if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+      if (local != nullptr)
+        cuda::store_sums({total[0], total[1], T(0), T(0)}, local);
+      else
+        cg_advance(*s, alpha, CgSums<T>{total[0], total[1], T(0), T(0)}, history);
+    }
   }
 }
 
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
-    take_z_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, Reduction<T> reduction) {
+    reduce_z_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, T* local,
+                    Reduction<T> reduction) {
   if (s->control.stop != 0)
     return;
   DotSum<T> sum_z{}, rz{};
@@ -98,8 +109,12 @@ __global__ void __launch_bounds__(pass_threads)
     rz.add(load(r, i), zi);
   }
   T total[2] = {sum_z.value(), rz.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-    cg_take_z(*s, total[0], total[1]);
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      cuda::store_sums(total, local);
+    else
+      cg_set_z_sums(*s, total[0], total[1]);
+  }
 }
 
 enum class ZFrom { residual, diagonal, stored };
@@ -107,7 +122,7 @@ enum class ZFrom { residual, diagonal, stored };
 template <class T, ZFrom from>
 __global__ void __launch_bounds__(pass_threads)
     direction_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, double const* __restrict__ inverse_diagonal,
-                     ConstPointer<T> z, Pointer<T> p, Pointer<T> x, Reduction<double> reduction) {
+                     ConstPointer<T> z, Pointer<T> p, Pointer<T> x, T* local, Reduction<double> reduction) {
   bool const stopped = s->control.stop != 0;
   T const alpha = s->alpha, beta = s->beta, mean_r = s->mean_r, mean_z = s->mean_z;
   if (stopped && rounded(alpha) == 0)
@@ -146,49 +161,64 @@ __global__ void __launch_bounds__(pass_threads)
     }
   }
   double total[1] = {squares};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter))
-    s->control.x_norm = sqrt(total[0]);
+  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      local[0] = T(total[0]);
+    else
+      s->control.x_norm = sqrt(total[0]);
+  }
+}
+
+template <class T>
+__global__ void scalar_step_kernel(CgPass pass, CgScalars<T>* s, T const* sums, double* history) {
+  cg_scalar_step(pass, *s, sums, history);
 }
 
 template <class T>
 class CudaCg final : public CgKernels<T> {
 public:
   void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-             double* history) const override {
+             double* history, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = inverse_diagonal != nullptr ? begin_kernel<T, true> : begin_kernel<T, false>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, history,
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, history, local,
                                                          cuda::reduction<T>(device, blocks, 5));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
-              double const* inverse_diagonal, double* history) const override {
+              double const* inverse_diagonal, double* history, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = inverse_diagonal != nullptr ? update_kernel<T, true> : update_kernel<T, false>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, q, r, inverse_diagonal, history,
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, q, r, inverse_diagonal, history, local,
                                                          cuda::reduction<T>(device, blocks, 4));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void take_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z) const override {
+  void reduce_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z,
+                T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
-    take_z_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, z, cuda::reduction<T>(device, blocks, 2));
+    reduce_z_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, z, local, cuda::reduction<T>(device, blocks, 2));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
-                 ConstPointer<T> z, Pointer<T> p, Pointer<T> x) const override {
+                 ConstPointer<T> z, Pointer<T> p, Pointer<T> x, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = !(z == nullptr)               ? direction_kernel<T, ZFrom::stored>
                         : inverse_diagonal != nullptr ? direction_kernel<T, ZFrom::diagonal>
                                                       : direction_kernel<T, ZFrom::residual>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, z, p, x,
+    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, z, p, x, local,
                                                          cuda::reduction<double>(device, blocks, 1));
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void scalar_step(Context& context, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const override {
+    scalar_step_kernel<T><<<1, 1, 0, cuda::of(context).stream()>>>(pass, scalars, sums, history);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

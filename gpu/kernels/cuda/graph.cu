@@ -13,7 +13,7 @@ public:
   CudaGraph(CudaGraph const&) = delete;
   CudaGraph& operator=(CudaGraph const&) = delete;
   ~CudaGraph() override { static_cast<void>(cudaGraphExecDestroy(graph_)); }
-  void enqueue() override { POISSON_CUDA_CHECK(cudaGraphLaunch(graph_, stream_)); }
+  void launch() override { POISSON_CUDA_CHECK(cudaGraphLaunch(graph_, stream_)); }
 
 private:
   cudaGraphExec_t graph_;
@@ -22,20 +22,20 @@ private:
 
 class CudaGraphKernels final : public GraphKernels {
 public:
-  std::unique_ptr<Graph> record(Context& context, std::function<void()> const& work) const override {
+  std::unique_ptr<Graph> capture(Context& context, std::function<void()> const& work) const override {
     cudaStream_t const stream = cuda::of(context).stream();
     // The legacy default stream cannot be captured, and other threads are left alone.
     if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) != cudaSuccess)
       return refused();
-    bool recorded = true;
+    bool captured = true;
     try {
       work();
     } catch (EnvironmentError const&) {
-      recorded = false;  // something that a graph cannot hold
+      captured = false;  // something that a graph cannot hold
     }
     cudaGraph_t graph = nullptr;
     cudaError_t const ended = cudaStreamEndCapture(stream, &graph);
-    if (!recorded || ended != cudaSuccess || graph == nullptr) {
+    if (!captured || ended != cudaSuccess || graph == nullptr) {
       if (graph != nullptr)
         static_cast<void>(cudaGraphDestroy(graph));
       return refused();

@@ -29,6 +29,14 @@ template <class T>
 
 #ifdef __CUDACC__
 
+/// Where sums stay when other ranks have more rows: see kernels/cg.hpp.
+template <class T, int count>
+__device__ void store_sums(T const (&sums)[count], T* local) {
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    local[k] = sums[k];
+}
+
 /// Two neighbours in a vector, moved together.
 template <class T>
 struct Pair {

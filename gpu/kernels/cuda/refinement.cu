@@ -8,10 +8,10 @@ namespace {
 
 using cuda::pass_threads;
 
-__global__ void __launch_bounds__(pass_threads) add_kernel(std::int64_t n, double* d, Pointer<DoubleDouble> x) {
+__global__ void __launch_bounds__(pass_threads) add_kernel(std::int64_t n, double sign, double* d, Pointer<DoubleDouble> x) {
   std::int64_t const i = cuda::first_item(1);
   if (i < n) {
-    store(x, i, load(x, i) + d[i]);
+    store(x, i, load(x, i) + sign * d[i]);
     d[i] = 0;
   }
 }
@@ -31,8 +31,8 @@ __global__ void __launch_bounds__(pass_threads)
 
 class CudaRefinement final : public RefinementKernels {
 public:
-  void add(Context& context, std::int64_t n, double* d, Pointer<DoubleDouble> x) const override {
-    add_kernel<<<std::max(1U, cuda::n_blocks(n, pass_threads)), pass_threads, 0, cuda::of(context).stream()>>>(n, d, x);
+  void add(Context& context, std::int64_t n, double sign, double* d, Pointer<DoubleDouble> x) const override {
+    add_kernel<<<std::max(1U, cuda::n_blocks(n, pass_threads)), pass_threads, 0, cuda::of(context).stream()>>>(n, sign, d, x);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void largest(Context& context, std::int64_t n, double const* x, double* result) const override {

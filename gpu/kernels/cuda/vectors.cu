@@ -17,6 +17,13 @@ __global__ void invert_kernel(std::int64_t n, Pointer<T> x) {
     store(x, i, 1.0 / load(x, i));
 }
 
+template <class T>
+__global__ void scale_kernel(std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y, std::int32_t const* stop) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (*stop == 0 && i < n)
+    store(y, i, d[i] * load(x, i));
+}
+
 /// x . y, or |x - y|^2; the grid has a fixed size for the device.
 template <class T, bool distance>
 __global__ void __launch_bounds__(threads)
@@ -74,6 +81,13 @@ public:
     if (n == 0)
       return;
     invert_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, x);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void scale(Context& context, std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y, std::int32_t const* stop) const override {
+    if (n == 0)
+      return;
+    scale_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, d, x, y, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

@@ -286,8 +286,8 @@ TYPED_TEST(DoubleDoubleProduct, BytesAndRoundTripsOfLowValues) {
   }
   // A product reads low values in DoubleDouble only.
   EXPECT_EQ(matrix->bytes_per_product(), in_double->bytes() + 16 * csr->n_rows);
-  Operator<DoubleDouble> const& of_matrix = *matrix;
-  Operator<DoubleDouble> const& of_double = *in_double;
+  LinearOperator<DoubleDouble> const& of_matrix = *matrix;
+  LinearOperator<DoubleDouble> const& of_double = *in_double;
   EXPECT_EQ(of_matrix.bytes_per_product(), matrix->bytes() + 32 * csr->n_rows);
   EXPECT_EQ(of_double.bytes_per_product(), in_double->bytes() + 32 * csr->n_rows);
   auto const same_values = [&](CsrMatrix const& back, HostVector<double> const& low) {

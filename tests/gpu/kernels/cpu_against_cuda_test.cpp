@@ -28,7 +28,7 @@ TEST(CpuAgainstCuda, SolveABox) {
       auto const which = backend == Backend::cuda;
       auto const context = make_context(backend);
       auto const matrix = make_matrix(format.format, csr, *context);
-      result[which] = solve(*matrix, b, x[which], SolverOptions{}, *context);
+      result[which] = solve(*matrix, b, x[which], SolverOptions{});
       EXPECT_EQ(result[which].status, SolverStatus::converged) << result[which].reason;
       EXPECT_LE(true_residual(*csr, x[which], b), 1e-11);
     }

@@ -4,7 +4,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/preconditioners/ordering.hpp"
-#include "gpu/preconditioners/preconditioner.hpp"
+#include "gpu/preconditioners/triangular_solve.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -103,7 +103,7 @@ HostVector<T> solved(CsrMatrix const& a, Ordering ordering, HostVector<T> const&
   HostVector<T> result(static_cast<std::size_t>(a.n_rows));
   for (int repeat = 0; repeat < 2; ++repeat) {
     z.set_zero();
-    solve(device_r.data(), z.data(), stop.data());
+    solve.apply(device_r.data(), z.data(), stop.data());
     z.download(std::span<T>(result));
   }
   return result;

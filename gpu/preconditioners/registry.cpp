@@ -1,0 +1,64 @@
+#include "gpu/preconditioners/registry.hpp"
+
+#include "gpu/preconditioners/incomplete_lu.hpp"
+#include "gpu/preconditioners/jacobi.hpp"
+#include "gpu/preconditioners/triangular_solve.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace poisson {
+
+namespace {
+
+std::int64_t no_bytes(std::int64_t, std::int64_t, PreconditionerOptions const&) {
+  return 0;
+}
+std::int64_t no_bytes_to_apply(std::int64_t, PreconditionerOptions const&, std::int64_t) {
+  return 0;
+}
+std::int64_t diagonal_bytes(std::int64_t n_rows, std::int64_t, PreconditionerOptions const&) {
+  return n_rows * std::int64_t{sizeof(double)};
+}
+std::int64_t factor_bytes(std::int64_t n_rows, std::int64_t nnz, PreconditionerOptions const& options) {
+  return IncompleteLu::bytes(n_rows, nnz, options.ordering != Ordering::natural);
+}
+std::int64_t solve_bytes(std::int64_t n_rows, PreconditionerOptions const& options, std::int64_t number) {
+  return (options.ordering != Ordering::natural ? 2 : 1) * n_rows * number;
+}
+
+using enum PreconditionerForm;
+constexpr char const* smaller_factors = "a larger diagonal shift, or the preconditioner jacobi";
+
+// clang-format off
+constexpr std::array entries{
+    //                  kind                        form      symmetric csr    ordering  make                 bytes            to apply           when unstable
+    PreconditionerEntry{PreconditionerKind::none,   none,     false,    false, false,    nullptr,             &no_bytes,       &no_bytes_to_apply, ""},
+    PreconditionerEntry{PreconditionerKind::jacobi, diagonal, false,    false, false,    &make_jacobi,        &diagonal_bytes, &no_bytes_to_apply, ""},
+    PreconditionerEntry{PreconditionerKind::ic0,    general,  true,     true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
+    PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors}};
+// clang-format on
+static_assert(entries.size() == Names<PreconditionerKind>::values.size(), "every preconditioner has its row");
+
+}  // namespace
+
+PreconditionerEntry const& entry_of(PreconditionerKind kind) {
+  return *std::find_if(entries.begin(), entries.end(), [&](PreconditionerEntry const& entry) { return entry.kind == kind; });
+}
+
+std::unique_ptr<PreconditionerSetup> make_preconditioner(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+  auto const make = entry_of(options.kind).make;
+  return make == nullptr ? nullptr : make(a, options);
+}
+
+bool needs_symmetry(PreconditionerKind kind) {
+  return entry_of(kind).needs_symmetry;
+}
+bool needs_csr(PreconditionerKind kind) {
+  return entry_of(kind).needs_csr;
+}
+bool takes_ordering(PreconditionerKind kind) {
+  return entry_of(kind).takes_ordering;
+}
+
+}  // namespace poisson

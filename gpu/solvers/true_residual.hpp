@@ -1,0 +1,42 @@
+#pragma once
+
+#include "gpu/core/csr_matrix.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace poisson {
+
+/// A system as it is known apart from the operator that was solved with: what a solution is judged by. An implementation shares no
+/// code with operators, formats and solvers, and works on the host.
+class ResidualCheck {
+public:
+  virtual ~ResidualCheck() = default;
+  [[nodiscard]] virtual std::int64_t n_rows() const = 0;
+  [[nodiscard]] virtual std::int64_t n_columns() const = 0;
+  /// r = b - A (x + x_low), summed in double-double arithmetic or better and rounded at the end. b and r have n_rows entries, x has
+  /// n_columns, and x_low as many or none.
+  virtual void residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                        std::span<double> r) const = 0;
+};
+
+/// Straight from the assembled matrix, which outlives it; low values count.
+class CsrResidualCheck final : public ResidualCheck {
+public:
+  explicit CsrResidualCheck(CsrMatrix const& matrix) : matrix_(matrix) {}
+  [[nodiscard]] std::int64_t n_rows() const override { return matrix_.n_rows; }
+  [[nodiscard]] std::int64_t n_columns() const override { return matrix_.n_columns; }
+  void residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                std::span<double> r) const override;
+
+private:
+  CsrMatrix const& matrix_;
+};
+
+/// ||b - A (x + x_low)|| / ||b|| (||b - A x|| when b = 0). x_low may be empty. Throws InputError when sizes do not fit.
+[[nodiscard]] double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
+                                   std::span<double const> x_low = {});
+[[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
+                                   std::span<double const> x_low = {});
+
+}  // namespace poisson
