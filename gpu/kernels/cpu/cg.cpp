@@ -12,7 +12,7 @@ public:
   void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
              double* history) const override {
     if (inverse_diagonal != nullptr)
-      scalars->sum_inverse_diagonal = cpu::sum_blocks(context, n, [=](std::int64_t first, std::int64_t last) {
+      scalars->sum_inverse_diagonal = cpu::sum_blocks(context, n, n, [=](std::int64_t first, std::int64_t last) {
         double sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (std::int64_t i = first; i < last; ++i)
@@ -49,7 +49,7 @@ public:
       T z = 0, rz = 0;
     };
     Sums const sums = cpu::combine_blocks<Sums>(
-        context, n,
+        context, n, n * cpu::work_of<T>,
         [=](std::int64_t first, std::int64_t last) {
           T sum_z = 0, sum_rz = 0;
 #pragma omp simd reduction(+ : sum_z, sum_rz)
@@ -72,7 +72,7 @@ public:
     T const alpha = scalars->alpha, beta = scalars->beta, mean_r = scalars->mean_r, mean_z = scalars->mean_z;
     if (stopped && rounded(alpha) == 0)
       return;
-    double const squares = cpu::sum_blocks(context, n, [=](std::int64_t first, std::int64_t last) {
+    double const squares = cpu::sum_blocks(context, n, n * cpu::work_of<T>, [=](std::int64_t first, std::int64_t last) {
       double sum = 0;
       auto const take = [&](auto const& next_p) {
 #pragma omp simd reduction(+ : sum)
@@ -104,7 +104,7 @@ private:
   template <class Value>
   static CgSums<T> with_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {
     return cpu::combine_blocks<CgSums<T>>(
-        context, n,
+        context, n, n * cpu::work_of<T>,
         [=](std::int64_t first, std::int64_t last) {
           T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
           if (inverse_diagonal == nullptr) {
