@@ -400,7 +400,7 @@ TYPED_TEST(Krylov, SymmetricProduct) {
   matrix->product(1, device_y.data(), 0, ay.data());
   double const bound = 1e-13 * norm(x) * norm(y);
   EXPECT_NEAR(dot(y, ax), dot(x, ay), 4 * bound);
-  Preconditioner const preconditioner(*matrix, {.preconditioner = PreconditionerKind::ic0}, device);
+  Preconditioner const preconditioner(*matrix, {.kind = PreconditionerKind::ic0}, device);
   ASSERT_EQ(preconditioner.failure(), "");
   TriangularSolve<double> solve(*preconditioner.factors(), device);
   std::vector<std::int32_t> const running{0};
