@@ -3,8 +3,15 @@
 #include <omp.h>
 
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
+#include <latch>
+#include <mutex>
 #include <string>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
 
 namespace poisson {
 
@@ -51,6 +58,39 @@ int cgroup_quota() {
   return tightest;
 }
 
+/// GNU's OpenMP reads how long a waiting thread spins from the environment before main, and has no call for it. By default that is
+/// some milliseconds, in which a thread on a busy machine holds the processor that the thread it waits for would need. But where a
+/// process has more OpenMP threads than processors, waiting threads go to sleep within microseconds. So some threads are added that
+/// only sleep: as many as make more than there are processors when n threads work. What the user's environment says has precedence.
+void let_waiting_threads_sleep(int n) {
+  if (n < 2 || std::getenv("OMP_WAIT_POLICY") != nullptr || std::getenv("GOMP_SPINCOUNT") != nullptr)
+    return;
+  static std::mutex mutex;
+  static int added = 0;
+  std::scoped_lock const lock(mutex);
+  int const missing = omp_get_num_procs() + 1 - n - added;
+  if (missing <= 0)
+    return;
+  sigset_t all, before;  // signals are for the threads that work
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::latch there(1);
+    std::thread([missing, &there] {
+#pragma omp parallel num_threads(missing + 1)
+      static_cast<void>(omp_get_thread_num());  // the compiler leaves out an empty region
+      there.count_down();
+      for (;;)  // OpenMP keeps a thread's team as long as the thread lives
+        pause();
+    }).detach();
+    there.wait();
+    added += missing;
+  } catch (std::system_error const&) {
+    // Without them threads wait as they did, and results are the same.
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 }  // namespace
 
 int usable_threads() {
@@ -61,7 +101,9 @@ int usable_threads() {
 
 void set_thread_count(int n) {
   omp_set_dynamic(0);
-  omp_set_num_threads(n > 0 ? n : usable_threads());
+  int const threads = n > 0 ? n : usable_threads();
+  omp_set_num_threads(threads);
+  let_waiting_threads_sleep(threads);
 }
 
 int thread_count() {

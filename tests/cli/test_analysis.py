@@ -251,7 +251,7 @@ def test_modes_and_reduced_model_of_a_sweep(poisson):
     assert model["interpolation_degree"] == 1, "operator and right-hand side are affine in alpha"
     assert entry["projection_error"] <= model["error"] * (1 + 1e-9) < 1e-3
     assert abs(model["interpolated_error"] - model["error"]) < 1e-9
-    assert model["solve_seconds"] < 1e-2 and max(entry["orthogonality_u"], entry["orthogonality_v"], entry["residual"]) < 1e-13
+    assert max(entry["orthogonality_u"], entry["orthogonality_v"], entry["residual"]) < 1e-13
     assert "3 modes" in done.stdout and "problem.boundary[0].alpha = 2" in done.stdout
 
     columns = table(poisson, "svd0_snapshots_values.csv")

@@ -435,14 +435,12 @@ def test_output_that_cannot_be_written(poisson):
 
 @pytest.mark.parametrize("moment", ["read", "convert"])
 def test_interrupt(poisson, moment):
-    """A tolerance that double cannot reach keeps the solver busy, on a system large enough for a signal to come in time."""
-    n = 500
+    """Second differences in one dimension: nothing travels farther than one row an iteration, so n / 2 of them are needed."""
+    n = 300000
     with gzip.open(poisson.directory / "a.mtx.gz", "wt", compresslevel=1) as file:
-        file.write(f"%%MatrixMarket matrix coordinate real symmetric\n{n * n} {n * n} {3 * n * n - 2 * n}\n")
-        for i in range(n):
-            file.writelines(f"{i * n + j + 1} {i * n + j + 1} 4\n" + (f"{i * n + j + 2} {i * n + j + 1} -1\n" if j + 1 < n else "") +
-                            (f"{i * n + j + n + 1} {i * n + j + 1} -1\n" if i + 1 < n else "") for j in range(n))
-    process = subprocess.Popen(poisson.command("solve", "--matrix", "a.mtx.gz", "--output", "out", "--set", "solver.tolerance=1e-300", "--set",
+        file.write(f"%%MatrixMarket matrix coordinate real symmetric\n{n} {n} {2 * n - 1}\n")
+        file.writelines(f"{i + 1} {i + 1} 2\n" + (f"{i + 2} {i + 1} -1\n" if i + 1 < n else "") for i in range(n))
+    process = subprocess.Popen(poisson.command("solve", "--matrix", "a.mtx.gz", "--output", "out", "--set",
                                                "solver.max_iterations=100000000"), cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wanted = "a.mtx.gz" if moment == "read" else "convert"
     for line in process.stdout:
@@ -452,11 +450,10 @@ def test_interrupt(poisson, moment):
     out, err = process.communicate(timeout=120)
     assert process.returncode == 2, out + err
     r = poisson.record()
-    # On a machine that is slow to send the signal the solver may have found out before that the tolerance is beyond it.
-    assert r["status"] in (("interrupted",) if moment == "read" else ("interrupted", "stagnated")) and r["reason"]
+    assert r["status"] == "interrupted" and r["reason"]
     assert set(os.listdir(poisson.directory / "out")) == set(r["files"])
     if moment == "convert":
-        assert len(solution(poisson)) == n * n
+        assert len(solution(poisson)) == n
 
 
 def test_help(poisson):

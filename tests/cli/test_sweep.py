@@ -3,7 +3,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 import xml.etree.ElementTree as xml
 
 from conftest import CUBE
@@ -91,9 +90,7 @@ def test_killed_and_resumed(poisson):
         if line.strip().startswith("2/"):
             break
     process.send_signal(signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
-    time.sleep(1)  # the running case ends with its parent
+    process.communicate()  # the output ends when the running case, which ends with its parent, has ended
     assert not (poisson.directory / "out/sweep.json").exists()
     done = poisson("sweep", config, "--output", "out", "--resume")
     assert " to do" in done.stdout and "12 to do" not in done.stdout

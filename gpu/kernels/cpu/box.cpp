@@ -20,7 +20,7 @@ public:
   void fill(Context&, Box const& box, std::int64_t* row_ptr, std::int32_t* columns, double* values) const override {
     std::int64_t const n = box.n_rows();
     row_ptr[n] = box.nnz();
-    cpu::for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(n, 27 * n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
         std::int64_t e = row_ptr[row] = box.row_ptr(row);
         for_neighbours(box, row % box.nx, row / box.nx % box.ny, row / box.nx / box.ny, [&](std::int64_t column, double weight) {
@@ -32,7 +32,7 @@ public:
   }
 
   void product(Context&, Box const& box, double const* x, double* y) const override {
-    cpu::for_blocks(box.n_rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(box.n_rows(), 27 * box.n_rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
         double sum = 0;
         for_neighbours(box, row % box.nx, row / box.nx % box.ny, row / box.nx / box.ny,

@@ -116,7 +116,7 @@ public:
   template <class T, class Values>
   static void multiply(Context&, CodSellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     with_slice_size(a, [&](auto c) {
-      cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      cpu::for_blocks(a.n_rows, a.n_values * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
         for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
           store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
         });
@@ -130,7 +130,7 @@ public:
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
+      *dot = cpu::sum_blocks(context, a.n_rows, a.n_values * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
         cpu::RowDot<T> total{};
         for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
           store(y, row, sum);
@@ -143,7 +143,7 @@ public:
 
   void diagonal(Context&, CodSellView const& a, double* d) const override {
     std::int64_t const c = a.slice_size;
-    cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(a.n_rows, a.n_values, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t place = begin; place < end; ++place) {
         std::int64_t const slice = place / c, lane = place % c, row = a.rows[place];
         std::int64_t const first = a.value_ptr[slice], width = (a.value_ptr[slice + 1] - first) / c;

@@ -104,7 +104,7 @@ void CpuContext::download(void* to_host, void const* from, std::int64_t bytes) {
 }
 
 void CpuContext::set_zero(void* pointer, std::int64_t bytes) {
-  for_blocks(bytes, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+  for_blocks(bytes, bytes / 8, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
     std::memset(static_cast<char*>(pointer) + begin, 0, static_cast<std::size_t>(end - begin));
   });
 }

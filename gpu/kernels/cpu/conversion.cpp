@@ -168,7 +168,7 @@ public:
   }
 
   void copy_diagonal(Context&, std::int64_t n, double const* values, double* d) const override {
-    cpu::for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(n, n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i)
         d[i] = values[i] == 0 ? 0.0 : values[i];
     });

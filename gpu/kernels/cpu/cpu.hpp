@@ -48,21 +48,29 @@ private:
   HostVector<std::byte> partial_sums_;
 };
 
-/// Calls body(begin, end, block) for every block of rows, threaded.
+/// Less work than this, counted in multiplications and additions of doubles, is done by one thread: it takes some tens of
+/// microseconds, about as long as other threads need to wake up, and on a busy machine they may have to wait for a processor first.
+inline constexpr std::int64_t work_worth_threads = 65536;
+
+/// What one multiplication and addition of T counts as.
+template <class T>
+inline constexpr std::int64_t work_of = std::is_same_v<T, DoubleDouble> ? 8 : 1;
+
+/// Calls body(begin, end, block) for every block of rows, threaded where all of them together are worth it.
 template <class Body>
-void for_blocks(std::int64_t n, Body const& body) {
+void for_blocks(std::int64_t n, std::int64_t work, Body const& body) {
   std::int64_t const blocks = n_blocks(n);
-#pragma omp parallel for schedule(static) if (blocks > 4)
+#pragma omp parallel for schedule(static) if (blocks > 1 && work >= work_worth_threads)
   for (std::int64_t block = 0; block < blocks; ++block)
     body(block * block_rows, std::min(n, (block + 1) * block_rows), block);
 }
 
 /// The sum over blocks of what `body(begin, end)` returns for each, added in order.
 template <class Body>
-[[nodiscard]] auto sum_blocks(Context& context, std::int64_t n, Body const& body) {
+[[nodiscard]] auto sum_blocks(Context& context, std::int64_t n, std::int64_t work, Body const& body) {
   using T = std::invoke_result_t<Body const&, std::int64_t, std::int64_t>;
   T* const partial = static_cast<CpuContext&>(context).partial_sums<T>(n_blocks(n));
-  for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t block) { partial[block] = body(begin, end); });
+  for_blocks(n, work, [&](std::int64_t begin, std::int64_t end, std::int64_t block) { partial[block] = body(begin, end); });
   T sum = 0;
   for (std::int64_t block = 0; block < n_blocks(n); ++block)
     sum += partial[block];

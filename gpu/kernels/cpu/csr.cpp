@@ -43,7 +43,7 @@ class CpuCsr final : public ProductsByTemplates<CsrKernels, CpuCsr> {
 public:
   template <class T, class Values>
   static void multiply(Context&, CsrView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
-    cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(a.n_rows, a.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
         T const value = alpha * row_product(a, values, row, x);
         store(y, row, beta == 0 ? value : value + beta * load(y, row));
@@ -56,7 +56,7 @@ public:
                            std::int32_t const* stop) {
     if (*stop != 0)
       return;
-    *dot = cpu::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
+    *dot = cpu::sum_blocks(context, a.n_rows, a.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
       cpu::RowDot<T> sum{};
       for (std::int64_t row = begin; row < end; ++row) {
         T const value = row_product(a, values, row, x);
@@ -68,7 +68,7 @@ public:
   }
 
   void diagonal(Context&, CsrView const& a, double* d) const override {
-    cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(a.n_rows, a.nnz, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
         std::int32_t const* const first = a.columns + a.row_ptr[row];
         std::int32_t const* const last = a.columns + a.row_ptr[row + 1];

@@ -95,7 +95,7 @@ public:
   template <class T, class Values>
   static void multiply(Context&, SellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     with_slice_size(a, [&](auto c) {
-      cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      cpu::for_blocks(a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
         for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
           store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
         });
@@ -109,7 +109,7 @@ public:
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks(context, a.n_rows, [&](std::int64_t begin, std::int64_t end) {
+      *dot = cpu::sum_blocks(context, a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
         cpu::RowDot<T> total{};
         for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
           store(y, row, sum);
@@ -121,7 +121,7 @@ public:
   }
 
   void diagonal(Context&, SellView const& a, double* d) const override {
-    cpu::for_blocks(a.n_rows, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(a.n_rows, a.slice_ptr[a.n_slices], [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t place = begin; place < end; ++place) {
         std::int64_t const slice = place / a.slice_size, row = a.rows == nullptr ? place : a.rows[place];
         double value = 0;

@@ -35,7 +35,7 @@ public:
   void copy(Context&, std::int64_t n, ConstPointer<T> x, Pointer<T> y) const override { copy_vector(n, x, y); }
 
   void invert(Context&, std::int64_t n, Pointer<T> x) const override {
-    cpu::for_blocks(n, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i)
         store(x, i, 1.0 / load(x, i));
     });
@@ -52,12 +52,12 @@ public:
 
   void dot(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
     *result =
-        cpu::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return cpu::dot_of_rows(begin, end, x, y); });
+        cpu::sum_blocks(context, n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end) { return cpu::dot_of_rows(begin, end, x, y); });
   }
 
   void distance_squared(Context& context, std::int64_t n, ConstPointer<T> x, ConstPointer<T> y, T* result) const override {
     *result =
-        cpu::sum_blocks(context, n, [=](std::int64_t begin, std::int64_t end) { return distance_of_rows(begin, end, x, y); });
+        cpu::sum_blocks(context, n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end) { return distance_of_rows(begin, end, x, y); });
   }
 };
 
