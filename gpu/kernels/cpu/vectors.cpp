@@ -30,7 +30,7 @@ DoubleDouble distance_of_rows(std::int64_t begin, std::int64_t end, ConstPointer
 }
 
 template <class T>
-class HostVectors final : public VectorKernels<T> {
+class CpuVectors final : public VectorKernels<T> {
 public:
   void copy(Context&, std::int64_t n, ConstPointer<T> x, Pointer<T> y) const override { copy_vector(n, x, y); }
 
@@ -44,7 +44,7 @@ public:
   void scale(Context&, std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y, std::int32_t const* stop) const override {
     if (*stop != 0)
       return;
-    cpu::for_blocks(n, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i)
         store(y, i, d[i] * load(x, i));
     });
@@ -65,12 +65,12 @@ public:
 
 template <>
 VectorKernels<double> const& VectorKernels<double>::cpu() {
-  static HostVectors<double> const kernels;
+  static CpuVectors<double> const kernels;
   return kernels;
 }
 template <>
 VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cpu() {
-  static HostVectors<DoubleDouble> const kernels;
+  static CpuVectors<DoubleDouble> const kernels;
   return kernels;
 }
 
