@@ -82,6 +82,8 @@ struct DoubleDouble {
 template <class T>
 inline constexpr double unit_roundoff = 0x1p-53;
 template <>
+inline constexpr double unit_roundoff<float> = 0x1p-24;
+template <>
 inline constexpr double unit_roundoff<DoubleDouble> = 0x1p-106;
 
 /// a + b exactly (Knuth 1969). Where a + b is not finite, lo is NaN.

@@ -7,9 +7,9 @@
 
 namespace poisson {
 
-// Layout of vectors of T in memory: of double as an array, of DoubleDouble as two, high and low parts apart, so that neighbouring
-// threads read neighbouring numbers and a reader of double finds the high parts as a vector of its own. Single numbers (dots, the
-// scalars of solvers) are plain T.
+// Layout of vectors of T in memory: of float and double as an array, of DoubleDouble as two, high and low parts apart, so that
+// neighbouring threads read neighbouring numbers and a reader of double finds the high parts as a vector of its own. Single numbers
+// (dots, the scalars of solvers) are plain T.
 
 struct DoubleDoublePointer {
   double* hi = nullptr;
@@ -39,6 +39,11 @@ namespace detail {
 template <class T>
 struct Pointers;
 template <>
+struct Pointers<float> {
+  using Mutable = float*;
+  using Const = float const*;
+};
+template <>
 struct Pointers<double> {
   using Mutable = double*;
   using Const = double const*;
@@ -56,11 +61,17 @@ using Pointer = typename detail::Pointers<T>::Mutable;
 template <class T>
 using ConstPointer = typename detail::Pointers<T>::Const;
 
+[[nodiscard]] POISSON_HOST_DEVICE inline float load(float const* p, std::int64_t i) {
+  return p[i];
+}
 [[nodiscard]] POISSON_HOST_DEVICE inline double load(double const* p, std::int64_t i) {
   return p[i];
 }
 [[nodiscard]] POISSON_HOST_DEVICE inline DoubleDouble load(DoubleDoubleConstPointer p, std::int64_t i) {
   return {p.hi[i], p.lo[i]};
+}
+POISSON_HOST_DEVICE inline void store(float* p, std::int64_t i, float v) {
+  p[i] = v;
 }
 POISSON_HOST_DEVICE inline void store(double* p, std::int64_t i, double v) {
   p[i] = v;
@@ -74,12 +85,13 @@ POISSON_HOST_DEVICE inline void store(DoubleDoublePointer p, std::int64_t i, Dou
 template <class T>
 class Vector {
   static constexpr bool has_low = std::is_same_v<T, DoubleDouble>;
+  using Part = std::conditional_t<has_low, double, T>;  // that an array holds
 
 public:
   Vector() = default;
   Vector(Context& context, std::int64_t n) : hi_(context, n), lo_(context, has_low ? n : 0) {}
   /// From host memory; low parts are 0 where there are none.
-  Vector(Context& context, std::span<double const> host) : Vector(context, static_cast<std::int64_t>(host.size())) { upload(host); }
+  Vector(Context& context, std::span<Part const> host) : Vector(context, static_cast<std::int64_t>(host.size())) { upload(host); }
   Vector(Context& context, std::span<DoubleDouble const> host) requires has_low
       : Vector(context, static_cast<std::int64_t>(host.size())) {
     upload(host);
@@ -101,7 +113,7 @@ public:
   [[nodiscard]] std::int64_t bytes() const noexcept { return hi_.bytes() + lo_.bytes(); }
 
   /// Precondition of all that follow: as many entries as the vector has.
-  void upload(std::span<double const> host) {
+  void upload(std::span<Part const> host) {
     hi_.upload(host);
     lo_.set_zero();
   }
@@ -115,7 +127,7 @@ public:
     lo_.upload(part);
   }
   /// Rounded to double, that is the high parts, where there are low ones.
-  void download(std::span<double> host) const { hi_.download(host); }
+  void download(std::span<Part> host) const { hi_.download(host); }
   void download(std::span<DoubleDouble> host) const requires has_low {
     HostVector<double> part(host.size());
     hi_.download(part);
@@ -131,7 +143,7 @@ public:
   }
 
 private:
-  Array<double> hi_, lo_;
+  Array<Part> hi_, lo_;
 };
 
 }  // namespace poisson

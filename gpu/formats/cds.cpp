@@ -23,8 +23,7 @@ Cds::Cds(Context& context, std::int64_t n_rows, std::int64_t n_columns, Diagonal
   view_.n_columns = n_columns;
   view_.offsets = storage_.offsets;
   view_.backend_offsets = storage_.backend_offsets.data();
-  view_.values = storage_.values.data();
-  view_.low_values = storage_.low_values.data();
+  storage_.entries.point(view_);
 }
 
 std::unique_ptr<Matrix> Cds::copied_to(Context& target) const {
@@ -35,14 +34,18 @@ CsrMatrix Cds::host_csr() const {
   return storage_.to_csr(view_.n_rows, view_.n_columns, false);
 }
 
-void Cds::take_diagonal(double const* values, double* d) const {
+template <class V>
+void Cds::take(V const* values, V* d) const {
   // Rows beyond the last column have no entry of the main diagonal, and hold zeros in it.
   auto const main = std::lower_bound(view_.offsets.begin(), view_.offsets.end(), 0);
   if (main != view_.offsets.end() && *main == 0)
     kernels_for<ConversionKernels>(context()).copy_diagonal(context(), view_.n_rows,
                                                             values + (main - view_.offsets.begin()) * view_.n_rows, d);
   else if (view_.n_rows > 0)
-    context().set_zero(d, 8 * view_.n_rows);
+    context().set_zero(d, std::int64_t{sizeof(V)} * view_.n_rows);
 }
+
+template void Cds::take(double const*, double*) const;
+template void Cds::take(float const*, float*) const;
 
 }  // namespace poisson

@@ -12,7 +12,8 @@ namespace poisson {
 /// back).
 class Cds final : public KernelMatrix<CdsKernels> {
 public:
-  /// 8 n_rows n_diagonals bytes (16 in double_double) and 4 n_diagonals for the offsets; refused when that is more than CSR takes.
+  /// 8 n_rows n_diagonals bytes (16 in double_double, 4 in single) and 4 n_diagonals for the offsets; refused when that is more
+  /// than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
@@ -25,11 +26,14 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override;
-  std::int64_t n_values() const override { return storage_.values.size(); }
+  void take_diagonal(double const* values, double* d) const override { take(values, d); }
+  void take_diagonal(float const* values, float* d) const override { take(values, d); }
+  std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:
   Cds(Context& context, std::int64_t n_rows, std::int64_t n_columns, DiagonalStorage storage);
+  template <class V>
+  void take(V const* values, V* d) const;
 
   DiagonalStorage storage_;
 };

@@ -159,12 +159,10 @@ std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& op
                    search, grouping.view());
   std::int64_t const stored = last_of(context, grouping.value_ptr), n_shared = last_of(context, grouping.dictionary_ptr);
   Array<std::int32_t> columns(context, stored - c * n_shared), dictionary(context, n_shared);
-  Array<double> values(context, stored);
-  auto const fill = [&](CsrView const& entries, double* to) {
-    conversion.fill(context, entries, search, grouping.view(), columns.data(), dictionary.data(), to);
+  auto const fill = [&](CsrView const& from, double* to) {
+    conversion.fill(context, from, search, grouping.view(), columns.data(), dictionary.data(), to);
   };
-  fill(a, values.data());
-  Array<double> low_values = convert_low_values(context, a, options, stored, fill);
+  StoredEntries entries = StoredEntries::convert(context, a, options, stored, fill);
   CodSellView view;
   view.n_rows = a.n_rows;
   view.n_columns = a.n_columns;
@@ -175,7 +173,7 @@ std::unique_ptr<Matrix> CodSell::convert(Csr const& csr, FormatOptions const& op
   return std::unique_ptr<Matrix>(
       new CodSell(context, view, padding,
                   {std::move(grouping.value_ptr), std::move(grouping.dictionary_ptr), std::move(grouping.rows), std::move(columns),
-                   std::move(dictionary), std::move(values), std::move(low_values)}));
+                   std::move(dictionary), std::move(entries)}));
 }
 
 CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage)
@@ -185,20 +183,18 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
   view_.dictionary = storage_.dictionary.data();
-  view_.values = storage_.values.data();
-  view_.n_values = storage_.values.size();
-  view_.low_values = storage_.low_values.data();
+  view_.n_values = storage_.entries.size();
+  storage_.entries.point(view_);
 }
 
 std::int64_t CodSell::bytes() const {
   return storage_.value_ptr.bytes() + storage_.dictionary_ptr.bytes() + storage_.rows.bytes() + storage_.columns.bytes() +
-         storage_.dictionary.bytes() + storage_.values.bytes() + storage_.low_values.bytes();
+         storage_.dictionary.bytes() + storage_.entries.bytes();
 }
 
 std::unique_ptr<Matrix> CodSell::copied_to(Context& target) const {
   Storage copy{storage_.value_ptr.copy_to(target), storage_.dictionary_ptr.copy_to(target), storage_.rows.copy_to(target),
-               storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     storage_.values.copy_to(target),
-               storage_.low_values.copy_to(target)};
+               storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     storage_.entries.copy_to(target)};
   return std::unique_ptr<Matrix>(new CodSell(target, view_, padding_ratio_, std::move(copy)));
 }
 
@@ -252,18 +248,12 @@ CsrMatrix CodSell::host_csr() const {
         result.columns[to] = row.columns[other * c];
         from += (row.n_shared + other++) * c;
       }
-      result.values[to] = view_.values[from];
+      result.values[to] = storage_.entries.value(from);
       if (view_.low_values != nullptr)
         result.low_values[to] = view_.low_values[from];
     }
   }
   return result;
-}
-
-void CodSell::take_diagonal(double const* values, double* d) const {
-  CodSellView with_values = view_;
-  with_values.values = values;
-  kernels_.diagonal(context(), with_values, d);
 }
 
 }  // namespace poisson

@@ -30,7 +30,7 @@ public:
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::cod_sell; }
-  /// 8 a value (16 in double_double), 4 a column and a distance, 4 a row, 16 a slice and 16 more.
+  /// 8 a value (16 in double_double, 4 in single), 4 a column and a distance, 4 a row, 16 a slice and 16 more.
   std::int64_t bytes() const override;
   double padding_ratio() const override { return padding_ratio_; }
   std::int64_t n_rows() const override { return view_.n_rows; }
@@ -42,14 +42,15 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override;
-  std::int64_t n_values() const override { return storage_.values.size(); }
+  void take_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void take_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:
   struct Storage {
     Array<std::int64_t> value_ptr, dictionary_ptr;
     Array<std::int32_t> rows, columns, dictionary;
-    Array<double> values, low_values;  ///< the latter in double_double, else empty
+    StoredEntries entries;
   };
   /// Takes sizes and C from `like`.
   CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage);

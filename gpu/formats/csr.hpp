@@ -18,8 +18,8 @@ public:
   static FormatEstimate estimate_crs_t(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert_to_crs_t(Csr const& csr, FormatOptions const& options);
 
-  /// On the host the arrays are shared, on a device they are uploaded (transfer_seconds). Low values are left out in double, and
-  /// are there in double_double when `csr` has them.
+  /// On the host the arrays are shared, on a device they are uploaded (transfer_seconds). Low values are left out in double (and in
+  /// single, which only what is converted from it can be), and are there in double_double when `csr` has them.
   Csr(std::shared_ptr<CsrMatrix const> csr, Context& context, MatrixPrecision precision = MatrixPrecision::double_);
   /// From arrays in the context's memory: n_rows + 1 offsets, nnz columns and values, and as many low values or none. Columns
   /// ascend within a row, each at most once.
@@ -28,7 +28,9 @@ public:
 
   [[nodiscard]] CsrView const& view() const { return view_; }
   Format format() const override { return format_; }
-  std::int64_t bytes() const override { return CsrMatrix::csr_bytes(view_.n_rows, view_.nnz) + low_bytes(); }
+  std::int64_t bytes() const override {
+    return CsrMatrix::csr_bytes(view_.n_rows, view_.nnz) + low_bytes() - (view_.single_values != nullptr ? 4 * view_.nnz : 0);
+  }
   double padding_ratio() const override { return 1; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return view_.n_columns; }
@@ -36,24 +38,32 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override;
+  void take_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void take_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
   std::int64_t n_values() const override { return view_.nnz; }
 
 private:
-  struct Storage {
+  struct Pattern {
     std::shared_ptr<CsrMatrix const> host;  ///< what the view points into; or null, and then the arrays are it
     Array<std::int64_t> row_ptr;
     Array<std::int32_t> columns;
+  };
+  struct Values {
     Array<double> values, low_values;
   };
-  /// In the other's precision, or in the given one; zeros are added where low values are wanted and the other has none.
+  /// In the other's precision, or in the given one, rounded to single where it is that; zeros are added where low values are wanted
+  /// and the other has none.
   Csr(Format format, Csr const& other, int threads_per_row);
   Csr(Format format, Csr const& other, int threads_per_row, MatrixPrecision precision);
+  /// In single.
+  Csr(Format format, Context& context, CsrView const& like, std::shared_ptr<Pattern const> pattern, Array<float> single_values);
   void point_to_arrays(std::int64_t n_columns);
 
   Format format_;
-  std::shared_ptr<Storage const> storage_;
-  Array<double> low_zeros_;  ///< the low values of a matrix that has none
+  std::shared_ptr<Pattern const> pattern_;
+  std::shared_ptr<Values const> values_;  ///< on a device; null in single
+  Array<double> low_zeros_;               ///< the low values of a matrix that has none
+  Array<float> single_values_;            ///< in single, the only values
 };
 
 }  // namespace poisson

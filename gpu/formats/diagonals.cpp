@@ -16,19 +16,18 @@ DiagonalStorage DiagonalStorage::convert(CsrView const& csr, Context& context, b
   DiagonalStorage result;
   result.offsets = kernels.diagonals(context, csr, half);
   result.backend_offsets = Array<std::int32_t>(context, result.offsets);
-  result.values = Array<double>(context, csr.n_rows * static_cast<std::int64_t>(result.offsets.size()));
-  auto const fill = [&](CsrView const& entries, double* values) {
-    return kernels.fill_diagonals(context, entries, result.offsets, result.backend_offsets.data(), half, values);
-  };
-  std::int64_t const taken = fill(csr, result.values.data());
-  result.low_values = convert_low_values(context, csr, options, result.values.size(), fill);
+  std::int64_t const size = csr.n_rows * static_cast<std::int64_t>(result.offsets.size());
+  std::int64_t taken = 0;  // the same of low values
+  result.entries = StoredEntries::convert(context, csr, options, size, [&](CsrView const& from, double* values) {
+    taken = kernels.fill_diagonals(context, from, result.offsets, result.backend_offsets.data(), half, values);
+  });
   if (taken > 0)
-    result.padding_ratio = static_cast<double>(result.values.size()) / static_cast<double>(taken);
+    result.padding_ratio = static_cast<double>(size) / static_cast<double>(taken);
   return result;
 }
 
 DiagonalStorage DiagonalStorage::copy_to(Context& target) const {
-  return {offsets, backend_offsets.copy_to(target), values.copy_to(target), low_values.copy_to(target), padding_ratio};
+  return {offsets, backend_offsets.copy_to(target), entries.copy_to(target), padding_ratio};
 }
 
 CsrMatrix DiagonalStorage::to_csr(std::int64_t n_rows, std::int64_t n_columns, bool half) const {
@@ -37,7 +36,7 @@ CsrMatrix DiagonalStorage::to_csr(std::int64_t n_rows, std::int64_t n_columns, b
   auto const for_row = [&](std::int64_t row, auto const& take) {
     auto const consider = [&](std::int64_t k, std::int64_t at, std::int64_t column) {
       std::int64_t const place = k * n_rows + at;
-      if (double const value = values.data()[place]; value != 0 || !std::signbit(value))
+      if (double const value = entries.value(place); value != 0 || !std::signbit(value))
         take(column, place);
     };
     for (std::int64_t j = 0; j < count; ++j) {
@@ -64,16 +63,16 @@ CsrMatrix DiagonalStorage::to_csr(std::int64_t n_rows, std::int64_t n_columns, b
   std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
   result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
   result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
-  if (low_values.size() > 0)
+  if (entries.low_values.size() > 0)
     result.low_values.resize(result.values.size());
 #pragma omp parallel for schedule(static)
   for (std::int64_t row = 0; row < n_rows; ++row) {
     auto e = static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(row)]);
     for_row(row, [&](std::int64_t column, std::int64_t place) {
       result.columns[e] = static_cast<std::int32_t>(column);
-      if (low_values.size() > 0)
-        result.low_values[e] = low_values.data()[place];
-      result.values[e++] = values.data()[place];
+      if (entries.low_values.size() > 0)
+        result.low_values[e] = entries.low_values.data()[place];
+      result.values[e++] = entries.value(place);
     });
   }
   return result;

@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/formats/format.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/csr.hpp"
 
 #include <string>
@@ -14,13 +15,12 @@ namespace poisson {
 struct DiagonalStorage {
   std::vector<std::int32_t> offsets;
   Array<std::int32_t> backend_offsets;
-  Array<double> values;
-  Array<double> low_values;  ///< in double_double, else empty
+  StoredEntries entries;
   double padding_ratio = 1;  ///< values over entries taken from the matrix
 
   [[nodiscard]] static DiagonalStorage convert(CsrView const& csr, Context& context, bool half, FormatOptions const& options);
   [[nodiscard]] DiagonalStorage copy_to(Context& target) const;
-  [[nodiscard]] std::int64_t bytes() const { return values.bytes() + low_values.bytes() + backend_offsets.bytes(); }
+  [[nodiscard]] std::int64_t bytes() const { return entries.bytes() + backend_offsets.bytes(); }
   /// The matrix again; both triangles with `half`. Precondition: in host memory.
   [[nodiscard]] CsrMatrix to_csr(std::int64_t n_rows, std::int64_t n_columns, bool half) const;
 

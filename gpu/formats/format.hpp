@@ -33,15 +33,16 @@ struct Names<Conversion> {
                                                             {Conversion::device, "device"}}};
 };
 
-/// In what a matrix is stored, whatever solvers compute in: with double_double every entry has a low part as well, 8 bytes more.
-enum class MatrixPrecision { double_, double_double };
+/// In what a matrix is stored, whatever solvers compute in: with double_double every entry has a low part as well, 8 bytes more; in
+/// single it is rounded to 4 bytes, which preconditioners may do. (The latter has no name, because users cannot ask for it.)
+enum class MatrixPrecision { double_, double_double, single };
 template <>
 struct Names<MatrixPrecision> {
   static constexpr std::array<Named<MatrixPrecision>, 2> values{
       {{MatrixPrecision::double_, "double"}, {MatrixPrecision::double_double, "double_double"}}};
 };
 [[nodiscard]] constexpr std::int64_t bytes_of_value(MatrixPrecision precision) {
-  return precision == MatrixPrecision::double_ ? 8 : 16;
+  return precision == MatrixPrecision::single ? 4 : precision == MatrixPrecision::double_ ? 8 : 16;
 }
 
 /// What the formats can be tuned by; a format looks at its own part only.

@@ -21,8 +21,7 @@ HalfCds::HalfCds(Context& context, std::int64_t n, DiagonalStorage storage)
   view_.n = n;
   view_.offsets = storage_.offsets;
   view_.backend_offsets = storage_.backend_offsets.data();
-  view_.values = storage_.values.data();
-  view_.low_values = storage_.low_values.data();
+  storage_.entries.point(view_);
 }
 
 std::unique_ptr<Matrix> HalfCds::copied_to(Context& target) const {
@@ -31,10 +30,6 @@ std::unique_ptr<Matrix> HalfCds::copied_to(Context& target) const {
 
 CsrMatrix HalfCds::host_csr() const {
   return storage_.to_csr(view_.n, view_.n, true);
-}
-
-void HalfCds::take_diagonal(double const* values, double* d) const {
-  kernels_for<ConversionKernels>(context()).copy_diagonal(context(), view_.n, values, d);
 }
 
 }  // namespace poisson

@@ -2,6 +2,7 @@
 
 #include "gpu/formats/diagonals.hpp"
 #include "gpu/formats/kernel_matrix.hpp"
+#include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/half_cds.hpp"
 
 namespace poisson {
@@ -25,11 +26,16 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override;
-  std::int64_t n_values() const override { return storage_.values.size(); }
+  void take_diagonal(double const* values, double* d) const override { take(values, d); }
+  void take_diagonal(float const* values, float* d) const override { take(values, d); }
+  std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:
   HalfCds(Context& context, std::int64_t n, DiagonalStorage storage);
+  template <class V>
+  void take(V const* values, V* d) const {
+    kernels_for<ConversionKernels>(context()).copy_diagonal(context(), view_.n, values, d);
+  }
 
   DiagonalStorage storage_;
 };

@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
 
 namespace poisson {
@@ -13,11 +14,17 @@ class KernelMatrix : public Matrix {
 public:
   using View = typename Kernels::View;
 
+  void product(float alpha, float const* x, float beta, float* y) const final {
+    kernels_.product(context(), view_, alpha, x, beta, y);
+  }
   void product(double alpha, double const* x, double beta, double* y) const final {
     kernels_.product(context(), view_, alpha, x, beta, y);
   }
   void product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const final {
     kernels_.product(context(), view_, alpha, x, beta, y);
+  }
+  void product_dot(float const* x, float* y, float* dot, std::int32_t const* stop) const final {
+    kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const final {
     kernels_.product_dot(context(), view_, x, y, dot, stop);
@@ -25,17 +32,33 @@ public:
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot, std::int32_t const* stop) const final {
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
-  void diagonal(double* d) const final { take_diagonal(view_.values, d); }
+  void diagonal(float* d) const final {
+    if (precision() == MatrixPrecision::single)
+      return take_diagonal(view_.single_values, d);
+    Array<double> wide(context(), n_rows());
+    take_diagonal(view_.values, wide.data());
+    kernels_for<ConversionKernels>(context()).round(context(), n_rows(), wide.data(), d);
+  }
+  void diagonal(double* d) const final {
+    if (precision() != MatrixPrecision::single)
+      return take_diagonal(view_.values, d);
+    Array<float> narrow(context(), n_rows());
+    take_diagonal(view_.single_values, narrow.data());
+    kernels_for<ConversionKernels>(context()).widen(context(), n_rows(), narrow.data(), d);
+  }
   void diagonal(Pointer<DoubleDouble> d) const final {
-    take_diagonal(view_.values, d.hi);
+    diagonal(d.hi);
     if (view_.low_values != nullptr)
       take_diagonal(view_.low_values, d.lo);
     else if (n_rows() > 0)
       context().set_zero(d.lo, 8 * n_rows());
   }
   MatrixPrecision precision() const final {
-    return view_.low_values != nullptr ? MatrixPrecision::double_double : MatrixPrecision::double_;
+    return view_.single_values != nullptr ? MatrixPrecision::single
+           : view_.low_values != nullptr  ? MatrixPrecision::double_double
+                                          : MatrixPrecision::double_;
   }
+  std::int64_t bytes_read(float) const final { return bytes() - low_bytes(); }
   std::int64_t bytes_read(double) const final { return bytes() - low_bytes(); }
   std::int64_t bytes_read(DoubleDouble) const final { return bytes(); }
 
@@ -43,6 +66,7 @@ protected:
   KernelMatrix(Context& context, View const& view) : Matrix(context), kernels_(kernels_for<Kernels>(context)), view_(view) {}
   /// d_i = a_ii of the matrix with these values, 0 where nothing is stored.
   virtual void take_diagonal(double const* values, double* d) const = 0;
+  virtual void take_diagonal(float const* values, float* d) const = 0;
   /// Numbers that `values` of the view holds.
   [[nodiscard]] virtual std::int64_t n_values() const = 0;
   [[nodiscard]] std::int64_t low_bytes() const { return view_.low_values != nullptr ? 8 * n_values() : 0; }
@@ -51,21 +75,51 @@ protected:
   View view_;
 };
 
-/// The low parts of the entries of `csr`, laid out as the format does it: none when matrices are stored in double.
-/// fill(csr, values) converts the entries of a view to `size` values.
-template <class Fill>
-[[nodiscard]] Array<double> convert_low_values(Context& context, CsrView csr, FormatOptions const& options, std::int64_t size,
-                                               Fill const& fill) {
-  if (options.precision == MatrixPrecision::double_)
-    return {};
-  Array<double> low(context, size);
-  if (csr.low_values == nullptr)
-    low.set_zero();
-  else {
-    csr.values = csr.low_values;
-    fill(csr, low.data());
+/// The entries of a matrix as they are stored, laid out as its format does it.
+struct StoredEntries {
+  Array<double> values;        ///< rounded to double; empty in single
+  Array<double> low_values;    ///< what that left out, in double_double, else empty
+  Array<float> single_values;  ///< in single, else empty
+
+  /// The entries of `csr`. fill(csr, values) converts those of a view to `size` values. In single they are in double first: 12
+  /// bytes a value meanwhile.
+  template <class Fill>
+  [[nodiscard]] static StoredEntries convert(Context& context, CsrView csr, FormatOptions const& options, std::int64_t size,
+                                             Fill const& fill) {
+    StoredEntries result;
+    result.values = Array<double>(context, size);
+    fill(csr, result.values.data());
+    if (options.precision == MatrixPrecision::double_double) {
+      result.low_values = Array<double>(context, size);
+      if (csr.low_values == nullptr)
+        result.low_values.set_zero();
+      else {
+        csr.values = csr.low_values;
+        fill(csr, result.low_values.data());
+      }
+    } else if (options.precision == MatrixPrecision::single) {
+      result.single_values = Array<float>(context, size);
+      kernels_for<ConversionKernels>(context).round(context, size, result.values.data(), result.single_values.data());
+      result.values = {};
+    }
+    return result;
   }
-  return low;
-}
+  [[nodiscard]] StoredEntries copy_to(Context& target) const {
+    return {values.copy_to(target), low_values.copy_to(target), single_values.copy_to(target)};
+  }
+  [[nodiscard]] std::int64_t bytes() const { return values.bytes() + low_values.bytes() + single_values.bytes(); }
+  /// Numbers that each of the arrays in use holds.
+  [[nodiscard]] std::int64_t size() const { return values.size() + single_values.size(); }
+  /// Precondition: in host memory.
+  [[nodiscard]] double value(std::int64_t place) const {
+    return single_values.size() > 0 ? static_cast<double>(single_values.data()[place]) : values.data()[place];
+  }
+  template <class View>
+  void point(View& view) const {
+    view.values = values.data();
+    view.low_values = low_values.data();
+    view.single_values = single_values.data();
+  }
+};
 
 }  // namespace poisson

@@ -10,10 +10,19 @@
 
 namespace poisson {
 
-/// A stored matrix: an operator, in double and in double-double, that knows its format and its bytes.
-class Matrix : public MultiPrecisionOperator {
+/// A stored matrix: an operator that knows its format and its bytes. It has the products that kernels/product.hpp lists: stored in
+/// double or double_double it is an operator in double and double-double, stored in single in float and double; others throw
+/// std::logic_error. Its diagonal there is in all.
+class Matrix : public MultiPrecisionOperator, public LinearOperator<float> {
 public:
   explicit Matrix(Context& context) : context_(&context) {}
+  [[nodiscard]] std::int64_t n_rows() const override = 0;
+  [[nodiscard]] std::int64_t n_columns() const override = 0;
+  using LinearOperator<float>::product, MultiPrecisionOperator::product;
+  using LinearOperator<float>::product_dot, MultiPrecisionOperator::product_dot;
+  using LinearOperator<float>::diagonal, MultiPrecisionOperator::diagonal;
+  using LinearOperator<float>::bytes_read, MultiPrecisionOperator::bytes_read;
+  using MultiPrecisionOperator::bytes_per_product;  // the others' by LinearOperator<float>, LinearOperator<DoubleDouble>
 
   [[nodiscard]] virtual MatrixPrecision precision() const = 0;
   [[nodiscard]] virtual Format format() const = 0;
@@ -25,7 +34,7 @@ public:
   /// Throws OutOfMemoryError.
   [[nodiscard]] std::unique_ptr<Matrix> copy_to(Context& target) const;
   /// The matrix that this one was converted from, in host memory, bit for bit, explicit zeros included; with low values when it
-  /// is stored in double_double. Two formats cannot keep
+  /// is stored in double_double, and rounded when it is in single. Two formats cannot keep
   /// all: cds and half_cds give zeros a positive sign, and half_cds gives a matrix that is symmetric only to rounding (or stores a
   /// zero on one side only) its lower triangle on both sides.
   [[nodiscard]] CsrMatrix to_csr() const;

@@ -62,22 +62,20 @@ std::unique_ptr<Matrix> SellCSigma::convert(Csr const& csr, FormatOptions const&
   Context& context = csr.context();
   Layout layout = layout_of(csr, options);
   Array<std::int32_t> columns(context, layout.stored);
-  Array<double> values(context, layout.stored);
   SliceLayout const slices{options.slice_size, layout.rows.data(), layout.slice_ptr.data()};
-  auto const fill = [&](CsrView const& entries, double* to) {
-    kernels_for<ConversionKernels>(context).fill_slices(context, entries, slices, columns.data(), to);
+  auto const fill = [&](CsrView const& from, double* to) {
+    kernels_for<ConversionKernels>(context).fill_slices(context, from, slices, columns.data(), to);
   };
-  fill(csr.view(), values.data());
-  Array<double> low_values = convert_low_values(context, csr.view(), options, layout.stored, fill);
+  StoredEntries entries = StoredEntries::convert(context, csr.view(), options, layout.stored, fill);
   SellView view;
   view.n_rows = csr.n_rows();
   view.n_slices = slices_of(csr.n_rows(), options.slice_size);
   view.slice_size = options.slice_size;
   view.longest_row = csr.view().longest_row;
   double const padding = csr.view().nnz > 0 ? static_cast<double>(layout.stored) / static_cast<double>(csr.view().nnz) : 1;
-  return std::unique_ptr<Matrix>(new SellCSigma(
-      context, view, csr.n_columns(), padding,
-      {std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns), std::move(values), std::move(low_values)}));
+  return std::unique_ptr<Matrix>(
+      new SellCSigma(context, view, csr.n_columns(), padding,
+                     {std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns), std::move(entries)}));
 }
 
 SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage)
@@ -85,13 +83,12 @@ SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_co
   view_.slice_ptr = storage_.slice_ptr.data();
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
-  view_.values = storage_.values.data();
-  view_.low_values = storage_.low_values.data();
+  storage_.entries.point(view_);
 }
 
 std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
   Storage copy{storage_.rows.copy_to(target), storage_.slice_ptr.copy_to(target), storage_.columns.copy_to(target),
-               storage_.values.copy_to(target), storage_.low_values.copy_to(target)};
+               storage_.entries.copy_to(target)};
   return std::unique_ptr<Matrix>(new SellCSigma(target, view_, n_columns_, padding_ratio_, std::move(copy)));
 }
 
@@ -125,18 +122,12 @@ CsrMatrix SellCSigma::host_csr() const {
     for (auto e = static_cast<std::size_t>(result.row_ptr[row]); e < static_cast<std::size_t>(result.row_ptr[row + 1]);
          ++e, from += c) {
       result.columns[e] = view_.columns[from];
-      result.values[e] = view_.values[from];
+      result.values[e] = storage_.entries.value(from);
       if (view_.low_values != nullptr)
         result.low_values[e] = view_.low_values[from];
     }
   });
   return result;
-}
-
-void SellCSigma::take_diagonal(double const* values, double* d) const {
-  SellView with_values = view_;
-  with_values.values = values;
-  kernels_.diagonal(context(), with_values, d);
 }
 
 }  // namespace poisson

@@ -14,14 +14,13 @@ class SellCSigma final : public KernelMatrix<SellKernels> {
 public:
   /// As if all rows were as long as the mean, rounded up.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
-  /// 12 bytes a stored entry (20 in double_double), 8 (n_slices + 1), and 4 a row when sigma is not 1.
+  /// 12 bytes a stored entry (20 in double_double, 8 in single), 8 (n_slices + 1), and 4 a row when sigma is not 1.
   static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::sell_c_sigma; }
   std::int64_t bytes() const override {
-    return storage_.values.bytes() + storage_.low_values.bytes() + storage_.columns.bytes() + storage_.slice_ptr.bytes() +
-           storage_.rows.bytes();
+    return storage_.entries.bytes() + storage_.columns.bytes() + storage_.slice_ptr.bytes() + storage_.rows.bytes();
   }
   double padding_ratio() const override { return padding_ratio_; }
   std::int64_t n_rows() const override { return view_.n_rows; }
@@ -30,15 +29,16 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override;
-  std::int64_t n_values() const override { return storage_.values.size(); }
+  void take_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void take_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:
   struct Storage {
     Array<std::int32_t> rows;  ///< empty when all rows are in place
     Array<std::int64_t> slice_ptr;
     Array<std::int32_t> columns;
-    Array<double> values, low_values;  ///< the latter in double_double, else empty
+    StoredEntries entries;
   };
   /// Takes from `like` what is not in the arrays: sizes, C and whether rows are in place.
   SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage);

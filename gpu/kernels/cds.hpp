@@ -15,7 +15,8 @@ struct CdsView {
   std::span<std::int32_t const> offsets;          ///< host memory; column - row, ascending
   std::int32_t const* backend_offsets = nullptr;  ///< the same in the backend's memory
   double const* values = nullptr;
-  double const* low_values = nullptr;  ///< see ProductKernels
+  double const* low_values = nullptr;    ///< see stored_values
+  float const* single_values = nullptr;  ///< the same
 };
 
 /// Every product adds the terms of a row by ascending offset, so that results depend neither on the number of threads nor on the

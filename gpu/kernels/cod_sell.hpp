@@ -27,7 +27,8 @@ struct CodSellView {
   std::int32_t const* columns = nullptr;         ///< value_ptr[n_slices] - C dictionary_ptr[n_slices]
   std::int32_t const* dictionary = nullptr;      ///< dictionary_ptr[n_slices]
   double const* values = nullptr;                ///< value_ptr[n_slices]
-  double const* low_values = nullptr;            ///< see ProductKernels
+  double const* low_values = nullptr;            ///< see stored_values
+  float const* single_values = nullptr;          ///< the same
   std::int64_t longest_row = INT64_MAX;          ///< as in CsrView
   std::int64_t n_values = 0;                     ///< value_ptr[n_slices]
 };
@@ -36,8 +37,9 @@ struct CodSellView {
 /// the launch. An entry of x enters only the rows that store an entry for it.
 class CodSellKernels : public ProductKernels<CodSellView> {
 public:
-  /// d_i = a_ii, 0 where it is not stored.
-  virtual void diagonal(Context& context, CodSellView const& a, double* d) const = 0;
+  /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.
+  virtual void diagonal(Context& context, CodSellView const& a, double const* values, double* d) const = 0;
+  virtual void diagonal(Context& context, CodSellView const& a, float const* values, float* d) const = 0;
 
   static CodSellKernels const& cpu();
   static CodSellKernels const& cuda();

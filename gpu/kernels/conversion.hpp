@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/host_device.hpp"
 #include "gpu/kernels/csr.hpp"
 
 #include <cstdint>
@@ -25,6 +26,12 @@ struct SliceLayout {
   std::int32_t const* rows = nullptr;       ///< the row at every place; null: rows are in place
   std::int64_t const* slice_ptr = nullptr;  ///< offsets of slices into the entries, n_slices + 1 of them
 };
+
+/// v in single precision; +0.0 where it is not 0 but rounds to it.
+[[nodiscard]] POISSON_HOST_DEVICE inline float rounded_entry(double v) {
+  float const rounded = static_cast<float>(v);
+  return rounded == 0 && v != 0 ? 0.0F : rounded;
+}
 
 struct CooMatrix;
 
@@ -66,6 +73,12 @@ public:
                                       std::int32_t const* backend_offsets, bool half, double* values) const = 0;
   /// d = values, with 0 for the -0.0 of places where nothing is stored.
   virtual void copy_diagonal(Context& context, std::int64_t n, double const* values, double* d) const = 0;
+  virtual void copy_diagonal(Context& context, std::int64_t n, float const* values, float* d) const = 0;
+
+  /// y = x, rounded to single precision. What is not 0 but rounds to it becomes +0.0, so that -0.0 keeps its meaning.
+  virtual void round(Context& context, std::int64_t n, double const* x, float* y) const = 0;
+  /// y = x
+  virtual void widen(Context& context, std::int64_t n, float const* x, double* y) const = 0;
 
   /// The matrix in CSR, entries at the same place summed in the order of the list. Calls target(nnz) once, for memory of the
   /// backend to write to. Precondition: rows and columns are within the matrix.

@@ -15,13 +15,14 @@ struct CsrView {
   std::int64_t const* row_ptr = nullptr;
   std::int32_t const* columns = nullptr;
   double const* values = nullptr;
-  double const* low_values = nullptr;  ///< see ProductKernels
+  double const* low_values = nullptr;  ///< see stored_values
   /// Entries of the longest row, or more: long rows take a kernel of their own on a GPU.
   std::int64_t longest_row = INT64_MAX;
   /// Threads that share a row on a GPU, a power of two from 1 to 32, or 0: as many as suit the matrix and the device. The host
   /// gives every row to one thread. A row's terms are added by every thread in ascending order and the threads' sums in a fixed
   /// tree, so results depend on this number, but on nothing else of the launch.
   int threads_per_row = 0;
+  float const* single_values = nullptr;  ///< see stored_values
 };
 
 /// The matrix as it lies in host memory.
@@ -37,8 +38,9 @@ struct CsrView {
 
 class CsrKernels : public ProductKernels<CsrView> {
 public:
-  /// d_i = a_ii, 0 where it is not stored.
-  virtual void diagonal(Context& context, CsrView const& a, double* d) const = 0;
+  /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.
+  virtual void diagonal(Context& context, CsrView const& a, double const* values, double* d) const = 0;
+  virtual void diagonal(Context& context, CsrView const& a, float const* values, float* d) const = 0;
 
   static CsrKernels const& cpu();
   static CsrKernels const& cuda();

@@ -14,7 +14,8 @@ struct HalfCdsView {
   std::span<std::int32_t const> offsets;          ///< host memory; ascending, the first is 0
   std::int32_t const* backend_offsets = nullptr;  ///< the same in the backend's memory
   double const* values = nullptr;
-  double const* low_values = nullptr;  ///< see ProductKernels
+  double const* low_values = nullptr;    ///< see stored_values
+  float const* single_values = nullptr;  ///< the same
 };
 
 /// Every product adds the terms of a row in the same order: main diagonal, lower diagonals by ascending offset, upper diagonals

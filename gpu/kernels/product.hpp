@@ -4,62 +4,136 @@
 #include "gpu/core/vector.hpp"
 
 #include <cstdint>
+#include <stdexcept>
 #include <type_traits>
 
 namespace poisson {
 
-/// Products of a format on one backend, with vectors of double and of DoubleDouble. View_ is what the backend sees of a matrix; its
-/// `values` are the entries rounded to double, its `low_values` what that leaves out, laid out alike, or null where the entries are
-/// doubles. Products in double read no low values. In DoubleDouble a row is a DotSum (core/dot_sum.hpp), or several that are added
-/// up, and so is x . y.
+/// Entries that are stored in Stored_, and vectors of Number_ that they are multiplied with.
+template <class Stored_, class Number_>
+struct ValuePair {
+  using Stored = Stored_;
+  using Number = Number_;
+};
+template <class... Pairs>
+struct ValuePairList {};
+
+/// The pairs that products exist for, in every format and on every backend: the one place to add another. Of several that fit a
+/// matrix the first is taken: products in double read no low values of a matrix in double_double.
+using ValuePairs = ValuePairList<ValuePair<float, float>, ValuePair<float, double>, ValuePair<double, double>,
+                                 ValuePair<DoubleDouble, DoubleDouble>, ValuePair<double, DoubleDouble>>;
+
+/// Where the entries of a view are stored, each laid out alike: `values` in double, `low_values` what rounding to double left out,
+/// or null where the entries are doubles; or `single_values` alone.
+template <class View>
+[[nodiscard]] float const* stored_values(View const& a, float) {
+  return a.single_values;
+}
+template <class View>
+[[nodiscard]] double const* stored_values(View const& a, double) {
+  return a.values;
+}
+template <class View>
+[[nodiscard]] ConstPointer<DoubleDouble> stored_values(View const& a, DoubleDouble) {
+  return {a.values, a.low_values};
+}
+
+/// Whether the view has all that stored_values<Stored> leads to. A matrix without entries may have
+/// nothing, and is stored in anything.
+template <class Stored, class View>
+[[nodiscard]] bool is_stored_in(View const& a) {
+  if constexpr (std::is_same_v<Stored, float>)
+    return a.single_values != nullptr || a.values == nullptr;
+  else if constexpr (std::is_same_v<Stored, DoubleDouble>)
+    return a.low_values != nullptr;
+  else
+    return a.single_values == nullptr;
+}
+
+/// Calls call(values) with a ConstPointer to the entries as they are stored, for products with vectors of T. Throws
+/// std::logic_error where ValuePairs have no such product.
+template <class T, class View, class Call, class... Pairs>
+void with_stored_values(View const& a, Call const& call, ValuePairList<Pairs...>) {
+  auto const call_if = [&]<class Pair>(Pair) {
+    using Stored = typename Pair::Stored;
+    if constexpr (std::is_same_v<typename Pair::Number, T>)
+      if (is_stored_in<Stored>(a)) {
+        call(stored_values(a, Stored(0)));
+        return true;
+      }
+    return false;
+  };
+  if (!(... || call_if(Pairs())))
+    throw std::logic_error("a matrix has no product with vectors in this precision");
+}
+
+/// Products of a format on one backend with vectors of T. In DoubleDouble a row is a DotSum (core/dot_sum.hpp), or several that are
+/// added up, and so is x . y. In float sums are made in double and rounded at the end (products are exact there, and memory remains
+/// what bounds the kernels); but cds and half_cds on the host, which keep sums in y, add in float.
+template <class View, class T>
+class ProductKernelsFor {
+public:
+  virtual ~ProductKernelsFor() = default;
+  /// y = alpha A x + beta y; y is not read when beta = 0.
+  virtual void product(Context& context, View const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const = 0;
+  /// y = A x and *dot = x . y, unless *stop is set (see LinearOperator::product_dot).
+  virtual void product_dot(Context& context, View const& a, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) const = 0;
+};
+
+/// The products of a format on one backend. View_ is what the backend sees of a matrix; for its entries see stored_values.
 template <class View_>
-class ProductKernels {
+class ProductKernels : public ProductKernelsFor<View_, float>,
+                       public ProductKernelsFor<View_, double>,
+                       public ProductKernelsFor<View_, DoubleDouble> {
 public:
   using View = View_;
-  virtual ~ProductKernels() = default;
-  /// y = alpha A x + beta y; y is not read when beta = 0.
-  virtual void product(Context& context, View const& a, double alpha, double const* x, double beta, double* y) const = 0;
-  virtual void product(Context& context, View const& a, DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta,
-                       Pointer<DoubleDouble> y) const = 0;
-  /// y = A x and *dot = x . y, unless *stop is set (see LinearOperator::product_dot).
-  virtual void product_dot(Context& context, View const& a, double const* x, double* y, double* dot,
-                           std::int32_t const* stop) const = 0;
-  virtual void product_dot(Context& context, View const& a, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y,
-                           DoubleDouble* dot, std::int32_t const* stop) const = 0;
+  using ProductKernelsFor<View, float>::product, ProductKernelsFor<View, float>::product_dot;
+  using ProductKernelsFor<View, double>::product, ProductKernelsFor<View, double>::product_dot;
+  using ProductKernelsFor<View, DoubleDouble>::product, ProductKernelsFor<View, DoubleDouble>::product_dot;
 };
 
 /// The products of Kernels by two templates of Written, both static:
 ///   multiply<T>(context, a, values, alpha, x, beta, y)
 ///   multiply_dot<T>(context, a, values, x, y, dot, stop)
-/// where `values` is a ConstPointer to the entries, of double or of DoubleDouble.
+/// where `values` is a ConstPointer to the entries as they are stored.
 template <class Kernels, class Written>
 class ProductsByTemplates : public Kernels {
   using View = typename Kernels::View;
 
 public:
+  void product(Context& context, View const& a, float alpha, float const* x, float beta, float* y) const final {
+    multiply(context, a, alpha, x, beta, y);
+  }
   void product(Context& context, View const& a, double alpha, double const* x, double beta, double* y) const final {
-    Written::template multiply<double>(context, a, a.values, alpha, x, beta, y);
+    multiply(context, a, alpha, x, beta, y);
   }
   void product(Context& context, View const& a, DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta,
                Pointer<DoubleDouble> y) const final {
-    if (a.low_values == nullptr)
-      Written::template multiply<DoubleDouble>(context, a, a.values, alpha, x, beta, y);
-    else
-      Written::template multiply<DoubleDouble>(context, a, both_parts(a), alpha, x, beta, y);
+    multiply(context, a, alpha, x, beta, y);
+  }
+  void product_dot(Context& context, View const& a, float const* x, float* y, float* dot, std::int32_t const* stop) const final {
+    multiply_dot(context, a, x, y, dot, stop);
   }
   void product_dot(Context& context, View const& a, double const* x, double* y, double* dot, std::int32_t const* stop) const final {
-    Written::template multiply_dot<double>(context, a, a.values, x, y, dot, stop);
+    multiply_dot(context, a, x, y, dot, stop);
   }
   void product_dot(Context& context, View const& a, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                    std::int32_t const* stop) const final {
-    if (a.low_values == nullptr)
-      Written::template multiply_dot<DoubleDouble>(context, a, a.values, x, y, dot, stop);
-    else
-      Written::template multiply_dot<DoubleDouble>(context, a, both_parts(a), x, y, dot, stop);
+    multiply_dot(context, a, x, y, dot, stop);
   }
 
 private:
-  static ConstPointer<DoubleDouble> both_parts(View const& a) { return {a.values, a.low_values}; }
+  template <class T>
+  static void multiply(Context& context, View const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+    with_stored_values<T>(
+        a, [&](auto values) { Written::template multiply<T>(context, a, values, alpha, x, beta, y); }, ValuePairs());
+  }
+  template <class T>
+  static void multiply_dot(Context& context, View const& a, ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) {
+    with_stored_values<T>(
+        a, [&](auto values) { Written::template multiply_dot<T>(context, a, values, x, y, dot, stop); }, ValuePairs());
+  }
 };
 
 }  // namespace poisson

@@ -17,7 +17,8 @@ struct SellView {
   std::int32_t const* rows = nullptr;       ///< n_rows of them; null: rows are in place
   std::int32_t const* columns = nullptr;
   double const* values = nullptr;
-  double const* low_values = nullptr;    ///< see ProductKernels
+  double const* low_values = nullptr;    ///< see stored_values
+  float const* single_values = nullptr;  ///< the same
   std::int64_t longest_row = INT64_MAX;  ///< as in CsrView
 };
 
@@ -26,8 +27,9 @@ struct SellView {
 /// only the rows that store an entry for it.
 class SellKernels : public ProductKernels<SellView> {
 public:
-  /// d_i = a_ii, 0 where it is not stored.
-  virtual void diagonal(Context& context, SellView const& a, double* d) const = 0;
+  /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.
+  virtual void diagonal(Context& context, SellView const& a, double const* values, double* d) const = 0;
+  virtual void diagonal(Context& context, SellView const& a, float const* values, float* d) const = 0;
 
   static SellKernels const& cpu();
   static SellKernels const& cuda();

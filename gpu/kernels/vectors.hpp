@@ -6,7 +6,8 @@
 
 namespace poisson {
 
-/// Vector operations outside the iteration loops. Pointers are in the backend's memory; sums are added in a fixed order.
+/// Vector operations outside the iteration loops. Pointers are in the backend's memory; sums are added in a fixed order, those of
+/// float in double where they are long.
 template <class T>
 class VectorKernels {
 public:
@@ -23,6 +24,10 @@ public:
   static VectorKernels const& cuda();
 };
 
+template <>
+VectorKernels<float> const& VectorKernels<float>::cpu();
+template <>
+VectorKernels<float> const& VectorKernels<float>::cuda();
 template <>
 VectorKernels<double> const& VectorKernels<double>::cpu();
 template <>

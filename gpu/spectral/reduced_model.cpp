@@ -69,7 +69,7 @@ HostVector<double> remainder(std::span<double const> u, DenseMatrix const& modes
   return rest;
 }
 
-ReducedSystem project(Operator<double> const& a, std::span<double const> rhs, DenseMatrix const& modes, Context& host) {
+ReducedSystem project(LinearOperator<double> const& a, std::span<double const> rhs, DenseMatrix const& modes, Context& host) {
   std::int64_t const n = modes.n_rows, r = modes.n_columns;
   DenseMatrix images(n, r);
   for (std::int64_t k = 0; k < r; ++k)

@@ -38,7 +38,7 @@ struct ReducedSystem {
   std::vector<double> a, b;
 };
 /// Precondition: A is symmetric; `a` is an operator of the CPU backend, `host` a context of it.
-[[nodiscard]] ReducedSystem project(Operator<double> const& a, std::span<double const> rhs, DenseMatrix const& modes,
+[[nodiscard]] ReducedSystem project(LinearOperator<double> const& a, std::span<double const> rhs, DenseMatrix const& modes,
                                     Context& host);
 /// The coefficients in the first k of its modes; NaN where that system is singular.
 [[nodiscard]] std::vector<double> solve_leading(ReducedSystem const& system, std::size_t k);

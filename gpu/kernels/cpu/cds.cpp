@@ -50,7 +50,7 @@ public:
   template <class T, class Values>
   static void multiply(Context&, CdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     cpu::for_blocks(a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-      cpu::Room<T, cpu::block_rows> room;
+      cpu::NumberRoom<T, cpu::block_rows> room;
       Pointer<T> const sums = room.data();
       block_product<T>(a, values, x, begin, end, sums);
       if (beta == 0)
@@ -67,7 +67,7 @@ public:
                            std::int32_t const* stop) {
     if (*stop != 0)
       return;
-    *dot = cpu::sum_blocks(context, a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
+    *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
       block_product<T>(a, values, x, begin, end, y + begin);
       return cpu::dot_of_rows(begin, end, x, y);
     });

@@ -14,7 +14,7 @@ static_assert(cpu::block_rows % largest_slice == 0, "blocks hold whole slices");
 /// where rows share their neighbours (16 in DoubleDouble); the dictionary stays in the first-level cache.
 template <int fixed, class T, class Values>
 void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, cpu::Restrict<ConstPointer<T>> x,
-                   Pointer<T> sums) {
+                   cpu::SumPointer<T> sums) {
   int const c = fixed > 0 ? fixed : a.slice_size;
   std::int64_t const first = a.value_ptr[slice], n_values = (a.value_ptr[slice + 1] - first) / c;
   std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
@@ -23,7 +23,7 @@ void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, 
   std::int32_t const* __restrict const bases = columns;
   cpu::Restrict<Values> values = all_values + first;
   cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  Pointer<T> const sum = room.data();
+  cpu::SumPointer<T> const sum = room.data();
   cpu::fill_zero(sum, c);
   auto const ask_ahead = [&] {
     for (int lane = 0; lane < c; lane += 8)
@@ -83,12 +83,12 @@ template <int fixed, class T, class Values, class Row>
 void for_rows(CodSellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
   int const c = fixed > 0 ? fixed : a.slice_size;
   cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  Pointer<T> const sums = room.data();
+  cpu::SumPointer<T> const sums = room.data();
   for (std::int64_t first = begin; first < end; first += c) {
     slice_product<fixed, T>(a, values, first / c, x, sums);
     std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
     for (std::int64_t lane = 0; lane < lanes; ++lane)
-      row(std::int64_t{a.rows[first + lane]}, cpu::load_sum(sums, lane).value());
+      row(std::int64_t{a.rows[first + lane]}, cpu::finished_sum<T>(sums, lane));
   }
 }
 
@@ -130,7 +130,7 @@ public:
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks(context, a.n_rows, a.n_values * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
+      *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.n_values * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
         cpu::RowDot<T> total{};
         for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
           store(y, row, sum);
@@ -141,7 +141,12 @@ public:
     });
   }
 
-  void diagonal(Context&, CodSellView const& a, double* d) const override {
+  void diagonal(Context&, CodSellView const& a, double const* values, double* d) const override { find_diagonal(a, values, d); }
+  void diagonal(Context&, CodSellView const& a, float const* values, float* d) const override { find_diagonal(a, values, d); }
+
+private:
+  template <class V>
+  static void find_diagonal(CodSellView const& a, V const* values, V* d) {
     std::int64_t const c = a.slice_size;
     cpu::for_blocks(a.n_rows, a.n_values, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t place = begin; place < end; ++place) {
@@ -149,16 +154,16 @@ public:
         std::int64_t const first = a.value_ptr[slice], width = (a.value_ptr[slice + 1] - first) / c;
         std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
         std::int32_t const* const columns = a.columns + (first - c * first_shared) + lane;
-        double const* const values = a.values + first + lane;
-        double value = 0;
+        V const* const of_row = values + first + lane;
+        V value = 0;
         if (width > 0 && columns[0] == row)
-          value = values[0];
+          value = of_row[0];
         for (std::int64_t k = 0; k < n_shared; ++k)
           if (columns[0] + a.dictionary[first_shared + k] == row)
-            value = values[(k + 1) * c];
+            value = of_row[(k + 1) * c];
         for (std::int64_t k = 1; k < width - n_shared; ++k)
           if (columns[k * c] == row)
-            value = values[(n_shared + k) * c];
+            value = of_row[(n_shared + k) * c];
         d[row] = value;
       }
     });

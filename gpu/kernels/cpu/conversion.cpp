@@ -168,10 +168,14 @@ public:
   }
 
   void copy_diagonal(Context&, std::int64_t n, double const* values, double* d) const override {
-    cpu::for_blocks(n, n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-      for (std::int64_t i = begin; i < end; ++i)
-        d[i] = values[i] == 0 ? 0.0 : values[i];
-    });
+    transform(n, values, d, [](double v) { return v == 0 ? 0.0 : v; });
+  }
+  void copy_diagonal(Context&, std::int64_t n, float const* values, float* d) const override {
+    transform(n, values, d, [](float v) { return v == 0 ? 0.0F : v; });
+  }
+  void round(Context&, std::int64_t n, double const* x, float* y) const override { transform(n, x, y, rounded_entry); }
+  void widen(Context&, std::int64_t n, float const* x, double* y) const override {
+    transform(n, x, y, [](float v) { return static_cast<double>(v); });
   }
 
   void csr_from_coo(Context&, CooMatrix const& coo, std::function<CsrTarget(std::int64_t)> const& target) const override {
@@ -224,6 +228,15 @@ public:
         to.values[e] = sum;
       }
     }
+  }
+
+private:
+  template <class X, class Y, class Change>
+  static void transform(std::int64_t n, X const* x, Y* y, Change const& change) {
+    cpu::for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        y[i] = change(x[i]);
+    });
   }
 };
 

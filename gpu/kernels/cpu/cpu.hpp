@@ -7,6 +7,7 @@
 #include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -77,18 +78,39 @@ template <class Body>
   return sum;
 }
 
+/// The same in T, rounded from what the blocks are summed in.
+template <class T, class Body>
+[[nodiscard]] T sum_blocks_to(Context& context, std::int64_t n, std::int64_t work, Body const& body) {
+  return static_cast<T>(sum_blocks(context, n, work, body));
+}
+
 /// A pointer of which the compiler may assume that no other one leads to the same numbers.
 template <class P>
 using Restrict = std::conditional_t<std::is_pointer_v<P>, std::remove_pointer_t<P>* __restrict, P>;
 
 // Sums in the making that lie side by side, one for each lane or row, as loops over them vectorise. A DotSum<DoubleDouble> takes
-// the places of a number's high and low part.
+// the places of a number's high and low part, and a DotSum<float> that of a double. In a vector of float itself sums are in float.
 
+struct SumInFloat {
+  float sum;
+  void add(float a, float b) { sum = std::fma(a, b, sum); }
+};
+
+/// Where a kernel's own room holds such sums.
+template <class T>
+using SumPointer = std::conditional_t<std::is_same_v<T, float>, double*, Pointer<T>>;
+
+[[nodiscard]] inline SumInFloat load_sum(float const* sums, std::int64_t i) {
+  return {sums[i]};
+}
 [[nodiscard]] inline DotSum<double> load_sum(double const* sums, std::int64_t i) {
   return {sums[i]};
 }
 [[nodiscard]] inline DotSum<DoubleDouble> load_sum(ConstPointer<DoubleDouble> sums, std::int64_t i) {
   return {sums.hi[i], sums.lo[i]};
+}
+inline void store_sum(float* sums, std::int64_t i, SumInFloat sum) {
+  sums[i] = sum.sum;
 }
 inline void store_sum(double* sums, std::int64_t i, DotSum<double> sum) {
   sums[i] = sum.sum;
@@ -109,6 +131,9 @@ void add_product(Pointer<DoubleDouble> sums, std::int64_t i, A a, DoubleDouble b
 }
 
 /// v, or 0 unless `taken`.
+[[nodiscard]] inline float select(bool taken, float v) {
+  return taken ? v : 0.0F;
+}
 [[nodiscard]] inline double select(bool taken, double v) {
   return taken ? v : 0.0;
 }
@@ -116,7 +141,16 @@ void add_product(Pointer<DoubleDouble> sums, std::int64_t i, A a, DoubleDouble b
   return {taken ? v.hi : 0.0, taken ? v.lo : 0.0};
 }
 
+/// The number in T that a sum has come to.
+template <class T>
+[[nodiscard]] T finished_sum(SumPointer<T> sums, std::int64_t i) {
+  return static_cast<T>(load_sum(sums, i).value());
+}
+
 /// Asks for what lies there, into the first-level cache.
+inline void prefetch_near(float const* p) {
+  __builtin_prefetch(p);
+}
 inline void prefetch_near(double const* p) {
   __builtin_prefetch(p);
 }
@@ -140,17 +174,23 @@ void ask_ahead(Values values, std::int32_t const* columns) {
 template <class T>
 struct RowDot : DotSum<T> {};
 template <>
+struct RowDot<float> {
+  double sum;
+  void add(float x, float y) { sum += static_cast<double>(x) * static_cast<double>(y); }
+  [[nodiscard]] double value() const { return sum; }
+};
+template <>
 struct RowDot<double> {
   double sum;
   void add(double x, double y) { sum += x * y; }
   [[nodiscard]] double value() const { return sum; }
 };
 
-/// Room for n such sums, or numbers.
+/// Room for n such sums.
 template <class T, int n>
 struct Room {
   alignas(64) double numbers[n];
-  [[nodiscard]] Pointer<T> data() { return numbers; }
+  [[nodiscard]] SumPointer<T> data() { return numbers; }
 };
 template <int n>
 struct Room<DoubleDouble, n> {
@@ -158,6 +198,18 @@ struct Room<DoubleDouble, n> {
   [[nodiscard]] Pointer<DoubleDouble> data() { return {high, low}; }
 };
 
+/// Room for n numbers, in which sums may be made.
+template <class T, int n>
+struct NumberRoom : Room<T, n> {};
+template <int n>
+struct NumberRoom<float, n> {
+  alignas(64) float numbers[n];
+  [[nodiscard]] float* data() { return numbers; }
+};
+
+inline void fill_zero(float* p, std::int64_t n) {
+  std::fill(p, p + n, 0.0F);
+}
 inline void fill_zero(double* p, std::int64_t n) {
   std::fill(p, p + n, 0.0);
 }
@@ -198,6 +250,13 @@ template <int lanes = 8, class Add>
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = begin; i < end; ++i)
     sum += x[i] * y[i];
+  return sum;
+}
+[[gnu::always_inline]] inline double dot_of_rows(std::int64_t begin, std::int64_t end, float const* x, float const* y) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = begin; i < end; ++i)
+    sum += static_cast<double>(x[i]) * static_cast<double>(y[i]);
   return sum;
 }
 [[gnu::always_inline]] inline DoubleDouble dot_of_rows(std::int64_t begin, std::int64_t end, ConstPointer<DoubleDouble> x,

@@ -8,29 +8,30 @@ namespace {
 
 /// Four sums that do not wait for each other, of single loads: a vector's gather of x takes longer than its eight loads. 12 bytes
 /// per entry.
-[[nodiscard]] inline double row_product(CsrView const& a, double const* __restrict values, std::int64_t row,
-                                        double const* __restrict x) {
+template <class V, class X>
+[[nodiscard]] inline double row_product(CsrView const& a, V const* __restrict values, std::int64_t row, X const* __restrict x) {
   std::int32_t const* const __restrict columns = a.columns;
+  auto const product = [=](std::int64_t i) { return static_cast<double>(values[i]) * static_cast<double>(x[columns[i]]); };
   double sum_0 = 0, sum_1 = 0, sum_2 = 0, sum_3 = 0;
   std::int64_t e = a.row_ptr[row];
   std::int64_t const end = a.row_ptr[row + 1];
   for (; e + 8 <= end; e += 8) {
     cpu::ask_ahead(values + e, columns + e);
     for (std::int64_t i = e; i < e + 8; i += 4) {
-      sum_0 += values[i] * x[columns[i]];
-      sum_1 += values[i + 1] * x[columns[i + 1]];
-      sum_2 += values[i + 2] * x[columns[i + 2]];
-      sum_3 += values[i + 3] * x[columns[i + 3]];
+      sum_0 += product(i);
+      sum_1 += product(i + 1);
+      sum_2 += product(i + 2);
+      sum_3 += product(i + 3);
     }
   }
   if (e < end)
     cpu::ask_ahead(values + e, columns + e);
   for (; e + 2 <= end; e += 2) {
-    sum_0 += values[e] * x[columns[e]];
-    sum_1 += values[e + 1] * x[columns[e + 1]];
+    sum_0 += product(e);
+    sum_1 += product(e + 1);
   }
   if (e < end)
-    sum_2 += values[e] * x[columns[e]];
+    sum_2 += product(e);
   return (sum_0 + sum_2) + (sum_1 + sum_3);
 }
 template <class Values>
@@ -45,7 +46,7 @@ public:
   static void multiply(Context&, CsrView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     cpu::for_blocks(a.n_rows, a.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
-        T const value = alpha * row_product(a, values, row, x);
+        T const value = alpha * static_cast<T>(row_product(a, values, row, x));
         store(y, row, beta == 0 ? value : value + beta * load(y, row));
       }
     });
@@ -56,10 +57,10 @@ public:
                            std::int32_t const* stop) {
     if (*stop != 0)
       return;
-    *dot = cpu::sum_blocks(context, a.n_rows, a.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
+    *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
       cpu::RowDot<T> sum{};
       for (std::int64_t row = begin; row < end; ++row) {
-        T const value = row_product(a, values, row, x);
+        T const value = static_cast<T>(row_product(a, values, row, x));
         store(y, row, value);
         sum.add(load(x, row), value);
       }
@@ -67,13 +68,18 @@ public:
     });
   }
 
-  void diagonal(Context&, CsrView const& a, double* d) const override {
+  void diagonal(Context&, CsrView const& a, double const* values, double* d) const override { find_diagonal(a, values, d); }
+  void diagonal(Context&, CsrView const& a, float const* values, float* d) const override { find_diagonal(a, values, d); }
+
+private:
+  template <class V>
+  static void find_diagonal(CsrView const& a, V const* values, V* d) {
     cpu::for_blocks(a.n_rows, a.nnz, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t row = begin; row < end; ++row) {
         std::int32_t const* const first = a.columns + a.row_ptr[row];
         std::int32_t const* const last = a.columns + a.row_ptr[row + 1];
         std::int32_t const* const found = std::lower_bound(first, last, row);
-        d[row] = found != last && *found == row ? a.values[found - a.columns] : 0;
+        d[row] = found != last && *found == row ? values[found - a.columns] : V(0);
       }
     });
   }

@@ -23,6 +23,9 @@ struct Term {
   Values ahead;
 };
 
+inline void prefetch(float const* p) {
+  __builtin_prefetch(p, 0, 2);
+}
 inline void prefetch(double const* p) {
   __builtin_prefetch(p, 0, 2);  // into the second-level cache
 }
@@ -31,6 +34,9 @@ inline void prefetch(ConstPointer<DoubleDouble> p) {
   prefetch(p.lo);
 }
 
+inline void prefetch_to_write(float* p) {
+  __builtin_prefetch(p, 1, 2);
+}
 inline void prefetch_to_write(double* p) {
   __builtin_prefetch(p, 1, 2);
 }
@@ -52,7 +58,7 @@ void add_terms(std::int64_t n, T alpha, Term<Values, ConstPointer<T>> const* ter
     ahead[k] = terms[k].ahead;
   }
   auto const add = [&](std::int64_t i) {
-    DotSum<T> sum = load_sum(sums, i);
+    auto sum = load_sum(sums, i);
 #pragma GCC unroll 4
     for (int k = 0; k < count; ++k)
       if constexpr (scaled)

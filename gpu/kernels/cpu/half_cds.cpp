@@ -177,20 +177,22 @@ public:
                            std::int32_t const* stop) {
     if (*stop != 0)
       return;
-    T* const partial = static_cast<cpu::CpuContext&>(context).partial_sums<T>(cpu::n_blocks(a.n));
+    using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
+    Sum* const partial = static_cast<cpu::CpuContext&>(context).partial_sums<Sum>(cpu::n_blocks(a.n));
     auto const zero = [](std::int64_t) { return T(0); };
     run_parts<false>(a, values, T(1), x, y, zero, [=, n = a.n](std::int64_t block) {
       complete_rows(n, block, y);
       partial[block] = cpu::dot_of_rows(block * block_rows, std::min(n, (block + 1) * block_rows), x, ConstPointer<T>(y));
     });
-    T sum = 0;
+    Sum sum = 0;
     for (std::int64_t block = 0; block < cpu::n_blocks(a.n); ++block)
       sum += partial[block];
-    *dot = sum;
+    *dot = static_cast<T>(sum);
   }
 
 private:
   /// From sums in the making to numbers.
+  static void complete_rows(std::int64_t, std::int64_t, float*) {}
   static void complete_rows(std::int64_t, std::int64_t, double*) {}
   static void complete_rows(std::int64_t n, std::int64_t block, Pointer<DoubleDouble> y) {
     std::int64_t const end = std::min(n, (block + 1) * block_rows);

@@ -13,7 +13,7 @@ static_assert(cpu::block_rows % largest_slice == 0, "blocks hold whole slices");
 /// each other, which rows of a mesh's neighbouring nodes do, x is read without them.
 template <int lanes, class T, class Values>
 void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> values, cpu::Restrict<ConstPointer<T>> x,
-               cpu::Restrict<Pointer<T>> sums) {
+               cpu::Restrict<cpu::SumPointer<T>> sums) {
   cpu::ask_ahead(values, columns);
   std::uint32_t const first = static_cast<std::uint32_t>(columns[0]);
   std::uint32_t different = first >> 31;  // padding
@@ -39,7 +39,7 @@ void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> val
 /// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per
 /// stored entry: 12, and 8 of x per row where rows share their neighbours; 16 in DoubleDouble.
 template <int fixed, class T, class Values>
-void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPointer<T> x, Pointer<T> sums) {
+void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPointer<T> x, cpu::SumPointer<T> sums) {
   int const c = fixed > 0 ? fixed : a.slice_size;
   cpu::fill_zero(sums, c);
   std::int64_t const end = a.slice_ptr[slice + 1];
@@ -60,16 +60,16 @@ template <int fixed, class T, class Values, class Row>
 void for_rows(SellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
   int const c = fixed > 0 ? fixed : a.slice_size;
   cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  Pointer<T> const sums = room.data();
+  cpu::SumPointer<T> const sums = room.data();
   for (std::int64_t first = begin; first < end; first += c) {
     slice_product<fixed, T>(a, values, first / c, x, sums);
     std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
     if (a.rows == nullptr)
       for (std::int64_t lane = 0; lane < lanes; ++lane)
-        row(first + lane, cpu::load_sum(sums, lane).value());
+        row(first + lane, cpu::finished_sum<T>(sums, lane));
     else
       for (std::int64_t lane = 0; lane < lanes; ++lane)
-        row(std::int64_t{a.rows[first + lane]}, cpu::load_sum(sums, lane).value());
+        row(std::int64_t{a.rows[first + lane]}, cpu::finished_sum<T>(sums, lane));
   }
 }
 
@@ -109,7 +109,7 @@ public:
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks(context, a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
+      *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
         cpu::RowDot<T> total{};
         for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
           store(y, row, sum);
@@ -120,14 +120,19 @@ public:
     });
   }
 
-  void diagonal(Context&, SellView const& a, double* d) const override {
+  void diagonal(Context&, SellView const& a, double const* values, double* d) const override { find_diagonal(a, values, d); }
+  void diagonal(Context&, SellView const& a, float const* values, float* d) const override { find_diagonal(a, values, d); }
+
+private:
+  template <class V>
+  static void find_diagonal(SellView const& a, V const* values, V* d) {
     cpu::for_blocks(a.n_rows, a.slice_ptr[a.n_slices], [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t place = begin; place < end; ++place) {
         std::int64_t const slice = place / a.slice_size, row = a.rows == nullptr ? place : a.rows[place];
-        double value = 0;
+        V value = 0;
         for (std::int64_t e = a.slice_ptr[slice] + place % a.slice_size; e < a.slice_ptr[slice + 1]; e += a.slice_size)
           if (a.columns[e] == row)
-            value = a.values[e];
+            value = values[e];
         d[row] = value;
       }
     });

@@ -54,10 +54,10 @@ template <int fixed_c, class T, class Values, CodSellTuning tuning>
 struct CodSellSource : CodSellView {
   using Number = T;
   static constexpr int threads = tuning.threads, unit = cuda::unit_of<fixed_c>;
-  static constexpr bool is_double = std::is_same_v<T, double>;  // DoubleDouble takes more registers for each term
-  static constexpr int minimum_blocks = is_double ? tuning.minimum_blocks : 1536 / threads;
-  static constexpr int batch = is_double ? tuning.batch : std::min(4, tuning.batch);
-  static constexpr int batch_beyond = is_double ? tuning.batch_beyond : std::min(4, tuning.batch_beyond);
+  static constexpr bool is_wide = std::is_same_v<T, DoubleDouble>;  // takes more registers for each term
+  static constexpr int minimum_blocks = is_wide ? 1536 / threads : tuning.minimum_blocks;
+  static constexpr int batch = is_wide ? std::min(4, tuning.batch) : tuning.batch;
+  static constexpr int batch_beyond = is_wide ? std::min(4, tuning.batch_beyond) : tuning.batch_beyond;
   static constexpr bool splits = tuning.splits;
   Values entries;
   int log2_c;
@@ -178,7 +178,7 @@ void with_source(Context& context, CodSellView const& a, Values values, Launch c
                std::integral_constant<int, phases>{});
       };
       CodSellSource<c(), T, Values, few_threads> const for_few(a, values);
-      if constexpr (std::is_same_v<T, double>)
+      if constexpr (!std::is_same_v<T, DoubleDouble>)
         if (cuda::leaves_device_idle(context, usual * a.n_rows))
           return launch(for_few, std::integral_constant<int, few_threads.threads / unit>{});
       // Rows of four times the mean are no reason to split: the longest come first.
@@ -194,16 +194,17 @@ void with_source(Context& context, CodSellView const& a, Values values, Launch c
   });
 }
 
-__global__ void diagonal_kernel(CodSellView a, double* d) {
+template <class V>
+__global__ void diagonal_kernel(CodSellView a, V const* values, V* d) {
   std::int64_t const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (place >= a.n_rows)
     return;
   std::int64_t const c = a.slice_size, slice = place / c, lane = place % c, row = a.rows[place];
   std::int64_t const dictionary_begin = a.dictionary_ptr[slice], shared = a.dictionary_ptr[slice + 1] - dictionary_begin;
   std::int64_t const width = (a.value_ptr[slice + 1] - a.value_ptr[slice]) / c;
-  double const* const value_of = a.values + a.value_ptr[slice] + lane;
+  V const* const value_of = values + a.value_ptr[slice] + lane;
   std::int32_t const* const column_of = a.columns + a.value_ptr[slice] - c * dictionary_begin + lane;
-  double value = 0;
+  V value = 0;
   if (width > 0) {
     std::int64_t const base = column_of[0];
     if (base == row)
@@ -233,10 +234,19 @@ public:
                    [&](auto const& source, auto phases) { cuda::rows_product_dot<phases()>(context, source, x, y, dot, stop); });
   }
 
-  void diagonal(Context& context, CodSellView const& a, double* d) const override {
+  void diagonal(Context& context, CodSellView const& a, double const* values, double* d) const override {
+    find_diagonal(context, a, values, d);
+  }
+  void diagonal(Context& context, CodSellView const& a, float const* values, float* d) const override {
+    find_diagonal(context, a, values, d);
+  }
+
+private:
+  template <class V>
+  static void find_diagonal(Context& context, CodSellView const& a, V const* values, V* d) {
     if (a.n_rows == 0)
       return;
-    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, d);
+    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, values, d);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

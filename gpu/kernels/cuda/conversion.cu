@@ -301,11 +301,25 @@ __global__ void __launch_bounds__(block_rows)
   add_warps(taken_in_all, taken);
 }
 
+struct WithoutSignOfZero {
+  template <class V>
+  __device__ V operator()(V v) const {
+    return v == 0 ? V(0) : v;
+  }
+};
+struct Rounded {
+  __device__ float operator()(double v) const { return rounded_entry(v); }
+};
+struct Widened {
+  __device__ double operator()(float v) const { return v; }
+};
+
+template <class X, class Y, class Change>
 __global__ void __launch_bounds__(threads)
-    copy_diagonal_kernel(std::int64_t n, double const* __restrict__ values, double* __restrict__ d) {
+    transform_kernel(std::int64_t n, X const* __restrict__ x, Y* __restrict__ y, Change const change) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
-    d[i] = values[i] == 0 ? 0.0 : values[i];
+    y[i] = change(x[i]);
 }
 
 // COO to CSR: keys are row << column_bits | column, sorted stably, so that entries at the same place stay in their order.
@@ -526,11 +540,13 @@ public:
   }
 
   void copy_diagonal(Context& context, std::int64_t n, double const* values, double* d) const override {
-    if (n == 0)
-      return;
-    copy_diagonal_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, values, d);
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    transform(context, n, values, d, WithoutSignOfZero());
   }
+  void copy_diagonal(Context& context, std::int64_t n, float const* values, float* d) const override {
+    transform(context, n, values, d, WithoutSignOfZero());
+  }
+  void round(Context& context, std::int64_t n, double const* x, float* y) const override { transform(context, n, x, y, Rounded()); }
+  void widen(Context& context, std::int64_t n, float const* x, double* y) const override { transform(context, n, x, y, Widened()); }
 
   void csr_from_coo(Context& context, CooMatrix const& coo, std::function<CsrTarget(std::int64_t)> const& target) const override {
     cudaStream_t const stream = cuda::of(context).stream();
@@ -567,6 +583,13 @@ public:
   }
 
 private:
+  template <class X, class Y, class Change>
+  static void transform(Context& context, std::int64_t n, X const* x, Y* y, Change const& change) {
+    if (n == 0)
+      return;
+    transform_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, x, y, change);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
   static std::int64_t count_flags(Context& context, Array<unsigned char> const& flags) {
     if (flags.size() == 0)
       return 0;

@@ -36,7 +36,8 @@ struct CsrSource : CsrView {
   }
 };
 
-__global__ void diagonal_kernel(CsrView a, double* d) {
+template <class V>
+__global__ void diagonal_kernel(CsrView a, V const* values, V* d) {
   std::int64_t const row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (row >= a.n_rows)
     return;
@@ -49,7 +50,7 @@ __global__ void diagonal_kernel(CsrView a, double* d) {
     else
       last = middle;
   }
-  d[row] = first < end && a.columns[first] == row ? a.values[first] : 0;
+  d[row] = first < end && a.columns[first] == row ? values[first] : 0;
 }
 
 /// One batch of entries for each thread, and more threads where the device would be idle and the longest row is long. The rule of
@@ -102,10 +103,19 @@ public:
     with_team(context, a, [&](auto team) { cuda::rows_product_dot<team()>(context, source, x, y, dot, stop); });
   }
 
-  void diagonal(Context& context, CsrView const& a, double* d) const override {
+  void diagonal(Context& context, CsrView const& a, double const* values, double* d) const override {
+    find_diagonal(context, a, values, d);
+  }
+  void diagonal(Context& context, CsrView const& a, float const* values, float* d) const override {
+    find_diagonal(context, a, values, d);
+  }
+
+private:
+  template <class V>
+  static void find_diagonal(Context& context, CsrView const& a, V const* values, V* d) {
     if (a.n_rows == 0)
       return;
-    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, d);
+    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, values, d);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -84,14 +84,20 @@ template <class... Parameters>
 
 #ifdef __CUDACC__
 
-// What kernels that are written once for T need of double and of DoubleDouble.
+// What kernels that are written once for T need of float, double and DoubleDouble.
 
 /// v of the thread `distance` further in the warp, as __shfl_down_sync gives it.
+__device__ inline float shuffle_down(float v, int distance) {
+  return __shfl_down_sync(0xffffffffu, v, distance);
+}
 __device__ inline double shuffle_down(double v, int distance) {
   return __shfl_down_sync(0xffffffffu, v, distance);
 }
 __device__ inline DoubleDouble shuffle_down(DoubleDouble v, int distance) {
   return {shuffle_down(v.hi, distance), shuffle_down(v.lo, distance)};
+}
+__device__ inline DotSum<float> shuffle_down(DotSum<float> v, int distance) {
+  return {shuffle_down(v.sum, distance)};
 }
 __device__ inline DotSum<double> shuffle_down(DotSum<double> v, int distance) {
   return {shuffle_down(v.sum, distance)};
@@ -101,6 +107,9 @@ __device__ inline DotSum<DoubleDouble> shuffle_down(DotSum<DoubleDouble> v, int 
 }
 
 /// A load from L2, for what other blocks have just written.
+__device__ inline float load_from_l2(float const* p) {
+  return __ldcg(p);
+}
 __device__ inline double load_from_l2(double const* p) {
   return __ldcg(p);
 }
@@ -109,6 +118,9 @@ __device__ inline DoubleDouble load_from_l2(DoubleDouble const* p) {
 }
 
 /// A load of what no thread writes meanwhile.
+__device__ inline float load_constant(float const* p, std::int64_t i) {
+  return __ldg(p + i);
+}
 __device__ inline double load_constant(double const* p, std::int64_t i) {
   return __ldg(p + i);
 }
@@ -191,12 +203,18 @@ __device__ __forceinline__ ConstPointer<DoubleDouble> opaque(ConstPointer<Double
 }
 
 /// A store of what is not read again soon.
+__device__ inline void store_streaming(float* p, std::int64_t i, float v) {
+  __stcs(p + i, v);
+}
 __device__ inline void store_streaming(double* p, std::int64_t i, double v) {
   __stcs(p + i, v);
 }
 __device__ inline void store_streaming(Pointer<DoubleDouble> p, std::int64_t i, DoubleDouble v) {
   __stcs(p.hi + i, v.hi);
   __stcs(p.lo + i, v.lo);
+}
+__device__ inline void store_streaming(float* p, float v) {
+  __stcs(p, v);
 }
 __device__ inline void store_streaming(double* p, double v) {
   __stcs(p, v);
@@ -207,6 +225,9 @@ __device__ inline void store_streaming(DoubleDouble* p, DoubleDouble v) {
 }
 
 /// alpha sum + beta y_i; y is not read when beta = 0.
+__device__ inline float combine(float alpha, float sum, float beta, float const* y, std::int64_t i) {
+  return beta == 0 ? alpha * sum : fmaf(beta, y[i], alpha * sum);
+}
 __device__ inline double combine(double alpha, double sum, double beta, double const* y, std::int64_t i) {
   return beta == 0 ? alpha * sum : fma(beta, y[i], alpha * sum);
 }

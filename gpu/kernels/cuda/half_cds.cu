@@ -14,7 +14,7 @@ namespace {
 
 /// Of a block; DoubleDouble wants more registers.
 template <class T>
-inline constexpr int threads_for = std::is_same_v<T, double> ? 1024 : 512;
+inline constexpr int threads_for = std::is_same_v<T, DoubleDouble> ? 512 : 1024;
 
 /// Which rows a block takes: `threads` neighbouring rows of a plane, and the same rows of the next planes, up to `chunk` of them,
 /// so that values that row i takes from the plane above are found in L1 by the block's next rows. Any plane gives the same result.
@@ -118,14 +118,10 @@ __global__ void __launch_bounds__(march::threads, 1)
     *dot = sums[0];
 }
 
-/// Nothing for entries in DoubleDouble: their planes would leave too little of the shared memory to those on their way.
-template <class T, class Values>
-std::optional<march::Box> march_of(HalfCdsView const& a, cuda::CudaContext const& device) {
-  if constexpr (std::is_same_v<Values, double const*>)
-    return march::box_of(a, device, march::shared_bytes<T>);
-  else
-    return std::nullopt;
-}
+/// Whether boxes are marched through: not with entries in DoubleDouble, whose planes would leave too little of the shared memory to
+/// those on their way, and not in single, because copies are of 8 bytes.
+template <class Values>
+inline constexpr bool marches = std::is_same_v<Values, double const*>;
 
 class CudaHalfCds final : public ProductsByTemplates<HalfCdsKernels, CudaHalfCds> {
 public:
@@ -134,16 +130,18 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if (auto const box = march_of<T, Values>(a, device)) {
-      march::allow_shared_memory(march_product_kernel<T>, march::shared_bytes<T>);
-      march_product_kernel<T>
-          <<<box->grid(), march::threads, march::shared_bytes<T>, device.stream()>>>(*box, a.values, alpha, x, beta, y);
-    } else {
-      Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
-      cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
-        product_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, alpha, x, beta, y);
-      });
-    }
+    if constexpr (marches<Values>)
+      if (auto const box = march::box_of(a, device, march::shared_bytes<T>)) {
+        march::allow_shared_memory(march_product_kernel<T>, march::shared_bytes<T>);
+        march_product_kernel<T>
+            <<<box->grid(), march::threads, march::shared_bytes<T>, device.stream()>>>(*box, values, alpha, x, beta, y);
+        POISSON_CUDA_CHECK(cudaGetLastError());
+        return;
+      }
+    Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
+    cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
+      product_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, alpha, x, beta, y);
+    });
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -153,19 +151,21 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if (auto const box = march_of<T, Values>(a, device)) {
-      march::allow_shared_memory(march_product_dot_kernel<T>, march::shared_bytes<T>);
-      dim3 const grid = box->grid();
-      march_product_dot_kernel<T><<<grid, march::threads, march::shared_bytes<T>, device.stream()>>>(
-          *box, a.values, x, y, dot, stop, device.partial_sums<T>(std::int64_t{grid.x} * grid.y), device.block_counter());
-    } else {
-      Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
-      T* const partial = device.partial_sums<T>(std::int64_t{tiling.tiles} * tiling.chunks);
-      cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
-        product_dot_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, x, y, dot, stop,
-                                                                                     partial, device.block_counter());
-      });
-    }
+    if constexpr (marches<Values>)
+      if (auto const box = march::box_of(a, device, march::shared_bytes<T>)) {
+        march::allow_shared_memory(march_product_dot_kernel<T>, march::shared_bytes<T>);
+        dim3 const grid = box->grid();
+        march_product_dot_kernel<T><<<grid, march::threads, march::shared_bytes<T>, device.stream()>>>(
+            *box, values, x, y, dot, stop, device.partial_sums<T>(std::int64_t{grid.x} * grid.y), device.block_counter());
+        POISSON_CUDA_CHECK(cudaGetLastError());
+        return;
+      }
+    Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
+    T* const partial = device.partial_sums<T>(std::int64_t{tiling.tiles} * tiling.chunks);
+    cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
+      product_dot_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, x, y, dot, stop,
+                                                                                   partial, device.block_counter());
+    });
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

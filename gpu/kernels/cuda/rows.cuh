@@ -10,7 +10,7 @@
 namespace poisson::cuda {
 
 // Products of matrices that are stored by rows: CSR, and slices of rows. A Source is a view of the matrix, known to the kernel by
-//   Number          what it computes in, double or DoubleDouble
+//   Number          what it computes in, float, double or DoubleDouble
 //   threads         of a block
 //   minimum_blocks  on a multiprocessor, which bounds the registers; half of that in DoubleDouble
 //   unit            rows that lie side by side in memory, a power of two up to 32: a slice of that many rows, 32 neighbouring rows
@@ -134,7 +134,7 @@ __device__ __forceinline__ void for_rows(Source const& a, ConstPointer<typename 
 
 template <class Source>
 inline constexpr int minimum_blocks =
-    std::is_same_v<typename Source::Number, double> ? Source::minimum_blocks : Source::minimum_blocks / 2;
+    std::is_same_v<typename Source::Number, DoubleDouble> ? Source::minimum_blocks / 2 : Source::minimum_blocks;
 
 /// `plain`: alpha = 1 and beta = 0, in fewer registers.
 template <int phases, bool split, bool plain, class Source, class T>

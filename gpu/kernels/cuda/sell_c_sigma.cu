@@ -51,22 +51,23 @@ void with_source(Context& context, SellView const& a, Values values, Launch cons
   cuda::with_slice_size(a.slice_size, [&](auto c) {
     constexpr int usual = cuda::phases_of<c()>, most = threads / cuda::unit_of<c()>;
     SellSource<c(), T, Values> const source(a, values);
-    if constexpr (std::is_same_v<T, double>)
+    if constexpr (!std::is_same_v<T, DoubleDouble>)
       if (cuda::leaves_device_idle(context, usual * a.n_rows))
         return launch(source, std::integral_constant<int, most>{});
     launch(source, std::integral_constant<int, usual>{});
   });
 }
 
-__global__ void diagonal_kernel(SellView a, double* d) {
+template <class V>
+__global__ void diagonal_kernel(SellView a, V const* values, V* d) {
   std::int64_t const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (place >= a.n_rows)
     return;
   std::int64_t const slice = place / a.slice_size, row = a.rows == nullptr ? place : a.rows[place], end = a.slice_ptr[slice + 1];
-  double value = 0;
+  V value = 0;
   for (std::int64_t e = a.slice_ptr[slice] + place % a.slice_size; e < end; e += a.slice_size)
     if (a.columns[e] == row)
-      value = a.values[e];
+      value = values[e];
   d[row] = value;
 }
 
@@ -85,10 +86,19 @@ public:
                    [&](auto const& source, auto phases) { cuda::rows_product_dot<phases()>(context, source, x, y, dot, stop); });
   }
 
-  void diagonal(Context& context, SellView const& a, double* d) const override {
+  void diagonal(Context& context, SellView const& a, double const* values, double* d) const override {
+    find_diagonal(context, a, values, d);
+  }
+  void diagonal(Context& context, SellView const& a, float const* values, float* d) const override {
+    find_diagonal(context, a, values, d);
+  }
+
+private:
+  template <class V>
+  static void find_diagonal(Context& context, SellView const& a, V const* values, V* d) {
     if (a.n_rows == 0)
       return;
-    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, d);
+    diagonal_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, values, d);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

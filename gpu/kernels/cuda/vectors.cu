@@ -14,7 +14,7 @@ template <class T>
 __global__ void invert_kernel(std::int64_t n, Pointer<T> x) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
-    store(x, i, 1.0 / load(x, i));
+    store(x, i, static_cast<T>(1.0 / load(x, i)));
 }
 
 template <class T>
@@ -62,10 +62,11 @@ unsigned blocks_for_partials(std::int64_t n) {
   return std::min(cuda::n_blocks(n, 8 * threads), 128U);
 }
 
-void enqueue_copy(Context& context, std::int64_t n, double const* x, double* y) {
+template <class T>
+void enqueue_copy(Context& context, std::int64_t n, T const* x, T* y) {
   if (n > 0)
     POISSON_CUDA_CHECK(
-        cudaMemcpyAsync(y, x, static_cast<std::size_t>(n) * sizeof(double), cudaMemcpyDeviceToDevice, cuda::of(context).stream()));
+        cudaMemcpyAsync(y, x, static_cast<std::size_t>(n) * sizeof(T), cudaMemcpyDeviceToDevice, cuda::of(context).stream()));
 }
 void enqueue_copy(Context& context, std::int64_t n, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y) {
   enqueue_copy(context, n, x.hi, y.hi);
@@ -126,11 +127,17 @@ void sum_partials(CudaContext& device, T* partial, std::int64_t blocks, int thre
                                                                                device.block_counter());
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
+template void sum_partials(CudaContext&, float*, std::int64_t, int, float*, std::int32_t const*);
 template void sum_partials(CudaContext&, double*, std::int64_t, int, double*, std::int32_t const*);
 template void sum_partials(CudaContext&, DoubleDouble*, std::int64_t, int, DoubleDouble*, std::int32_t const*);
 
 }  // namespace cuda
 
+template <>
+VectorKernels<float> const& VectorKernels<float>::cuda() {
+  static CudaVectors<float> const kernels;
+  return kernels;
+}
 template <>
 VectorKernels<double> const& VectorKernels<double>::cuda() {
   static CudaVectors<double> const kernels;

@@ -84,6 +84,10 @@ CodSellConversion const& CodSellConversion::cuda() {
   refuse();
 }
 template <>
+VectorKernels<float> const& VectorKernels<float>::cuda() {
+  refuse();
+}
+template <>
 VectorKernels<double> const& VectorKernels<double>::cuda() {
   refuse();
 }
