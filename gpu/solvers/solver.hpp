@@ -54,7 +54,7 @@ struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
   PreconditionerKind preconditioner = PreconditionerKind::none;
-  double shift = 0;                         ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
+  double shift = 0;  ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   double tolerance = 1e-12;                 ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
