@@ -282,6 +282,10 @@ private:
                             ", with a relative residual of " + number(result_.residual_recursive);
         }
       }
+    // Where rounding has put more than a little between the recursion and x, what is told is of x; stagnation tells both.
+    if (outcome.status != SolverStatus::stagnated &&
+        !(std::abs(norm_ - result_.residual_recursive * b_norm_) <= small_drift * norm_))
+      result_.residual_recursive = norm_ / b_norm_;
     if (!(norm_ <= norm_of_zero_)) {
       x_.set_zero();
       compute_residual();
