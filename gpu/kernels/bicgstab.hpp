@@ -134,14 +134,14 @@ public:
   virtual void direction(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v,
                          Pointer<T> p, double const* inverse_diagonal, Pointer<T> p_tilde) const = 0;
   /// r^ . v, then bicgstab_set_alpha. 16 bytes a row.
-  virtual void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow,
-                          ConstPointer<T> v, T* local) const = 0;
+  virtual void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v,
+                          T* local) const = 0;
   /// s = r - alpha v in place of r, and with a diagonal s~ = D^-1 s. 24 bytes a row, 40 with a diagonal.
   virtual void half_step(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> v, Pointer<T> r,
                          double const* inverse_diagonal, Pointer<T> s_tilde) const = 0;
   /// t . s and t . t, then bicgstab_set_omega. 16 bytes a row.
-  virtual void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
-                          ConstPointer<T> s, T* local) const = 0;
+  virtual void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s,
+                          T* local) const = 0;
   /// x += alpha p~ + omega s~;  r = s - omega t;  sums over r, then bicgstab_advance. s~ may be r, which holds s. 56 bytes a row,
   /// 64 where s~ is another vector.
   virtual void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde,

@@ -135,10 +135,10 @@ POISSON_HOST_DEVICE void cg_scalar_step(CgPass pass, CgScalars<T>& s, T const* s
 /// The passes of CG besides the product, in the arithmetic T. x gets its part where p is read anyhow, in `direction`, which
 /// therefore still has that to do after the last iteration; the update after that takes alpha away. `inverse_diagonal` is null but
 /// for CgPreconditioner::diagonal.
-/// Where one rank has all n rows, `local` is null and a pass ends with its scalar step. Else it leaves its sums over these n rows in
-/// `local`, n_sums(pass) numbers in the backend's memory; once they, and p . q before the update, have been added up over all ranks,
-/// scalar_step does what is left.
-/// Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal in double.
+/// Where one rank has all n rows, `local` is null and a pass ends with its scalar step. Else it leaves its sums over these n rows
+/// in `local`, n_sums(pass) numbers in the backend's memory; once they, and p . q before the update, have been added up over all
+/// ranks, scalar_step does what is left. Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal
+/// in double.
 template <class T>
 class CgKernels {
 public:

@@ -37,7 +37,8 @@ private:
     Array<std::int32_t> rows;
     std::vector<std::int64_t> level_ptr;
   };
-  static LevelSchedule make_schedule(CsrMatrix const& a, bool upper, std::int64_t rows_at_once, Context& context, Schedule& schedule);
+  static LevelSchedule make_schedule(CsrMatrix const& a, bool upper, std::int64_t rows_at_once, Context& context,
+                                     Schedule& schedule);
 
   Array<std::int64_t> row_ptr_, diagonal_;
   Array<std::int32_t> columns_, order_;

@@ -32,16 +32,14 @@ private:
 
 class JacobiSetup final : public PreconditionerSetup {
 public:
-  JacobiSetup(MultiPrecisionOperator const& a, bool positive)
-      : context_(a.context()), inverse_diagonal_(context_, a.n_rows()) {
+  JacobiSetup(MultiPrecisionOperator const& a, bool positive) : context_(a.context()), inverse_diagonal_(context_, a.n_rows()) {
     a.diagonal(inverse_diagonal_.data());
     HostVector<double> diagonal(static_cast<std::size_t>(a.n_rows()));
     inverse_diagonal_.download(diagonal);
     auto const bad = std::find_if(diagonal.begin(), diagonal.end(), [&](double d) { return positive ? !(d > 0) : d == 0; });
     if (bad != diagonal.end())
-      failure_ = std::string("the jacobi preconditioner ") +
-                 (positive ? "of cg needs a positive" : "needs a non-zero") + " diagonal, and " + row_text(bad - diagonal.begin()) +
-                 " has " + number(*bad) +
+      failure_ = std::string("the jacobi preconditioner ") + (positive ? "of cg needs a positive" : "needs a non-zero") +
+                 " diagonal, and " + row_text(bad - diagonal.begin()) + " has " + number(*bad) +
                  (positive ? ": the matrix is not positive definite; try the method bicgstab"
                            : "; try ilu0 with a diagonal shift, or no preconditioner");
     kernels_for<VectorKernels<double>>(context_).invert(context_, a.n_rows(), inverse_diagonal_.data());

@@ -22,8 +22,8 @@ struct Names<PreconditionerKind> {
 [[nodiscard]] bool needs_csr(PreconditionerKind kind);       ///< it is made from the matrix entry by entry, not from products
 [[nodiscard]] bool takes_ordering(PreconditionerKind kind);  ///< it eliminates rows, in an order that can be chosen
 
-/// The order in which ic0 and ilu0 eliminate the rows. `multicolor` (preconditioners/ordering.hpp) lets a device work on many rows at once,
-/// for some more iterations; `automatic` takes it there where the natural order makes long chains of rows.
+/// The order in which ic0 and ilu0 eliminate the rows. `multicolor` (preconditioners/ordering.hpp) lets a device work on many rows
+/// at once, for some more iterations; `automatic` takes it there where the natural order makes long chains of rows.
 enum class Ordering { automatic, natural, multicolor };
 template <>
 struct Names<Ordering> {
@@ -36,7 +36,7 @@ using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
 struct PreconditionerOptions {
   PreconditionerKind kind = PreconditionerKind::none;
-  double shift = 0;                         ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
+  double shift = 0;  ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   bool positive = true;                     ///< the method needs a positive definite one
   CsrProvider csr{};

@@ -21,7 +21,8 @@ public:
   [[nodiscard]] virtual std::int64_t bytes_per_apply() const = 0;
   /// Parts of an application that wait for each other, each of which takes a device some microseconds however little it has to do.
   [[nodiscard]] virtual std::int64_t dependent_steps() const { return 1; }
-  /// Where M is a diagonal matrix: 1 / m_ii in the backend's memory, so that methods may apply it in passes of their own. Else null.
+  /// Where M is a diagonal matrix: 1 / m_ii in the backend's memory, so that methods may apply it in passes of their own. Else
+  /// null.
   [[nodiscard]] virtual double const* inverse_diagonal() const { return nullptr; }
 };
 

@@ -11,16 +11,15 @@ namespace {
 class IncompleteLuSetup final : public PreconditionerSetup {
 public:
   IncompleteLuSetup(CsrMatrix const& csr, PreconditionerOptions const& options, Context& context)
-      : context_(context),
-        factors_(csr, options.shift, options.kind == PreconditionerKind::ic0, options.ordering, context) {
+      : context_(context), factors_(csr, options.shift, options.kind == PreconditionerKind::ic0, options.ordering, context) {
     BadPivot const bad = factors_.bad_pivot();
     if (bad.row < 0)
       return;
-    failure_ = std::string(name_of(options.kind)) + " has the pivot " + number(bad.value) + " in " + row_text(bad.row) +
-               (options.kind == PreconditionerKind::ic0 ? ", which is not positive" : ", which is zero to rounding") +
-               (options.shift > 0 ? "; try a diagonal shift above " + number(options.shift)
-                                  : "; try a diagonal shift of 0.01, or more") +
-               (has_zero_on_diagonal(csr) ? "" : ", or the preconditioner jacobi");
+    failure_ =
+        std::string(name_of(options.kind)) + " has the pivot " + number(bad.value) + " in " + row_text(bad.row) +
+        (options.kind == PreconditionerKind::ic0 ? ", which is not positive" : ", which is zero to rounding") +
+        (options.shift > 0 ? "; try a diagonal shift above " + number(options.shift) : "; try a diagonal shift of 0.01, or more") +
+        (has_zero_on_diagonal(csr) ? "" : ", or the preconditioner jacobi");
   }
 
   [[nodiscard]] std::unique_ptr<Preconditioner<double>> applied_in(double) const override {
@@ -55,8 +54,9 @@ private:
 std::unique_ptr<PreconditionerSetup> make_incomplete_lu(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
   auto const csr = options.csr ? options.csr() : nullptr;
   if (csr == nullptr)
-    throw InputError("the preconditioner " + std::string(name_of(options.kind)) +
-                     " is made from the entries of the matrix, and this operator stores none; use jacobi, or a format that stores them");
+    throw InputError(
+        "the preconditioner " + std::string(name_of(options.kind)) +
+        " is made from the entries of the matrix, and this operator stores none; use jacobi, or a format that stores them");
   return std::make_unique<IncompleteLuSetup>(*csr, options, a.context());
 }
 

@@ -11,9 +11,9 @@ namespace poisson {
 /// that waits for another one on a device. An upper estimate, from counts alone: the same on every run.
 [[nodiscard]] inline double nominal_seconds(Backend backend, std::int64_t bytes, std::int64_t dependent_steps) {
   constexpr double host_bandwidth = 4e9, device_bandwidth = 1e12, seconds_per_step = 4e-6;
-  return backend == Backend::cuda ? static_cast<double>(bytes) / device_bandwidth +
-                                        static_cast<double>(dependent_steps) * seconds_per_step
-                                  : static_cast<double>(bytes) / host_bandwidth;
+  return backend == Backend::cuda
+             ? static_cast<double>(bytes) / device_bandwidth + static_cast<double>(dependent_steps) * seconds_per_step
+             : static_cast<double>(bytes) / host_bandwidth;
 }
 
 /// How many iterations to enqueue before the host looks again: never more than half of what was done so far, so that little is

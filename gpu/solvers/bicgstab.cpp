@@ -94,7 +94,8 @@ private:
   [[nodiscard]] Pointer<T> s_tilde() { return system_.preconditioner == nullptr ? system_.r : s_tilde_.data(); }
 
   void next_direction() {
-    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, v_.data(), p_.data(), system_.inverse_diagonal(), p_tilde());
+    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, v_.data(), p_.data(), system_.inverse_diagonal(),
+                       p_tilde());
     if (system_.applies())
       system_.preconditioner->apply(p_.data(), p_tilde(), scalars_.stop());
   }

@@ -23,7 +23,7 @@ public:
     scalars_.host.project = system.project ? 1 : 0;
     scalars_.host.preconditioner = system.applies()                       ? CgPreconditioner::stored
                                    : system.inverse_diagonal() != nullptr ? CgPreconditioner::diagonal
-                                                                   : CgPreconditioner::none;
+                                                                          : CgPreconditioner::none;
   }
 
   void begin(IterationControl const& control, bool fresh) override {
@@ -52,9 +52,9 @@ public:
   std::string breakdown_reason() override {
     CgScalars<T> const& s = scalars_.host;
     bool const by_preconditioner = s.broken_at_rz != 0;
-    return std::string(by_preconditioner                  ? "the preconditioner or the matrix"
+    return std::string(by_preconditioner                   ? "the preconditioner or the matrix"
                        : system_.preconditioner == nullptr ? "the matrix"
-                                                          : "the matrix or the preconditioner") +
+                                                           : "the matrix or the preconditioner") +
            " is not positive definite: " + (by_preconditioner ? "r.z is " : "curvature ") + number(rounded(s.curvature)) +
            " at iteration " + std::to_string(s.control.iteration + (by_preconditioner ? 0 : 1));
   }
@@ -76,8 +76,8 @@ private:
       kernels_.reduce_z(system_.context, scalars_.data(), n_, system_.r, z_.data(), scalars_.local());
       scalars_.finish(kernels_, CgPass::reduce_z);
     }
-    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), z_.data(), p_.data(),
-                       system_.x, scalars_.local());
+    kernels_.direction(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), z_.data(), p_.data(), system_.x,
+                       scalars_.local());
     scalars_.finish(kernels_, CgPass::direction);
   }
 

@@ -95,7 +95,6 @@ public:
   [[nodiscard]] std::int32_t const* stop() { return &scalars_.data()->control.stop; }
   [[nodiscard]] double* history() { return history_.data(); }
 
-
   /// Where a pass leaves its sums: null where it takes its scalar step itself.
   [[nodiscard]] T* local() { return ranks_ == nullptr ? nullptr : sums_.data(); }
   /// After such a pass: the sums of all ranks, then the scalar step.

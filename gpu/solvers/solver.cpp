@@ -136,9 +136,8 @@ public:
     KrylovSystem<T> const system{a, preconditioner.get(), context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
     auto const method = make_method<T>(options_.method, system);
     std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
-    BatchSize const batch(history_capacity,
-                          nominal_seconds(context_.backend(), method->bytes_per_iteration(),
-                                          products_per_iteration(options_.method) * steps));
+    BatchSize const batch(history_capacity, nominal_seconds(context_.backend(), method->bytes_per_iteration(),
+                                                            products_per_iteration(options_.method) * steps));
     KeptIterate<T> kept{norm_of_zero_};
     std::int64_t const before_run = result_.iterations;
     double const bytes_before = bytes_;
@@ -283,6 +282,10 @@ private:
                             ", with a relative residual of " + number(result_.residual_recursive);
         }
       }
+    // Where rounding has put more than a little between the recursion and x, what is told is of x; stagnation tells both.
+    if (outcome.status != SolverStatus::stagnated &&
+        !(std::abs(norm_ - result_.residual_recursive * b_norm_) <= small_drift * norm_))
+      result_.residual_recursive = norm_ / b_norm_;
     if (!(norm_ <= norm_of_zero_)) {
       x_.set_zero();
       compute_residual();
@@ -356,19 +359,19 @@ private:
     case CycleState::breakdown:
       return {SolverStatus::breakdown, method.breakdown_reason()};
     case CycleState::diverged:
-      return {
-          SolverStatus::diverged,
-          "the residual grew beyond " + number(1 / unit_roundoff<T>) + " times its first value, which " + arithmetic<T>() +
-              " cannot recover from, or is not a number, " + reached() +
-              (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
-              (remedy.empty() ? "" : "; the preconditioner may be unstable: try " + remedy)};
+      return {SolverStatus::diverged, "the residual grew beyond " + number(1 / unit_roundoff<T>) +
+                                          " times its first value, which " + arithmetic<T>() +
+                                          " cannot recover from, or is not a number, " + reached() +
+                                          (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
+                                          (remedy.empty() ? "" : "; the preconditioner may be unstable: try " + remedy)};
     case CycleState::stagnated:
       return {SolverStatus::stagnated,
               "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
                   stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice(true)};
     default:
       return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
-                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + advice(false)};
+                                           ": iterations in " + arithmetic<T>() + " get no further with this system" +
+                                           advice(false)};
     }
   }
 
@@ -444,7 +447,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
   bytes += entry_of(options.method).vectors(entry.form) * n_rows * of_iteration;
   bytes += entry.bytes_to_apply(n_rows, preconditioner, of_iteration);
   if (extended && options.precision != Precision::double_double)
-    bytes += n_rows * number;  // what a cycle adds to x
+    bytes += n_rows * number;      // what a cycle adds to x
   bytes += n_rows * of_iteration;  // the best iterate
   return bytes;
 }
@@ -464,8 +467,7 @@ double largest_diagonal(LinearOperator<double> const& a, Context& context) {
 
 }  // namespace
 
-SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
-                   SolverOptions const& options) {
+SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
   Context& context = a.context();
   std::int64_t const n = a.n_rows();
   if (a.n_columns() != n)
@@ -547,8 +549,7 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
 
 std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
   PreconditionerOptions const preconditioner = preconditioner_options(options);
-  return vector_bytes(n_rows, preconditioner, options) +
-         entry_of(options.preconditioner).bytes(n_rows, nnz, preconditioner);
+  return vector_bytes(n_rows, preconditioner, options) + entry_of(options.preconditioner).bytes(n_rows, nnz, preconditioner);
 }
 
 }  // namespace poisson

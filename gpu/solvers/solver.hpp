@@ -54,7 +54,7 @@ struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
   PreconditionerKind preconditioner = PreconditionerKind::none;
-  double shift = 0;                         ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
+  double shift = 0;  ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   double tolerance = 1e-12;                 ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
@@ -73,7 +73,9 @@ struct SolverResult {
   std::int64_t iterations = 0;
   std::int64_t cycles = 0;          ///< of iterations, each from a residual computed anew from x
   std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
-  double residual_recursive = 0;    ///< ||r|| / ||b|| of the recursion at the end
+  /// ||r|| / ||b|| of the recursion at the end; of the x that is returned where that is another one, or where rounding has put more
+  /// than a little between the two and the run did not stagnate.
+  double residual_recursive = 0;
   std::vector<double> history;      ///< relative residual after iteration 0, 1, ...
   double setup_seconds = 0;         ///< of the preconditioner
   Ordering ordering{};              ///< that ic0 or ilu0 took; `automatic` without them
@@ -86,6 +88,7 @@ struct SolverResult {
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
 /// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
 /// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
+/// A run that does not converge returns the iterate with the least ||b - A x|| that is at hand, x = 0 among them.
 /// Zero b gives x = 0, converged after 0 iterations.
 /// Throws InputError when b or the matrix has a NaN or an infinity, whose row is named, or when the preconditioner needs entries
 /// that options.csr does not provide; EnvironmentError when memory runs out.

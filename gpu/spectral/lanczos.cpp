@@ -1,6 +1,5 @@
 #include "gpu/spectral/lanczos.hpp"
 
-#include "gpu/spectral/random_matrix.hpp"
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -8,6 +7,7 @@
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/vectors.hpp"
 #include "gpu/spectral/bidiagonal.hpp"
+#include "gpu/spectral/random_matrix.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -40,8 +40,8 @@ void take_extremes(ExtremeValues& values, std::span<double const> alpha, std::sp
 
 }  // namespace
 
-ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed, std::span<double const> null_vector,
-                             Context& context, std::int64_t max_iterations) {
+ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed,
+                             std::span<double const> null_vector, Context& context, std::int64_t max_iterations) {
   std::int64_t const n = a.n_rows();
   auto const host = make_context(Backend::cpu);
   auto const& vectors = kernels_for<VectorKernels<double>>(context);

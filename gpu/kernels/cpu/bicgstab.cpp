@@ -33,8 +33,8 @@ public:
     });
   }
 
-  void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow,
-                  ConstPointer<T> v, T* local) const override {
+  void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v,
+                  T* local) const override {
     if (scalars->control.stop != 0)
       return;
     T const dot = cpu::combine_blocks<T>(
@@ -59,8 +59,8 @@ public:
                               [=](std::int64_t i) { return multiply_add(-alpha, load(v, i), load(r, i) - mean); });
   }
 
-  void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
-                  ConstPointer<T> s, T* local) const override {
+  void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s,
+                  T* local) const override {
     if (scalars->control.stop != 0)
       return;
     struct Sums {
@@ -85,8 +85,7 @@ public:
   }
 
   void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde,
-              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history,
-              T* local) const override {
+              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, T* local) const override {
     if (scalars->control.stop != 0)
       return;
     T const alpha = scalars->alpha, omega = scalars->omega;

@@ -89,9 +89,7 @@ public:
           sum += rounded(xi) * rounded(xi);
         }
       };
-      auto const next = [&](auto const& z_of) {
-        take([&](std::int64_t i, T pi) { return multiply_add(beta, pi, z_of(i)); });
-      };
+      auto const next = [&](auto const& z_of) { take([&](std::int64_t i, T pi) { return multiply_add(beta, pi, z_of(i)); }); };
       if (stopped)
         take([](std::int64_t, T pi) { return pi; });
       else if (stored)

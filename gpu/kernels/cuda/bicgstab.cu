@@ -23,8 +23,8 @@ struct Sums {
 
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
-    begin_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh, double* history,
-                 T* local, Reduction<T> reduction) {
+    begin_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh, double* history, T* local,
+                 Reduction<T> reduction) {
   Sums<T> sums;
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1)) {
     T const ri = load(r, i);
@@ -64,9 +64,8 @@ __global__ void __launch_bounds__(pass_threads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(pass_threads)
-    shadow_dot_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v, T* local,
-                      Reduction<T> reduction) {
+__global__ void __launch_bounds__(pass_threads) shadow_dot_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> shadow,
+                                                                  ConstPointer<T> v, T* local, Reduction<T> reduction) {
   if (s->control.stop != 0)
     return;
   DotSum<T> sum{};
@@ -96,9 +95,8 @@ __global__ void __launch_bounds__(pass_threads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(pass_threads)
-    omega_dots_kernel(BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s, T* local,
-                      Reduction<T> reduction) {
+__global__ void __launch_bounds__(pass_threads) omega_dots_kernel(BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
+                                                                  ConstPointer<T> s, T* local, Reduction<T> reduction) {
   if (scalars->control.stop != 0)
     return;
   DotSum<T> ts{}, tt{};
@@ -120,8 +118,7 @@ __global__ void __launch_bounds__(pass_threads)
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
     update_kernel(BicgstabScalars<T>* s, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde, ConstPointer<T> t,
-                  ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, T* local,
-                  Reduction<T> reduction) {
+                  ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, T* local, Reduction<T> reduction) {
   // What is read here changes only in the last block, once all others are done.
   if (s->control.stop != 0)
     return;
@@ -167,8 +164,8 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow,
-                  ConstPointer<T> v, T* local) const override {
+  void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v,
+                  T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     shadow_dot_kernel<T>
@@ -183,17 +180,17 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t,
-                  ConstPointer<T> s, T* local) const override {
+  void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s,
+                  T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
-    omega_dots_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, t, s, local, cuda::reduction<T>(device, blocks, 4));
+    omega_dots_kernel<T>
+        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, t, s, local, cuda::reduction<T>(device, blocks, 4));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde,
-              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history,
-              T* local) const override {
+              ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
     update_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, p_tilde, s_tilde, t, shadow, x, r, history, local,

@@ -98,8 +98,7 @@ __global__ void __launch_bounds__(pass_threads)
 
 template <class T>
 __global__ void __launch_bounds__(pass_threads)
-    reduce_z_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, T* local,
-                    Reduction<T> reduction) {
+    reduce_z_kernel(CgScalars<T>* s, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z, T* local, Reduction<T> reduction) {
   if (s->control.stop != 0)
     return;
   DotSum<T> sum_z{}, rz{};
@@ -201,7 +200,8 @@ public:
                 T* local) const override {
     auto& device = cuda::of(context);
     unsigned const blocks = cuda::reduction_blocks(device, n);
-    reduce_z_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, z, local, cuda::reduction<T>(device, blocks, 2));
+    reduce_z_kernel<T>
+        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, z, local, cuda::reduction<T>(device, blocks, 2));
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

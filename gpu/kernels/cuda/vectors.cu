@@ -85,7 +85,8 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
-  void scale(Context& context, std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y, std::int32_t const* stop) const override {
+  void scale(Context& context, std::int64_t n, double const* d, ConstPointer<T> x, Pointer<T> y,
+             std::int32_t const* stop) const override {
     if (n == 0)
       return;
     scale_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, d, x, y, stop);

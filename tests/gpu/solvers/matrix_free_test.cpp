@@ -31,7 +31,8 @@ public:
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override {
     multiply_dot<double>(x, y, dot, stop);
   }
-  void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot, std::int32_t const* stop) const override {
+  void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
+                   std::int32_t const* stop) const override {
     multiply_dot<DoubleDouble>(x, y, dot, stop);
   }
   void diagonal(double* d) const override { std::fill(d, d + n_, 2 + c_); }
@@ -140,7 +141,8 @@ void apply_and_check(PreconditionerKind kind, Context& context) {
   Vector<T> z(context, n);
   z.set_zero();
   std::vector<std::int32_t> const running{0}, stopped{1};
-  Array<std::int32_t> const go(context, std::span<std::int32_t const>(running)), stop(context, std::span<std::int32_t const>(stopped));
+  Array<std::int32_t> const go(context, std::span<std::int32_t const>(running)),
+      stop(context, std::span<std::int32_t const>(stopped));
   HostVector<double> result(static_cast<std::size_t>(n));
   m->apply(device_r.data(), z.data(), stop.data());
   z.download(std::span<double>(result));
