@@ -233,7 +233,7 @@ public:
 private:
   template <class X, class Y, class Change>
   static void transform(std::int64_t n, X const* x, Y* y, Change const& change) {
-    cpu::for_blocks(n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+    cpu::for_blocks(n, n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i)
         y[i] = change(x[i]);
     });
