@@ -153,6 +153,11 @@ ErrorNorms Discretization::errors(std::span<double const> u) const {
   return error_norms(impl_->space, impl_->element, impl_->data, u, impl_->shift_of_exact());
 }
 
+Quantities Discretization::quantities(std::span<double const> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return solution_quantities(impl_->space, impl_->element, impl_->data, u);
+}
+
 SolutionFields Discretization::fields(std::span<double const> u) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0);

@@ -43,10 +43,21 @@ struct LinearSystem {
   bool pure_neumann = false;             ///< the constant vector spans the null space
   double compatibility_defect =
       0;  ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
+  double integral_f = 0;  ///< of the source, by the quadrature of the assembly
+  /// Not empty where the mesh is too coarse for the source, so that quadrature misses a good part of it: says how much, and what to do.
+  std::string source_warning;
 };
 
 struct ErrorNorms {
   double l2 = 0, h1_seminorm = 0, linf = 0;  ///< absolute; linf over quadrature points and nodes
+};
+
+/// What a solution amounts to. Integrals are over the mesh, by the quadrature of the assembly: Gauss points, order + 1 per direction.
+struct Quantities {
+  double min = 0, max = 0;                    ///< of u at the nodes
+  std::array<double, 3> min_at{}, max_at{};   ///< the first such node
+  double mean = 0, integral_u = 0;            ///< mean: integral over volume
+  double energy = 0;                          ///< 1/2 int k |grad u|^2
 };
 
 /// The mesh and the solution as output needs them; every node once.
@@ -92,6 +103,8 @@ public:
   void make_mean_free(std::span<double> u) const;
   /// Precondition: the specification has `exact`. With pure Neumann the mean of `exact` is taken out first.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
+  /// Threaded; the same bits whatever the number of threads. Precondition: u is finite.
+  [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u) const;
   /// The smallest box around all nodes.
   [[nodiscard]] Extent extent() const;

@@ -54,6 +54,12 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
                    " of the data, removed; the solution has mean zero");
     }
 
+    record.integral_f = system.integral_f;
+    if (!system.source_warning.empty()) {
+      record.warnings.push_back(configuration.locate(InputError("problem.source", system.source_warning)));
+      console.warning(record.warnings.back());
+    }
+
     stages.convert(matrix);
     HostVector<double> u = stages.solve(system.rhs, system.pure_neumann);
     stages.verify(system.rhs, u, [&] {
@@ -61,6 +67,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
         u[i] += system.lift[i];
       if (system.pure_neumann)
         discretization.make_mean_free(u);
+      if (first_not_finite(u) == u.size())
+        record.quantities = discretization.quantities(u);
       if (config.problem.exact)
         record.errors = discretization.errors(u);
     });

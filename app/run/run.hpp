@@ -13,6 +13,7 @@ namespace poisson::app {
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
+  bool verbose = false;        ///< the log of every case of a sweep has the table of formats too
   int threads = 0;             ///< 0: all that the process may use
   bool keep_unknowns = false;  ///< a problem's solution is written as solution.mtx too, for what looks at several
 };

@@ -13,6 +13,9 @@ namespace poisson::assembly {
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
+[[nodiscard]] Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                             std::span<double const> u);
+
 /// Nodes, cells and fields for output, with exact - shift where `exact` is known.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, double shift);
