@@ -162,6 +162,11 @@ OutputMesh Discretization::output_mesh() const {
   return assembly::output_mesh(impl_->space, impl_->element);
 }
 
+Quantities Discretization::quantities(std::span<double const> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return solution_quantities(impl_->space, impl_->element, impl_->data, u);
+}
+
 SolutionFields Discretization::fields(std::span<double const> u) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0);

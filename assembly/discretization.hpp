@@ -51,6 +51,8 @@ public:
   [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;
   /// Precondition: the specification has `exact`. With pure Neumann the mean of `exact` is taken out first.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
+  /// Threaded; the same bits whatever the number of threads. Precondition: u is finite.
+  [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   /// The mesh as output needs it, and u on it.
   [[nodiscard]] OutputMesh output_mesh() const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u) const;

@@ -85,6 +85,7 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     add("overwrite", po::bool_switch(&a.options.run.overwrite), "replace the results of an earlier run");
     add("threads", po::value(&a.options.run.threads)->value_name("N"), "CPU threads (default: all)");
     add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
+    add("verbose", po::bool_switch(&a.options.run.verbose), "print also the table that matrix.format: auto decides from");
   }
   if (command == "sweep") {
     add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1)");
@@ -107,6 +108,8 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     throw usage_error(command, "--rhs must name a file, or be ones, found ''");
   if (rhs != "ones")
     a.system.rhs = rhs;
+  if (a.quiet && a.options.run.verbose)
+    throw usage_error(command, "--quiet and --verbose contradict each other; give one of them");
   if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
     throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
   if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
@@ -190,7 +193,7 @@ int run_command(std::vector<std::string> words) {
   Configuration const configuration =
       command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets);
   return exit_code_of(&configuration, [&]() -> int {
-    Console console(a.quiet);
+    Console console(a.quiet, a.options.run.verbose);
     if (command == "solve")
       return solve_system(configuration, a.options.run, console);
     if (command == "check")

@@ -1,6 +1,7 @@
 #include "app/config/config.hpp"
 
 #include "app/config/config_keys.hpp"
+#include "assembly/expression/expression.hpp"
 
 #include <algorithm>
 #include <array>
@@ -138,8 +139,11 @@ Configuration system_configuration(SystemSpec system, std::vector<std::string> c
 }
 
 std::string schema_text() {
+  schema::Layout expressions("");
+  expressions.comment("", "Expressions stand in quotes. Operators: + - * / ^, < <= > >= == !=, && || !, a ? b : c. Names: " +
+                              assembly::expression_names() + ". log is the natural logarithm, step(a) is 1 where a >= 0.");
   return "# Reference configuration: every key with its default. All keys may be left out but problem.boundary.\n" +
-         schema::document_keys(schema::run_keys(), RunConfig{}, "");
+         expressions.text() + schema::document_keys(schema::run_keys(), RunConfig{}, "");
 }
 
 std::string resolved_yaml(RunConfig const& config) {

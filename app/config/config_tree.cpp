@@ -215,14 +215,51 @@ void check_characters(std::string_view text, Origin origin) {
   }
 }
 
-/// The parser's words, and what usually is behind them.
-std::string explain(std::string const& message) {
+/// There is a '?' in a line of YAML, outside of quotes and comments.
+bool has_question_mark(std::string_view line) {
+  char quote = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    char const c = line[i];
+    if (quote != 0)
+      quote = c == quote ? '\0' : quote;
+    else if (c == '"' || c == '\'')
+      quote = c;
+    else if (c == '#' && (i == 0 || line[i - 1] == ' '))
+      return false;
+    else if (c == '?')
+      return true;
+  }
+  return false;
+}
+
+/// The parser's words, and what usually is behind them. `line` is where it stopped.
+std::string explain(std::string const& message, std::string_view line, bool on_command_line) {
   std::string text = "YAML syntax: " + message;
-  if (message.find("map value") != std::string::npos || message.find("end of map") != std::string::npos)
+  if (has_question_mark(line))
+    text += std::string(" (an expression with '?' and ':' needs quotes: ") +
+            (on_command_line ? "--set 'problem.source=\"x > 0.5 ? 1 : 0\"'" : "source: \"x > 0.5 ? 1 : 0\"") + ")";
+  else if (message.find("anchor") != std::string::npos)
+    text += " (text that begins with '*' or '&' needs quotes)";
+  else if (message.find("map value") != std::string::npos || message.find("end of map") != std::string::npos)
     text += " (check the indentation; text that contains ': ' or begins with a special character needs quotes)";
   else if (message.find("flow") != std::string::npos || message.find("end of sequence") != std::string::npos)
     text += " (check that every [ and { is closed, and that text within them that contains , [ ] { } is quoted)";
   return text;
+}
+
+}  // namespace
+
+namespace {
+
+/// Line `number`, counted from 0; empty where there is none.
+std::string_view line_of(std::string_view text, int number) {
+  for (; number > 0; --number) {
+    auto const end = text.find('\n');
+    if (end == std::string_view::npos)
+      return {};
+    text.remove_prefix(end + 1);
+  }
+  return number < 0 ? std::string_view() : text.substr(0, text.find('\n'));
 }
 
 }  // namespace
@@ -243,7 +280,7 @@ YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_
       }
     }
   } catch (YAML::Exception const& error) {
-    fail(builder.at(error.mark), explain(error.msg));
+    fail(builder.at(error.mark), explain(error.msg, line_of(text, error.mark.line), !with_lines));
   }
   YamlNode root = builder.take();
   if (!root.origin.source)

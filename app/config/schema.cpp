@@ -29,7 +29,7 @@ std::string found(YamlNode const& node) {
   case YamlNode::Kind::list:
     return "a list of " + std::to_string(node.items.size());
   case YamlNode::Kind::map:
-    return "a map (text that contains ': ' needs quotes)";
+    return "a map (text that contains ': ' needs quotes, an expression with '?' and ':' too)";
   case YamlNode::Kind::scalar:
     break;
   }
@@ -274,7 +274,10 @@ void check_names_below(YamlNode const& node, std::string const& prefix, std::str
       }
     reject(origin, shorten(full),
            "unknown key" + (suggestion.empty() ? std::string(".") : "; did you mean '" + suggestion + "'?") +
-               " Allowed here: " + join(here));
+               " Allowed here: " + join(here) +
+               (name.find_first_of("()+*/^?<>=! ") == std::string::npos
+                    ? ""
+                    : ". If this is a part of an expression: one that contains ',' or ': ' needs quotes"));
   }
 }
 

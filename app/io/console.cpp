@@ -93,7 +93,7 @@ std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const&
   return lines;
 }
 
-Console::Console(bool quiet) : quiet_(quiet), terminal_(isatty(STDOUT_FILENO) != 0) {}
+Console::Console(bool quiet, bool verbose) : quiet_(quiet), verbose_(verbose && !quiet), terminal_(isatty(STDOUT_FILENO) != 0) {}
 
 void Console::stage(std::string const& name, double seconds, std::string const& detail) {
   if (quiet_)

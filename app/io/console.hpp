@@ -21,7 +21,7 @@ private:
 /// elsewhere, tables. Everything goes to standard output; errors are not its business.
 class Console {
 public:
-  explicit Console(bool quiet);
+  explicit Console(bool quiet, bool verbose = false);
 
   /// "  assembly        1.23 s   274 625 unknowns"
   void stage(std::string const& name, double seconds, std::string const& detail);
@@ -41,9 +41,11 @@ public:
   void end_progress();
 
   [[nodiscard]] bool quiet() const noexcept { return quiet_; }
+  /// More than a user wants to see every time, such as the table of formats, is to be shown.
+  [[nodiscard]] bool verbose() const noexcept { return verbose_; }
 
 private:
-  bool quiet_;
+  bool quiet_, verbose_;
   bool terminal_;
   bool bar_shown_ = false;
   Timer since_start_;

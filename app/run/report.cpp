@@ -1,5 +1,6 @@
 #include "app/run/report.hpp"
 
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,14 @@
 namespace poisson::app {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::string point_text(std::array<double, 3> const& x) {
+  return "(" + number_text(x[0]) + ", " + number_text(x[1]) + ", " + number_text(x[2]) + ")";
+}
+
+}  // namespace
 
 void closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
   double const share = r.copy_bandwidth > 0 ? r.bandwidth() / r.copy_bandwidth : 0;
@@ -24,6 +33,12 @@ void closing_table(ResultRecord const& r, fs::path const& directory, Console& co
                          std::string(name_of(r.solver.preconditioner))},
       {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
                        number_text(r.solver.tolerance) + ")"}};
+  if (auto const& q = r.quantities) {
+    rows.emplace_back("solution", "min " + number_text(q->min, 4) + " at " + point_text(q->min_at) + ", max " + number_text(q->max, 4) +
+                                      " at " + point_text(q->max_at) + ", mean " + number_text(q->mean, 4));
+    rows.emplace_back("integrals", "of f " + number_text(r.integral_f, 4) + ", of u " + number_text(q->integral_u, 4) + "; energy " +
+                                       number_text(q->energy, 4) + " (1/2 int k |grad u|^2)");
+  }
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 4) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 4) +
                                    ", max " + number_text(r.errors->linf, 4));
@@ -35,7 +50,7 @@ void closing_table(ResultRecord const& r, fs::path const& directory, Console& co
                         number_text(r.bandwidth() / 1e9) + " GB/s" +
                         (share > 0 ? ", " + number_text(100 * share) + " % of the measured copy bandwidth of " +
                                          number_text(r.copy_bandwidth / 1e9) + " GB/s"
-                                   : ""));
+                                   : " (copy bandwidth not measured in so short a run; see poisson info)"));
   rows.emplace_back("total", seconds_text(r.clock.total()));
   rows.emplace_back(
       "memory",

@@ -43,7 +43,7 @@ bool has_stage(ResultRecord const& r, Stage stage) {
 }  // namespace
 
 std::string to_json(ResultRecord const& r) {
-  json out = {{"poisson_version", POISSON_VERSION}, {"status", name_of(r.status)}, {"reason", r.reason}};
+  json out = {{"poisson_version", POISSON_VERSION}, {"status", name_of(r.status)}, {"reason", r.reason}, {"warnings", r.warnings}};
   if (r.system) {
     out["system"] = {{"matrix", r.system->matrix}, {"rhs", r.system->rhs_name()}};
     out["fingerprint"] = r.fingerprint;
@@ -79,7 +79,7 @@ std::string to_json(ResultRecord const& r) {
         {"seconds", r.result.seconds},
         {"bytes_per_iteration", r.result.bytes_per_iteration},
         {"bytes_per_second", r.bandwidth()},
-        {"copy_bytes_per_second", r.copy_bandwidth}}},
+        {"copy_bytes_per_second", r.copy_bandwidth > 0 ? json(r.copy_bandwidth) : json()}}},
   });
   if (r.result.levels > 0)
     out["solver"].update({{"ordering", name_of(r.result.ordering)}, {"levels", r.result.levels}});
@@ -89,6 +89,9 @@ std::string to_json(ResultRecord const& r) {
     out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
     out["matrix"]["auto"] = table_of(*r.choice);
   }
+  if (auto const& q = r.quantities)
+    out["quantities"] = {{"min", q->min},       {"max", q->max},       {"mean", q->mean},     {"energy", q->energy}, {"integral_u", q->integral_u},
+                         {"integral_f", r.integral_f}, {"min_at", q->min_at}, {"max_at", q->max_at}};
   if (r.errors)
     out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
   if (r.compatibility_defect)

@@ -36,8 +36,11 @@ struct ResultRecord {
   SolverOptions solver;
   SolverResult result;
   double residual_true = std::numeric_limits<double>::quiet_NaN();
-  double copy_bandwidth = 0;  ///< bytes per second, measured in this run
+  double copy_bandwidth = 0;  ///< bytes per second, measured in this run; 0: not measured
   std::optional<assembly::ErrorNorms> errors;
+  std::optional<assembly::Quantities> quantities;  ///< of a finite solution of a problem
+  double integral_f = 0;
+  std::vector<std::string> warnings;
   std::optional<double> compatibility_defect;    ///< pure Neumann only
   std::vector<nlohmann::ordered_json> analysis;  ///< one for each entry of analysis.svd that was begun
   StageClock clock;

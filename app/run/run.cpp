@@ -49,13 +49,23 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
                    " of the data, removed; the solution has mean zero");
     }
 
+    record.integral_f = system.integral_f;
+    if (!system.source_warning.empty()) {
+      record.warnings.push_back(configuration.locate(InputError("problem.source", system.source_warning)));
+      console.warning(record.warnings.back());
+    }
+
     stages.convert(matrix);
     HostVector<double> x = stages.solve(system.rhs, system.pure_neumann);
     stages.verify(system.rhs, x);
     HostVector<double> const u =
         record.clock.time(Stage::reconstruct, [&] { return discretization.reconstruct(system, std::move(x)); });
-    if (config.problem.exact)
-      record.errors = record.clock.time(Stage::verify, [&] { return discretization.errors(u); });
+    record.clock.time(Stage::verify, [&] {
+      if (first_not_finite(u) == u.size())
+        record.quantities = discretization.quantities(u);
+      if (config.problem.exact)
+        record.errors = discretization.errors(u);
+    });
     stages.output([&](ResultsDirectory& directory) {
       if (hooks.keep_unknowns && first_not_finite(u) == u.size())
         directory.write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });

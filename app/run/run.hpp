@@ -13,7 +13,8 @@ namespace poisson::app {
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
-  int threads = 0;  ///< 0: all that the process may use
+  bool verbose = false;  ///< the log of every case of a sweep has the table of formats too
+  int threads = 0;       ///< 0: all that the process may use
 };
 
 /// What the program itself asks of a run, beside what the user sets.

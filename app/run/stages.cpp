@@ -74,29 +74,31 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
   console.line("poisson " POISSON_VERSION ": " + title);
 }
 
-/// The copy bandwidth of the run's backend, once. The arrays of that measurement are not the run's: they count in neither peak.
+/// The copy bandwidth of the run's backend, where a run has taken so long that measuring it is at most 2 % of it; elsewhere the record
+/// has none. The arrays of that measurement are not the run's: they count in neither peak.
 void Stages::measure_bandwidth() {
-  if (record.copy_bandwidth > 0)
+  // Half of the 2 % is for the piece of the measurement that the end of its time cuts into.
+  constexpr double share = 0.01, shortest = 0.05;
+  double const seconds = share * record.clock.total();
+  if (seconds < shortest)
     return;
   record.clock.time(Stage::verify, [&] {
     record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
-    record.copy_bandwidth = measure_copy_bandwidth(*make_context(context_->backend()));
+    record.copy_bandwidth = measure_copy_bandwidth(*make_context(context_->backend()), seconds);
     reset_host_peak();
   });
 }
 
-/// The matrix in the format of the configuration, or in that which `auto` takes; the console then shows what it decided from.
+/// The matrix in the format of the configuration, or in that which `auto` takes. That goes by a nominal bandwidth: the order of the
+/// formats hardly depends on it, and measuring one takes longer than many a run.
 std::unique_ptr<Matrix> Stages::store() {
-  constexpr std::int64_t worth_measuring = 1 << 26;  // below, seconds are too short for the difference to a nominal bandwidth
   if (config_.matrix.format)
     return make_configured_matrix(*config_.matrix.format, matrix_, *context_, config_.matrix.format_options());
-  Forecast forecast = forecast_of(config_.matrix, config_.solver, matrix_->n_rows);
-  if (matrix_->bytes() > worth_measuring)
-    measure_bandwidth();
-  forecast.bandwidth = record.copy_bandwidth;
+  Forecast const forecast = forecast_of(config_.matrix, config_.solver, matrix_->n_rows);
   record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(forecast.products)) + " products";
   auto stored = make_configured_matrix(forecast, matrix_, *context_, config_.matrix.format_options(), record.choice.emplace());
-  console_.grid(table_of(*record.choice));
+  if (console_.verbose())
+    console_.grid(table_of(*record.choice));
   return stored;
 }
 

@@ -101,7 +101,7 @@ std::string text_of(Json const& result, char const* pointer) {
   if (out < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
     _exit(exit_environment);
   int const code = exit_code_of(&*c.configuration, [&] {
-    Console console(false);
+    Console console(false, options.verbose);
     return run_case(*c.configuration, options, console, hooks);
   });
   std::cout << std::flush;
@@ -166,6 +166,13 @@ std::size_t coarser_case(std::vector<Case> const& cases, std::vector<SweepAxis> 
 std::string short_name(std::string const& path) {
   auto const dot = path.rfind('.');
   return dot == std::string::npos ? path : path.substr(dot + 1);
+}
+
+std::string values_text(Case const& c, std::vector<SweepAxis> const& axes) {
+  std::string text;
+  for (std::size_t a = 0; a < axes.size(); ++a)
+    text += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
+  return text;
 }
 
 struct Column {
@@ -463,16 +470,20 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
     c.seconds = found->second.timer.seconds();
     take_result(c, state, root);
     ++ended;
-    std::string what;
-    for (std::size_t a = 0; a < axes.size(); ++a)
-      what += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
     console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
-                  what + ": " + (c.error.empty() ? text_of(c.result, "/status") : "failed: " + c.error));
+                  values_text(c, axes) + ": " + (c.error.empty() ? text_of(c.result, "/status") : "failed: " + c.error));
     running.erase(found);
   }
 }
 
 }  // namespace
+
+std::vector<SweepCase> sweep_cases(Configuration const& configuration) {
+  std::vector<SweepCase> result;
+  for (Case& c : cases_of(configuration))
+    result.push_back({values_text(c, configuration.config().sweep.axes), std::move(c.configuration), std::move(c.error)});
+  return result;
+}
 
 ExitCode run_sweep(Configuration const& configuration, SweepOptions const& options, Console& console) {
   SweepSpec const& sweep = configuration.config().sweep;

@@ -526,10 +526,10 @@ private:
       known.push_back(function.name);
     std::string message = "'" + std::string(word.substr(0, 40)) + "' is not known";
     if (std::string const near = nearest_name(word, known); !near.empty())
-      message += "; did you mean '" + near + "'?";
+      message += "; did you mean '" + near + "'? Known are ";
     else
-      message += "; an expression may use x, y, z, pi and functions such as sin, exp, sqrt, min, if";
-    fail(begin, message);
+      message += "; known are ";
+    fail(begin, message + expression_names());
   }
   [[noreturn]] void wrong_count(std::string_view name, std::size_t begin, std::string const& wanted, int found) const {
     fail(begin, std::string(name) + " takes " + wanted + ", not " + std::to_string(found));
@@ -620,6 +620,18 @@ std::string with_caret(std::string_view text, std::size_t position) {
 }
 
 }  // namespace
+
+std::string expression_names() {
+  std::string names = "x, y, z, pi";
+  char const* separator = "; ";
+  for (NamedFunction const& function : functions) {
+    names.append(separator).append(function.name);
+    if (function.two)
+      names += function.any_number ? "(a, b, ...)" : "(a, b)";
+    separator = ", ";
+  }
+  return names + ", if(condition, a, b)";
+}
 
 struct Expression::Impl {
   std::string text, key;

@@ -6,6 +6,9 @@
 
 namespace poisson::assembly {
 
+/// Constants and functions that an expression may use, in one line: "x, y, z, pi; sin, cos, ..., atan2(a, b), ...".
+[[nodiscard]] std::string expression_names();
+
 /// An expression in x, y, z and pi: + - * / ^, comparisons, && ||, a ? b : c and if(a, b, c), the usual functions.
 /// Copies are independent, so that each thread evaluates its own.
 class Expression {

@@ -102,13 +102,13 @@ public:
   }
 
   [[nodiscard]] Point3 point(int q) const { return {x_[0][q], x_[1][q], x_[2][q]}; }
-  /// Squared length of the real gradient whose reference gradient is given.
-  [[nodiscard]] double norm_square(int q, double a, double b, double c) const {
+  /// Squared length of the real gradient whose reference gradient is given, its squares weighted by k.
+  [[nodiscard]] double norm_square(int q, double a, double b, double c, Point3 const& k = {1, 1, 1}) const {
     auto const& m3 = cofactors_[q];
     double sum = 0;
     for (int i = 0; i < 3; ++i) {
       double const component = (m3[3 * i] * a + m3[3 * i + 1] * b + m3[3 * i + 2] * c) / determinants_[q];
-      sum += component * component;
+      sum += k[i] * component * component;
     }
     return sum;
   }
@@ -131,10 +131,11 @@ public:
 };
 
 struct Sums {
-  double first = 0, second = 0, largest = 0;
+  double first = 0, second = 0, third = 0, largest = 0;
   void add(Sums const& other) {
     first += other.first;
     second += other.second;
+    third += other.third;
     largest = std::max(largest, other.largest);
   }
 };
@@ -321,6 +322,60 @@ OutputMesh output_mesh(Space const& space, ReferenceElement const& element) {
     }
   });
   return mesh;
+}
+
+Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                               std::span<double const> u) {
+  int const points = space.order + 1, n_points = points * points * points;
+  auto const basis = lagrange_basis(element.nodes, element.gauss);
+  struct State {
+    ProblemData data;
+    CellQuadrature quadrature;
+    std::vector<double> u, values;
+    std::array<std::vector<double>, 3> gradient;
+  };
+  auto const make_state = [&] {
+    State state{data, CellQuadrature(space, element, points), std::vector<double>(space.n_local), std::vector<double>(n_points), {}};
+    for (auto& g : state.gradient)
+      g.resize(n_points);
+    return state;
+  };
+  auto const sums = sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
+    auto& quadrature = state.quadrature;
+    quadrature.reset(cell);
+    for (int i = 0; i < space.n_local; ++i)
+      state.u[i] = u[quadrature.dofs[i]];
+    double const* const v = basis.values.data();
+    double const* const d = basis.derivatives.data();
+    auto const interpolate = [&](double const* x, double const* y, double const* z, std::vector<double>& out) {
+      apply_tensor(points, basis.n_functions, x, y, z, state.u.data(), out.data(), quadrature.work);
+    };
+    interpolate(v, v, v, state.values);
+    interpolate(d, v, v, state.gradient[0]);
+    interpolate(v, d, v, state.gradient[1]);
+    interpolate(v, v, d, state.gradient[2]);
+    auto const material = space.material(cell);
+    auto const& coefficient = state.data.coefficient(material);
+    bool const constant = coefficient.is_constant();
+    Point3 k = constant ? coefficient({}, material) : Point3{};
+    for (int q = 0; q < n_points; ++q) {
+      if (!constant)
+        k = coefficient(quadrature.point(q), material);
+      sum.first += quadrature.weights[q] * state.values[q];
+      sum.second += quadrature.weights[q] *
+                    quadrature.norm_square(q, state.gradient[0][q], state.gradient[1][q], state.gradient[2][q], k);
+      sum.third += quadrature.weights[q];
+    }
+  });
+  auto const [low, high] = std::minmax_element(u.begin(), u.end());
+  auto const first_high = std::find(u.begin(), high, *high);  // minmax_element finds the last of equal ones
+  return {*low,
+          *high,
+          space.point(low - u.begin()),
+          space.point(first_high - u.begin()),
+          sums.first / sums.third,
+          sums.first,
+          0.5 * sums.second};
 }
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,

@@ -15,6 +15,9 @@ namespace poisson::assembly {
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
+[[nodiscard]] Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                             std::span<double const> u);
+
 /// Nodes and cells for output. Orders 1 and 2 have nodes where the unknowns are; beyond, nodes are moved to equidistant places.
 [[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element);
 

@@ -13,6 +13,14 @@ struct ErrorNorms {
   double l2 = 0, h1_seminorm = 0, linf = 0;  ///< absolute; linf over quadrature points and nodes
 };
 
+/// What a solution amounts to. Integrals are over the mesh, by the quadrature of the assembly: Gauss points, order + 1 per direction.
+struct Quantities {
+  double min = 0, max = 0;                   ///< of u at the nodes
+  std::array<double, 3> min_at{}, max_at{};  ///< the first such node
+  double mean = 0, integral_u = 0;           ///< mean: integral over volume
+  double energy = 0;                         ///< 1/2 int k |grad u|^2
+};
+
 struct Extent {
   std::array<double, 3> low{}, high{};
 };

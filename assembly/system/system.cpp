@@ -1,5 +1,6 @@
 #include "assembly/system/system.hpp"
 
+#include "assembly/system/source_check.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/system/element_kernels.hpp"
 #include "assembly/system/integrals.hpp"
@@ -63,6 +64,8 @@ public:
     add_robin_blocks();
     if (system_.pure_neumann)
       make_compatible();
+    system_.integral_f = source_.integral;
+    system_.source_warning = check_source(space_, element_, data_.source, source_, source_cells_);
     if (times != nullptr) {
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
@@ -185,7 +188,7 @@ private:
   }
 
   /// Fills state.d with w det J J^-1 k J^-T at every point (packed as StiffnessKernel takes it) and state.f with the load.
-  void evaluate(CellState& state, std::int64_t cell, bool need_tensor, double& source_abs) const {
+  void evaluate(CellState& state, std::int64_t cell, bool need_tensor, SourceSums& source) const {
     bool const need_points = !state.data.source.is_constant() || !constant_coefficient_;
     bool const box = space_.box.has_value();
     auto const material = space_.material(cell);
@@ -233,7 +236,8 @@ private:
         }
       }
       double const f = weight * state.data.source.finite(x, "the source");
-      source_abs += std::abs(f);
+      source.integral += f;
+      source.absolute += std::abs(f);
       if (f != 0) {
         double const* const values = shape_.values.data() + static_cast<std::ptrdiff_t>(q) * n;
         for (int a = 0; a < n; ++a)
@@ -263,11 +267,11 @@ private:
       box_scale_ = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2])};
     }
     auto shared = make_state();
-    double shared_abs = 0;
+    SourceSums shared_source;
     if (one_matrix || one_vector) {
       space_.dofs(0, shared.dofs.data());
       shared.geometry.reset(0, shared.dofs.data());
-      evaluate(shared, 0, one_matrix, shared_abs);
+      evaluate(shared, 0, one_matrix, shared_source);
       if (one_matrix)
         kernel_.compute(shared.d.data(), shared.k.data(), shared.work);
     } else if (!space_.box && constant_coefficient_ && space_.order <= 4) {
@@ -275,21 +279,26 @@ private:
     }
 
     auto const scatter = this->scatter();
-    std::vector<double> source_abs(n_parts(space_.n_cells, space_.cells_per_part), 0.0);
+    std::vector<SourceSums> source(n_parts(space_.n_cells, space_.cells_per_part));
+    std::vector<LargestCells> source_cells(source.size(), LargestCells(most_cells_of_part));
     for (auto const& parts : space_.colour_parts(constraints()))
       parallel_for(static_cast<std::int64_t>(parts.size()), make_state, [&](CellState& state, std::int64_t const i) {
         auto const p = parts[i];
         auto const [begin, end] = part(space_.n_cells, space_.cells_per_part, p);
-        double sum = 0;
+        SourceSums sum;
         for (auto cell = begin; cell < end; ++cell) {
           space_.dofs(cell, state.dofs.data());
           bool affine = false;
           if (one_matrix && one_vector) {
-            sum += shared_abs;
+            sum.integral += shared_source.integral;
+            sum.absolute += shared_source.absolute;
           } else {
             state.geometry.reset(cell, state.dofs.data());
             affine = !basis.empty() && state.geometry.affine();
+            double const before = sum.absolute;
             evaluate(state, cell, !one_matrix, sum);
+            if (!data_.source.is_constant())
+              source_cells[p].offer(cell, sum.absolute - before);
             if (affine) {
               // With constant k the tensor is the same at every point but for the weight.
               std::array<double, 6> d;
@@ -307,9 +316,13 @@ private:
           else
             scatter.add(n, state.dofs.data(), k, f);
         }
-        source_abs[p] = sum;
+        source[p] = sum;
       });
-    source_abs_ = std::accumulate(source_abs.begin(), source_abs.end(), 0.0);
+    for (std::size_t p = 0; p < source.size(); ++p) {
+      source_.integral += source[p].integral;
+      source_.absolute += source[p].absolute;
+      source_cells_.insert(source_cells_.end(), source_cells[p].entries().begin(), source_cells[p].entries().end());
+    }
   }
 
   void add_robin_blocks() {
@@ -342,7 +355,7 @@ private:
   void make_compatible() {
     auto integrals = basis_integrals(space_, element_);
     constraints().restrict_to_free(integrals);
-    double const total = ordered_sum(system_.rhs), scale = source_abs_ + boundary_abs_;
+    double const total = ordered_sum(system_.rhs), scale = source_.absolute + boundary_abs_;
     system_.compatibility_defect = scale > 0 ? total / scale : 0;
     if (std::abs(system_.compatibility_defect) > largest_compatibility_defect)
       throw InputError("problem.boundary",
@@ -369,7 +382,9 @@ private:
   bool constant_coefficient_ = false;
   double box_volume_ = 0;
   Point3 box_scale_{};
-  double source_abs_ = 0, boundary_abs_ = 0;
+  SourceSums source_;
+  std::vector<LargestCells::Entry> source_cells_;  ///< with the largest integrals of |f|
+  double boundary_abs_ = 0;
 };
 
 }  // namespace

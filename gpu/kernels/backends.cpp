@@ -12,8 +12,8 @@ std::unique_ptr<Context> make_context(Backend backend) {
   return make_cuda_context();
 }
 
-double measure_copy_bandwidth(Context& context) {
-  return context.backend() == Backend::cpu ? measure_cpu_copy_bandwidth() : measure_cuda_copy_bandwidth(context);
+double measure_copy_bandwidth(Context& context, double seconds) {
+  return context.backend() == Backend::cpu ? measure_cpu_copy_bandwidth(seconds) : measure_cuda_copy_bandwidth(context, seconds);
 }
 
 }  // namespace poisson

@@ -2,6 +2,7 @@
 
 #include "gpu/core/context.hpp"
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,13 +20,15 @@ namespace poisson {
 /// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
 [[nodiscard]] std::unique_ptr<Context> make_context(Backend backend);
 
-/// Bytes per second, read plus written, of a large copy on this backend, best of a few; takes well under a second.
-[[nodiscard]] double measure_copy_bandwidth(Context& context);
+/// Bytes per second, read plus written, of a large copy on this backend, best of a few; takes about a second on a slow machine.
+/// Given fewer seconds, the measurement stops when they are spent (one more piece may have been begun); 0 when that was before the
+/// first copy.
+[[nodiscard]] double measure_copy_bandwidth(Context& context, double seconds = std::numeric_limits<double>::infinity());
 
 [[nodiscard]] std::unique_ptr<Context> make_cpu_context();
 [[nodiscard]] std::unique_ptr<Context> make_cuda_context();
-[[nodiscard]] double measure_cpu_copy_bandwidth();
-[[nodiscard]] double measure_cuda_copy_bandwidth(Context& context);
+[[nodiscard]] double measure_cpu_copy_bandwidth(double seconds);
+[[nodiscard]] double measure_cuda_copy_bandwidth(Context& context, double seconds);
 
 /// The set of kernels of type `Kernels` for the context's backend. Every set is an interface declared once in this folder;
 /// `Kernels::cpu()` is defined in kernels/cpu, `Kernels::cuda()` in kernels/cuda or, throwing, in kernels/stub.

@@ -81,6 +81,36 @@ def test_values(poisson, sets, words):
     fails(poisson, sets, extra=words)
 
 
+BOUNDARY = '\n  boundary: [{ids: all, type: dirichlet, value: "0"}]\n'
+
+
+@pytest.mark.parametrize("text", [
+    "problem:\n  source: x > 0.5 ? 1 : 0" + BOUNDARY,
+    "problem:\n  source: x > 0.5 ? 1: 0" + BOUNDARY,
+    "problem:\n  source: x > 0.5 ?  # in words\n    1 : 0" + BOUNDARY,
+    "problem:\n  source: {x > 0.5: 1}" + BOUNDARY,
+    "problem:\n  source: ? 1 : 2" + BOUNDARY,
+    "problem:\n  source: *x" + BOUNDARY,
+    "problem:\n  coefficient: [x > 0.5 ? 1 : 2, 1, 1]" + BOUNDARY,
+    "problem:\n  boundary:\n    - {ids: all, type: dirichlet, value: x > 0.5 ? 1 : 0}",
+    "problem:\n  boundary:\n    - {ids: all, type: dirichlet, value: x>0.5?1:0}",
+    "problem:\n  boundary:\n    - {ids: all, type: dirichlet, value: min(x, y)}",
+])
+def test_expressions_without_quotes(poisson, text):
+    fails(poisson, text=text, extra=["bad.yaml:", "needs quotes"])
+
+
+def test_expression_without_quotes_on_the_command_line(poisson):
+    fails(poisson, ["problem.source=x > 0.5 ? 1 : 0"], extra=["--set", "needs quotes", '\'problem.source="x > 0.5 ? 1 : 0"\''])
+    config = poisson.write(CUBE)
+    poisson("run", config, "--output", "out", "--set", 'problem.source="x > 0.5 ? 1 : 0"', "--quiet")
+
+
+def test_unknown_name_lists_the_known_ones(poisson):
+    for source in ("sinn(x)", "foo(x)"):
+        fails(poisson, [f"problem.source={source}"], extra=["known are", "erf", "atan2(a, b)", "pi", "if("] if source[0] == "f" else ["did you mean 'sin'", "erf"])
+
+
 def test_place_in_the_file_for_what_only_the_mesh_knows(poisson):
     text = fails(poisson, text=CUBE.replace("ids: all", "ids: [0, 1, 2, 3, 4, 5, 9]"))
     assert "bad.yaml:6:" in text and "problem.boundary[0].ids" in text

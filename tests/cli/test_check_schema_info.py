@@ -34,6 +34,42 @@ def test_check_of_an_impossible_size(cube):
     poisson("check", config, "--set", "problem.mesh.cells=[1000000,1000000,1000000]", code=1, timeout=20)
 
 
+SWEEP = """
+problem:
+  boundary: [{ids: all, type: dirichlet, value: "0"}]
+matrix: {format: csr}
+sweep:
+  problem.mesh.cells: [[8, 8, 8], [4, 4, 4], [16, 16, 16]]
+  problem.element.order: [1, 2]
+"""
+
+
+def test_check_of_a_sweep_counts_its_cases(poisson):
+    text = poisson("check", poisson.write(SWEEP)).stdout
+    lines = {line.split()[1]: line for line in text[text.index("# Sweep"):].splitlines()[1:]}
+    assert "cases          6" in text
+    assert " 125 unknowns" in lines["smallest"] and "case 2: cells = [4, 4, 4], order = 1" in lines["smallest"]
+    assert " 35 937 unknowns" in lines["largest"] and "case 5: cells = [16, 16, 16], order = 2" in lines["largest"]
+    assert all("iB" in lines[name] for name in ("smallest", "largest"))
+    yaml.safe_load(text)
+    assert "# Sweep" not in poisson("check", poisson.write("problem: {boundary: [{ids: all, type: dirichlet}]}")).stdout
+    assert not list(poisson.directory.glob("results"))
+
+
+def test_check_of_a_sweep_finds_what_its_cases_would_find(poisson):
+    config = poisson.write(SWEEP.replace("[16, 16, 16]]", "[0, 4, 4]]"))
+    done = poisson("check", config, code=1)
+    assert "2 of 6 cases are not valid" in done.stderr and "case 4" in done.stderr and "problem.mesh.cells" in done.stderr
+    config = poisson.write(SWEEP.replace("problem.element.order: [1, 2]", "problem.source: [\"1\", sin(]"))
+    assert "3 of 6 cases are not valid" in poisson("check", config, code=1).stderr
+
+
+def test_schema_lists_what_expressions_may_use(poisson):
+    text = poisson("schema").stdout.replace("\n#", "")
+    for word in ("pi", "sin", "erf", "atan2(a, b)", "min(a, b, ...)", "if(condition, a, b)", "a ? b : c"):
+        assert f" {word}" in text, word
+
+
 def test_schema_is_a_configuration_with_every_key(poisson):
     text = poisson("schema").stdout
     keys = yaml.safe_load(text)

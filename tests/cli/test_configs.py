@@ -21,11 +21,14 @@ def test_config(poisson, path):
     text = yaml.safe_load(path.read_text())
     if text.get("sweep"):
         poisson("sweep", f"configs/{path.name}", "--output", "out")
+        for log in (poisson.directory / "out").glob("cases/*/log.txt"):
+            assert "warning" not in log.read_text()
         rows = list(csv.DictReader(open(poisson.directory / "out/sweep.csv")))
         assert rows and all(r["status"] == "converged" for r in rows)
         return
     poisson("run", f"configs/{path.name}", "--output", "out")
     record = poisson.record()
+    assert record["warnings"] == []
     assert record["status"] == "converged" and record["solver"]["residual_true"] < 10 * record["solver"]["tolerance"]
     assert {"solution.vtu", "solution.png", "residuals.png"} <= set(record["files"])
     if text["problem"].get("exact"):

@@ -56,6 +56,90 @@ def test_solution_in_the_file_is_the_solution(cube):
     assert np.all(array(grid.GetCellData(), "material") == 0)
 
 
+def test_quantities(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--set", "problem.mesh.cells=[32,32,32]")
+    q = poisson.record()["quantities"]
+    # u = sin sin sin: 1 in the middle, (2/pi)^3 on average, 1/2 int |grad u|^2 = 3 pi^2 / 16; f = 3 pi^2 u
+    assert q["max"] == pytest.approx(1, rel=2e-3) and q["max_at"] == [0.5, 0.5, 0.5]
+    assert abs(q["min"]) < 1e-12 and 0 in q["min_at"]
+    assert q["integral_u"] == pytest.approx((2 / math.pi) ** 3, rel=4e-3) and q["mean"] == pytest.approx(q["integral_u"], rel=1e-12)
+    assert q["energy"] == pytest.approx(3 * math.pi**2 / 16, rel=4e-3)
+    assert q["integral_f"] == pytest.approx(3 * math.pi**2 * (2 / math.pi) ** 3, rel=1e-5)
+    assert "energy" in done.stdout and "(0.5, 0.5, 0.5)" in done.stdout and poisson.record()["warnings"] == []
+
+
+def test_quantities_of_a_linear_solution(poisson):
+    # u = 1 + 2 x on a box of volume 6 with k = 3: exact in the space, so everything is exact.
+    config = poisson.write("""
+        problem:
+          mesh: {origin: [0, 0, 0], extent: [1, 2, 3], cells: [3, 2, 2]}
+          coefficient: "3"
+          source: "0"
+          boundary:
+            - {ids: [0, 1], type: dirichlet, value: "1 + 2*x"}
+            - {ids: [2, 3, 4, 5], type: neumann, value: "0"}
+        """)
+    poisson("run", config, "--output", "out", "--quiet")
+    q = poisson.record()["quantities"]
+    assert [q["min"], q["max"], q["mean"], q["integral_u"]] == pytest.approx([1, 3, 2, 12], rel=1e-10)
+    assert q["energy"] == pytest.approx(0.5 * 3 * 4 * 6, rel=1e-10) and q["integral_f"] == 0
+    assert q["min_at"] == [0, 0, 0] and q["max_at"] == [1, 0, 0]
+
+
+@pytest.mark.parametrize("centre", [(0.5, 0.5, 0.5), (0.3, 0.41, 0.57)])
+def test_a_source_finer_than_the_mesh(poisson, centre):
+    x, y, z = centre
+    config = poisson.write(f"""
+        problem:
+          mesh: {{cells: [16, 16, 16]}}
+          source: "1e6*exp(-((x-{x})^2 + (y-{y})^2 + (z-{z})^2)/0.005^2)"
+          boundary: [{{ids: all, type: dirichlet, value: "0"}}]
+        """)
+    done = poisson("run", config, "--output", "out", "--quiet", "--backend", "cpu")
+    assert "case.yaml:4" in done.stderr and "problem.source" in done.stderr and "too coarse" in done.stderr
+    # The integral is 1e6 (0.005 sqrt(pi))^3 = 0.696.
+    fine = float(done.stderr.split("about ")[1].split()[0])
+    assert fine == pytest.approx(1e6 * (0.005 * math.sqrt(math.pi)) ** 3, rel=0.05)
+    assert poisson.record()["quantities"]["integral_f"] < 0.01 * fine
+    assert len(poisson.record()["warnings"]) == 1 and poisson.record()["warnings"][0] in done.stderr
+
+
+@pytest.mark.parametrize("source, warned", [
+    ("(x-0.5)^2+(y-0.5)^2+(z-0.5)^2 < 0.01^2 ? 1e6 : 0", True),  # zero at every point of the quadrature; a vertex is in its middle
+    ("sin(200*x)", True),                                          # six waves in a cell
+    ("exp(-((x-0.5)^2 + (y-0.5)^2 + (z-0.5)^2)/0.15^2)", False),
+    ("x < 0.3 ? 1 : 0", False),
+    ("abs(x-0.5) < 0.25 && abs(y-0.5) < 0.25 ? 100 : 0", False),
+    ("1/sqrt(x^2+y^2+z^2)", False),
+    ("sin(20*x)*cos(15*y)", False),
+    ("10", False),
+    ("0*x", False),
+])
+def test_which_sources_are_warned_of(poisson, source, warned):
+    config = poisson.write(f"""
+        problem:
+          mesh: {{cells: [16, 16, 16]}}
+          source: "{source}"
+          boundary: [{{ids: all, type: dirichlet, value: "0"}}]
+        """)
+    done = poisson("run", config, "--output", "out", "--quiet", "--backend", "cpu", "--set", "output.picture=false")
+    assert ("too coarse for this source" in done.stderr) == warned, done.stderr
+
+
+def test_a_source_finer_than_a_curved_mesh(poisson):
+    config = poisson.write("""
+        problem:
+          mesh: {generator: hyper_ball, refinements: 2}
+          element: {order: 2}
+          source: "exp(-((x-0.31)^2 + (y-0.2)^2 + (z+0.1)^2)/0.01^2)"
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        """)
+    words = ("run", config, "--output", "out", "--overwrite", "--quiet", "--set", "output.picture=false")
+    assert "too coarse" in poisson(*words).stderr
+    assert poisson(*words, "--set", "problem.source=exp(x)*(1-x^2-y^2-z^2)").stderr == ""
+
+
 def table_rows(lines):
     """First words of the lines of the table of formats, header included."""
     begin = next(i for i, line in enumerate(lines) if "bytes a product" in line)
@@ -64,7 +148,7 @@ def table_rows(lines):
 
 def test_auto_tells_what_it_decided_from(cube):
     poisson, config = cube
-    done = poisson("run", config, "--output", "out", "--backend", "cpu", "--set", "matrix.expected_products=2000")
+    done = poisson("run", config, "--output", "out", "--verbose", "--backend", "cpu", "--set", "matrix.expected_products=2000")
     m = poisson.record()["matrix"]
     assert m["expected_products"] == 2000
     formats = ["csr", "crs_t", "sell_c_sigma", "cod_sell", "cds", "half_cds"]
@@ -88,9 +172,29 @@ def test_auto_counts_on_products(cube):
     assert poisson.record("default")["matrix"]["expected_products"] == 27
 
 
+def test_the_table_of_formats_only_with_verbose(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--backend", "cpu")
+    assert "bytes a product" not in done.stdout and "auto, for" in done.stdout
+    assert "auto" in poisson.record()["matrix"]
+    assert "--verbose" in poisson("run", config, "--quiet", "--verbose", code=1).stderr
+
+
+def test_a_short_run_measures_no_bandwidth(cube):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--backend", "cpu")
+    r = poisson.record()
+    assert "copy_bytes_per_second" in r["solver"] and r["solver"]["bytes_per_second"] > 0
+    # Measuring takes 0.05 s at least, 1 % of 5 s.
+    if r["timing"]["total"] < 5:
+        assert r["solver"]["copy_bytes_per_second"] is None and "bandwidth not measured" in done.stdout
+    else:
+        assert (r["solver"]["copy_bytes_per_second"] is None) == ("bandwidth not measured" in done.stdout)
+
+
 def test_no_table_for_a_given_format(cube):
     poisson, config = cube
-    done = poisson("run", config, "--output", "out", "--backend", "cpu", "--set", "matrix.format=csr")
+    done = poisson("run", config, "--output", "out", "--verbose", "--backend", "cpu", "--set", "matrix.format=csr")
     assert "bytes a product" not in done.stdout
     assert not {"auto", "expected_products"} & poisson.record()["matrix"].keys()
 

@@ -61,19 +61,26 @@ std::unique_ptr<Context> make_cpu_context() {
   return std::make_unique<cpu::CpuContext>();
 }
 
-double measure_cpu_copy_bandwidth() {
+double measure_cpu_copy_bandwidth(double seconds) {
+  auto const begin = std::chrono::steady_clock::now();
+  auto const spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >= seconds; };
   constexpr std::int64_t bytes = std::int64_t{1} << 27;  // beyond the last-level cache of common machines, and 0.1 s of work
   HostVector<char> from(bytes), to(bytes);
+  // Pages are touched piece by piece: that takes most of the time on some machines.
+  constexpr std::int64_t piece = bytes / 16;
+  for (std::int64_t first = 0; first < bytes; first += piece) {
+    if (spent())
+      return 0;
 #pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < bytes; i += 4096)
-    from[static_cast<std::size_t>(i)] = static_cast<char>(i >> 12);
+    for (std::int64_t i = first; i < first + piece; i += 4096)
+      from[static_cast<std::size_t>(i)] = to[static_cast<std::size_t>(i)] = static_cast<char>(i >> 12);
+  }
   double best = 0;
-  for (int repeat = 0; repeat < 5; ++repeat) {
+  for (int repeat = 0; repeat < 4 && !spent(); ++repeat) {
     auto const start = std::chrono::steady_clock::now();
     parallel_copy(to.data(), from.data(), bytes);
-    std::chrono::duration<double> const seconds = std::chrono::steady_clock::now() - start;
-    if (repeat > 0)  // the first touches the pages
-      best = std::max(best, 2.0 * static_cast<double>(bytes) / seconds.count());
+    std::chrono::duration<double> const taken = std::chrono::steady_clock::now() - start;
+    best = std::max(best, 2.0 * static_cast<double>(bytes) / taken.count());
   }
   return best;
 }

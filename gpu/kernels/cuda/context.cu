@@ -4,6 +4,7 @@
 #include "gpu/kernels/cuda/cuda.cuh"
 
 #include <algorithm>
+#include <chrono>
 #include <sstream>
 
 namespace poisson {
@@ -77,7 +78,11 @@ std::unique_ptr<Context> make_cuda_context() {
   return std::make_unique<cuda::CudaContext>();
 }
 
-double measure_cuda_copy_bandwidth(Context& context) {
+double measure_cuda_copy_bandwidth(Context& context, double seconds) {
+  auto const start = std::chrono::steady_clock::now();
+  auto const spent = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() >= seconds; };
+  if (spent())
+    return 0;
   auto& device = cuda::of(context);
   // Well beyond the second-level cache, and a quarter of what is free at most.
   std::int64_t const bytes =
@@ -105,7 +110,7 @@ double measure_cuda_copy_bandwidth(Context& context) {
   } const events;
   device.set_zero(buffers.from, bytes);
   double best = 0;
-  for (int repeat = 0; repeat < 8; ++repeat) {
+  for (int repeat = 0; repeat < 8 && !spent(); ++repeat) {
     POISSON_CUDA_CHECK(cudaEventRecord(events.start, device.stream()));
     POISSON_CUDA_CHECK(
         cudaMemcpyAsync(buffers.to, buffers.from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, device.stream()));

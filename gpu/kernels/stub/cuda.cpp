@@ -41,7 +41,7 @@ std::vector<DeviceDescription> cuda_devices() {
 std::unique_ptr<Context> make_cuda_context() {
   refuse();
 }
-double measure_cuda_copy_bandwidth(Context&) {
+double measure_cuda_copy_bandwidth(Context&, double) {
   refuse();
 }
 BidiagonalKernels const& BidiagonalKernels::cuda() {

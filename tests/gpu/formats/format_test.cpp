@@ -461,6 +461,23 @@ TYPED_TEST(Memory, CopyBandwidthIsPlausible) {
   double const bandwidth = measure_copy_bandwidth(*this->context);
   EXPECT_GT(bandwidth, 1e8);
   EXPECT_LT(bandwidth, 1e14);
+  EXPECT_EQ(measure_copy_bandwidth(*this->context, 0.0), 0);  // no time, no figure
+}
+
+/// Runs go by the nominal bandwidth: within what CPUs reach, a measured one gives the same format.
+TEST(Cost, NominalBandwidthChoosesAsMeasuredOnesDo) {
+  for (std::int64_t const nodes : {20, 64, 128, 256})
+    for (std::int64_t const row : {27, 64, 125}) {
+      std::int64_t const n = nodes * nodes * nodes;
+      for (std::int64_t const diagonals : {row, std::int64_t{0}}) {
+        MatrixShape const shape{n, n * row, diagonals, true};
+        double const products = expected_products(n, 1e-12, 10000);
+        Format const nominal = choose_format(shape, {}, Backend::cpu, {products, 0}).format;
+        for (double const bandwidth : {1e10, 2e10, 8e10, 1.6e11})
+          EXPECT_EQ(name_of(choose_format(shape, {}, Backend::cpu, {products, bandwidth}).format), name_of(nominal))
+              << nodes << "^3 nodes, " << row << " entries a row, " << diagonals << " diagonals, " << bandwidth;
+      }
+    }
 }
 
 TEST(ContextTest, ThreadsAndDescriptions) {
