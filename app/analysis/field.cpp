@@ -118,7 +118,8 @@ struct Decomposition {
   HostVector<double> approximation;         ///< the tensor in the leading vectors of all
   SvdSeconds seconds;                       ///< of all
   SvdAccuracy accuracy;                     ///< the worst of all
-  double condition = 0;
+  Spectrum spectrum;                        ///< of that with the worst condition
+  int band_width = 0;
 };
 
 /// A plane is one matrix. A box is unfolded in every direction, and cut to the leading vectors of each (De Lathauwer, De Moor,
@@ -147,7 +148,10 @@ Decomposition decompose(HostVector<double> const& values, std::array<std::int64_
     all.seconds.total += result.seconds.total;
     all.errors.push_back(errors_by_rank(result.values));
     all.ranks.push_back(smallest_rank(all.errors.back(), error_each));
-    all.condition = std::max(all.condition, spectrum_of(result.values, matrix.n_rows, matrix.n_columns).condition);
+    all.band_width = result.band_width;
+    Spectrum const spectrum = spectrum_of(result.values, matrix.n_rows, matrix.n_columns);
+    if (d == 0 || spectrum.condition > all.spectrum.condition)
+      all.spectrum = spectrum;
     all.approximation = folded(projected(result.u, all.ranks.back(), unfolding(all.approximation, shape, d), *host), shape, d);
     all.spectra.push_back(result.values);
   }
@@ -210,17 +214,23 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   double const size = norm(field.values), reached = size > 0 ? norm(error) / size : 0;
   std::int64_t const stored = plane ? ranks[0] * 2 * n : ranks[0] * ranks[1] * ranks[2] + n * (ranks[0] + ranks[1] + ranks[2]);
 
-  out["condition"] = all.condition;
-  if (plane)
+  put({plane ? "plane" : "unfolding",
+       n,
+       plane ? n : n * n,
+       all.band_width,
+       true,
+       all.spectrum,
+       all.seconds,
+       all.accuracy,
+       output.file("values.csv")},
+      out);
+  if (plane)  // here the rank that the error asked for needs
     out["rank"] = ranks[0];
   else
     out["rank"] = ranks;
   out["error_asked"] = spec.error;
   out["error_reached"] = reached;
   out["numbers_stored"] = stored;
-  out["singular_values_file"] = output.file("values.csv");
-  out["seconds"] = json_of(all.seconds);
-  put(all.accuracy, out);
 
   write_spectra(all, plane, spec.error, input, output);
   output.directory.write(output.file("rank.vti"), [&](fs::path const& path) {

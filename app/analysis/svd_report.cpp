@@ -22,6 +22,7 @@ Spectrum spectrum_of(std::span<double const> values, std::int64_t n_rows, std::i
   result.threshold = static_cast<double>(std::max(n_rows, n_columns)) * std::numeric_limits<double>::epsilon() * values.front();
   result.rank = std::count_if(values.begin(), values.end(), [&](double value) { return value > result.threshold; });
   result.smallest = result.rank > 0 ? values[static_cast<std::size_t>(result.rank - 1)] : std::nan("");
+  result.largest = values.front();
   result.condition = values.front() / result.smallest;
   return result;
 }
@@ -43,19 +44,37 @@ std::int64_t smallest_rank(std::span<double const> errors, double error) {
   return std::find_if(errors.begin(), errors.end(), [&](double e) { return e <= error; }) - errors.begin();
 }
 
+nlohmann::ordered_json json_of(SvdSeconds const& s) {
+  return {{"reduce", s.reduce}, {"chase", s.chase}, {"bidiagonal", s.bidiagonal}, {"back", s.back}, {"total", s.total}};
+}
+
 void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
   json.update({{"orthogonality_u", accuracy.orthogonality_u},
                {"orthogonality_v", accuracy.orthogonality_v},
                {"residual", accuracy.residual_relative}});
 }
 
+void put(SvdFindings const& f, nlohmann::ordered_json& json) {
+  json["matrix"].update({{"name", f.matrix}, {"n_rows", f.n_rows}, {"n_columns", f.n_columns}});
+  json.update(
+      {{"method", "dense"},
+       {"band_width", f.band_width},
+       {"vectors", f.vectors},
+       {"largest", f.spectrum.largest},
+       {"smallest", f.spectrum.smallest},
+       {"condition", f.spectrum.condition},
+       {"rank", f.spectrum.rank},
+       {"rank_threshold", f.spectrum.threshold},
+       {"seconds", json_of(f.seconds)}});
+  if (f.accuracy)
+    put(*f.accuracy, json);
+  if (!f.values_file.empty())
+    json["singular_values_file"] = f.values_file;
+}
+
 std::string text_of(SvdAccuracy const& accuracy) {
   return "||I - U^T U|| " + number_text(accuracy.orthogonality_u) + ", ||I - V^T V|| " + number_text(accuracy.orthogonality_v) +
          ", ||A - U S V^T|| / ||A|| " + number_text(accuracy.residual_relative);
-}
-
-nlohmann::ordered_json json_of(SvdSeconds const& s) {
-  return {{"reduce", s.reduce}, {"chase", s.chase}, {"bidiagonal", s.bidiagonal}, {"back", s.back}, {"total", s.total}};
 }
 
 std::string text_of(SvdSeconds const& s) {

@@ -16,6 +16,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 
@@ -36,11 +37,13 @@ public:
   /// A file that cannot be written costs neither the other files nor the record; the first such error ends the run, after them.
   template <class Write>
   void attempt(Write&& write) {
+    directory_.ensure_writable();
     try {
       write(directory_);
     } catch (EnvironmentError const&) {
-      if (!output_error_)
-        output_error_ = std::current_exception();
+      keep(std::current_exception());
+    } catch (std::bad_alloc const&) {
+      keep(std::make_exception_ptr(OutOfMemoryError("out of memory while the results were written")));
     }
   }
 
@@ -89,9 +92,8 @@ public:
   void analysis(Run&& run) {
     Timer const timer;
     try {
-      std::exception_ptr const failure = run(*stored_, *context_, directory_);
-      if (!output_error_)
-        output_error_ = failure;
+      directory_.ensure_writable();
+      keep(run(*stored_, *context_, directory_));
     } catch (Interrupted const&) {
       clear_interrupt();
       record.status = "interrupted";
@@ -106,6 +108,10 @@ public:
   [[nodiscard]] ExitCode finish();
 
 private:
+  void keep(std::exception_ptr failure) {
+    if (!output_error_)
+      output_error_ = std::move(failure);
+  }
   void measure_bandwidth();
   [[nodiscard]] std::unique_ptr<Matrix> store();
 

@@ -432,10 +432,10 @@ def test_interrupt(poisson, moment):
             break
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
-    assert process.returncode == 2, out + err
     r = poisson.record()
     # On a machine that is slow to send the signal the solver may have found out before that the tolerance is beyond it.
     assert r["status"] in (("interrupted",) if moment == "read" else ("interrupted", "stagnated")) and r["reason"]
+    assert process.returncode == r["exit_code"] == (130 if r["status"] == "interrupted" else 2), out + err
     assert set(os.listdir(poisson.directory / "out")) == set(r["files"])
     if moment == "convert":
         assert len(solution(poisson)) == n * n
