@@ -68,13 +68,22 @@ std::string some(std::span<double const> values) {
   return text;
 }
 
+std::vector<std::string> names_of_files(DenseSvd const& work) {
+  std::vector<std::string> names{"singular_values.csv"};
+  if (work.picture && output::pictures_built())
+    names.emplace_back("spectrum.png");
+  if (work.vectors)
+    names.insert(names.end(), {"u.mtx", "v.mtx"});
+  return names;
+}
+
 }  // namespace
 
 void run_svd(DenseSvd const& work, Console& console) {
   Timer const total;
   std::optional<ResultsDirectory> directory;
   if (!work.output.empty())
-    directory.emplace(work.output, "result.json", work.overwrite);
+    directory.emplace(work.output, "result.json", names_of_files(work), work.overwrite);
   set_thread_count(work.threads);
   std::string const no_cuda = work.backend == Backend::cpu ? "" : why_no_cuda();
   if (work.backend == Backend::cuda && !no_cuda.empty())
@@ -112,52 +121,46 @@ void run_svd(DenseSvd const& work, Console& console) {
            (spectrum.rank < static_cast<std::int64_t>(result.values.size()) ? ", values beyond the rank left out" : "")},
       {"seconds", text_of(result.seconds)}};
   json record{{"poisson_version", POISSON_VERSION},
-              {"matrix", {{"name", name}, {"n_rows", a.n_rows}, {"n_columns", a.n_columns}}},
+              {"exit_code", 0},
               {"backend", name_of(context->backend())},
               {"device", device},
-              {"threads", thread_count()},
-              {"band_width", result.band_width},
-              {"vectors", work.vectors},
-              {"largest", result.values.front()},
-              {"smallest", result.values.back()},
-              {"condition", spectrum.condition},
-              {"rank", spectrum.rank},
-              {"rank_threshold", spectrum.threshold},
-              {"seconds", json_of(result.seconds)}};
-  if (!from_file)
-    record["matrix"]["seed"] = work.seed;
+              {"threads", thread_count()}};
+  SvdFindings findings{name, a.n_rows, a.n_columns, result.band_width, work.vectors, spectrum, result.seconds, {}, ""};
   if (work.vectors) {
     console.working("checking");
-    SvdAccuracy const accuracy = svd_accuracy(*context, a, result);
+    findings.accuracy = svd_accuracy(*context, a, result);
     console.end_progress();
-    put(accuracy, record);
-    rows.emplace_back("accuracy", text_of(accuracy));
+    rows.emplace_back("accuracy", text_of(*findings.accuracy));
   }
 
   if (directory) {
-    directory->write("singular_values.csv", [&](fs::path const& path) {
-      output::write_text_file(path, csv_text("i", 1, {{"singular_value", result.values}}));
-    });
-    record["singular_values_file"] = "singular_values.csv";
+    directory->ensure_writable();
+    if (directory->try_write("singular_values.csv", [&](fs::path const& path) {
+          output::write_text_file(path, csv_text("i", 1, {{"singular_value", result.values}}));
+        }))
+      findings.values_file = "singular_values.csv";
     if (work.picture && output::pictures_built()) {
       output::PlotOptions plot;
       plot.title = "Singular values";
       plot.x_label = "i";
-      directory->write("spectrum.png", [&](fs::path const& path) { output::write_plot(path, {curve_of("", result.values)}, plot); });
+      directory->try_write("spectrum.png",
+                           [&](fs::path const& path) { output::write_plot(path, {curve_of("", result.values)}, plot); });
     }
     if (work.vectors) {
-      directory->write("u.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.u); });
-      directory->write("v.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.v); });
+      directory->try_write("u.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.u); });
+      directory->try_write("v.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.v); });
     }
+    put(findings, record);
+    if (!from_file)
+      record["matrix"]["seed"] = work.seed;
+    record["exit_code"] = directory->failure() ? 3 : 0;
     record["timing"] = {{"read", read_seconds}, {"svd", result.seconds.total}, {"total", total.seconds()}};
     record["memory"] = {{"device_peak_bytes", context->memory_peak()}};
     auto files = directory->files();
     files.emplace_back("result.json");
     record["files"] = files;
-    directory->write("result.json", [&](fs::path const& path) {
-      output::write_text_file(path, record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
-    });
-    directory->remove_stale();
+    record["files_failed"] = json_of(directory->failures());
+    directory->write_record(record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
     std::string names;
     for (auto const& file : directory->files())
       names += (names.empty() ? "" : ", ") + file;
@@ -165,6 +168,8 @@ void run_svd(DenseSvd const& work, Console& console) {
   }
   console.line();
   console.table(rows);
+  if (directory && directory->failure())
+    std::rethrow_exception(directory->failure());
 }
 
 }  // namespace poisson::app

@@ -149,17 +149,23 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   double const reached = all.relative_error;
   std::int64_t const stored = all.numbers_stored;
 
-  out["condition"] = all.spectrum.condition;
-  if (plane)
+  put({plane ? "plane" : "unfolding",
+       n,
+       plane ? n : n * n,
+       all.band_width,
+       true,
+       all.spectrum,
+       all.seconds,
+       all.accuracy,
+       output.file("values.csv")},
+      out);
+  if (plane)  // here the rank that the error asked for needs
     out["rank"] = ranks[0];
   else
     out["rank"] = ranks;
   out["error_asked"] = spec.error;
   out["error_reached"] = reached;
   out["numbers_stored"] = stored;
-  out["singular_values_file"] = output.file("values.csv");
-  out["seconds"] = json_of(all.seconds);
-  put(all.accuracy, out);
 
   write_spectra(all, plane, spec.error, input, output);
   write_approximation(field, all, lattice, input, output);

@@ -151,6 +151,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
                      with_thousands(spec.max_dense) + ")");
   SolverOptions const& solver = input.config.solver;
   json& out = output.json;
+  out["matrix"] = {{"name", "operator"}, {"n_rows", n}, {"n_columns", n}};
   out["method"] = "lanczos";
   output.console.working("estimating the ends of the spectrum");
   Timer const timer;
@@ -209,8 +210,6 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
     estimate_extremes(input, spec, n, asymmetry, output);
     return;
   }
-  out["method"] = "dense";
-
   bool const vectors = spec.modes > 0;
   require_host_memory(8 * n * n + svd_host_bytes(n, n, vectors), "the dense operator of " + with_thousands(n) + " unknowns");
   DenseMatrix const dense = dense_part(a, free, {});
@@ -231,11 +230,10 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
     preconditioned = spectrum_of(svd(dense_part(a, free, scaling), options, input.context).values, n, n).condition;
   }
 
-  out["condition"] = spectrum.condition;
-  out["rank"] = spectrum.rank;
-  out["rank_threshold"] = spectrum.threshold;
-  out["largest"] = result.values.front();
-  out["smallest"] = spectrum.smallest;  // within the rank
+  SvdFindings findings{"operator", n, n, result.band_width, vectors, spectrum, result.seconds, {}, output.file("values.csv")};
+  if (vectors)
+    findings.accuracy = svd_accuracy(input.context, dense, result);
+  put(findings, out);
   out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", input.system.pure_neumann ? 1 : 0}};
   std::string null_space;
   if (spectrum.rank < n) {
@@ -249,10 +247,6 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
       null_space += cosine > 1 - 1e-10 ? ", the constants" : "";
     }
   }
-  out["singular_values_file"] = output.file("values.csv");
-  out["seconds"] = json_of(result.seconds);
-  if (vectors)
-    put(svd_accuracy(input.context, dense, result), out);
 
   write_csv(output.directory, output.file("values.csv"), "i", 1, {{"singular_value", result.values}});
   if (input.config.output.picture && output::pictures_built()) {

@@ -302,9 +302,8 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
   out["snapshots"] = m;
   out["left_out"] = left_out;
   out["modes"] = r;
-  out["condition"] = spectrum.condition;
-  out["rank"] = spectrum.rank;
-  out["rank_threshold"] = spectrum.threshold;
+  put({"snapshots", n, m, pod.band_width, true, spectrum, pod.seconds, svd_accuracy(*host, scaled, pod), output.file("values.csv")},
+      out);
   out["energy_missed"] = std::pow(training_errors[static_cast<std::size_t>(r)], 2);
   out["projection_error"] = projection_errors.back();
   out["reduced_model"] = {{"error", galerkin_errors.back()},
@@ -314,9 +313,6 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
         {{"interpolated_error", model_errors.back()}, {"interpolation_degree", fit->degree}, {"interpolation_terms", fit->terms}});
   out["reduced_model"].update(
       {{"solve_seconds", online_seconds}, {"full_solve_seconds", test.solve_seconds}, {"full_run_seconds", test.total_seconds}});
-  out["singular_values_file"] = output.file("values.csv");
-  out["seconds"] = json_of(pod.seconds);
-  put(svd_accuracy(*host, scaled, pod), out);
 
   write_csv(output.directory, output.file("values.csv"), "i", 1,
             {{"singular_value", pod.values},

@@ -22,9 +22,23 @@ namespace poisson::app {
 
 /// Adds orthogonality_u, orthogonality_v and residual, which is relative to the matrix.
 void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json);
+[[nodiscard]] nlohmann::ordered_json json_of(SvdSeconds const& seconds);
+
+/// What a record says of a decomposition, whichever command or analysis asked for it: see docs/result_json.md.
+struct SvdFindings {
+  std::string matrix;                         ///< what was decomposed
+  std::int64_t n_rows = 0, n_columns = 0;     ///< of it
+  int band_width = 0;                         ///< between the two stages of the decomposition
+  bool vectors = false;                       ///< whether singular vectors were computed
+  Spectrum spectrum;
+  SvdSeconds seconds;
+  std::optional<SvdAccuracy> accuracy;        ///< where there are vectors
+  std::string values_file;                    ///< CSV of the singular values; empty: none
+};
+/// Adds the findings to a record.
+void put(SvdFindings const& findings, nlohmann::ordered_json& json);
 [[nodiscard]] std::string text_of(SvdAccuracy const& accuracy);
 
-[[nodiscard]] nlohmann::ordered_json json_of(SvdSeconds const& seconds);
 /// "reduce 1.2 s, chase 0.3 s, ..., total 2 s"; steps that took no time are left out.
 [[nodiscard]] std::string text_of(SvdSeconds const& seconds);
 

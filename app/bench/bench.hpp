@@ -65,8 +65,8 @@ struct BenchOptions : BenchTarget {
 /// `poisson bench`: for every matrix a table of all formats that hold it, and JSON; with spmv also which of them `auto` takes, and
 /// how much longer that is than the fastest measured, conversion and products together; with solve every format by every method,
 /// precision and preconditioner asked for. `problem` (may be null) is one more matrix: that which its configuration assembles.
-/// Returns exit_done; exit_not_converged when a product or a conversion was wrong, or after an interrupt: what was measured until
-/// then is told. Throws InputError or EnvironmentError; JSON of what was measured is then written as well.
+/// Returns exit_done; exit_not_converged when a product or a conversion was wrong; interrupted_code() after an interrupt: what was
+/// measured until then is told. Throws InputError or EnvironmentError; JSON of what was measured is then written as well.
 [[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console);
 
 }  // namespace poisson::app

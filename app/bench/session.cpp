@@ -103,7 +103,7 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
     session.report["interrupted"] = true;
     write_report();
     console.warning("interrupted: what was measured until then is told");
-    return exit_not_converged;
+    return interrupted_code();
   } catch (...) {
     console.end_progress();
     write_report();

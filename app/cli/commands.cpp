@@ -10,7 +10,6 @@
 #include "app/cli/svd_command.hpp"
 #include "app/run/sweep.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/core/interrupt.hpp"
 
 #include <unistd.h>
 
@@ -42,7 +41,8 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson --help           also: poisson COMMAND --help
 
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
-            3 environment (no device, out of memory, input or output).
+            3 environment (no device, out of memory, input or output); 130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP (what
+            there is is written, and marked).
 )";
 
 struct Arguments {
@@ -140,7 +140,7 @@ extern "C" void on_signal(int signal) {
     _exit(128 + signal);
   if (first.tv_sec == 0)
     first = now;
-  request_interrupt();
+  interrupt_by(signal);
 }
 
 void install_signal_handlers() {
@@ -149,6 +149,9 @@ void install_signal_handlers() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)  // nohup has it ignored
+    sigaction(SIGHUP, &action, nullptr);
   std::signal(SIGXFSZ, SIG_IGN);  // a file size limit is then an error of the write, which we report
   std::signal(SIGPIPE, SIG_IGN);
 }

@@ -92,7 +92,9 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
   auto root = std::make_shared<YamlNode>(*root_);
   for (auto const& set : sets)
     schema::apply_set(*root, set, origin);
-  return {std::move(root), name_, config_.system};
+  Configuration changed(std::move(root), name_, config_.system);
+  changed.text_ = text_;
+  return changed;
 }
 
 Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
@@ -102,7 +104,9 @@ Configuration parse_configuration(std::string_view text, std::string const& name
   schema::check_names(*root, schema::run_key_paths());  // before anything is set in what may not even be a map
   for (auto const& set : sets)
     schema::apply_set(*root, set, "--set");
-  return {std::move(root), name};
+  Configuration configuration(std::move(root), name);
+  configuration.text_ = text;
+  return configuration;
 }
 
 Configuration load_configuration(fs::path const& path, std::vector<std::string> const& sets) {
@@ -153,10 +157,31 @@ std::string resolved_yaml(RunConfig const& config) {
   return schema::write_keys(schema::run_keys(), config);
 }
 
+RunConfig with_absolute_files(RunConfig config) {
+  auto const make_absolute = [](std::string& file) {
+    std::error_code error;
+    fs::path const path = fs::absolute(file, error).lexically_normal();
+    if (!file.empty() && !error)
+      file = path.string();
+  };
+  make_absolute(config.problem.mesh.file);
+  if (config.system) {
+    make_absolute(config.system->matrix);
+    make_absolute(config.system->rhs);
+  }
+  return config;
+}
+
 std::string fingerprint(RunConfig const& config) {
   RunConfig identity = config;
   identity.output.directory.clear();
   identity.sweep = {};
+  auto const keep_name = [](std::string& file) { file = fs::path(file).filename().string(); };
+  keep_name(identity.problem.mesh.file);
+  if (identity.system) {
+    keep_name(identity.system->matrix);
+    keep_name(identity.system->rhs);
+  }
   Hash hash;
   hash.add_text(resolved_yaml(identity));
   std::vector<std::string> files{config.problem.mesh.file};

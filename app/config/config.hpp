@@ -24,6 +24,8 @@ public:
 class Configuration {
 public:
   [[nodiscard]] RunConfig const& config() const noexcept { return config_; }
+  /// The text of the file, as it was when it was read; empty for a system from files.
+  [[nodiscard]] std::string const& text() const noexcept { return text_; }
 
   /// The message for the user of an error from a lower layer: prefixed like a ConfigError's with the place in the file of the
   /// longest part of error.key() that the file (or --set) has. A ConfigError's own message comes back as it is.
@@ -40,7 +42,7 @@ private:
   Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system = {});
 
   std::shared_ptr<YamlNode const> root_;
-  std::string name_;
+  std::string name_, text_;
   RunConfig config_;
 };
 
@@ -65,8 +67,11 @@ private:
 /// file) are null. The text depends on the values only. Of a system from files: its files under `system`, and the keys it has.
 [[nodiscard]] std::string resolved_yaml(RunConfig const& config);
 
-/// 16 hexadecimal digits that identify what a run computes: FNV-1a over the resolved text without output.directory
-/// and sweep, and over the content of the mesh file or of the system's files.
+/// The same configuration with absolute paths of the files that it reads, so that its resolved_yaml works from anywhere.
+[[nodiscard]] RunConfig with_absolute_files(RunConfig config);
+
+/// 16 hexadecimal digits that identify what a run computes: FNV-1a over the resolved text without output.directory, sweep and the
+/// folders of files, and over the content of the mesh file or of the system's files.
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
 
 }  // namespace poisson::app

@@ -43,7 +43,13 @@ bool has_stage(ResultRecord const& r, Stage stage) {
 }  // namespace
 
 std::string to_json(ResultRecord const& r) {
-  json out = {{"poisson_version", POISSON_VERSION}, {"status", name_of(r.status)}, {"reason", r.reason}, {"warnings", r.warnings}};
+  json out = {{"poisson_version", POISSON_VERSION},
+              {"status", name_of(r.status)},
+              {"reason", r.reason},
+              {"exit_code", r.exit_code},
+              {"warnings", r.warnings}};
+  if (!r.error.empty())
+    out["error"] = r.error;
   if (r.system) {
     out["system"] = {{"matrix", r.system->matrix}, {"rhs", r.system->rhs_name()}};
     out["fingerprint"] = r.fingerprint;
@@ -106,6 +112,7 @@ std::string to_json(ResultRecord const& r) {
   out["timing"] = timing;
   out["memory"] = {{"host_peak_bytes", r.host_peak_bytes}, {"device_peak_bytes", r.device_peak_bytes}};
   out["files"] = r.files;
+  out["files_failed"] = json_of(r.files_failed);
   // A file name that is not UTF-8 must not cost the record.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
+#include "app/io/results_directory.hpp"
 #include "app/run/stage_clock.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/formats/cost.hpp"
@@ -21,6 +22,8 @@ namespace poisson::app {
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
   std::string reason;  ///< why, when the status is not `converged`
+  int exit_code = 0;   ///< of the run
+  std::string error;   ///< what ended it with exit code 1 or 3, when there are results all the same
   std::string configuration_file, fingerprint;
   std::optional<SystemSpec> system;  ///< of a system from files, which has neither configuration file nor mesh nor order
   assembly::MeshSummary mesh;
@@ -46,6 +49,7 @@ struct ResultRecord {
   StageClock clock;
   std::int64_t host_peak_bytes = 0, device_peak_bytes = 0;
   std::vector<std::string> files;
+  std::vector<ResultsDirectory::Failure> files_failed;
 
   /// Compulsory bytes per second that the iterations moved.
   [[nodiscard]] double bandwidth() const {

@@ -8,25 +8,14 @@
 #include "output/files/atomic_file.hpp"
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace poisson::app {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string file_text(std::string const& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-}  // namespace
-
 ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console, RunHooks const& hooks) {
   RunConfig const& config = configuration.config();
-  Stages stages(config, options, console, options.path);
+  Stages stages(config, options, console, options.path, hooks);
   ResultRecord& record = stages.record;
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
@@ -68,7 +57,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     });
     stages.output([&](ResultsDirectory& directory) {
       if (hooks.keep_unknowns && first_not_finite(u) == u.size())
-        directory.write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
+        directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
@@ -78,8 +67,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   });
 
   stages.attempt([&](ResultsDirectory& directory) {
-    directory.write("resolved.yaml", [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(config)); });
-    directory.write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, file_text(options.path)); });
+    directory.try_write("resolved.yaml", [&](fs::path const& path) {
+      output::write_text_file(path, resolved_yaml(with_absolute_files(config)));
+    });
+    directory.try_write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, configuration.text()); });
   });
   return stages.finish();
 }

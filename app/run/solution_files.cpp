@@ -44,21 +44,22 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
     }
     std::vector<output::Field> const cells{
         {"material", 1, {}, f.material}, {"coefficient", f.coefficient_components, f.coefficient, {}}, {"flux", 3, f.flux, {}}};
-    directory.write("solution.vtu", [&](fs::path const& path) { output::write_vtu(path, mesh, points, cells, config.output.vtk); });
-    directory.write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, "solution.vtu"}}); });
+    if (directory.try_write("solution.vtu",
+                            [&](fs::path const& path) { output::write_vtu(path, mesh, points, cells, config.output.vtk); }))
+      directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, "solution.vtu"}}); });
   }
   if (config.output.picture && output::pictures_built()) {
     output::PictureOptions options;
     options.title = fs::path(record.configuration_file).stem().string() + ": " + with_thousands(record.mesh.cells) +
                     " cells of order " + std::to_string(record.order) + (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
     options.quantity = "u";
-    directory.write("solution.png", [&](fs::path const& path) { output::write_picture(path, mesh, f.u, options); });
+    directory.try_write("solution.png", [&](fs::path const& path) { output::write_picture(path, mesh, f.u, options); });
   }
 }
 
 void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory) {
   auto const& history = record.result.history;
-  directory.write("residuals.csv", [&](fs::path const& path) { output::write_text_file(path, residuals_csv(history)); });
+  directory.try_write("residuals.csv", [&](fs::path const& path) { output::write_text_file(path, residuals_csv(history)); });
   if (!picture || !output::pictures_built())
     return;
   output::Curve curve{std::string(name_of(record.solver.method)), {}, history};
@@ -69,7 +70,7 @@ void write_residual_files(ResultRecord const& record, bool picture, ResultsDirec
   options.x_label = "iteration";
   options.y_label = "||r|| / ||b||";
   options.reference_y = record.solver.tolerance;
-  directory.write("residuals.png", [&](fs::path const& path) { output::write_plot(path, {curve}, options); });
+  directory.try_write("residuals.png", [&](fs::path const& path) { output::write_plot(path, {curve}, options); });
 }
 
 }  // namespace poisson::app

@@ -119,15 +119,17 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
         console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
                         " of the solution (counted from 1) is not finite");
       else {
-        directory.write("solution.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x)); });
+        directory.try_write("solution.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x)); });
         if (auto const& low = record.result.x_low; !low.empty())
-          directory.write("solution_low.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(low)); });
+          directory.try_write("solution_low.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(low)); });
       }
     });
   });
 
   stages.attempt([&](ResultsDirectory& directory) {
-    directory.write("resolved.yaml", [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(config)); });
+    directory.try_write("resolved.yaml", [&](fs::path const& path) {
+      output::write_text_file(path, resolved_yaml(with_absolute_files(config)));
+    });
   });
   return stages.finish();
 }

@@ -1,5 +1,7 @@
 #include "app/run/stages.hpp"
 
+#include "app/analysis/analysis.hpp"
+#include "app/analysis/snapshots.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/report.hpp"
 #include "gpu/core/place_text.hpp"
@@ -7,7 +9,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/symmetry.hpp"
 #include "gpu/solvers/solver.hpp"
-#include "output/files/atomic_file.hpp"
+#include "output/picture/picture.hpp"
 
 #include <malloc.h>
 
@@ -15,6 +17,8 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
+#include <iostream>
 
 namespace poisson::app {
 
@@ -51,6 +55,36 @@ std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
   }
 }
 
+/// Every file that a run or a solve may write.
+std::vector<std::string> names_of_files(RunConfig const& config, RunHooks const& hooks) {
+  bool const picture = config.output.picture && output::pictures_built();
+  std::vector<std::string> names{"residuals.csv", "resolved.yaml"};
+  auto const add = [&](bool when, std::initializer_list<char const*> more) {
+    if (when)
+      names.insert(names.end(), more.begin(), more.end());
+  };
+  add(picture, {"residuals.png"});
+  if (config.system) {
+    add(true, {"solution.mtx", "solution_low.mtx"});
+    return names;
+  }
+  add(true, {"configuration.yaml"});
+  add(config.output.vtk_enabled, {"solution.vtu", "solution.pvd"});
+  add(picture, {"solution.png"});
+  add(hooks.keep_unknowns, {snapshot_file});
+  for (std::size_t i = 0; i < config.analysis.size(); ++i)
+    names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");
+  return names;
+}
+
+std::string text_of(std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (std::exception const& e) {
+    return e.what();
+  }
+}
+
 }  // namespace
 
 std::size_t first_not_finite(std::span<double const> values) {
@@ -58,8 +92,9 @@ std::size_t first_not_finite(std::span<double const> values) {
                                   values.begin());
 }
 
-Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title)
-    : config_(config), console_(console), directory_(config.output.directory, "result.json", options.overwrite) {
+Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
+               RunHooks const& hooks)
+    : config_(config), console_(console), directory_(config.output.directory, "result.json", names_of_files(config, hooks), options.overwrite) {
   set_thread_count(options.threads);
   std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())
@@ -69,6 +104,7 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
   future_context_ = std::async(backend == Backend::cuda ? std::launch::async : std::launch::deferred,
                                [backend] { return make_context(backend); });
   record.solver = config.solver;
+  record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
   record.backend = name_of(backend);
   record.threads = thread_count();
   console.line("poisson " POISSON_VERSION ": " + title);
@@ -149,18 +185,28 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
 }
 
 ExitCode Stages::finish() {
-  attempt([&](ResultsDirectory& directory) {
-    record.files = directory.files();
-    record.files.emplace_back("result.json");
-    record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
-    directory.write("result.json", [&](fs::path const& path) { output::write_text_file(path, to_json(record)); });
-    directory.remove_stale();
-  });
+  directory_.ensure_writable();
+  keep(directory_.failure());
+  ExitCode const code = output_error_                                     ? exit_code_of(output_error_)
+                        : record.status == SolverStatus::converged   ? exit_done
+                        : record.status == SolverStatus::interrupted ? interrupted_code()
+                                                                     : exit_not_converged;
+  record.exit_code = code;
+  if (output_error_)
+    record.error = text_of(output_error_);
+  record.files = directory_.files();
+  record.files.emplace_back("result.json");
+  record.files_failed = directory_.failures();
+  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+  directory_.write_record(to_json(record));
+  keep(directory_.failure());
   record.files = directory_.files();
   closing_table(record, directory_.path(), console_);
   if (output_error_)
     std::rethrow_exception(output_error_);
-  return record.status == SolverStatus::converged ? exit_done : exit_not_converged;
+  if (code != exit_done && console_.quiet())
+    std::cerr << "poisson: " << name_of(record.status) << (record.reason.empty() ? "" : ": " + record.reason) << std::endl;
+  return code;
 }
 
 }  // namespace poisson::app

@@ -16,6 +16,7 @@
 #include <exception>
 #include <future>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 
@@ -29,7 +30,8 @@ namespace poisson::app {
 class Stages {
 public:
   /// Throws InputError (results are there already), EnvironmentError (directory, device).
-  Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title);
+  Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
+         RunHooks const& hooks = {});
 
   ResultRecord record;
 
@@ -41,11 +43,13 @@ public:
   /// A file that cannot be written costs neither the other files nor the record; the first such error ends the run, after them.
   template <class Write>
   void attempt(Write&& write) {
+    directory_.ensure_writable();
     try {
       write(directory_);
     } catch (EnvironmentError const&) {
-      if (!output_error_)
-        output_error_ = std::current_exception();
+      keep(std::current_exception());
+    } catch (std::bad_alloc const&) {
+      keep(std::make_exception_ptr(OutOfMemoryError("out of memory while the results were written")));
     }
   }
 
@@ -85,9 +89,8 @@ public:
   template <class Run>
   void analysis(Run&& run) {
     try {
-      std::exception_ptr const failure = record.clock.time(Stage::analysis, [&] { return run(*stored_, *context_, directory_); });
-      if (!output_error_)
-        output_error_ = failure;
+      directory_.ensure_writable();
+      keep(record.clock.time(Stage::analysis, [&] { return run(*stored_, *context_, directory_); }));
     } catch (Interrupted const&) {
       clear_interrupt();
       record.status = SolverStatus::interrupted;
@@ -101,6 +104,10 @@ public:
   [[nodiscard]] ExitCode finish();
 
 private:
+  void keep(std::exception_ptr failure) {
+    if (!output_error_)
+      output_error_ = std::move(failure);
+  }
   void measure_bandwidth();
   [[nodiscard]] std::unique_ptr<Matrix> store();
 

@@ -33,6 +33,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
+constexpr char const* case_log = "log.txt";  ///< what a case's process says, in its folder
+
 struct Case {
   std::vector<std::string> values;  ///< one per axis
   std::string fingerprint;
@@ -73,9 +75,19 @@ Json read_json(fs::path const& path) {
   return in ? Json::parse(in, nullptr, false) : Json();
 }
 
-bool finished(Json const& result, std::string const& fingerprint) {
-  return result.is_object() && result.value("fingerprint", "") == fingerprint &&
-         result.value("status", "interrupted") != "interrupted";
+/// Whether the record in this folder is of a case that was done, and all its files are there.
+bool finished(Json const& result, fs::path const& folder) {
+  try {
+    if (!result.is_object() || result.value("status", "interrupted") == "interrupted")
+      return false;
+    int const code = result.value("exit_code", static_cast<int>(exit_done));  // records of earlier versions have none
+    auto const files = result.at("files").get<std::vector<std::string>>();
+    std::error_code ignored;
+    return (code == exit_done || code == exit_not_converged) &&
+           std::all_of(files.begin(), files.end(), [&](auto const& file) { return fs::is_regular_file(folder / file, ignored); });
+  } catch (Json::exception const&) {
+    return false;
+  }
 }
 
 double number(Json const& result, char const* pointer) {
@@ -246,7 +258,7 @@ SweepAnalysis analyse_cases(std::vector<Case> const& cases, RunConfig const& con
 }
 
 void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete,
-                   std::string const& name, SweepAnalysis const& analysis, ResultsDirectory& directory) {
+                   int exit_code, std::string const& name, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   std::ostringstream csv;
   csv << "case";
   for (auto const& axis : sweep.axes)
@@ -292,14 +304,15 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
     if (c.result.is_object() && fs::exists(directory.path() / c.directory / "solution.vtu"))
       steps.push_back({static_cast<double>(i), c.directory + "/solution.vtu"});
   }
-  directory.write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
-  directory.write(name + ".pvd", [&](fs::path const& path) { output::write_pvd(path, steps); });
+  directory.try_write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
+  directory.try_write(name + ".pvd", [&](fs::path const& path) { output::write_pvd(path, steps); });
   Json axes = Json::object();
   for (auto const& axis : sweep.axes)
     axes[axis.path] = axis.values;
   Json all = {{"poisson_version", POISSON_VERSION},
               {"configuration", options.path},
               {"complete", complete},
+              {"exit_code", directory.failure() ? std::max<int>(exit_code, exit_environment) : exit_code},
               {"mode", name_of(sweep.mode)},
               {"axes", axes},
               {"cases", list}};
@@ -308,9 +321,8 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
   auto files = directory.files();
   files.emplace_back("sweep.json");
   all["files"] = files;
-  directory.write("sweep.json", [&](fs::path const& path) {
-    output::write_text_file(path, all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  });
+  all["files_failed"] = json_of(directory.failures());
+  directory.write_record(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 void closing_grid(std::vector<Case> const& cases, SweepSpec const& sweep, Console& console) {
@@ -378,11 +390,20 @@ std::vector<Case> cases_of(Configuration const& configuration) {
   return cases;
 }
 
-/// Makes the folder of the cases, anew or as an earlier sweep left it.
+/// Makes the folder of the cases, anew or as an earlier sweep left it. Anew, files that no sweep has written stay.
 void make_cases_folder(fs::path const& folder, bool anew) {
   std::error_code ignored, made;
+  std::vector<fs::path> earlier;
   if (anew)
-    fs::remove_all(folder, ignored);
+    for (auto const& entry : fs::directory_iterator(folder, ignored))
+      if (entry.is_directory(ignored) && !entry.is_symlink(ignored) && entry.path().filename().string().starts_with("case_"))
+        earlier.push_back(entry.path());
+  for (auto const& directory : earlier) {
+    for (auto const& name : files_of_earlier_run(directory))
+      fs::remove(directory / name, ignored);
+    fs::remove(directory / case_log, ignored);
+    fs::remove(directory, ignored);  // fails, as it should, when there is something in it
+  }
   fs::create_directories(folder, made);
   if (made)
     throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());
@@ -394,7 +415,7 @@ void reuse_finished(std::vector<Case>& cases, fs::path const& root) {
   std::map<std::string, fs::path> done;  // fingerprint -> folder
   for (auto const& entry : fs::directory_iterator(root / "cases", ignored)) {
     Json const result = read_json(entry.path() / "result.json");
-    if (result.is_object() && finished(result, result.value("fingerprint", "")))
+    if (finished(result, entry.path()))
       done[result.value("fingerprint", "")] = entry.path();
   }
   for (auto& c : cases)
@@ -415,8 +436,8 @@ void take_result(Case& c, int state, fs::path const& root) {
   if (WIFSIGNALED(state))
     c.error =
         std::string("the process was ended by signal ") + std::to_string(WTERMSIG(state)) + " (" + strsignal(WTERMSIG(state)) + ")";
-  else if (c.exit_code != exit_done && c.exit_code != exit_not_converged)
-    c.error = error_of(root / c.directory / "log.txt");
+  else if (c.exit_code == exit_usage || c.exit_code == exit_environment || c.result.is_null())
+    c.error = error_of(root / c.directory / case_log);
 }
 
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for.
@@ -436,7 +457,7 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
       Case& c = cases[next++];
       if (c.exit_code >= 0)
         continue;
-      fs::path const log = root / c.directory / "log.txt";
+      fs::path const log = root / c.directory / case_log;
       std::error_code ignored;
       fs::create_directories(root / c.directory, ignored);
       std::cout << std::flush;
@@ -492,13 +513,20 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
                      "there is nothing to sweep over: give at least one 'key.path: [values]' under 'sweep', or use 'poisson run'");
   fs::path const root = configuration.config().output.directory;
   std::vector<Case> cases = cases_of(configuration);
+  std::string name = fs::path(options.run.path).stem().string();
+  if (name.empty())
+    name = "sweep";
+  std::vector<std::string> names{"sweep.csv", name + ".pvd"};
+  for (std::size_t i = 0; i < configuration.config().analysis.size(); ++i)
+    if (auto const& spec = configuration.config().analysis[i]; spec.of == AnalysisOf::snapshots)
+      names.push_back(analysis_prefix(i, spec) + "_*");
+  ResultsDirectory directory(root, "sweep.json", std::move(names), options.run.overwrite || options.resume);
   std::error_code ignored;
   if (!options.resume && !options.run.overwrite && fs::exists(root / "cases", ignored))
     throw InputError("output.directory",
                      "'" + root.string() +
                          "' holds the cases of an earlier sweep; go on with it by --resume, choose another with --output DIR, or "
                          "replace it with --overwrite");
-  ResultsDirectory directory(root, "sweep.json", options.run.overwrite || options.resume);
   make_cases_folder(root / "cases", options.run.overwrite && !options.resume);
   if (options.resume)
     reuse_finished(cases, root);
@@ -518,18 +546,25 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   bool const complete = std::none_of(cases.begin(), cases.end(), [](Case const& c) {
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");
   });
-  std::string name = fs::path(options.run.path).stem().string();
   SweepAnalysis analysis;
   if (complete && has_snapshots(configuration.config()))
     analysis = analyse_cases(cases, configuration.config(), options.run, directory, console);
-  write_summary(cases, sweep, options.run, complete, name.empty() ? "sweep" : name, analysis, directory);
+  int code = complete && !analysis.failure ? exit_done : analysis.failure ? exit_code_of(analysis.failure) : interrupted_code();
+  for (auto const& c : cases)
+    code = std::max(code, c.exit_code);
+  if (!complete && was_interrupted())
+    code = interrupted_code();  // the cases may have ended by another signal
+  directory.ensure_writable();
+  write_summary(cases, sweep, options.run, complete, code, name, analysis, directory);
+  if (directory.failure())
+    code = std::max<int>(code, exit_environment);
   closing_grid(cases, sweep, console);
   if (!complete)
     console.line("  The sweep is not complete; --resume does what is missing.");
   std::string files;
   for (auto const& file : directory.files())
     files += file + ", ";
-  console.line("  files: " + root.string() + "/ " + files + "cases/");
+  console.line("  files: " + directory.path().string() + "/ " + files + "cases/");
 
   auto const failed = std::find_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
   if (failed != cases.end()) {
@@ -538,10 +573,16 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
               << failed->error << std::endl;
   } else if (analysis.failure)
     std::rethrow_exception(analysis.failure);
-  int worst = complete ? exit_done : exit_not_converged;
-  for (auto const& c : cases)
-    worst = std::max(worst, c.exit_code);
-  return static_cast<ExitCode>(worst);
+  else if (directory.failure())
+    std::rethrow_exception(directory.failure());
+  if (console.quiet() && failed == cases.end() && code != exit_done) {
+    auto const bad = std::find_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code != exit_done; });
+    auto const count = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code != exit_done; });
+    std::cerr << "poisson: " << count << " of " << cases.size() << " cases are not converged; case " << bad - cases.begin() << ": "
+              << (bad->exit_code < 0 ? "not run" : text_of(bad->result, "/status") + ": " + text_of(bad->result, "/reason"))
+              << std::endl;
+  }
+  return static_cast<ExitCode>(code);
 }
 
 }  // namespace poisson::app

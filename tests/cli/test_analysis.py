@@ -363,8 +363,8 @@ def test_interrupt_in_an_analysis_keeps_the_solution(poisson):
             break
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)
-    assert process.returncode == 2, out + err
+    assert process.returncode == 130, out + err
     record = poisson.record()
-    assert record["status"] == "interrupted" and "in the analysis" in record["reason"]
+    assert record["status"] == "interrupted" and record["exit_code"] == 130 and "in the analysis" in record["reason"]
     assert record["errors"]["l2"] > 0 and "solution.vtu" in record["files"]
     assert (poisson.directory / "out/solution.vtu").exists() and len(record["analysis"]) <= 1

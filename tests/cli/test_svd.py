@@ -78,8 +78,9 @@ def test_rank(poisson):
     poisson.write(array_text(a), "a.mtx")
     poisson("svd", "--matrix", "a.mtx", "--output", "a")
     record = poisson.record("a")
-    assert record["rank"] == 2 and record["smallest"] < record["rank_threshold"]
     s = np.linalg.svd(a, compute_uv=False)
+    assert record["rank"] == 2 and s[2] < record["rank_threshold"] < record["smallest"]
+    assert abs(record["smallest"] - s[1]) < 1e-13 * s[0] and values(poisson, "a")[-1] < record["rank_threshold"]
     assert abs(record["condition"] - s[0] / s[1]) < 1e-10 * record["condition"]
     poisson.write(array_text(np.zeros((3, 2))), "zero.mtx")
     done = poisson("svd", "--matrix", "zero.mtx", "--vectors", "--output", "zero")

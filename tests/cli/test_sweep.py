@@ -106,7 +106,7 @@ def test_interrupted_and_resumed(poisson):
             break
     process.send_signal(signal.SIGINT)
     rest = process.communicate(timeout=120)[0]
-    assert process.returncode == 2, rest
+    assert process.returncode == 130, rest
     assert not json.loads((poisson.directory / "out/sweep.json").read_text())["complete"]
     poisson("sweep", config, "--output", "out", "--resume")
     assert all(r["status"] == "converged" for r in table(poisson))
