@@ -1,3 +1,4 @@
+#include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "tests/gpu/matrices.hpp"
