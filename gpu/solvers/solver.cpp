@@ -265,11 +265,14 @@ private:
     kernels_for<VectorKernels<T>>(context_).copy(context_, n_, x, kept.x.data());
   }
 
-  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge.
+  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge. A cg that was stopped early
+  /// keeps its last one: every iteration of cg brings x nearer to the solution in the energy norm, whatever the residual does.
   template <class T>
   Outcome with_best(Outcome outcome, KeptIterate<T>& kept) {
+    bool const stopped = outcome.status == SolverStatus::interrupted || outcome.status == SolverStatus::max_iterations;
+    bool const last_is_best = stopped && options_.method == Method::cg && std::isfinite(norm_);
     if constexpr (std::is_same_v<T, X>)
-      if (kept.x.size() == n_ && !(norm_ <= kept.norm)) {
+      if (!last_is_best && kept.x.size() == n_ && !(norm_ <= kept.norm)) {
         double const last = norm_;
         std::swap(x_, kept.x);
         compute_residual();
@@ -286,7 +289,7 @@ private:
     if (outcome.status != SolverStatus::stagnated &&
         !(std::abs(norm_ - result_.residual_recursive * b_norm_) <= small_drift * norm_))
       result_.residual_recursive = norm_ / b_norm_;
-    if (!(norm_ <= norm_of_zero_)) {
+    if (!last_is_best && !(norm_ <= norm_of_zero_)) {
       x_.set_zero();
       compute_residual();
       result_.residual_recursive = norm_ / b_norm_;

@@ -370,7 +370,7 @@ TEST(Auto, FromTheShape) {
 }
 
 TEST(Auto, ExpectedProducts) {
-  std::int64_t const products = expected_products(1000000, 1e-12, 10000);
+  double const products = expected_products(1000000, 1e-12, 10000);
   EXPECT_GT(products, 1);
   EXPECT_GT(expected_products(8000000, 1e-12, 10000), products) << "a finer mesh takes more";
   EXPECT_LT(expected_products(1000000, 1e-6, 10000), products) << "a looser tolerance takes fewer";

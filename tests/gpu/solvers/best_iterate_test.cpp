@@ -62,8 +62,9 @@ TYPED_TEST(BestIterate, IsNeverWorseThanZeroAndHasTheResidualThatIsTold) {
           if (result.status == SolverStatus::converged)
             continue;
           ++not_converged;
-          if (result.status != SolverStatus::stagnated)
+          if (result.status != SolverStatus::stagnated) {
             EXPECT_NEAR(residual, result.residual_recursive, 0.06 * residual) << result.reason;
+          }
         }
   EXPECT_GT(not_converged, 20);
 }

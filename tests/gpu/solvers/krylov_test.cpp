@@ -450,8 +450,8 @@ TYPED_TEST(Krylov, RefinedTakesLittleMoreThanDouble) {
 }
 
 TYPED_TEST(Krylov, MixedGoesOnWhereDoubleStalls) {
-  // Second differences to the sixth power, whose entries are exact: a condition of 1e20.
-  std::int64_t const n = 80;
+  // Second differences to the sixth power, whose entries are exact: a condition of 4e22.
+  std::int64_t const n = 120;
   double const binomial[] = {924, -792, 495, -220, 66, -12, 1};
   Entries entries;
   for (std::int64_t i = 0; i < n; ++i)
@@ -460,18 +460,18 @@ TYPED_TEST(Krylov, MixedGoesOnWhereDoubleStalls) {
         entries[{i, i + d}] = binomial[std::abs(d)];
   auto const csr = to_csr(n, entries);
   std::vector<double> const b(static_cast<std::size_t>(n), 1.0);
-  SolverOptions options{.tolerance = 1e-12, .max_iterations = 100000};
+  SolverOptions options{.tolerance = 1e-8, .max_iterations = 100000};
   EXPECT_NE(this->solve(csr, b, options).status, SolverStatus::converged);
   options.precision = Precision::double_double;
   auto const extended = this->solve(csr, b, options);
   EXPECT_EQ(extended.status, SolverStatus::converged) << extended.reason;
-  EXPECT_LE(true_residual(*csr, this->solution, b, extended.x_low), 2.1e-12);
+  EXPECT_LE(true_residual(*csr, this->solution, b, extended.x_low), 2.1e-8);
   options.precision = Precision::mixed;
   auto const mixed = this->solve(csr, b, options);
   EXPECT_EQ(mixed.status, SolverStatus::converged) << mixed.reason;
   EXPECT_GT(mixed.extended_from, 0);
   EXPECT_LT(mixed.extended_from, mixed.iterations);
-  EXPECT_LE(true_residual(*csr, this->solution, b, mixed.x_low), 2.1e-12);
+  EXPECT_LE(true_residual(*csr, this->solution, b, mixed.x_low), 2.1e-8);
   options.precision = Precision::refined;
   EXPECT_NE(this->solve(csr, b, options).status, SolverStatus::converged) << "nothing is left to go on from";
 }
