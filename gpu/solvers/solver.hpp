@@ -88,7 +88,8 @@ struct SolverResult {
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
 /// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
 /// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
-/// A run that does not converge returns the iterate with the least ||b - A x|| that is at hand, x = 0 among them.
+/// A run that does not converge returns the iterate with the least ||b - A x|| that is at hand, x = 0 among them; a cg that is stopped early
+/// (max_iterations, interrupted) its last one.
 /// Zero b gives x = 0, converged after 0 iterations.
 /// Throws InputError when b or the matrix has a NaN or an infinity, whose row is named, or when the preconditioner needs entries
 /// that options.csr does not provide; EnvironmentError when memory runs out.
