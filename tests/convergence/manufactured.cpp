@@ -158,7 +158,7 @@ TEST_P(Order, GeneratedBallWithNeumannOnTheCurvedBoundary) {
 TEST_P(Order, BallFromFile) {
   std::vector<ProblemSpec> specs;
   MeshSpec mesh;
-  mesh.file = (std::filesystem::path(__FILE__).parent_path() / "../../meshes/ball.msh").string();
+  mesh.file = (std::filesystem::path(POISSON_SOURCE_DIR) / "meshes/ball.msh").string();
   for (int const r : {0, 1}) {
     mesh.refinements = r;
     specs.push_back(waves(GetParam(), mesh));

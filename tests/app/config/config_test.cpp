@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-fs::path const configs = fs::path(__FILE__).parent_path() / "../../../configs";
+fs::path const configs = fs::path(POISSON_SOURCE_DIR) / "configs";
 
 std::string const minimal = "problem:\n  boundary:\n    - {ids: all, type: dirichlet, value: \"0\"}\n";
 

@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Grid = dealii::Triangulation<3>;
 
-fs::path const meshes = fs::path(__FILE__).parent_path() / "../../../meshes";
+fs::path const meshes = fs::path(POISSON_SOURCE_DIR) / "meshes";
 
 /// A file in a directory of its own that vanishes with the test.
 class MeshFiles : public testing::Test {
