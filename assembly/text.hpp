@@ -8,7 +8,8 @@ namespace poisson::assembly {
 /// Without white space at either end.
 [[nodiscard]] inline std::string_view trim(std::string_view text) {
   auto const first = text.find_first_not_of(" \t\r\n\v\f");
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t\r\n\v\f") - first + 1);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(" \t\r\n\v\f") - first + 1);
 }
 
 /// The parts between separators, trimmed; at least one.

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "app/config/run_config.hpp"
 #include "app/io/console.hpp"
 #include "app/io/results_directory.hpp"
-#include "app/config/run_config.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/formats/matrix.hpp"
 
@@ -22,9 +22,9 @@ struct AnalysisInput {
   RunConfig const& config;
   assembly::Discretization const& discretization;
   assembly::LinearSystem const& system;  ///< without its matrix
-  CsrMatrix const& matrix;     ///< the assembled matrix
-  Matrix const& stored;        ///< the same in the format of the solve, on the context's backend
-  std::span<double const> u;   ///< the solution, one value per unknown
+  CsrMatrix const& matrix;               ///< the assembled matrix
+  Matrix const& stored;                  ///< the same in the format of the solve, on the context's backend
+  std::span<double const> u;             ///< the solution, one value per unknown
   SolverResult const& result;
   Context& context;
 };

@@ -1,8 +1,8 @@
 #include "app/analysis/dense_svd.hpp"
 
+#include "app/analysis/svd_report.hpp"
 #include "app/io/matrix_market.hpp"
 #include "app/io/results_directory.hpp"
-#include "app/analysis/svd_report.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"

@@ -149,14 +149,7 @@ void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, Analysi
   double const reached = all.relative_error;
   std::int64_t const stored = all.numbers_stored;
 
-  put({plane ? "plane" : "unfolding",
-       n,
-       plane ? n : n * n,
-       all.band_width,
-       true,
-       all.spectrum,
-       all.seconds,
-       all.accuracy,
+  put({plane ? "plane" : "unfolding", n, plane ? n : n * n, all.band_width, true, all.spectrum, all.seconds, all.accuracy,
        output.file("values.csv")},
       out);
   if (plane)  // here the rank that the error asked for needs

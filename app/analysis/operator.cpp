@@ -1,6 +1,6 @@
-#include "app/io/output_mesh.hpp"
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/svd_report.hpp"
+#include "app/io/output_mesh.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/spectral/cg_bound.hpp"
@@ -70,9 +70,9 @@ void write_convergence(CgBound const& bound, AnalysisInput const& input, Analysi
   plot.reference_y = input.config.solver.tolerance;
   output.directory.write(output.file("convergence.png"), [&](fs::path const& path) {
     output::write_plot(path,
-               {curve_of("||r||, measured", history, 0), curve_of("bound on ||r||", residual_bound, 0),
-                curve_of("bound on the error in the energy norm", error_bound, 0)},
-               plot);
+                       {curve_of("||r||, measured", history, 0), curve_of("bound on ||r||", residual_bound, 0),
+                        curve_of("bound on the error in the energy norm", error_bound, 0)},
+                       plot);
   });
 }
 
@@ -98,8 +98,9 @@ void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::
   for (std::size_t i = 0; i < modes.size(); ++i)
     points.push_back({modes[i].first, 1, fields[i].u, {}});
   assembly::OutputMesh const mesh = input.discretization.output_mesh();
-  output.directory.write(output.file("modes.vtu"),
-                         [&](fs::path const& path) { output::write_vtu(path, as_output(mesh), points, {}, input.config.output.vtk); });
+  output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) {
+    output::write_vtu(path, as_output(mesh), points, {}, input.config.output.vtk);
+  });
 }
 
 /// S of S A S whose diagonal is 1.

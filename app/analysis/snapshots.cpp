@@ -159,9 +159,9 @@ HostVector<double> free_part(HostVector<double> u, std::span<std::uint8_t const>
 }
 
 /// The modes, the solution left out, what the reduced model finds of it, and the difference.
-void write_fields(assembly::Discretization const& discretization, std::span<std::uint8_t const> constrained, DenseMatrix const& modes,
-                  HostVector<double> const& u, std::vector<double> const& coefficients, output::VtkOptions const& options,
-                  AnalysisOutput const& output) {
+void write_fields(assembly::Discretization const& discretization, std::span<std::uint8_t const> constrained,
+                  DenseMatrix const& modes, HostVector<double> const& u, std::vector<double> const& coefficients,
+                  output::VtkOptions const& options, AnalysisOutput const& output) {
   std::vector<assembly::SolutionFields> fields;
   std::vector<std::string> names;
   for (std::int64_t k = 0; k < modes.n_columns; ++k) {
@@ -182,7 +182,8 @@ void write_fields(assembly::Discretization const& discretization, std::span<std:
   for (std::size_t i = 0; i < fields.size(); ++i)
     points.push_back({names[i], 1, fields[i].u, {}});
   assembly::OutputMesh const mesh = discretization.output_mesh();
-  output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) { output::write_vtu(path, as_output(mesh), points, {}, options); });
+  output.directory.write(output.file("modes.vtu"),
+                         [&](fs::path const& path) { output::write_vtu(path, as_output(mesh), points, {}, options); });
 }
 
 /// The integrals of the basis functions, but none below a thousandth of their mean: on cells far from bricks one may be small, or
@@ -320,8 +321,9 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
              {"projection_error", projection_errors},
              {"reduced_model_error", galerkin_errors},
              {"interpolated_model_error", model_errors}});
-  output.directory.write(output.file("coefficients.csv"),
-                         [&](fs::path const& path) { output::write_text_file(path, coefficients_text(axes, training, test, pod, best)); });
+  output.directory.write(output.file("coefficients.csv"), [&](fs::path const& path) {
+    output::write_text_file(path, coefficients_text(axes, training, test, pod, best));
+  });
   RunConfig const& config = test.configuration->config();
   if (config.output.picture && output::pictures_built())
     write_error_plot(training_errors, errors, output);

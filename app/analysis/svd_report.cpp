@@ -24,16 +24,15 @@ void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
 
 void put(SvdFindings const& f, nlohmann::ordered_json& json) {
   json["matrix"].update({{"name", f.matrix}, {"n_rows", f.n_rows}, {"n_columns", f.n_columns}});
-  json.update(
-      {{"method", "dense"},
-       {"band_width", f.band_width},
-       {"vectors", f.vectors},
-       {"largest", f.spectrum.largest},
-       {"smallest", f.spectrum.smallest},
-       {"condition", f.spectrum.condition},
-       {"rank", f.spectrum.rank},
-       {"rank_threshold", f.spectrum.threshold},
-       {"seconds", json_of(f.seconds)}});
+  json.update({{"method", "dense"},
+               {"band_width", f.band_width},
+               {"vectors", f.vectors},
+               {"largest", f.spectrum.largest},
+               {"smallest", f.spectrum.smallest},
+               {"condition", f.spectrum.condition},
+               {"rank", f.spectrum.rank},
+               {"rank_threshold", f.spectrum.threshold},
+               {"seconds", json_of(f.seconds)}});
   if (f.accuracy)
     put(*f.accuracy, json);
   if (!f.values_file.empty())

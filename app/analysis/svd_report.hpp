@@ -26,14 +26,14 @@ void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json);
 
 /// What a record says of a decomposition, whichever command or analysis asked for it: see docs/result_json.md.
 struct SvdFindings {
-  std::string matrix;                         ///< what was decomposed
-  std::int64_t n_rows = 0, n_columns = 0;     ///< of it
-  int band_width = 0;                         ///< between the two stages of the decomposition
-  bool vectors = false;                       ///< whether singular vectors were computed
+  std::string matrix;                      ///< what was decomposed
+  std::int64_t n_rows = 0, n_columns = 0;  ///< of it
+  int band_width = 0;                      ///< between the two stages of the decomposition
+  bool vectors = false;                    ///< whether singular vectors were computed
   Spectrum spectrum;
   SvdSeconds seconds;
-  std::optional<SvdAccuracy> accuracy;        ///< where there are vectors
-  std::string values_file;                    ///< CSV of the singular values; empty: none
+  std::optional<SvdAccuracy> accuracy;  ///< where there are vectors
+  std::string values_file;              ///< CSV of the singular values; empty: none
 };
 /// Adds the findings to a record.
 void put(SvdFindings const& findings, nlohmann::ordered_json& json);

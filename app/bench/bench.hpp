@@ -19,8 +19,10 @@ enum class BenchKind { spmv, convert, solve, svd };
 
 template <>
 struct poisson::Names<poisson::app::BenchKind> {
-  static constexpr std::array<Named<app::BenchKind>, 4> values{
-      {{app::BenchKind::spmv, "spmv"}, {app::BenchKind::convert, "convert"}, {app::BenchKind::solve, "solve"}, {app::BenchKind::svd, "svd"}}};
+  static constexpr std::array<Named<app::BenchKind>, 4> values{{{app::BenchKind::spmv, "spmv"},
+                                                                {app::BenchKind::convert, "convert"},
+                                                                {app::BenchKind::solve, "solve"},
+                                                                {app::BenchKind::svd, "svd"}}};
 };
 
 namespace poisson::app {

@@ -167,11 +167,12 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
     sources.push_back(file_source(path));
   }
   if (problem != nullptr)
-    sources.push_back(
-        {options.config,
-         "problem",
-         [spec = problem->config().problem](Context& context) { return in_memory_of(context, assembly::Discretization(spec).assemble()); },
-         {}});
+    sources.push_back({options.config,
+                       "problem",
+                       [spec = problem->config().problem](Context& context) {
+                         return in_memory_of(context, assembly::Discretization(spec).assemble());
+                       },
+                       {}});
   return sources;
 }
 

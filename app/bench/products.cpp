@@ -216,8 +216,8 @@ private:
     Timer const timer;
     FormatChoice const choice = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth});
     double const seconds = timer.seconds();
-    Measured const& fastest =
-        *std::min_element(own.begin(), own.end(), [&](auto const& a, auto const& b) { return total_seconds(a) < total_seconds(b); });
+    Measured const& fastest = *std::min_element(own.begin(), own.end(),
+                                                [&](auto const& a, auto const& b) { return total_seconds(a) < total_seconds(b); });
     auto const found = std::find_if(own.begin(), own.end(), [&](auto const& row) { return row.variant->format == choice.format; });
     if (found == own.end())
       return;
@@ -237,7 +237,7 @@ private:
                              {"at_least", e.at_least}});
     session_.of_matrix()["auto"] = {
         {"format", name_of(choice.format)}, {"fastest", name_of(fastest.variant->format)}, {"excess", excess},
-        {"seconds", total_seconds(chosen)},         {"fastest_seconds", total_seconds(fastest)},           {"decision_seconds", seconds},
+        {"seconds", total_seconds(chosen)}, {"fastest_seconds", total_seconds(fastest)},   {"decision_seconds", seconds},
         {"predicted", std::move(predicted)}};
   }
 

@@ -37,7 +37,9 @@ struct SolverVariant {
 };
 
 json json_of(SolverVariant const& solver) {
-  return {{"method", name_of(solver.method)}, {"precision", name_of(solver.precision)}, {"preconditioner", name_of(solver.preconditioner)}};
+  return {{"method", name_of(solver.method)},
+          {"precision", name_of(solver.precision)},
+          {"preconditioner", name_of(solver.preconditioner)}};
 }
 
 /// The measurements of one solve, ours or a peer's. Seconds are medians.
@@ -321,7 +323,8 @@ private:
     solved.residual_true = true_residual_of(a, device_x.data(), x_low.empty() ? nullptr : device_x_low.data());
     if (!same)
       session_.wrong(label + " gives other bits in another run");
-    if (solved.status == name_of(SolverStatus::converged) && !(solved.residual_true <= max_residual_over_tolerance * options_.tolerance))
+    if (solved.status == name_of(SolverStatus::converged) &&
+        !(solved.residual_true <= max_residual_over_tolerance * options_.tolerance))
       session_.wrong(label + " says converged, with a true residual of " + number_text(solved.residual_true));
     row["same_bits"] = same;
     return solved;
@@ -400,9 +403,9 @@ private:
   void add_row(std::string const& label, SolverVariant const& solver, Solved const& s) {
     double const bandwidth = s.bytes_per_iteration / s.seconds_per_iteration();
     table_.push_back({label, std::string(name_of(solver.method)), std::string(name_of(solver.precision)),
-                      std::string(name_of(solver.preconditioner)) + (s.levels > 0 ? " " + std::string(name_of(s.ordering)) : ""), s.status, with_thousands(s.iterations),
-                      number_text(s.residual_true), number_text(s.seconds, 4), milliseconds(s.seconds_per_iteration()),
-                      number_text(s.bytes_per_iteration / 1e6, 4),
+                      std::string(name_of(solver.preconditioner)) + (s.levels > 0 ? " " + std::string(name_of(s.ordering)) : ""),
+                      s.status, with_thousands(s.iterations), number_text(s.residual_true), number_text(s.seconds, 4),
+                      milliseconds(s.seconds_per_iteration()), number_text(s.bytes_per_iteration / 1e6, 4),
                       std::isnan(bandwidth) ? "-" : fixed(100 * bandwidth / session_.copy_bandwidth, 1), milliseconds(s.conversion),
                       milliseconds(s.setup), number_text(s.conversion + s.solve_seconds, 4)});
     if (table_[0].size() > table_.back().size())

@@ -130,7 +130,7 @@ private:
 
   template <class Make>
   void measure_one(std::vector<Measured>& all, DenseMatrix const& a, std::string const& label, json row, bool vectors, bool ours,
-            Make const& make) {
+                   Make const& make) {
     if (interrupt_requested())
       throw Interrupted();
     row["vectors"] = vectors;

@@ -2,12 +2,12 @@
 
 #include "app/cli/bench_command.hpp"
 #include "app/cli/check.hpp"
-#include "app/cli/options.hpp"
-#include "app/run/exit_code.hpp"
 #include "app/cli/info.hpp"
+#include "app/cli/options.hpp"
+#include "app/cli/svd_command.hpp"
+#include "app/run/exit_code.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solve.hpp"
-#include "app/cli/svd_command.hpp"
 #include "app/run/sweep.hpp"
 #include "gpu/core/error.hpp"
 

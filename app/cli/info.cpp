@@ -36,8 +36,8 @@ void print_info() {
   DeviceDescription const host = cpu_description();
   std::vector<std::pair<std::string, std::string>> rows{
       {"poisson", std::string(POISSON_VERSION) + ", " + POISSON_BUILD_TYPE + ", compiler " + __VERSION__},
-      {"libraries", "deal.II " + assembly::dealii_version() + ", VTK " + output::vtk_version() + ", Boost " + std::to_string(BOOST_VERSION / 100000) +
-                        "." + std::to_string(BOOST_VERSION / 100 % 1000)},
+      {"libraries", "deal.II " + assembly::dealii_version() + ", VTK " + output::vtk_version() + ", Boost " +
+                        std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000)},
       {"pictures", output::pictures_built() ? "built" : "not built (configured without Cairo)"},
       {"formats", names<Format>()},
       {"solvers", names<Method>() + "; preconditioners " + names<PreconditionerKind>() + "; precision " + names<Precision>()},

@@ -336,13 +336,11 @@ Keys<RunConfig> make_run_keys() {
               "Exact solution, where known: errors are then reported.")
           .or_null("not known"),
       section<RunConfig>("matrix", "How the matrix is stored."),
-      declare(
-          "matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
-          "Sparse format; auto estimates conversion and products for every usable format and picks the fastest."),
-      declare(
-          "matrix.expected_products", Integer{1, unlimited, false, true}, POISSON_MEMBER(matrix.expected_products), "",
-          "Products with the matrix that auto expects. auto: 3 cbrt(rows) log10(1 / solver.tolerance) / 12, what cg takes on a "
-          "box, and no more than solver.max_iterations."),
+      declare("matrix.format", AutoChoice<Format>{}, POISSON_MEMBER(matrix.format), "",
+              "Sparse format; auto estimates conversion and products for every usable format and picks the fastest."),
+      declare("matrix.expected_products", Integer{1, unlimited, false, true}, POISSON_MEMBER(matrix.expected_products), "",
+              "Products with the matrix that auto expects. auto: 3 cbrt(rows) log10(1 / solver.tolerance) / 12, what cg takes on a "
+              "box, and no more than solver.max_iterations."),
       declare("matrix.slice_size", Integer{1, 1024, true}, POISSON_MEMBER(matrix.slice_size), "rows",
               "Rows per slice of the sliced formats; cod_sell takes 2 to 256."),
       declare(

@@ -38,7 +38,8 @@ enum class SampleShape { plane, box };
 
 template <>
 struct poisson::Names<poisson::app::SampleShape> {
-  static constexpr std::array<Named<app::SampleShape>, 2> values{{{app::SampleShape::plane, "plane"}, {app::SampleShape::box, "box"}}};
+  static constexpr std::array<Named<app::SampleShape>, 2> values{
+      {{app::SampleShape::plane, "plane"}, {app::SampleShape::box, "box"}}};
 };
 
 namespace poisson::app {
@@ -48,7 +49,8 @@ enum class Direction { x, y, z };
 
 template <>
 struct poisson::Names<poisson::app::Direction> {
-  static constexpr std::array<Named<app::Direction>, 3> values{{{app::Direction::x, "x"}, {app::Direction::y, "y"}, {app::Direction::z, "z"}}};
+  static constexpr std::array<Named<app::Direction>, 3> values{
+      {{app::Direction::x, "x"}, {app::Direction::y, "y"}, {app::Direction::z, "z"}}};
 };
 
 namespace poisson::app {
@@ -80,7 +82,8 @@ enum class SweepMode { product, zip };
 
 template <>
 struct poisson::Names<poisson::app::SweepMode> {
-  static constexpr std::array<Named<app::SweepMode>, 2> values{{{app::SweepMode::product, "product"}, {app::SweepMode::zip, "zip"}}};
+  static constexpr std::array<Named<app::SweepMode>, 2> values{
+      {{app::SweepMode::product, "product"}, {app::SweepMode::zip, "zip"}}};
 };
 
 namespace poisson::app {

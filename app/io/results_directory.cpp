@@ -151,9 +151,10 @@ void ResultsDirectory::open(bool overwrite) {
   for (auto const& name : there)
     if (matches(names_, name)) {
       if (!contains(earlier_, name))
-        throw InputError("output.directory", "'" + (path_ / name).string() +
-                                                 "' is there, and no earlier run of poisson has written it: it is not replaced; move "
-                                                 "it, or choose another directory with --output DIR");
+        throw InputError("output.directory",
+                         "'" + (path_ / name).string() +
+                             "' is there, and no earlier run of poisson has written it: it is not replaced; move "
+                             "it, or choose another directory with --output DIR");
       if (!overwrite)
         throw InputError("output.directory", "'" + (path_ / name).string() +
                                                  "' is of an earlier run that did not end; choose another directory with --output "
@@ -193,8 +194,8 @@ void ResultsDirectory::ensure_writable() {
   struct stat opened {
   }, now{};
   bool const gone = stat(path_.c_str(), &now) != 0 && (errno == ENOENT || errno == ENOTDIR);
-  bool const another = !gone && descriptor_ >= 0 && fstat(descriptor_, &opened) == 0 &&
-                       (opened.st_ino != now.st_ino || opened.st_dev != now.st_dev);
+  bool const another =
+      !gone && descriptor_ >= 0 && fstat(descriptor_, &opened) == 0 && (opened.st_ino != now.st_ino || opened.st_dev != now.st_dev);
   int error = gone ? ENOENT : another ? 0 : try_to_write(path_);
   if (!another && (error == 0 || error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE))
     return;  // a full disk has room for some files, perhaps, and tells of the others
@@ -224,8 +225,8 @@ void ResultsDirectory::ensure_writable() {
   created_ = true;
   lock_.emplace(path_);
   watch();
-  keep(std::make_exception_ptr(EnvironmentError("cannot write to the results directory " + place + ": " + why +
-                                                "; the results are in '" + rescue + "'")));
+  keep(std::make_exception_ptr(
+      EnvironmentError("cannot write to the results directory " + place + ": " + why + "; the results are in '" + rescue + "'")));
 }
 
 bool ResultsDirectory::write_record(std::string const& text) {
@@ -244,7 +245,8 @@ void ResultsDirectory::require_free(std::string const& name) const {
     return;
   std::error_code ignored;
   if (fs::exists(fs::symlink_status(path_ / name, ignored)))
-    throw EnvironmentError("cannot write '" + (path_ / name).string() + "': it is there, and no earlier run of poisson has written it");
+    throw EnvironmentError("cannot write '" + (path_ / name).string() +
+                           "': it is there, and no earlier run of poisson has written it");
 }
 
 void ResultsDirectory::listed(std::string const& name) {

@@ -24,8 +24,8 @@ public:
 
   /// `record` is the file that marks a finished run ("result.json", "sweep.json"); `names` are all files that may be written, where
   /// a '*' at the end stands for anything. Throws InputError when another run writes there, when an earlier run is there and
-  /// `overwrite` is false, or when one of the names is a file that no earlier run has written; EnvironmentError when the folder cannot
-  /// be made or written to. All of this is found out now and not after the solve.
+  /// `overwrite` is false, or when one of the names is a file that no earlier run has written; EnvironmentError when the folder
+  /// cannot be made or written to. All of this is found out now and not after the solve.
   ResultsDirectory(std::filesystem::path path, std::string record, std::vector<std::string> names, bool overwrite);
   ResultsDirectory(ResultsDirectory const&) = delete;
   ResultsDirectory& operator=(ResultsDirectory const&) = delete;
@@ -56,8 +56,8 @@ public:
       return false;
     }
   }
-  /// Before a stage that writes: when the folder has vanished since, it is made anew; when it cannot be, or cannot be written to any
-  /// more, a folder for temporary files takes its place. Either becomes failure(), so that nobody misses where the results are.
+  /// Before a stage that writes: when the folder has vanished since, it is made anew; when it cannot be, or cannot be written to
+  /// any more, a folder for temporary files takes its place. Either becomes failure(), so that nobody misses where the results are.
   void ensure_writable();
   /// The record, last of all. Where that fails, an earlier run's record, which no longer tells what is here, is removed.
   bool write_record(std::string const& text);
@@ -93,8 +93,8 @@ private:
 /// [{"file": name, "reason": text}]
 [[nodiscard]] nlohmann::ordered_json json_of(std::vector<ResultsDirectory::Failure> const& failures);
 
-/// Names in a folder that an earlier run of this program has written there: the `files` of its records, and what a run that was killed
-/// was writing. Nothing where there is no such run.
+/// Names in a folder that an earlier run of this program has written there: the `files` of its records, and what a run that was
+/// killed was writing. Nothing where there is no such run.
 [[nodiscard]] std::vector<std::string> files_of_earlier_run(std::filesystem::path const& folder);
 
 }  // namespace poisson::app

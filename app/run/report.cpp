@@ -34,10 +34,11 @@ void closing_table(ResultRecord const& r, fs::path const& directory, Console& co
       {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
                        number_text(r.solver.tolerance) + ")"}};
   if (auto const& q = r.quantities) {
-    rows.emplace_back("solution", "min " + number_text(q->min, 4) + " at " + point_text(q->min_at) + ", max " + number_text(q->max, 4) +
-                                      " at " + point_text(q->max_at) + ", mean " + number_text(q->mean, 4));
-    rows.emplace_back("integrals", "of f " + number_text(r.integral_f, 4) + ", of u " + number_text(q->integral_u, 4) + "; energy " +
-                                       number_text(q->energy, 4) + " (1/2 int k |grad u|^2)");
+    rows.emplace_back("solution", "min " + number_text(q->min, 4) + " at " + point_text(q->min_at) + ", max " +
+                                      number_text(q->max, 4) + " at " + point_text(q->max_at) + ", mean " +
+                                      number_text(q->mean, 4));
+    rows.emplace_back("integrals", "of f " + number_text(r.integral_f, 4) + ", of u " + number_text(q->integral_u, 4) +
+                                       "; energy " + number_text(q->energy, 4) + " (1/2 int k |grad u|^2)");
   }
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 4) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 4) +

@@ -62,14 +62,14 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {
-        return analyse({config, discretization, system, *matrix, stored, u, record.result, context}, directory, record.analysis, console);
+        return analyse({config, discretization, system, *matrix, stored, u, record.result, context}, directory, record.analysis,
+                       console);
       });
   });
 
   stages.attempt([&](ResultsDirectory& directory) {
-    directory.try_write("resolved.yaml", [&](fs::path const& path) {
-      output::write_text_file(path, resolved_yaml(with_absolute_files(config)));
-    });
+    directory.try_write("resolved.yaml",
+                        [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
     directory.try_write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, configuration.text()); });
   });
   return stages.finish();

@@ -25,6 +25,7 @@ struct RunHooks {
 /// Solves one configuration from mesh to files, and tells the console. Returns exit_done or exit_not_converged (results are written
 /// and marked); throws InputError (wrong configuration) or EnvironmentError. An interrupt during the solve writes what there
 /// is; one before it writes only the record.
-[[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console, RunHooks const& hooks = {});
+[[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
+                                RunHooks const& hooks = {});
 
 }  // namespace poisson::app

@@ -51,7 +51,8 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
   if (config.output.picture && output::pictures_built()) {
     output::PictureOptions options;
     options.title = fs::path(record.configuration_file).stem().string() + ": " + with_thousands(record.mesh.cells) +
-                    " cells of order " + std::to_string(record.order) + (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
+                    " cells of order " + std::to_string(record.order) +
+                    (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
     options.quantity = "u";
     directory.try_write("solution.png", [&](fs::path const& path) { output::write_picture(path, mesh, f.u, options); });
   }

@@ -69,8 +69,8 @@ void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std:
   std::string const needs = std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner));
   if (!asymmetry) {
     if (symmetry.asymmetry > usual_asymmetry)
-      console.warning(path + " is symmetric only to " + number_text(symmetry.asymmetry) +
-                      " of the largest entry of a row; " + needs + " takes it as symmetric, and errors of that size remain");
+      console.warning(path + " is symmetric only to " + number_text(symmetry.asymmetry) + " of the largest entry of a row; " +
+                      needs + " takes it as symmetric, and errors of that size remain");
     return;
   }
   int digits = 4;  // as many as show the difference
@@ -78,8 +78,7 @@ void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std:
     ++digits;
   std::string const row = std::to_string(asymmetry->row + 1), column = std::to_string(asymmetry->column + 1);
   std::string const key = by_method ? "solver.method" : "solver.preconditioner";
-  throw InputError(key, needs +
-                            " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) +
+  throw InputError(key, needs + " needs a symmetric matrix, and " + path + " has " + number_text(asymmetry->value, digits) +
                             " in row " + row + ", column " + column + " but " + number_text(asymmetry->mirror, digits) +
                             " in row " + column + ", column " + row + "; use --set " + key + "=" +
                             (by_method ? names_for_unsymmetric<Method>() : names_for_unsymmetric<PreconditionerKind>()));
@@ -121,15 +120,15 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
       else {
         directory.try_write("solution.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x)); });
         if (auto const& low = record.result.x_low; !low.empty())
-          directory.try_write("solution_low.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(low)); });
+          directory.try_write("solution_low.mtx",
+                              [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(low)); });
       }
     });
   });
 
   stages.attempt([&](ResultsDirectory& directory) {
-    directory.try_write("resolved.yaml", [&](fs::path const& path) {
-      output::write_text_file(path, resolved_yaml(with_absolute_files(config)));
-    });
+    directory.try_write("resolved.yaml",
+                        [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
   });
   return stages.finish();
 }

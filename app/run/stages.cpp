@@ -94,7 +94,9 @@ std::size_t first_not_finite(std::span<double const> values) {
 
 Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
                RunHooks const& hooks)
-    : config_(config), console_(console), directory_(config.output.directory, "result.json", names_of_files(config, hooks), options.overwrite) {
+    : config_(config),
+      console_(console),
+      directory_(config.output.directory, "result.json", names_of_files(config, hooks), options.overwrite) {
   set_thread_count(options.threads);
   std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())
@@ -110,8 +112,8 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
   console.line("poisson " POISSON_VERSION ": " + title);
 }
 
-/// The copy bandwidth of the run's backend, where a run has taken so long that measuring it is at most 2 % of it; elsewhere the record
-/// has none. The arrays of that measurement are not the run's: they count in neither peak.
+/// The copy bandwidth of the run's backend, where a run has taken so long that measuring it is at most 2 % of it; elsewhere the
+/// record has none. The arrays of that measurement are not the run's: they count in neither peak.
 void Stages::measure_bandwidth() {
   // Half of the 2 % is for the piece of the measurement that the end of its time cuts into.
   constexpr double share = 0.01, shortest = 0.05;
@@ -187,7 +189,7 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
 ExitCode Stages::finish() {
   directory_.ensure_writable();
   keep(directory_.failure());
-  ExitCode const code = output_error_                                     ? exit_code_of(output_error_)
+  ExitCode const code = output_error_                                ? exit_code_of(output_error_)
                         : record.status == SolverStatus::converged   ? exit_done
                         : record.status == SolverStatus::interrupted ? interrupted_code()
                                                                      : exit_not_converged;

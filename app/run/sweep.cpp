@@ -1,9 +1,9 @@
 #include "app/run/sweep.hpp"
 
-#include "app/io/csv.hpp"
-#include "app/run/exit_code.hpp"
-#include "app/io/results_directory.hpp"
 #include "app/analysis/snapshots.hpp"
+#include "app/io/csv.hpp"
+#include "app/io/results_directory.hpp"
+#include "app/run/exit_code.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -257,8 +257,8 @@ SweepAnalysis analyse_cases(std::vector<Case> const& cases, RunConfig const& con
   return result;
 }
 
-void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete,
-                   int exit_code, std::string const& name, SweepAnalysis const& analysis, ResultsDirectory& directory) {
+void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete, int exit_code,
+                   std::string const& name, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   std::ostringstream csv;
   csv << "case";
   for (auto const& axis : sweep.axes)

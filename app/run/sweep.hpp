@@ -10,9 +10,9 @@ namespace poisson::app {
 
 struct SweepOptions {
   RunOptions run;
-  int jobs = 1;  ///< cases at a time
-  bool resume =
-      false;  ///< keep the results of cases that are done, their files complete; a case is known by the fingerprint of its configuration
+  int jobs = 1;         ///< cases at a time
+  bool resume = false;  ///< keep the results of cases that are done, their files complete; a case is known by the fingerprint of
+                        ///< its configuration
 };
 
 /// A case of a sweep: its values, and its configuration or why it has none.

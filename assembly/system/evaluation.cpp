@@ -335,7 +335,8 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
     std::array<std::vector<double>, 3> gradient;
   };
   auto const make_state = [&] {
-    State state{data, CellQuadrature(space, element, points), std::vector<double>(space.n_local), std::vector<double>(n_points), {}};
+    State state{
+        data, CellQuadrature(space, element, points), std::vector<double>(space.n_local), std::vector<double>(n_points), {}};
     for (auto& g : state.gradient)
       g.resize(n_points);
     return state;
@@ -362,8 +363,8 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
       if (!constant)
         k = coefficient(quadrature.point(q), material);
       sum.first += quadrature.weights[q] * state.values[q];
-      sum.second += quadrature.weights[q] *
-                    quadrature.norm_square(q, state.gradient[0][q], state.gradient[1][q], state.gradient[2][q], k);
+      sum.second +=
+          quadrature.weights[q] * quadrature.norm_square(q, state.gradient[0][q], state.gradient[1][q], state.gradient[2][q], k);
       sum.third += quadrature.weights[q];
     }
   });

@@ -13,7 +13,8 @@ struct ErrorNorms {
   double l2 = 0, h1_seminorm = 0, linf = 0;  ///< absolute; linf over quadrature points and nodes
 };
 
-/// What a solution amounts to. Integrals are over the mesh, by the quadrature of the assembly: Gauss points, order + 1 per direction.
+/// What a solution amounts to. Integrals are over the mesh, by the quadrature of the assembly: Gauss points, order + 1 per
+/// direction.
 struct Quantities {
   double min = 0, max = 0;                   ///< of u at the nodes
   std::array<double, 3> min_at{}, max_at{};  ///< the first such node

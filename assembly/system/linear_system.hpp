@@ -15,9 +15,10 @@ struct LinearSystem {
   Constraints constraints;
   bool pure_neumann = false;  ///< the constant vector spans the null space
   double compatibility_defect =
-      0;  ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
+      0;                  ///< pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled; the rhs was made orthogonal to 1
   double integral_f = 0;  ///< of the source, by the quadrature of the assembly
-  /// Not empty where the mesh is too coarse for the source, so that quadrature misses a good part of it: says how much, and what to do.
+  /// Not empty where the mesh is too coarse for the source, so that quadrature misses a good part of it: says how much, and what to
+  /// do.
   std::string source_warning;
 };
 

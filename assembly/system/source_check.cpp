@@ -28,7 +28,8 @@ public:
       box_cell_ = space.box_cell_size();
   }
 
-  /// `at`: as many reference coordinates in every direction. Values that are not finite count as 0: no quadrature takes them either.
+  /// `at`: as many reference coordinates in every direction. Values that are not finite count as 0: no quadrature takes them
+  /// either.
   void sample(std::int64_t cell, std::array<std::vector<double>, 3> const& at, bool with_determinants) {
     int const m = static_cast<int>(at[0].size());
     auto const size = static_cast<std::size_t>(m) * m * m;
@@ -79,7 +80,8 @@ public:
   /// Where |f| is largest.
   [[nodiscard]] std::size_t largest() const {
     return static_cast<std::size_t>(
-        std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }) - values.begin());
+        std::max_element(values.begin(), values.end(), [](double a, double b) { return std::abs(a) < std::abs(b); }) -
+        values.begin());
   }
 
   std::vector<double> values, determinants;
@@ -152,8 +154,8 @@ private:
   std::vector<Piece> pieces_;
 };
 
-/// Cells in which a lattice of points finds the largest |f|: peaks may lie between the points of the quadrature, and its values then
-/// know nothing of them. The lattice has the vertices of the cells, where people like to place things.
+/// Cells in which a lattice of points finds the largest |f|: peaks may lie between the points of the quadrature, and its values
+/// then know nothing of them. The lattice has the vertices of the cells, where people like to place things.
 std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceElement const& element, Function const& source) {
   std::int64_t const budget = std::max<std::int64_t>(lattice_points, space.n_cells * space.n_local / 16);
   int m = 8;
@@ -172,7 +174,8 @@ std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceE
         auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
         for (auto cell = begin; cell < end; ++cell) {
           // Not every n-th: on a box that could be the same plane again and again.
-          if (stride > 1 && static_cast<std::int64_t>((static_cast<std::uint64_t>(cell) * 0x9E3779B97F4A7C15U) >> 33U) % stride != 0)
+          if (stride > 1 &&
+              static_cast<std::int64_t>((static_cast<std::uint64_t>(cell) * 0x9E3779B97F4A7C15U) >> 33U) % stride != 0)
             continue;
           samples.sample(cell, at, false);
           largest[p].offer(cell, std::abs(samples.values[samples.largest()]));
@@ -189,7 +192,10 @@ std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceE
 class AdaptiveIntegrals {
 public:
   AdaptiveIntegrals(Space const& space, ReferenceElement const& element, Function const& source, double absolute)
-      : samples_(space, element, source), as_assembled_(samples_, 1, space.order + 1), halves_(samples_, 2, 2), eighths_(samples_, 8, 2),
+      : samples_(space, element, source),
+        as_assembled_(samples_, 1, space.order + 1),
+        halves_(samples_, 2, 2),
+        eighths_(samples_, 8, 2),
         absolute_(absolute) {}
 
   /// Takes a cell, which `lattice_value` of |f| was found in; 0: not looked for.
@@ -201,7 +207,8 @@ public:
     replace(cell, coarse, lattice_value > 4 * seen ? eighths_ : halves_);
   }
   void refine() {
-    for (int step = 0; step < adaptive_steps && !queue_.empty() && queue_.top().change > 1e-3 * (absolute_ + absolute_defect_); ++step) {
+    for (int step = 0; step < adaptive_steps && !queue_.empty() && queue_.top().change > 1e-3 * (absolute_ + absolute_defect_);
+         ++step) {
       Waiting const next = queue_.top();
       queue_.pop();
       replace(next.cell, next.piece, halves_);
@@ -252,8 +259,8 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// How far the integrals over single cells differ from finer ones, of the integral of |f|, in cells all over the mesh that `skip` does
-/// not name.
+/// How far the integrals over single cells differ from finer ones, of the integral of |f|, in cells all over the mesh that `skip`
+/// does not name.
 template <class Skip>
 double even_defect(Space const& space, ReferenceElement const& element, Function const& source, double absolute, Skip const& skip) {
   int const points = space.order + 1, fine_points = 4 * points;
@@ -265,7 +272,8 @@ double even_defect(Space const& space, ReferenceElement const& element, Function
   for (std::int64_t i = 0; i < n; ++i) {
     // Multiples of the golden ratio fill an interval evenly, and keep step with no direction of a box.
     double const turns = static_cast<double>(i) * 0.6180339887498949;
-    auto const cell = std::min(static_cast<std::int64_t>((turns - std::floor(turns)) * static_cast<double>(space.n_cells)), space.n_cells - 1);
+    auto const cell =
+        std::min(static_cast<std::int64_t>((turns - std::floor(turns)) * static_cast<double>(space.n_cells)), space.n_cells - 1);
     if (skip(cell))
       continue;
     Piece const a = coarse.total(cell), b = fine.total(cell);
@@ -288,8 +296,9 @@ std::string short_text(double value) {
   return buffer;
 }
 
-constexpr char const* advice = "; the solution belongs to what the quadrature saw: take more cells or refinements (problem.mesh), a higher "
-                               "problem.element.order, or a source that varies less within a cell";
+constexpr char const* advice =
+    "; the solution belongs to what the quadrature saw: take more cells or refinements (problem.mesh), a higher "
+    "problem.element.order, or a source that varies less within a cell";
 
 }  // namespace
 
@@ -323,7 +332,8 @@ std::string check_source(Space const& space, ReferenceElement const& element, Fu
            " of it missed or wrong, near (x, y, z) = " + to_text(adaptive.where()) + advice;
   double const even = even_defect(space, element, source, fine, [&](std::int64_t cell) { return adaptive.has(cell); });
   if (even > largest_even_defect)
-    return "the mesh is too coarse for this source: it varies so much within cells that their integrals of f differ from those of a finer "
+    return "the mesh is too coarse for this source: it varies so much within cells that their integrals of f differ from those of "
+           "a finer "
            "quadrature, by " +
            percent(even) + " of the integral of |f|" + advice;
   return {};

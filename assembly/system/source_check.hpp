@@ -33,11 +33,11 @@ struct SourceSums {
   double integral = 0, absolute = 0;  ///< of f and of |f|
 };
 
-/// Compares the quadrature of the assembly with finer ones: in the cells where |f| is largest (`most`: those with the largest integral
-/// of |f|) and in those where a lattice of points finds large values, adaptively; in some others, evenly. Returns a warning when the
-/// mesh is too coarse for the source: when the integrals of f or |f| differ by more than a tenth, or most cells' own by a third;
-/// otherwise nothing. Costs 1/16 of the assembly's evaluations of f, and at least some hundred thousand. A peak whose values vanish at
-/// every point that is looked at is not found.
+/// Compares the quadrature of the assembly with finer ones: in the cells where |f| is largest (`most`: those with the largest
+/// integral of |f|) and in those where a lattice of points finds large values, adaptively; in some others, evenly. Returns a
+/// warning when the mesh is too coarse for the source: when the integrals of f or |f| differ by more than a tenth, or most cells'
+/// own by a third; otherwise nothing. Costs 1/16 of the assembly's evaluations of f, and at least some hundred thousand. A peak
+/// whose values vanish at every point that is looked at is not found.
 [[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, Function const& source,
                                        SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
 

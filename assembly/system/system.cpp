@@ -1,11 +1,11 @@
 #include "assembly/system/system.hpp"
 
-#include "assembly/system/source_check.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/system/element_kernels.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/pattern.hpp"
 #include "assembly/system/scatter.hpp"
+#include "assembly/system/source_check.hpp"
 
 #include <algorithm>
 #include <chrono>

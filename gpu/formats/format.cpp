@@ -7,9 +7,9 @@
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/registry.hpp"
-#include "gpu/kernels/symmetry.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
+#include "gpu/kernels/symmetry.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -52,19 +52,19 @@ bool is_power_of_two(std::int64_t value, std::int64_t largest) {
 void require_valid(Format format, FormatOptions const& options, Context const& context) {
   if (options.conversion == Conversion::device && context.backend() == Backend::cpu)
     throw InputError("conversion", "found device, but the matrix will live on the cpu backend; allowed there: automatic, "
-                                          "sequential, host; or use the cuda backend");
+                                   "sequential, host; or use the cuda backend");
   if (!is_power_of_two(options.slice_size, 1024))
     throw InputError("slice_size", "found " + std::to_string(options.slice_size) +
-                                              "; allowed: a power of two from 1 to 1024; 32 suits most matrices");
+                                       "; allowed: a power of two from 1 to 1024; 32 suits most matrices");
   if (format == Format::cod_sell && !CodSell::has_slice_size(options.slice_size))
     throw InputError("slice_size", "found " + std::to_string(options.slice_size) +
-                                              "; allowed with cod_sell: a power of two from 2 to 256; 32 suits most matrices");
+                                       "; allowed with cod_sell: a power of two from 2 to 256; 32 suits most matrices");
   if (options.sigma.value_or(0) < 0)
     throw InputError("sigma", "found " + std::to_string(*options.sigma) +
-                                         "; allowed: a number of rows, or 0 for all of them; 1 leaves the rows in place");
+                                  "; allowed: a number of rows, or 0 for all of them; 1 leaves the rows in place");
   if (options.threads_per_row != 0 && !is_power_of_two(options.threads_per_row, 32))
     throw InputError("threads_per_row", "found " + std::to_string(options.threads_per_row) +
-                                                   "; allowed: a power of two from 1 to 32, or 0 for the format's own choice");
+                                            "; allowed: a power of two from 1 to 32, or 0 for the format's own choice");
   auto const require_range = [](char const* key, int value, int smallest, char const* zero) {
     if (value < smallest || value > 64)
       throw InputError(key, "found " + std::to_string(value) + "; allowed: " + std::to_string(smallest) + " to 64" + zero);
@@ -124,8 +124,8 @@ void require_symmetry(FormatEntry const& entry, Csr const& matrix, CsrAnalysis c
     return;
   if (matrix.n_rows() != matrix.n_columns())
     throw InputError("format", std::string(name_of(entry.format)) + " holds square matrices only, and this one has " +
-                                          std::to_string(matrix.n_rows()) + " rows and " + std::to_string(matrix.n_columns()) +
-                                          " columns; use csr");
+                                   std::to_string(matrix.n_rows()) + " rows and " + std::to_string(matrix.n_columns()) +
+                                   " columns; use csr");
   bool const on_host = matrix.context().backend() == Backend::cpu;
   CsrMatrix const copy = on_host ? CsrMatrix() : matrix.to_csr();
   if (auto const asymmetry = find_symmetry(on_host ? matrix.view() : view_of(copy)).first)

@@ -2,9 +2,9 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/linear_operator.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
-#include "gpu/core/linear_operator.hpp"
 
 #include <memory>
 

@@ -265,8 +265,9 @@ private:
     kernels_for<VectorKernels<T>>(context_).copy(context_, n_, x, kept.x.data());
   }
 
-  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge. A cg that was stopped early
-  /// keeps its last one: every iteration of cg brings x nearer to the solution in the energy norm, whatever the residual does.
+  /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge. A cg that was
+  /// stopped early keeps its last one: every iteration of cg brings x nearer to the solution in the energy norm, whatever the
+  /// residual does.
   template <class T>
   Outcome with_best(Outcome outcome, KeptIterate<T>& kept) {
     bool const stopped = outcome.status == SolverStatus::interrupted || outcome.status == SolverStatus::max_iterations;

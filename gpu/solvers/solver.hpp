@@ -76,23 +76,22 @@ struct SolverResult {
   /// ||r|| / ||b|| of the recursion at the end; of the x that is returned where that is another one, or where rounding has put more
   /// than a little between the two and the run did not stagnate.
   double residual_recursive = 0;
-  std::vector<double> history;      ///< relative residual after iteration 0, 1, ...
-  double setup_seconds = 0;         ///< of the preconditioner
-  Ordering ordering{};              ///< that ic0 or ilu0 took; `automatic` without them
-  std::int64_t levels = 0;          ///< of their lower triangle: rows that wait for each other, one after another
-  double seconds = 0;               ///< iterations only: no transfer, no conversion, no setup
-  double bytes_per_iteration = 0;   ///< compulsory bytes of one iteration, for GB/s
-  HostVector<double> x_low;         ///< what x lacks of the solution, for precisions beyond double; else empty
+  std::vector<double> history;     ///< relative residual after iteration 0, 1, ...
+  double setup_seconds = 0;        ///< of the preconditioner
+  Ordering ordering{};             ///< that ic0 or ilu0 took; `automatic` without them
+  std::int64_t levels = 0;         ///< of their lower triangle: rows that wait for each other, one after another
+  double seconds = 0;              ///< iterations only: no transfer, no conversion, no setup
+  double bytes_per_iteration = 0;  ///< compulsory bytes of one iteration, for GB/s
+  HostVector<double> x_low;        ///< what x lacks of the solution, for precisions beyond double; else empty
 };
 
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
 /// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
 /// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
-/// A run that does not converge returns the iterate with the least ||b - A x|| that is at hand, x = 0 among them; a cg that is stopped early
-/// (max_iterations, interrupted) its last one.
-/// Zero b gives x = 0, converged after 0 iterations.
-/// Throws InputError when b or the matrix has a NaN or an infinity, whose row is named, or when the preconditioner needs entries
-/// that options.csr does not provide; EnvironmentError when memory runs out.
+/// A run that does not converge returns the iterate with the least ||b - A x|| that is at hand, x = 0 among them; a cg that is
+/// stopped early (max_iterations, interrupted) its last one. Zero b gives x = 0, converged after 0 iterations. Throws InputError
+/// when b or the matrix has a NaN or an infinity, whose row is named, or when the preconditioner needs entries that options.csr
+/// does not provide; EnvironmentError when memory runs out.
 [[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
                                  SolverOptions const& options);
 

@@ -70,7 +70,8 @@ int exponent_of(DenseMatrix const& a) {
   for (Index j = 0; !finite && j < a.n_columns; ++j)
     for (Index i = 0; i < a.n_rows; ++i)
       if (!std::isfinite(a(i, j)))
-        throw InputError("the matrix has " + std::string(std::isnan(a(i, j)) ? "a NaN" : "an infinity") + " in " + place_text(i, j));
+        throw InputError("the matrix has " + std::string(std::isnan(a(i, j)) ? "a NaN" : "an infinity") + " in " +
+                         place_text(i, j));
   int exponent = 0;
   static_cast<void>(std::frexp(largest, &exponent));
   return std::abs(exponent) <= 100 ? 0 : exponent;

@@ -1,8 +1,8 @@
 #include "gpu/spectral/two_stage_rule.hpp"
 
 #include "gpu/core/array.hpp"
-#include "gpu/kernels/measure.hpp"
 #include "gpu/kernels/blas.hpp"
+#include "gpu/kernels/measure.hpp"
 
 #include <algorithm>
 

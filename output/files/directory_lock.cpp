@@ -53,7 +53,8 @@ std::vector<std::string> lines_of(int descriptor) {
 bool same_file(int descriptor, char const* path) {
   struct stat opened {
   }, named{};
-  return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+  return fstat(descriptor, &opened) == 0 && stat(path, &named) == 0 && opened.st_ino == named.st_ino &&
+         opened.st_dev == named.st_dev;
 }
 
 }  // namespace

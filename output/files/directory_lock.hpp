@@ -6,15 +6,16 @@
 
 namespace poisson::output {
 
-/// One process at a time writes to a directory: it holds a lock (flock) on the file `.poisson.lock` there, which the system releases
-/// when the process ends, however that happens. The file says who holds it and which files are being written, so that the
+/// One process at a time writes to a directory: it holds a lock (flock) on the file `.poisson.lock` there, which the system
+/// releases when the process ends, however that happens. The file says who holds it and which files are being written, so that the
 /// files of a process that was killed are known. Where locks or the file cannot be had (some network file systems) there is
 /// no lock, and no error.
 class DirectoryLock {
 public:
   static constexpr char const* file_name = ".poisson.lock";
 
-  /// Tries to take the lock. When its holder on this machine has ended and only its children still work, waits some seconds for them.
+  /// Tries to take the lock. When its holder on this machine has ended and only its children still work, waits some seconds for
+  /// them.
   explicit DirectoryLock(std::filesystem::path const& directory);
   DirectoryLock(DirectoryLock const&) = delete;
   DirectoryLock& operator=(DirectoryLock const&) = delete;

@@ -164,9 +164,9 @@ void remember_error(vtkObject*, unsigned long, void* client, void* text) {
     message = static_cast<char const*>(text);
 }
 
-/// Binary data in base64 inside each array's element, compressed as asked. Raw data after the elements (<AppendedData>) would be a quarter
-/// smaller, but ParaView 5.11 with libexpat 2.5.0-1+deb12u2 or later stops there: "not well-formed (invalid token)" (libexpat issue 840,
-/// VTK issue 19258). The file appears under `path` only when it is complete.
+/// Binary data in base64 inside each array's element, compressed as asked. Raw data after the elements (<AppendedData>) would be a
+/// quarter smaller, but ParaView 5.11 with libexpat 2.5.0-1+deb12u2 or later stops there: "not well-formed (invalid token)"
+/// (libexpat issue 840, VTK issue 19258). The file appears under `path` only when it is complete.
 template <class Writer, class Data>
 void write_file(std::filesystem::path const& path, Data* data, VtkOptions const& options) {
   AtomicFile file(path);

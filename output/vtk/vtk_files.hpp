@@ -27,7 +27,8 @@ enum class VtkPrecision { single, double_ };
 
 template <>
 struct poisson::Names<poisson::output::VtkPrecision> {
-  static constexpr std::array<Named<output::VtkPrecision>, 2> values{{{output::VtkPrecision::single, "single"}, {output::VtkPrecision::double_, "double"}}};
+  static constexpr std::array<Named<output::VtkPrecision>, 2> values{
+      {{output::VtkPrecision::single, "single"}, {output::VtkPrecision::double_, "double"}}};
 };
 
 namespace poisson::output {

@@ -2,8 +2,8 @@
 /// (default: all). Prints a table; one case a process, or peaks are those of the cases before.
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/mesh.hpp"
-#include "assembly/system/problem_data.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/problem_data.hpp"
 #include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/threads.hpp"

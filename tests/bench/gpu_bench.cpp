@@ -6,10 +6,10 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"
-#include "gpu/kernels/measure.hpp"
 #include "gpu/core/vector.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/measure.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <nlohmann/json.hpp>

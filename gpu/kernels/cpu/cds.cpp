@@ -1,7 +1,7 @@
 #include "gpu/kernels/cds.hpp"
 
-#include "gpu/kernels/cpu/diagonals.hpp"
 #include "gpu/kernels/cpu/cpu.hpp"
+#include "gpu/kernels/cpu/diagonals.hpp"
 
 namespace poisson {
 
@@ -49,17 +49,18 @@ class CpuCds final : public ProductsByTemplates<CdsKernels, CpuCds> {
 public:
   template <class T, class Values>
   static void multiply(Context&, CdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
-    cpu::for_blocks(a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-      cpu::NumberRoom<T, cpu::block_rows> room;
-      Pointer<T> const sums = room.data();
-      block_product<T>(a, values, x, begin, end, sums);
-      if (beta == 0)
-        for (std::int64_t i = begin; i < end; ++i)
-          store(y, i, alpha * load(sums, i - begin));
-      else
-        for (std::int64_t i = begin; i < end; ++i)
-          store(y, i, alpha * load(sums, i - begin) + beta * load(y, i));
-    });
+    cpu::for_blocks(a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>,
+                    [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+                      cpu::NumberRoom<T, cpu::block_rows> room;
+                      Pointer<T> const sums = room.data();
+                      block_product<T>(a, values, x, begin, end, sums);
+                      if (beta == 0)
+                        for (std::int64_t i = begin; i < end; ++i)
+                          store(y, i, alpha * load(sums, i - begin));
+                      else
+                        for (std::int64_t i = begin; i < end; ++i)
+                          store(y, i, alpha * load(sums, i - begin) + beta * load(y, i));
+                    });
   }
 
   template <class T, class Values>
@@ -67,10 +68,11 @@ public:
                            std::int32_t const* stop) {
     if (*stop != 0)
       return;
-    *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
-      block_product<T>(a, values, x, begin, end, y + begin);
-      return cpu::dot_of_rows(begin, end, x, y);
-    });
+    *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>,
+                                 [&](std::int64_t begin, std::int64_t end) {
+                                   block_product<T>(a, values, x, begin, end, y + begin);
+                                   return cpu::dot_of_rows(begin, end, x, y);
+                                 });
   }
 };
 

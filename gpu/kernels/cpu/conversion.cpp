@@ -1,8 +1,8 @@
 #include "gpu/kernels/conversion.hpp"
 
 #include "gpu/core/coo_matrix.hpp"
-#include "gpu/kernels/symmetry.hpp"
 #include "gpu/kernels/cpu/cpu.hpp"
+#include "gpu/kernels/symmetry.hpp"
 
 #include <atomic>
 #include <cmath>
@@ -173,7 +173,9 @@ public:
   void copy_diagonal(Context&, std::int64_t n, float const* values, float* d) const override {
     transform(n, values, d, [](float v) { return v == 0 ? 0.0F : v; });
   }
-  void round(Context&, std::int64_t n, double const* x, float* y) const override { transform(n, x, y, rounded_entry); }
+  void round(Context&, std::int64_t n, double const* x, float* y) const override {
+    transform(n, x, y, rounded_entry);
+  }
   void widen(Context&, std::int64_t n, float const* x, double* y) const override {
     transform(n, x, y, [](float v) { return static_cast<double>(v); });
   }

@@ -37,7 +37,7 @@ template <class V, class X>
 template <class Values>
 [[nodiscard]] DoubleDouble row_product(CsrView const& a, Values values, std::int64_t row, ConstPointer<DoubleDouble> x) {
   return cpu::sum_in_lanes<4>(a.row_ptr[row], a.row_ptr[row + 1],
-                               [&](auto& sum, std::int64_t e) { sum.add(load(values, e), load(x, a.columns[e])); });
+                              [&](auto& sum, std::int64_t e) { sum.add(load(values, e), load(x, a.columns[e])); });
 }
 
 class CpuCsr final : public ProductsByTemplates<CsrKernels, CpuCsr> {

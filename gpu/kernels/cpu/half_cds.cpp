@@ -1,7 +1,7 @@
 #include "gpu/kernels/half_cds.hpp"
 
-#include "gpu/kernels/cpu/diagonals.hpp"
 #include "gpu/kernels/cpu/cpu.hpp"
+#include "gpu/kernels/cpu/diagonals.hpp"
 
 #include <omp.h>
 
@@ -149,7 +149,7 @@ void run_parts(HalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, 
                Done const& done) {
   std::int64_t const blocks = cpu::n_blocks(a.n);
   std::vector<Group> const groups = groups_of(a.offsets);
-#pragma omp parallel if (blocks > 1 && 2 * a.n * std::ssize(a.offsets) * cpu::work_of<T> >= cpu::work_worth_threads)
+#pragma omp parallel if (blocks > 1 && 2 * a.n * std::ssize(a.offsets) * cpu::work_of <T> >= cpu::work_worth_threads)
   {
     std::int64_t const threads = omp_get_num_threads(), thread = omp_get_thread_num();
     Part<scaled, T, Values>(a, values, groups, alpha, x, y, blocks * thread / threads, blocks * (thread + 1) / threads)

@@ -1,5 +1,5 @@
-#include "gpu/core/threads.hpp"
 #include "gpu/kernels/ilu.hpp"
+#include "gpu/core/threads.hpp"
 
 #include "gpu/kernels/cpu/cpu.hpp"
 

@@ -109,14 +109,15 @@ public:
     if (*stop != 0)
       return;
     with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
-        cpu::RowDot<T> total{};
-        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
-          store(y, row, sum);
-          total.add(load(x, row), sum);
-        });
-        return total.value();
-      });
+      *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>,
+                                   [&](std::int64_t begin, std::int64_t end) {
+                                     cpu::RowDot<T> total{};
+                                     for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
+                                       store(y, row, sum);
+                                       total.add(load(x, row), sum);
+                                     });
+                                     return total.value();
+                                   });
     });
   }
 

@@ -381,9 +381,8 @@ INSTANTIATE_TEST_SUITE_P(
                  "problem:" BOUNDARY "matrix: {expected_products: 0}\n",
                  {"3:29: matrix.expected_products: found '0'; allowed: auto, integer >= 1"}},
         BadValue{"method", "problem:" BOUNDARY "solver: {method: bicgstab2}\n", {"did you mean 'bicgstab'", "cg, bicgstab"}},
-        BadValue{"shift",
-                 "problem:" BOUNDARY "solver: {shift: -0.1}\n",
-                 {"solver.shift: found '-0.1'; allowed: finite number >= 0"}},
+        BadValue{
+            "shift", "problem:" BOUNDARY "solver: {shift: -0.1}\n", {"solver.shift: found '-0.1'; allowed: finite number >= 0"}},
         BadValue{"precision",
                  "problem:" BOUNDARY "solver: {precision: quad}\n",
                  {"solver.precision: found 'quad'", "double, double_double, refined, mixed"}},
@@ -542,7 +541,8 @@ TEST(Config, SetReachesEveryKindOfPlace) {
   EXPECT_EQ(parse(minimal, {"problem.coefficient={1: 2, default: 3}", "problem.coefficient[1]=5", "problem.coefficient.default=x"})
                 .problem.coefficient,
             (std::map<int, assembly::CoefficientExpressions>{{-1, {"x"}}, {1, {"5"}}}));
-  EXPECT_EQ(parse("solver: {}", {"problem.boundary=[{ids: all, type: neumann}]"}).problem.boundary[0].type, assembly::BoundaryType::neumann);
+  EXPECT_EQ(parse("solver: {}", {"problem.boundary=[{ids: all, type: neumann}]"}).problem.boundary[0].type,
+            assembly::BoundaryType::neumann);
   EXPECT_EQ(parse(minimal, {"sweep.problem.element.order=[1, 2]"}).sweep.axes.at(0).path, "problem.element.order");
   EXPECT_EQ(parse("problem:\n  exact: x\n  boundary: [{ids: all, type: dirichlet}]", {"problem.exact=null"}).problem.exact,
             std::nullopt);

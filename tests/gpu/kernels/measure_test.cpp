@@ -4,11 +4,11 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
-#include "gpu/kernels/measure.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
+#include "gpu/kernels/measure.hpp"
 #include "gpu/peers/peers.hpp"
 
 #include <cmath>

@@ -56,8 +56,9 @@ TEST(Ordering, OfOtherPatterns) {
     std::shared_ptr<CsrMatrix> matrix;
     std::int64_t colors;
   };
-  for (auto const& [matrix, colors] : {Expected{to_csr(1, one), 1}, Expected{to_csr(0, none), 0}, Expected{to_csr(40, diagonal), 1},
-                                       Expected{to_csr(40, dense), 40}, Expected{to_csr(40, arrow), 2}, Expected{to_csr(5, none), 1}}) {
+  for (auto const& [matrix, colors] :
+       {Expected{to_csr(1, one), 1}, Expected{to_csr(0, none), 0}, Expected{to_csr(40, diagonal), 1},
+        Expected{to_csr(40, dense), 40}, Expected{to_csr(40, arrow), 2}, Expected{to_csr(5, none), 1}}) {
     RowOrder const order = multicolor_order(*matrix);
     EXPECT_EQ(order.n_colors, colors);
     expect_colored(*matrix, order);
@@ -125,7 +126,8 @@ void expect_factors_of_the_reordered(CsrMatrix const& a, Context& context) {
 }
 
 TYPED_TEST(OrderedFactors, AreThoseOfTheReorderedMatrix) {
-  for (auto const& csr : {box27(9, 7, 6, false, 0.4), banded(90, {1, 2, 17}, 3, true), large_box27(33, 9, 5), banded(1, {}, 3, true)}) {
+  for (auto const& csr :
+       {box27(9, 7, 6, false, 0.4), banded(90, {1, 2, 17}, 3, true), large_box27(33, 9, 5), banded(1, {}, 3, true)}) {
     expect_factors_of_the_reordered<double>(*csr, *this->context);
     expect_factors_of_the_reordered<DoubleDouble>(*csr, *this->context);
   }

@@ -161,7 +161,8 @@ TYPED_TEST(Krylov, IncompleteFactorsSaveIterations) {
       auto const natural = this->solve(csr, b, {.method = method, .preconditioner = preconditioner, .ordering = Ordering::natural});
       EXPECT_EQ(natural.status, SolverStatus::converged) << natural.reason;
       EXPECT_LT(2 * natural.iterations, plain);
-      auto const colored = this->solve(csr, b, {.method = method, .preconditioner = preconditioner, .ordering = Ordering::multicolor});
+      auto const colored =
+          this->solve(csr, b, {.method = method, .preconditioner = preconditioner, .ordering = Ordering::multicolor});
       EXPECT_EQ(colored.status, SolverStatus::converged) << colored.reason;
       EXPECT_LT(3 * colored.iterations, 2 * plain);
     }

@@ -388,8 +388,7 @@ TEST(SolverBytes, AreThoseOfVectorsAndPreconditioner) {
   std::int64_t const n = 1000, nnz = 5000, vector = 8 * n, factors = 12 * nnz + 24 * n;
   auto const bytes = [&](Method method, Precision precision, PreconditionerKind preconditioner,
                          Ordering ordering = Ordering::natural) {
-    return solver_bytes(n, nnz,
-                        {.method = method, .precision = precision, .preconditioner = preconditioner, .ordering = ordering});
+    return solver_bytes(n, nnz, {.method = method, .precision = precision, .preconditioner = preconditioner, .ordering = ordering});
   };
   // b, x, r; p, A p; the best iterate
   EXPECT_EQ(bytes(Method::cg, Precision::double_, PreconditionerKind::none), 6 * vector);
