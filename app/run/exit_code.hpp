@@ -7,7 +7,7 @@
 
 namespace poisson::app {
 
-/// Exit codes of the program (see the README). After an interrupt it is 128 + the signal, as shells have it.
+/// Exit codes of the program (see docs/usage.md). After an interrupt it is 128 + the signal, as shells have it.
 enum ExitCode : int { exit_done = 0, exit_usage = 1, exit_not_converged = 2, exit_environment = 3, exit_interrupted = 130 };
 
 /// Asks every stage to stop, and remembers the signal for interrupted_code(). For a signal handler.
