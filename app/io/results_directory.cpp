@@ -115,7 +115,7 @@ nlohmann::ordered_json json_of(std::vector<ResultsDirectory::Failure> const& fai
   return list;
 }
 
-ResultsDirectory::ResultsDirectory(fs::path path, std::string record, std::vector<std::string> names, bool overwrite)
+ResultsDirectory::ResultsDirectory(fs::path path, std::string record, std::vector<std::string> names, bool overwrite, bool own)
     : path_(std::move(path)), record_(std::move(record)), names_(std::move(names)) {
   if (!contains(names_, record_))
     names_.push_back(record_);
@@ -126,7 +126,7 @@ ResultsDirectory::ResultsDirectory(fs::path path, std::string record, std::vecto
   if (error)
     throw EnvironmentError("cannot create the results directory '" + path_.string() + "': " + error.message());
   try {
-    open(overwrite);
+    open(overwrite, own);
   } catch (...) {
     if (lock_ && lock_->left_over().empty())  // what a killed run has left stays known
       lock_->release();
@@ -136,14 +136,17 @@ ResultsDirectory::ResultsDirectory(fs::path path, std::string record, std::vecto
   }
 }
 
-void ResultsDirectory::open(bool overwrite) {
+void ResultsDirectory::open(bool overwrite, bool own) {
   std::string const place = "'" + path_.string() + "'";
   lock_.emplace(path_);
   if (!lock_->holder().empty())
     throw InputError("output.directory", place + " is being written to by another run (" + lock_->holder() +
                                              "); wait for its end, or choose another with --output DIR");
   auto const there = names_in(path_);
-  earlier_ = earlier_files(path_, there, lock_->left_over());
+  auto ours = lock_->left_over();
+  if (own)
+    ours.insert(ours.end(), names_.begin(), names_.end());
+  earlier_ = earlier_files(path_, there, ours);
   for (auto const* earlier : records)
     if (contains(earlier_, earlier) && !overwrite)
       throw InputError("output.directory", place + " holds the results of an earlier run (" + earlier +

@@ -26,7 +26,10 @@ public:
   /// a '*' at the end stands for anything. Throws InputError when another run writes there, when an earlier run is there and
   /// `overwrite` is false, or when one of the names is a file that no earlier run has written; EnvironmentError when the folder
   /// cannot be made or written to. All of this is found out now and not after the solve.
-  ResultsDirectory(std::filesystem::path path, std::string record, std::vector<std::string> names, bool overwrite);
+  /// With `own` the folder is one that this program made for itself, as those of a sweep's cases: files of these names in it are
+  /// ours, whether a record lists them or not.
+  ResultsDirectory(std::filesystem::path path, std::string record, std::vector<std::string> names, bool overwrite,
+                   bool own = false);
   ResultsDirectory(ResultsDirectory const&) = delete;
   ResultsDirectory& operator=(ResultsDirectory const&) = delete;
   ~ResultsDirectory();  ///< removes the folder again if it was made for this run and nothing was written
@@ -69,7 +72,7 @@ public:
   [[nodiscard]] std::exception_ptr failure() const noexcept { return failure_; }
 
 private:
-  void open(bool overwrite);
+  void open(bool overwrite, bool own);
   void require_free(std::string const& name) const;
   void listed(std::string const& name);
   void failed(std::string const& name, std::string const& reason);

@@ -19,6 +19,7 @@ struct RunOptions {
 
 /// What the program itself asks of a run, beside what the user sets.
 struct RunHooks {
+  bool own_folder = false;     ///< the results directory is one that the program made for this run
   bool keep_unknowns = false;  ///< the solution is written as solution.mtx too, for what looks at several
 };
 

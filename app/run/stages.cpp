@@ -96,7 +96,7 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
                RunHooks const& hooks)
     : config_(config),
       console_(console),
-      directory_(config.output.directory, "result.json", names_of_files(config, hooks), options.overwrite) {
+      directory_(config.output.directory, "result.json", names_of_files(config, hooks), options.overwrite, hooks.own_folder) {
   set_thread_count(options.threads);
   std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())

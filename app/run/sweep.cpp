@@ -540,8 +540,9 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     case_options.threads = std::max(1, thread_count() / jobs);
   }
   console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
-               (waiting < static_cast<int>(cases.size()) ? ", " + std::to_string(waiting) + " to do" : ""));
-  run_cases(cases, sweep.axes, root, case_options, {.keep_unknowns = has_snapshots(configuration.config())}, jobs, console);
+               (options.resume ? ", " + std::to_string(waiting) + " to do" : ""));
+  run_cases(cases, sweep.axes, root, case_options, {.own_folder = true, .keep_unknowns = has_snapshots(configuration.config())},
+            jobs, console);
 
   bool const complete = std::none_of(cases.begin(), cases.end(), [](Case const& c) {
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");

@@ -15,6 +15,11 @@ LONG = ["--set", "problem.mesh.cells=[40,40,40]", "--set", "output.picture=false
 SWEEP = CUBE + "sweep: {problem.mesh.cells: [[24, 24, 24], [25, 25, 25]]}\noutput: {picture: false, vtk: {compression: none}}\n"
 
 
+def room_for_pictures():
+    """Every write beyond 192 KiB fails."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 * 65536, 3 * 65536))
+
+
 def small_files():
     """Every write beyond 64 KiB fails, as on a full disk."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
@@ -46,7 +51,7 @@ def end(process, with_signal=signal.SIGCONT):
 
 def test_a_record_says_what_was_not_written(poisson):
     config = poisson.write(CUBE.replace("[8, 8, 8]", "[24, 24, 24]"))
-    done = poisson("run", config, "--output", "out", "--set", "output.vtk.compression=none", code=3, preexec_fn=small_files)
+    done = poisson("run", config, "--output", "out", "--set", "output.vtk.compression=none", code=3, preexec_fn=room_for_pictures)
     r = poisson.record()
     assert r["status"] == "converged" and r["exit_code"] == 3
     assert [f["file"] for f in r["files_failed"]] == ["solution.vtu"] and "solution.vtu" in r["files_failed"][0]["reason"]
