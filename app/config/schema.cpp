@@ -29,7 +29,8 @@ std::string found(YamlNode const& node) {
   case YamlNode::Kind::list:
     return "a list of " + std::to_string(node.items.size());
   case YamlNode::Kind::map:
-    return "a map (text that contains ': ' needs quotes, an expression with '?' and ':' too)";
+    return "a map (text that contains ': ' needs quotes, an expression with '?' and ':' too, as in --set "
+           "'problem.source=\"x > 0.5 ? 1 : 0\"')";
   case YamlNode::Kind::scalar:
     break;
   }
