@@ -44,6 +44,9 @@ public:
 
   /// errno of the first failure; 0: none yet.
   [[nodiscard]] int error() const noexcept { return error_; }
+  /// From the first error on what is written goes nowhere, and the stream never fails; close() tells the error. For writers that do
+  /// not stand a stream that fails.
+  void discard_after_error() noexcept { discard_ = true; }
   /// Writes what is buffered and closes; returns error().
   int close() noexcept;
 
@@ -60,6 +63,7 @@ private:
 
   int descriptor_ = -1;
   int error_ = 0;
+  bool discard_ = false;
   std::vector<char> buffer_;
 };
 

@@ -171,6 +171,9 @@ template <class Writer, class Data>
 void write_file(std::filesystem::path const& path, Data* data, VtkOptions const& options) {
   AtomicFile file(path);
   FileBuffer buffer(file.temporary_path());
+  // VTK frees what it has not allocated when its stream fails in the middle of inline data (9.1,
+  // vtkXMLUnstructuredDataWriter::WriteAPiece).
+  buffer.discard_after_error();
   std::ostream stream(&buffer);
   stream.imbue(std::locale::classic());
   std::string message;
