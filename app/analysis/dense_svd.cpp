@@ -13,8 +13,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <filesystem>
+#include <memory>
+#include <span>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace poisson::app {
 
@@ -77,19 +82,21 @@ std::vector<std::string> names_of_files(DenseSvd const& work) {
   return names;
 }
 
-}  // namespace
+/// What run_svd has computed.
+struct Decomposition {
+  Svd svd;
+  SvdFindings findings;
+  double read_seconds;
+};
 
-void run_svd(DenseSvd const& work, Console& console) {
-  Timer const total;
-  std::optional<ResultsDirectory> directory;
-  if (!work.output.empty())
-    directory.emplace(work.output, "result.json", names_of_files(work), work.overwrite);
-  set_thread_count(work.threads);
-  std::string const no_cuda = work.backend == Backend::cpu ? "" : why_no_cuda();
-  if (work.backend == Backend::cuda && !no_cuda.empty())
+std::unique_ptr<Context> make_context_for(std::optional<Backend> backend) {
+  std::string const no_cuda = backend == Backend::cpu ? "" : why_no_cuda();
+  if (backend == Backend::cuda && !no_cuda.empty())
     throw EnvironmentError("backend cuda: " + no_cuda);
-  auto const context = make_context(work.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu));
+  return make_context(backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu));
+}
 
+Decomposition decompose(DenseSvd const& work, Context& context, Console& console) {
   bool const from_file = !work.matrix.empty();
   std::string const name = from_file ? work.matrix : "random, seed " + std::to_string(work.seed);
   console.line("poisson " POISSON_VERSION ": svd of " + name);
@@ -106,60 +113,88 @@ void run_svd(DenseSvd const& work, Console& console) {
   SvdOptions options;
   options.vectors = work.vectors;
   options.band_width = work.band_width;
-  Svd const result = svd(a, options, *context);
+  Svd result = svd(a, options, context);
   console.end_progress();
-  std::string const device = context->description().name;
-  console.stage("svd", result.seconds.total, "on " + device);
-  Spectrum const spectrum = spectrum_of(result.values, a.n_rows, a.n_columns);
-
-  std::vector<std::pair<std::string, std::string>> rows{
-      {"values", some(result.values)},
-      {"rank", with_thousands(spectrum.rank) + " of " + with_thousands(static_cast<std::int64_t>(result.values.size())) +
-                   ": values above " + number_text(spectrum.threshold) + ", the size of rounding"},
-      {"condition",
-       number_text(spectrum.condition, 6) +
-           (spectrum.rank < static_cast<std::int64_t>(result.values.size()) ? ", values beyond the rank left out" : "")},
-      {"seconds", text_of(result.seconds)}};
-  json record{{"poisson_version", POISSON_VERSION},
-              {"exit_code", 0},
-              {"backend", name_of(context->backend())},
-              {"device", device},
-              {"threads", thread_count()}};
-  SvdFindings findings{name, a.n_rows, a.n_columns, result.band_width, work.vectors, spectrum, result.seconds, {}, ""};
+  console.stage("svd", result.seconds.total, "on " + context.description().name);
+  SvdFindings findings{
+      name,           a.n_rows, a.n_columns, result.band_width, work.vectors, spectrum_of(result.values, a.n_rows, a.n_columns),
+      result.seconds, {},       ""};
   if (work.vectors) {
     console.working("checking");
-    findings.accuracy = svd_accuracy(*context, a, result);
+    findings.accuracy = svd_accuracy(context, a, result);
     console.end_progress();
-    rows.emplace_back("accuracy", text_of(*findings.accuracy));
   }
+  return {std::move(result), std::move(findings), read_seconds};
+}
 
+std::vector<std::pair<std::string, std::string>> table_of(SvdFindings const& findings, std::span<double const> values) {
+  Spectrum const& spectrum = findings.spectrum;
+  auto const n = static_cast<std::int64_t>(values.size());
+  std::vector<std::pair<std::string, std::string>> rows{
+      {"values", some(values)},
+      {"rank", with_thousands(spectrum.rank) + " of " + with_thousands(n) + ": values above " + number_text(spectrum.threshold) +
+                   ", the size of rounding"},
+      {"condition", number_text(spectrum.condition, 6) + (spectrum.rank < n ? ", values beyond the rank left out" : "")},
+      {"seconds", text_of(findings.seconds)}};
+  if (findings.accuracy)
+    rows.emplace_back("accuracy", text_of(*findings.accuracy));
+  return rows;
+}
+
+/// Writes all files but the record; one that fails costs none of the others.
+void write_files(ResultsDirectory& directory, DenseSvd const& work, Decomposition& done) {
+  directory.ensure_writable();
+  if (directory.try_write("singular_values.csv", [&](fs::path const& path) {
+        output::write_text_file(path, csv_text("i", 1, {{"singular_value", done.svd.values}}));
+      }))
+    done.findings.values_file = "singular_values.csv";
+  if (work.picture && output::pictures_built()) {
+    output::PlotOptions plot;
+    plot.title = "Singular values";
+    plot.x_label = "i";
+    directory.try_write("spectrum.png",
+                        [&](fs::path const& path) { output::write_plot(path, {curve_of("", done.svd.values)}, plot); });
+  }
+  if (work.vectors) {
+    directory.try_write("u.mtx", [&](fs::path const& path) { write_dense_matrix(path, done.svd.u); });
+    directory.try_write("v.mtx", [&](fs::path const& path) { write_dense_matrix(path, done.svd.v); });
+  }
+}
+
+/// result.json of `poisson svd`: docs/result_json.md.
+json record_of(DenseSvd const& work, Decomposition const& done, Context const& context, ResultsDirectory const& directory,
+               Timer const& total) {
+  json record{{"poisson_version", POISSON_VERSION},
+              {"exit_code", directory.failure() ? 3 : 0},
+              {"backend", name_of(context.backend())},
+              {"device", context.description().name},
+              {"threads", thread_count()}};
+  put(done.findings, record);
+  if (work.matrix.empty())
+    record["matrix"]["seed"] = work.seed;
+  record["timing"] = {{"read", done.read_seconds}, {"svd", done.svd.seconds.total}, {"total", total.seconds()}};
+  record["memory"] = {{"device_peak_bytes", context.memory_peak()}};
+  auto files = directory.files();
+  files.emplace_back("result.json");
+  record["files"] = files;
+  record["files_failed"] = json_of(directory.failures());
+  return record;
+}
+
+}  // namespace
+
+void run_svd(DenseSvd const& work, Console& console) {
+  Timer const total;
+  std::optional<ResultsDirectory> directory;
+  if (!work.output.empty())
+    directory.emplace(work.output, "result.json", names_of_files(work), work.overwrite);
+  set_thread_count(work.threads);
+  auto const context = make_context_for(work.backend);
+  Decomposition done = decompose(work, *context, console);
+  auto rows = table_of(done.findings, done.svd.values);
   if (directory) {
-    directory->ensure_writable();
-    if (directory->try_write("singular_values.csv", [&](fs::path const& path) {
-          output::write_text_file(path, csv_text("i", 1, {{"singular_value", result.values}}));
-        }))
-      findings.values_file = "singular_values.csv";
-    if (work.picture && output::pictures_built()) {
-      output::PlotOptions plot;
-      plot.title = "Singular values";
-      plot.x_label = "i";
-      directory->try_write("spectrum.png",
-                           [&](fs::path const& path) { output::write_plot(path, {curve_of("", result.values)}, plot); });
-    }
-    if (work.vectors) {
-      directory->try_write("u.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.u); });
-      directory->try_write("v.mtx", [&](fs::path const& path) { write_dense_matrix(path, result.v); });
-    }
-    put(findings, record);
-    if (!from_file)
-      record["matrix"]["seed"] = work.seed;
-    record["exit_code"] = directory->failure() ? 3 : 0;
-    record["timing"] = {{"read", read_seconds}, {"svd", result.seconds.total}, {"total", total.seconds()}};
-    record["memory"] = {{"device_peak_bytes", context->memory_peak()}};
-    auto files = directory->files();
-    files.emplace_back("result.json");
-    record["files"] = files;
-    record["files_failed"] = json_of(directory->failures());
+    write_files(*directory, work, done);
+    json const record = record_of(work, done, *context, *directory, total);
     directory->write_record(record.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
     std::string names;
     for (auto const& file : directory->files())
