@@ -30,7 +30,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 /// Everything dense that will be in the host's memory at a time.
-void require_room_for(std::int64_t n_rows, std::int64_t n_columns, bool vectors, std::string const& name) {
+void require_memory_for(std::int64_t n_rows, std::int64_t n_columns, bool vectors, std::string const& name) {
   require_host_memory(8 * n_rows * n_columns + svd_host_bytes(n_rows, n_columns, vectors),
                       "the decomposition of " + name + ", " + std::to_string(n_rows) + " x " + std::to_string(n_columns) + ",");
 }
@@ -56,11 +56,11 @@ DenseMatrix read_dense(std::string const& path, bool vectors) {
     return std::move(*array);
   }
   auto const& coo = std::get<CooMatrix>(any);
-  require_room_for(coo.n_rows, coo.n_columns, vectors, path);
+  require_memory_for(coo.n_rows, coo.n_columns, vectors, path);
   return dense(coo, path);
 }
 
-std::string some(std::span<double const> values) {
+std::string abbreviated(std::span<double const> values) {
   constexpr std::size_t ends = 4;
   std::string text;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -73,7 +73,7 @@ std::string some(std::span<double const> values) {
   return text;
 }
 
-std::vector<std::string> names_of_files(DenseSvd const& work) {
+std::vector<std::string> names_of_files(DenseSvdOptions const& work) {
   std::vector<std::string> names{"singular_values.csv"};
   if (work.picture && output::pictures_built())
     names.emplace_back("spectrum.png");
@@ -85,7 +85,7 @@ std::vector<std::string> names_of_files(DenseSvd const& work) {
 /// What run_svd has computed.
 struct Decomposition {
   Svd svd;
-  SvdFindings findings;
+  SvdSummary summary;
   double read_seconds;
 };
 
@@ -96,13 +96,13 @@ std::unique_ptr<Context> make_context_for(std::optional<Backend> backend) {
   return make_context(backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu));
 }
 
-Decomposition decompose(DenseSvd const& work, Context& context, Console& console) {
+Decomposition decompose(DenseSvdOptions const& work, Context& context, Console& console) {
   bool const from_file = !work.matrix.empty();
   std::string const name = from_file ? work.matrix : "random, seed " + std::to_string(work.seed);
   console.line("poisson " POISSON_VERSION ": svd of " + name);
   Timer const reading;
   if (!from_file)
-    require_room_for(work.random, work.random, work.vectors, "a random matrix");
+    require_memory_for(work.random, work.random, work.vectors, "a random matrix");
   DenseMatrix const a = from_file ? read_dense(work.matrix, work.vectors) : random_matrix(work.random, work.random, work.seed);
   double const read_seconds = reading.seconds();
   console.stage(from_file ? "read" : "make", read_seconds, with_thousands(a.n_rows) + " x " + with_thousands(a.n_columns));
@@ -116,38 +116,38 @@ Decomposition decompose(DenseSvd const& work, Context& context, Console& console
   Svd result = svd(a, options, context);
   console.end_progress();
   console.stage("svd", result.seconds.total, "on " + context.description().name);
-  SvdFindings findings{
+  SvdSummary summary{
       name,           a.n_rows, a.n_columns, result.band_width, work.vectors, spectrum_of(result.values, a.n_rows, a.n_columns),
       result.seconds, {},       ""};
   if (work.vectors) {
     console.working("checking");
-    findings.accuracy = svd_accuracy(context, a, result);
+    summary.accuracy = svd_accuracy(context, a, result);
     console.end_progress();
   }
-  return {std::move(result), std::move(findings), read_seconds};
+  return {std::move(result), std::move(summary), read_seconds};
 }
 
-std::vector<std::pair<std::string, std::string>> table_of(SvdFindings const& findings, std::span<double const> values) {
-  Spectrum const& spectrum = findings.spectrum;
+std::vector<std::pair<std::string, std::string>> table_of(SvdSummary const& summary, std::span<double const> values) {
+  Spectrum const& spectrum = summary.spectrum;
   auto const n = static_cast<std::int64_t>(values.size());
   std::vector<std::pair<std::string, std::string>> rows{
-      {"values", some(values)},
+      {"values", abbreviated(values)},
       {"rank", with_thousands(spectrum.rank) + " of " + with_thousands(n) + ": values above " + number_text(spectrum.threshold) +
                    ", the size of rounding"},
       {"condition", number_text(spectrum.condition, 6) + (spectrum.rank < n ? ", values beyond the rank left out" : "")},
-      {"seconds", text_of(findings.seconds)}};
-  if (findings.accuracy)
-    rows.emplace_back("accuracy", text_of(*findings.accuracy));
+      {"seconds", text_of(summary.seconds)}};
+  if (summary.accuracy)
+    rows.emplace_back("accuracy", text_of(*summary.accuracy));
   return rows;
 }
 
 /// Writes all files but the record; one that fails costs none of the others.
-void write_files(ResultsDirectory& directory, DenseSvd const& work, Decomposition& done) {
+void write_files(ResultsDirectory& directory, DenseSvdOptions const& work, Decomposition& done) {
   directory.ensure_writable();
   if (directory.try_write("singular_values.csv", [&](fs::path const& path) {
         output::write_text_file(path, csv_text("i", 1, {{"singular_value", done.svd.values}}));
       }))
-    done.findings.values_file = "singular_values.csv";
+    done.summary.values_file = "singular_values.csv";
   if (work.picture && output::pictures_built()) {
     output::PlotOptions plot;
     plot.title = "Singular values";
@@ -162,14 +162,14 @@ void write_files(ResultsDirectory& directory, DenseSvd const& work, Decompositio
 }
 
 /// result.json of `poisson svd`: docs/result_json.md.
-json record_of(DenseSvd const& work, Decomposition const& done, Context const& context, ResultsDirectory const& directory,
+json record_of(DenseSvdOptions const& work, Decomposition const& done, Context const& context, ResultsDirectory const& directory,
                Timer const& total) {
   json record{{"poisson_version", POISSON_VERSION},
               {"exit_code", directory.failure() ? 3 : 0},
               {"backend", name_of(context.backend())},
               {"device", context.description().name},
               {"threads", thread_count()}};
-  put(done.findings, record);
+  put(done.summary, record);
   if (work.matrix.empty())
     record["matrix"]["seed"] = work.seed;
   record["timing"] = {{"read", done.read_seconds}, {"svd", done.svd.seconds.total}, {"total", total.seconds()}};
@@ -183,7 +183,7 @@ json record_of(DenseSvd const& work, Decomposition const& done, Context const& c
 
 }  // namespace
 
-void run_svd(DenseSvd const& work, Console& console) {
+void run_svd(DenseSvdOptions const& work, Console& console) {
   Timer const total;
   std::optional<ResultsDirectory> directory;
   if (!work.output.empty())
@@ -191,7 +191,7 @@ void run_svd(DenseSvd const& work, Console& console) {
   set_thread_count(work.threads);
   auto const context = make_context_for(work.backend);
   Decomposition done = decompose(work, *context, console);
-  auto rows = table_of(done.findings, done.svd.values);
+  auto rows = table_of(done.summary, done.svd.values);
   if (directory) {
     write_files(*directory, work, done);
     json const record = record_of(work, done, *context, *directory, total);

@@ -180,10 +180,10 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
     preconditioned = spectrum_of(svd(dense_submatrix(a, free, scaling), options, input.context).values, n, n).condition;
   }
 
-  SvdFindings findings{"operator", n, n, result.band_width, vectors, spectrum, result.seconds, {}, output.file("values.csv")};
+  SvdSummary summary{"operator", n, n, result.band_width, vectors, spectrum, result.seconds, {}, output.file("values.csv")};
   if (vectors)
-    findings.accuracy = svd_accuracy(input.context, dense, result);
-  put(findings, out);
+    summary.accuracy = svd_accuracy(input.context, dense, result);
+  put(summary, out);
   out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", input.system.pure_neumann ? 1 : 0}};
   std::string null_space;
   if (spectrum.rank < n) {
