@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -130,6 +131,65 @@ public:
   std::vector<std::int32_t> dofs;
 };
 
+/// Values of a finite element function and its gradient at the points of a CellQuadrature, for one cell after the other.
+class CellFunction {
+public:
+  /// `basis`: the element's functions at the points of `quadrature` in one direction.
+  CellFunction(Space const& space, CellQuadrature quadrature_of_cells, Basis1D const& basis, std::span<double const> u)
+      : quadrature(std::move(quadrature_of_cells)), values(quadrature.n_points), basis_(basis), u_(u), local_(space.n_local) {
+    for (auto& g : gradient)
+      g.resize(quadrature.n_points);
+  }
+
+  void reset(std::int64_t cell) {
+    quadrature.reset(cell);
+    for (std::size_t i = 0; i < local_.size(); ++i)
+      local_[i] = u_[quadrature.dofs[i]];
+    double const* const v = basis_.values.data();
+    double const* const d = basis_.derivatives.data();
+    interpolate(v, v, v, values);
+    interpolate(d, v, v, gradient[0]);
+    interpolate(v, d, v, gradient[1]);
+    interpolate(v, v, d, gradient[2]);
+  }
+
+  CellQuadrature quadrature;
+  std::vector<double> values;
+  std::array<std::vector<double>, 3> gradient;  ///< with respect to reference coordinates
+
+private:
+  void interpolate(double const* x, double const* y, double const* z, std::vector<double>& out) {
+    apply_tensor(quadrature.m, basis_.n_functions, x, y, z, local_.data(), out.data(), quadrature.work);
+  }
+
+  Basis1D const& basis_;
+  std::span<double const> u_;
+  std::vector<double> local_;  ///< the values of u at the cell's unknowns
+};
+
+/// Runs body(state, i, part) for all i in [0, n), cut in parts of `size`. Each part is one thread's.
+template <class MakeState, class Body>
+void for_all(std::int64_t n, std::int64_t size, MakeState const& make_state, Body const& body) {
+  parallel_for(n_parts(n, size), make_state, [&](auto& state, std::int64_t const p) {
+    auto const [begin, end] = part(n, size, p);
+    for (auto i = begin; i < end; ++i)
+      body(state, i, p);
+  });
+}
+
+template <class MakeState, class Body>
+void for_all_cells(Space const& space, MakeState const& make_state, Body const& body) {
+  for_all(space.n_cells, space.cells_per_part, make_state, body);
+}
+
+constexpr std::int64_t dofs_per_part = 4096;
+constexpr auto no_state = [] { return 0; };
+
+template <class MakeState, class Body>
+void for_all_dofs(Space const& space, MakeState const& make_state, Body const& body) {
+  for_all(space.n_dofs, dofs_per_part, make_state, body);
+}
+
 struct Sums {
   double first = 0, second = 0, third = 0, largest = 0;
   void add(Sums const& other) {
@@ -144,11 +204,7 @@ struct Sums {
 template <class MakeState, class Body>
 Sums sum_over_cells(Space const& space, MakeState const& make_state, Body const& body) {
   std::vector<Sums> sums(n_parts(space.n_cells, space.cells_per_part));
-  parallel_for(static_cast<std::int64_t>(sums.size()), make_state, [&](auto& state, std::int64_t const p) {
-    auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
-    for (auto cell = begin; cell < end; ++cell)
-      body(state, cell, sums[p]);
-  });
+  for_all_cells(space, make_state, [&](auto& state, std::int64_t cell, std::int64_t part) { body(state, cell, sums[part]); });
   Sums total;
   for (auto const& sum : sums)
     total.add(sum);
@@ -181,73 +237,53 @@ double mean_of_exact(Space const& space, ReferenceElement const& element, Proble
 
 ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u,
                        double shift) {
-  int const points = points_per_direction(space), n_points = points * points * points;
+  int const points = points_per_direction(space);
   struct State {
     Function exact;
-    CellQuadrature quadrature;
-    std::vector<double> u, error;
-    std::array<std::vector<double>, 3> u_gradient, gradient;
+    CellFunction u;
+    std::vector<double> exact_values;
+    std::array<std::vector<double>, 3> exact_gradient;
   };
   std::vector<double> gauss, ignored;
   gauss_rule(points, gauss, ignored);
   auto const basis = lagrange_basis(element.nodes, gauss), collocation = lagrange_basis(gauss, gauss);
   auto const make_state = [&] {
-    State state{
-        *data.exact, CellQuadrature(space, element, points), std::vector<double>(space.n_local), std::vector<double>(n_points), {},
-        {}};
-    for (int d = 0; d < 3; ++d) {
-      state.u_gradient[d].resize(n_points);
-      state.gradient[d].resize(n_points);
-    }
+    State state{*data.exact, CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
+    auto const n_points = static_cast<std::size_t>(state.u.quadrature.n_points);
+    state.exact_values.resize(n_points);
+    for (auto& g : state.exact_gradient)
+      g.resize(n_points);
     return state;
   };
   auto const sums = sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
-    auto& quadrature = state.quadrature;
-    quadrature.reset(cell);
-    for (int i = 0; i < space.n_local; ++i)
-      state.u[i] = u[quadrature.dofs[i]];
-    double const* const v = basis.values.data();
-    double const* const d = basis.derivatives.data();
-    auto const interpolate = [&](double const* x, double const* y, double const* z, std::vector<double>& out) {
-      apply_tensor(points, basis.n_functions, x, y, z, state.u.data(), out.data(), quadrature.work);
-    };
-    // The exact gradient first, from values at the points; then everything with u taken off.
-    for (int q = 0; q < n_points; ++q)
-      state.error[q] = state.exact.finite(quadrature.point(q), exact_name) - shift;
-    for (int direction = 0; direction < 3; ++direction)
-      differentiate(direction, points, collocation.derivatives.data(), state.error.data(), state.gradient[direction].data());
-    interpolate(d, v, v, state.u_gradient[0]);
-    interpolate(v, d, v, state.u_gradient[1]);
-    interpolate(v, v, d, state.u_gradient[2]);
-    std::vector<double>& values = state.u_gradient[0];
-    for (int q = 0; q < n_points; ++q)
-      sum.second += quadrature.weights[q] * quadrature.norm_square(q, state.u_gradient[0][q] - state.gradient[0][q],
-                                                                   state.u_gradient[1][q] - state.gradient[1][q],
-                                                                   state.u_gradient[2][q] - state.gradient[2][q]);
-    interpolate(v, v, v, values);
-    for (int q = 0; q < n_points; ++q) {
-      double const e = values[q] - state.error[q];
+    state.u.reset(cell);
+    auto const& quadrature = state.u.quadrature;
+    auto const& gradient = state.u.gradient;
+    auto const& exact_gradient = state.exact_gradient;
+    for (int q = 0; q < quadrature.n_points; ++q)
+      state.exact_values[q] = state.exact.finite(quadrature.point(q), exact_name) - shift;
+    for (int d = 0; d < 3; ++d)
+      differentiate(d, points, collocation.derivatives.data(), state.exact_values.data(), state.exact_gradient[d].data());
+    for (int q = 0; q < quadrature.n_points; ++q) {
+      double const e = state.u.values[q] - state.exact_values[q];
       sum.first += quadrature.weights[q] * e * e;
+      sum.second += quadrature.weights[q] * quadrature.norm_square(q, gradient[0][q] - exact_gradient[0][q],
+                                                                   gradient[1][q] - exact_gradient[1][q],
+                                                                   gradient[2][q] - exact_gradient[2][q]);
       sum.largest = std::max(sum.largest, std::abs(e));
     }
   });
 
-  constexpr std::int64_t size = 4096;
-  std::vector<double> largest(n_parts(space.n_dofs, size), 0.0);
-  parallel_for(
-      static_cast<std::int64_t>(largest.size()), [&] { return Function(*data.exact); },
-      [&](Function& exact, std::int64_t const p) {
-        auto const [begin, end] = part(space.n_dofs, size, p);
-        for (auto i = begin; i < end; ++i)
-          largest[p] = std::max(largest[p], std::abs(u[i] - (exact.finite(space.point(i), exact_name) - shift)));
+  std::vector<double> largest(n_parts(space.n_dofs, dofs_per_part), sums.largest);
+  for_all_dofs(
+      space, [&] { return Function(*data.exact); },
+      [&](Function& exact, std::int64_t const i, std::int64_t const part) {
+        largest[part] = std::max(largest[part], std::abs(u[i] - (exact.finite(space.point(i), exact_name) - shift)));
       });
-  return {std::sqrt(sums.first), std::sqrt(sums.second),
-          std::max(sums.largest, largest.empty() ? 0.0 : *std::max_element(largest.begin(), largest.end()))};
+  return {std::sqrt(sums.first), std::sqrt(sums.second), *std::max_element(largest.begin(), largest.end())};
 }
 
 namespace {
-
-constexpr std::int64_t dofs_per_part = 4096;
 
 /// Takes values at an element's nodes, and its map, to equidistant nodes.
 struct Equidistant {
@@ -275,6 +311,18 @@ struct Equidistant {
   HostVector<std::int32_t> owner;  ///< the cell that decides, by unknown
 };
 
+/// The unknowns and the map of one cell after the other, with room for its equidistant nodes.
+struct OutputCell {
+  explicit OutputCell(Space const& space) : geometry(space), dofs(space.n_local) {
+    for (auto& x : points)
+      x.resize(space.n_local);
+  }
+  CellGeometry geometry;
+  std::vector<std::int32_t> dofs;
+  std::array<std::vector<double>, 3> points;
+  std::vector<double> work;
+};
+
 }  // namespace
 
 OutputMesh output_mesh(Space const& space, ReferenceElement const& element) {
@@ -287,84 +335,49 @@ OutputMesh output_mesh(Space const& space, ReferenceElement const& element) {
   mesh.cells.resize(space.n_cells * n_local);
   Equidistant const equidistant(space, element);
   if (!equidistant.needed)
-    parallel_for(n_parts(space.n_dofs, dofs_per_part), [&](std::int64_t const i) {
-      auto const [begin, end] = part(space.n_dofs, dofs_per_part, i);
-      for (auto dof = begin; dof < end; ++dof) {
-        auto const x = space.point(dof);
-        std::copy(x.begin(), x.end(), mesh.points.begin() + 3 * dof);
-      }
+    for_all_dofs(space, no_state, [&](int, std::int64_t const dof, std::int64_t) {
+      auto const x = space.point(dof);
+      std::copy(x.begin(), x.end(), mesh.points.begin() + 3 * dof);
     });
-  struct State {
-    CellGeometry geometry;
-    std::vector<std::int32_t> dofs;
-    std::array<std::vector<double>, 3> moved;
-    std::vector<double> work;
-  };
-  auto const make_state = [&] {
-    State state{CellGeometry(space), std::vector<std::int32_t>(n_local), {}, {}};
-    for (auto& x : state.moved)
-      x.resize(n_local);
-    return state;
-  };
-  parallel_for(n_parts(space.n_cells, space.cells_per_part), make_state, [&](State& state, std::int64_t const i) {
-    auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
-    for (auto cell = begin; cell < end; ++cell) {
-      space.dofs(cell, state.dofs.data());
-      std::copy(state.dofs.begin(), state.dofs.end(), mesh.cells.begin() + cell * n_local);
-      if (!equidistant.needed)
-        continue;
-      state.geometry.reset(cell, state.dofs.data());
-      equidistant.move_points(state.geometry, state.moved, state.work);
-      for (int a = 0; a < n_local; ++a)
-        if (std::int64_t const dof = state.dofs[a]; equidistant.owner[dof] == cell)
-          for (int d = 0; d < 3; ++d)
-            mesh.points[3 * dof + d] = state.moved[d][a];
-    }
+  auto const make_state = [&] { return OutputCell(space); };
+  for_all_cells(space, make_state, [&](OutputCell& state, std::int64_t const cell, std::int64_t) {
+    space.dofs(cell, state.dofs.data());
+    std::copy(state.dofs.begin(), state.dofs.end(), mesh.cells.begin() + cell * n_local);
+    if (!equidistant.needed)
+      return;
+    state.geometry.reset(cell, state.dofs.data());
+    equidistant.move_points(state.geometry, state.points, state.work);
+    for (int a = 0; a < n_local; ++a)
+      if (std::int64_t const dof = state.dofs[a]; equidistant.owner[dof] == cell)
+        for (int d = 0; d < 3; ++d)
+          mesh.points[3 * dof + d] = state.points[d][a];
   });
   return mesh;
 }
 
 Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u) {
-  int const points = space.order + 1, n_points = points * points * points;
   auto const basis = lagrange_basis(element.nodes, element.gauss);
   struct State {
     ProblemData data;
-    CellQuadrature quadrature;
-    std::vector<double> u, values;
-    std::array<std::vector<double>, 3> gradient;
+    CellFunction u;
   };
   auto const make_state = [&] {
-    State state{
-        data, CellQuadrature(space, element, points), std::vector<double>(space.n_local), std::vector<double>(n_points), {}};
-    for (auto& g : state.gradient)
-      g.resize(n_points);
-    return state;
+    return State{data, CellFunction(space, CellQuadrature(space, element, space.order + 1), basis, u)};
   };
   auto const sums = sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
-    auto& quadrature = state.quadrature;
-    quadrature.reset(cell);
-    for (int i = 0; i < space.n_local; ++i)
-      state.u[i] = u[quadrature.dofs[i]];
-    double const* const v = basis.values.data();
-    double const* const d = basis.derivatives.data();
-    auto const interpolate = [&](double const* x, double const* y, double const* z, std::vector<double>& out) {
-      apply_tensor(points, basis.n_functions, x, y, z, state.u.data(), out.data(), quadrature.work);
-    };
-    interpolate(v, v, v, state.values);
-    interpolate(d, v, v, state.gradient[0]);
-    interpolate(v, d, v, state.gradient[1]);
-    interpolate(v, v, d, state.gradient[2]);
+    state.u.reset(cell);
+    auto const& quadrature = state.u.quadrature;
+    auto const& gradient = state.u.gradient;
     auto const material = space.material(cell);
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
     Point3 k = constant ? coefficient({}, material) : Point3{};
-    for (int q = 0; q < n_points; ++q) {
+    for (int q = 0; q < quadrature.n_points; ++q) {
       if (!constant)
         k = coefficient(quadrature.point(q), material);
-      sum.first += quadrature.weights[q] * state.values[q];
-      sum.second +=
-          quadrature.weights[q] * quadrature.norm_square(q, state.gradient[0][q], state.gradient[1][q], state.gradient[2][q], k);
+      sum.first += quadrature.weights[q] * state.u.values[q];
+      sum.second += quadrature.weights[q] * quadrature.norm_square(q, gradient[0][q], gradient[1][q], gradient[2][q], k);
       sum.third += quadrature.weights[q];
     }
   });
@@ -401,12 +414,10 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
   };
   Equidistant const equidistant(space, element);
   if (!equidistant.needed)
-    parallel_for(
-        n_parts(space.n_dofs, dofs_per_part), [&] { return data.exact; },
-        [&](std::optional<Function> const& exact, std::int64_t const i) {
-          auto const [begin, end] = part(space.n_dofs, dofs_per_part, i);
-          for (auto dof = begin; dof < end; ++dof)
-            set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
+    for_all_dofs(
+        space, [&] { return data.exact; },
+        [&](std::optional<Function> const& exact, std::int64_t const dof, std::int64_t) {
+          set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
         });
 
   Point3 const centre{0.5, 0.5, 0.5};
@@ -414,55 +425,42 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
 
   struct State {
     ProblemData data;
-    CellGeometry geometry;
-    std::vector<std::int32_t> dofs;
-    std::vector<double> u, moved_u, work;
-    std::array<std::vector<double>, 3> moved;
+    OutputCell cell;
+    std::vector<double> u, moved_u;
   };
   auto const make_state = [&] {
-    State state{data,
-                CellGeometry(space),
-                std::vector<std::int32_t>(n_local),
-                std::vector<double>(n_local),
-                std::vector<double>(n_local),
-                {},
-                {}};
-    for (auto& x : state.moved)
-      x.resize(n_local);
-    return state;
+    return State{data, OutputCell(space), std::vector<double>(n_local), std::vector<double>(n_local)};
   };
-  parallel_for(n_parts(space.n_cells, space.cells_per_part), make_state, [&](State& state, std::int64_t const i) {
-    auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
-    for (auto cell = begin; cell < end; ++cell) {
-      space.dofs(cell, state.dofs.data());
-      state.geometry.reset(cell, state.dofs.data());
+  for_all_cells(space, make_state, [&](State& state, std::int64_t const cell, std::int64_t) {
+    auto& [geometry, dofs, points, work] = state.cell;
+    space.dofs(cell, dofs.data());
+    geometry.reset(cell, dofs.data());
+    for (int a = 0; a < n_local; ++a)
+      state.u[a] = u[dofs[a]];
+    if (equidistant.needed) {
+      equidistant.move_values(state.u, state.moved_u, work);
+      if (state.data.exact)
+        equidistant.move_points(geometry, points, work);
       for (int a = 0; a < n_local; ++a)
-        state.u[a] = u[state.dofs[a]];
-      if (equidistant.needed) {
-        equidistant.move_values(state.u, state.moved_u, state.work);
-        if (state.data.exact)
-          equidistant.move_points(state.geometry, state.moved, state.work);
-        for (int a = 0; a < n_local; ++a)
-          if (equidistant.owner[state.dofs[a]] == cell)
-            set_node(state.data.exact, state.dofs[a], {state.moved[0][a], state.moved[1][a], state.moved[2][a]}, state.moved_u[a]);
-      }
-      auto const material = space.material(cell);
-      auto const& coefficient = state.data.coefficient(material);
-      auto const k = coefficient(state.geometry.point(map.values.data()), material);
-      auto const j = state.geometry.jacobian(map.gradients.data());
-      auto const c = cofactors(j);
-      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
-      Point3 reference{};
-      for (int d = 0; d < 3; ++d)
-        for (int a = 0; a < n_local; ++a)
-          reference[d] += shape.gradients[d * n_local + a] * state.u[a];
-      for (int d = 0; d < 3; ++d)
-        fields.flux[3 * cell + d] =
-            -k[d] * (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
-      fields.material[cell] = static_cast<int>(material);
-      for (int d = 0; d < fields.coefficient_components; ++d)
-        fields.coefficient[cell * fields.coefficient_components + d] = k[d];
+        if (equidistant.owner[dofs[a]] == cell)
+          set_node(state.data.exact, dofs[a], {points[0][a], points[1][a], points[2][a]}, state.moved_u[a]);
     }
+    auto const material = space.material(cell);
+    auto const& coefficient = state.data.coefficient(material);
+    auto const k = coefficient(geometry.point(map.values.data()), material);
+    auto const j = geometry.jacobian(map.gradients.data());
+    auto const c = cofactors(j);
+    double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+    Point3 reference{};
+    for (int d = 0; d < 3; ++d)
+      for (int a = 0; a < n_local; ++a)
+        reference[d] += shape.gradients[d * n_local + a] * state.u[a];
+    for (int d = 0; d < 3; ++d)
+      fields.flux[3 * cell + d] =
+          -k[d] * (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+    fields.material[cell] = static_cast<int>(material);
+    for (int d = 0; d < fields.coefficient_components; ++d)
+      fields.coefficient[cell * fields.coefficient_components + d] = k[d];
   });
   return fields;
 }

@@ -1,0 +1,21 @@
+#pragma once
+
+#include "assembly/expression/bytecode.hpp"
+
+#include <span>
+#include <string_view>
+
+namespace poisson::assembly {
+
+/// A function that expressions may call: of one argument or of two.
+struct NamedFunction {
+  std::string_view name;
+  Function1 one = nullptr;
+  Function2 two = nullptr;
+  bool any_number = false;  ///< two or more arguments, folded from the left
+};
+
+/// All of them, as expression_names() lists them; `if` is no function but a part of the grammar.
+[[nodiscard]] std::span<NamedFunction const> expression_functions();
+
+}  // namespace poisson::assembly
