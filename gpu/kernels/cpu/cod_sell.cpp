@@ -22,16 +22,16 @@ void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, 
   std::int32_t const* __restrict columns = a.columns + (first - c * first_shared);
   std::int32_t const* __restrict const bases = columns;
   cpu::Restrict<Values> values = all_values + first;
-  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  cpu::SumPointer<T> const sum = room.data();
+  cpu::SumBuffer<T, fixed != 0 ? fixed : largest_slice> buffer;
+  cpu::SumPointer<T> const sum = buffer.data();
   cpu::fill_zero(sum, c);
-  auto const ask_ahead = [&] {
+  auto const prefetch_ahead = [&] {
     for (int lane = 0; lane < c; lane += 8)
-      cpu::prefetch_near(values + (lane + cpu::entries_ahead));
+      cpu::prefetch_l1(values + (lane + cpu::entries_ahead));
   };
   // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
   auto const add_columns = [&] {
-    ask_ahead();
+    prefetch_ahead();
 #pragma omp simd
     for (int lane = 0; lane < c; ++lane) {
       std::int32_t const column = columns[lane];
@@ -49,7 +49,7 @@ void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, 
       out_of_step |= static_cast<std::uint32_t>(bases[lane]) ^ (base + static_cast<std::uint32_t>(lane));
     if (out_of_step == 0) {
       auto const add_shifted = [&](cpu::Restrict<ConstPointer<T>> shifted) {
-        ask_ahead();
+        prefetch_ahead();
 #pragma omp simd
         for (int lane = 0; lane < c; ++lane)
           cpu::add_product(sum, lane, load(values, lane), load(shifted, lane));
@@ -65,7 +65,7 @@ void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, 
       // Only lanes beyond the last row have no base here; what they add up is not used.
       for (std::int64_t k = 0; k < n_shared; ++k, values = values + c) {
         cpu::Restrict<ConstPointer<T>> const shifted = x + dictionary[k];
-        ask_ahead();
+        prefetch_ahead();
 #pragma omp simd
         for (int lane = 0; lane < c; ++lane)
           cpu::add_product(sum, lane, load(values, lane), load(shifted, bases[lane] < 0 ? 0 : bases[lane]));
@@ -82,8 +82,8 @@ void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, 
 template <int fixed, class T, class Values, class Row>
 void for_rows(CodSellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
   int const c = fixed > 0 ? fixed : a.slice_size;
-  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  cpu::SumPointer<T> const sums = room.data();
+  cpu::SumBuffer<T, fixed != 0 ? fixed : largest_slice> buffer;
+  cpu::SumPointer<T> const sums = buffer.data();
   for (std::int64_t first = begin; first < end; first += c) {
     slice_product<fixed, T>(a, values, first / c, x, sums);
     std::int64_t const lanes = std::min<std::int64_t>(c, end - first);

@@ -14,7 +14,7 @@ static_assert(cpu::block_rows % largest_slice == 0, "blocks hold whole slices");
 template <int lanes, class T, class Values>
 void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> values, cpu::Restrict<ConstPointer<T>> x,
                cpu::Restrict<cpu::SumPointer<T>> sums) {
-  cpu::ask_ahead(values, columns);
+  cpu::prefetch_ahead(values, columns);
   std::uint32_t const first = static_cast<std::uint32_t>(columns[0]);
   std::uint32_t different = first >> 31;  // padding
 #pragma omp simd reduction(| : different)
@@ -59,8 +59,8 @@ void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPo
 template <int fixed, class T, class Values, class Row>
 void for_rows(SellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
   int const c = fixed > 0 ? fixed : a.slice_size;
-  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  cpu::SumPointer<T> const sums = room.data();
+  cpu::SumBuffer<T, fixed != 0 ? fixed : largest_slice> buffer;
+  cpu::SumPointer<T> const sums = buffer.data();
   for (std::int64_t first = begin; first < end; first += c) {
     slice_product<fixed, T>(a, values, first / c, x, sums);
     std::int64_t const lanes = std::min<std::int64_t>(c, end - first);

@@ -275,8 +275,8 @@ TYPED_TEST(AutoTest, TheTableIsThatOfTheMatrix) {
       auto const made = make_matrix(estimate.format, csr, *this->context, options);
       if (estimate.format != Format::cod_sell) {
         EXPECT_EQ(estimate.bytes, made->bytes());
-        EXPECT_FALSE(estimate.at_least);
-      } else if (estimate.at_least) {
+        EXPECT_FALSE(estimate.is_lower_bound);
+      } else if (estimate.is_lower_bound) {
         EXPECT_LE(estimate.bytes, made->bytes());
       } else {
         EXPECT_NEAR(static_cast<double>(estimate.bytes), static_cast<double>(made->bytes()),

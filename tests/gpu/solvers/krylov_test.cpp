@@ -86,7 +86,7 @@ std::vector<SolverOptions> settings(bool symmetric) {
           options.precision = precision.value;
           options.preconditioner = preconditioner.value;
           all.push_back(options);
-          if (takes_ordering(options.preconditioner)) {
+          if (uses_ordering(options.preconditioner)) {
             options.ordering = Ordering::multicolor;
             all.push_back(options);
           }
