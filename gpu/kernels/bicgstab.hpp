@@ -106,7 +106,7 @@ enum class BicgstabPass { begin, shadow_dot, omega_dots, update };
 
 /// The scalar step of a pass, from its sums over all rows.
 template <class T>
-POISSON_HOST_DEVICE void bicgstab_scalar_step(BicgstabPass pass, BicgstabScalars<T>& s, T const* sums, double* history) {
+POISSON_HOST_DEVICE void scalar_step_of(BicgstabPass pass, BicgstabScalars<T>& s, T const* sums, double* history) {
   if (pass == BicgstabPass::begin)
     bicgstab_begin(s, BicgstabSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
   else if (s.control.stop != 0)

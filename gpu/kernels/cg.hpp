@@ -119,7 +119,7 @@ enum class CgPass { begin, update, reduce_z, direction };
 
 /// The scalar step of a pass, from its sums over all rows.
 template <class T>
-POISSON_HOST_DEVICE void cg_scalar_step(CgPass pass, CgScalars<T>& s, T const* sums, double* history) {
+POISSON_HOST_DEVICE void scalar_step_of(CgPass pass, CgScalars<T>& s, T const* sums, double* history) {
   bool const stopped = s.control.stop != 0;
   if (pass == CgPass::begin) {
     s.sum_inverse_diagonal = sums[4];

@@ -9,6 +9,7 @@ namespace {
 struct CodSellSlices {
   static constexpr int largest_slice = 256;
   using FixedSizes = std::integer_sequence<int, 2, 4, 8, 16, 32>;
+  static std::int64_t row_at(CodSellView const& a, std::int64_t place) { return a.rows[place]; }
   static std::int64_t n_values(CodSellView const& a) { return a.n_values; }
 
   /// sums_lane (see cpu::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps

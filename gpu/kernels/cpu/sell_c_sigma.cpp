@@ -36,6 +36,7 @@ void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> val
 struct SellSlices {
   static constexpr int largest_slice = 1024;
   using FixedSizes = std::integer_sequence<int, 4, 8, 16, 32>;
+  static std::int64_t row_at(SellView const& a, std::int64_t place) { return a.rows == nullptr ? place : a.rows[place]; }
   static std::int64_t n_values(SellView const& a) { return a.slice_ptr[a.n_slices]; }
 
   /// sums_lane (see cpu::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per

@@ -26,11 +26,11 @@ void with_slice_size(int c, std::integer_sequence<int, sizes...>, Launch const& 
 /// The products of a format in slices of C rows, which `Slices` knows by static members:
 ///   largest_slice                                          the largest C
 ///   FixedSizes                                             values of C that get loops of their own, as an integer_sequence
+///   row_at(a, place)                                       the row at a place of the storage
 ///   n_values(a)                                            stored values, padding included
 ///   slice_product<fixed, T>(a, values, slice, x, sums)     sums_lane (see load_sum) = the product of the slice's rows with x;
 ///   `fixed`
 ///                                                          is C known to the compiler, or 0
-/// View::rows gives the row at every place, or is null where rows are in place.
 template <class Kernels, class Slices>
 class ProductsBySlices : public ProductsByTemplates<Kernels, ProductsBySlices<Kernels, Slices>> {
   using View = typename Kernels::View;
@@ -75,12 +75,8 @@ private:
     for (std::int64_t first = begin; first < end; first += c) {
       Slices::template slice_product<fixed, T>(a, values, first / c, x, sums);
       std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
-      if (a.rows == nullptr)
-        for (std::int64_t lane = 0; lane < lanes; ++lane)
-          row(first + lane, finished_sum<T>(sums, lane));
-      else
-        for (std::int64_t lane = 0; lane < lanes; ++lane)
-          row(std::int64_t{a.rows[first + lane]}, finished_sum<T>(sums, lane));
+      for (std::int64_t lane = 0; lane < lanes; ++lane)
+        row(Slices::row_at(a, first + lane), finished_sum<T>(sums, lane));
     }
   }
 };

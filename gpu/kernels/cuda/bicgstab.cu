@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(pass_threads)
 
 template <class T>
 __global__ void scalar_step_kernel(BicgstabPass pass, BicgstabScalars<T>* s, T const* sums, double* history) {
-  bicgstab_scalar_step(pass, *s, sums, history);
+  scalar_step_of(pass, *s, sums, history);
 }
 
 template <class T>

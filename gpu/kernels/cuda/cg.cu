@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(pass_threads)
     if (local != nullptr)
       cuda::store_sums(total, local);
     else
-      cg_scalar_step(CgPass::begin, *s, total, history);
+      scalar_step_of(CgPass::begin, *s, total, history);
   }
 }
 
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(pass_threads)
 
 template <class T>
 __global__ void scalar_step_kernel(CgPass pass, CgScalars<T>* s, T const* sums, double* history) {
-  cg_scalar_step(pass, *s, sums, history);
+  scalar_step_of(pass, *s, sums, history);
 }
 
 template <class T>
