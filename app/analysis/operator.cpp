@@ -107,14 +107,14 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
   Timer const timer;
   auto const fixed = std::span<std::uint8_t const>(input.system.constraints.mask());
   std::vector<double> null_vector(input.system.pure_neumann ? input.u.size() : 0, 1.0);
-  ExtremeValues const values = extreme_values(input.stored, fixed, null_vector, input.context);
+  ExtremeEigenvalues const values = extreme_eigenvalues(input.stored, fixed, null_vector, input.context);
   double const condition = values.largest / values.smallest;
   out.update({{"estimated", true},
               {"condition", condition},
               {"largest", values.largest},
               {"smallest", values.smallest},
               {"lanczos_iterations", values.iterations},
-              {"settled", values.settled}});
+              {"settled", values.converged}});
   std::string second = no_bound(solver);
   if (has_bound(solver)) {
     double preconditioned = condition;
@@ -124,7 +124,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
         null_vector[i] = 1 / scaling[i];
       auto const scaled =
           make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_symmetrically(input.matrix, scaling)), input.context);
-      ExtremeValues const of_scaled = extreme_values(*scaled, fixed, null_vector, input.context);
+      ExtremeEigenvalues const of_scaled = extreme_eigenvalues(*scaled, fixed, null_vector, input.context);
       preconditioned = of_scaled.largest / of_scaled.smallest;
     }
     CgBound const bound = cg_bound(condition, preconditioned);
@@ -134,7 +134,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
   }
   out["seconds"] = {{"total", timer.seconds()}};
   output.console.line("    operator: " + with_thousands(n) + " free unknowns, more than max_dense; estimates after " +
-                      with_thousands(values.iterations) + " iterations" + (values.settled ? "" : ", not settled") +
+                      with_thousands(values.iterations) + " iterations" + (values.converged ? "" : ", not settled") +
                       ": eigenvalues " + number_text(values.largest) + " to " + number_text(values.smallest) +
                       ", condition about " + number_text(condition) + ", symmetric to " + number_text(asymmetry));
   output.console.line("    " + second);

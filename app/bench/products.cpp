@@ -234,7 +234,7 @@ private:
                              {"bytes", e.bytes},
                              {"product_seconds", e.product_seconds},
                              {"conversion_seconds", e.conversion_seconds},
-                             {"at_least", e.at_least}});
+                             {"at_least", e.is_lower_bound}});
     session_.of_matrix()["auto"] = {
         {"format", name_of(choice.format)}, {"fastest", name_of(fastest.variant->format)}, {"excess", excess},
         {"seconds", total_seconds(chosen)}, {"fastest_seconds", total_seconds(fastest)},   {"decision_seconds", seconds},

@@ -256,7 +256,7 @@ private:
     for (Method const method : methods_for(symmetric))
       for (Precision const precision : or_default(options_.precisions, Precision::double_))
         for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
-          if (takes_ordering(preconditioner))
+          if (uses_ordering(preconditioner))
             for (Ordering const ordering : or_default(options_.orderings, Ordering::automatic))
               result.push_back({method, precision, preconditioner, ordering});
           else

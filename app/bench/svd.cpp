@@ -90,7 +90,7 @@ public:
                                {"gemm1_flops_per_second", rates.block_vector},
                                {"gemm3_flops_per_second", rates.chase_back},
                                {"threshold_flops_per_second", rates.threshold()},
-                               {"two_stages", rates.two_stages_win()}};
+                               {"two_stages", rates.two_stages_faster()}};
     session_.console.end_progress();
     session_.console.line();
     session_.console.line("Two stages or one, with vectors, for " + with_thousands(n) +
@@ -98,9 +98,9 @@ public:
     session_.console.line("  P_GEMV " + number_text(rates.matrix_vector / 1e9, 4) +
                           " GFLOP/s (the read bandwidth over 4 bytes), P_GEMM1 " + number_text(rates.block_vector / 1e9, 4) +
                           ", P_GEMM3 " + number_text(rates.chase_back / 1e9, 4));
-    session_.console.line("  P_GEMV " + std::string(rates.two_stages_win() ? "<" : ">=") +
+    session_.console.line("  P_GEMV " + std::string(rates.two_stages_faster() ? "<" : ">=") +
                           " P_GEMM1 P_GEMM3 / (3 P_GEMM1 + P_GEMM3) = " + number_text(rates.threshold() / 1e9, 4) + ": " +
-                          (rates.two_stages_win() ? "two stages" : "one stage") + " should be the faster");
+                          (rates.two_stages_faster() ? "two stages" : "one stage") + " should be the faster");
   }
 
 private:

@@ -264,12 +264,12 @@ void check_names_below(YamlNode const& node, std::string const& prefix, std::str
     std::string suggestion;
     std::size_t best = 1000;
     for (auto const& candidate : here)
-      if (std::size_t const distance = misspelling(name, candidate); distance < best) {
+      if (std::size_t const distance = name_distance(name, candidate); distance < best) {
         best = distance;
         suggestion = candidate;
       }
     for (auto const& path : paths)  // the right name at another level counts as one letter off
-      if (std::size_t const distance = misspelling(name, last_name(path)) + 1; distance < best) {
+      if (std::size_t const distance = name_distance(name, last_name(path)) + 1; distance < best) {
         best = distance;
         suggestion = path;
       }

@@ -23,7 +23,7 @@ std::vector<std::vector<std::string>> table_of(FormatChoice const& choice) {
       table.push_back({name, with_thousands(e.bytes), with_thousands(e.bytes_per_product), milliseconds(e.product_seconds),
                        milliseconds(e.conversion_seconds), milliseconds(total_seconds(e, choice.forecast.products)),
                        e.format == choice.format ? "taken"
-                       : e.at_least              ? "at best"
+                       : e.is_lower_bound        ? "at best"
                                                  : ""});
     else
       table.push_back({name, "-", "-", "-", "-", "-", "refused: " + e.refusal});

@@ -18,7 +18,7 @@ json table_of(FormatChoice const& choice) {
                   {"conversion_seconds", f.conversion_seconds},
                   {"total_seconds", total_seconds(f, choice.forecast.products)},
                   {"padding_ratio", f.padding_ratio},
-                  {"at_least", f.at_least}});
+                  {"at_least", f.is_lower_bound}});
     row["refusal"] = f.refusal;
     rows.push_back(std::move(row));
   }

@@ -68,7 +68,7 @@ void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std:
   auto const& asymmetry = symmetry.first;
   std::string const needs = std::string(by_method ? name_of(solver.method) : name_of(solver.preconditioner));
   if (!asymmetry) {
-    if (symmetry.asymmetry > usual_asymmetry)
+    if (symmetry.asymmetry > rounding_asymmetry)
       console.warning(path + " is symmetric only to " + number_text(symmetry.asymmetry) + " of the largest entry of a row; " +
                       needs + " takes it as symmetric, and errors of that size remain");
     return;

@@ -148,7 +148,7 @@ void Stages::convert(std::shared_ptr<CsrMatrix const> matrix) {
     stored_ = store();
   });
   record.clock.move(Stage::convert, Stage::transfer, stored_->transfer_seconds);
-  if (stored_->asymmetry > usual_asymmetry)
+  if (stored_->asymmetry > rounding_asymmetry)
     console_.warning("the matrix is symmetric only to " + number_text(stored_->asymmetry) + " of the largest entry of a row; " +
                      std::string(name_of(stored_->format())) + " stores its lower triangle and takes that for the upper one");
   record.format = stored_->format();

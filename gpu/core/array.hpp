@@ -11,7 +11,8 @@
 
 namespace poisson {
 
-/// An owning array in a backend's memory; uninitialised until written. The context outlives it.
+/// An owning array in the memory of a context's backend, uninitialised until written. It can be moved, not copied. Precondition:
+/// the context outlives it. Constructors throw OutOfMemoryError.
 template <class T>
 class Array {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -41,7 +42,7 @@ public:
   [[nodiscard]] std::int64_t size() const noexcept { return size_; }
   [[nodiscard]] std::int64_t bytes() const noexcept { return size_ * std::int64_t{sizeof(T)}; }
 
-  /// Precondition: as many entries as the array has.
+  /// Copy from and to host memory; they return when the copy is complete. Precondition: host.size() == size().
   void upload(std::span<T const> host) {
     assert(static_cast<std::int64_t>(host.size()) == size_);
     if (size_ > 0)
@@ -52,7 +53,8 @@ public:
     if (size_ > 0)
       context_->download(host.data(), data_, bytes());
   }
-  /// The same entries in the memory of `target`, which may be this array's own context. Waits for what writes this array.
+  /// A copy of the entries in the memory of `target`, which may be this array's own context. Waits for enqueued work that writes
+  /// this array. Throws OutOfMemoryError.
   [[nodiscard]] Array copy_to(Context& target) const {
     Array copy(target, size_);
     if (size_ == 0)

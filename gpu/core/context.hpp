@@ -23,8 +23,8 @@ struct DeviceDescription {
   std::int64_t memory_free = 0;    ///< bytes
 };
 
-/// One device of one backend: arrays, matrices and solvers are made with it and run on it. Not copyable; outlives what uses it.
-/// Streams and scratch memory are internal to the backends.
+/// One device of one backend: arrays, matrices and solvers are made with it and run on it. On a device, work is enqueued on one
+/// stream and runs in the order of the calls. Not copyable. Precondition: it outlives everything made with it.
 class Context {
 public:
   Context() = default;
@@ -35,10 +35,10 @@ public:
   [[nodiscard]] virtual DeviceDescription description() const = 0;
   [[nodiscard]] virtual std::int64_t memory_peak() const = 0;  ///< most bytes allocated at once on a device; 0 on the host
   [[nodiscard]] virtual std::int64_t memory_used() const = 0;  ///< bytes allocated on a device now; 0 on the host
-  virtual void synchronize() = 0;
+  virtual void synchronize() = 0;                              ///< waits until all enqueued work is done
 
   /// Memory of the backend; use it through core/array.hpp. Host pointers of upload and download need not be pinned.
-  /// Throws OutOfMemoryError with the bytes needed and free when there is not enough.
+  /// Throws OutOfMemoryError, whose message tells the bytes needed and the bytes free.
   [[nodiscard]] virtual void* allocate(std::int64_t bytes) = 0;
   virtual void deallocate(void* pointer, std::int64_t bytes) noexcept = 0;
   virtual void upload(void* to, void const* from_host, std::int64_t bytes) = 0;    ///< returns when `from_host` may be reused

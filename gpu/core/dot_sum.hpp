@@ -4,12 +4,12 @@
 
 namespace poisson {
 
-/// An accumulator of products, zero as `DotSum<T> sum{}`.
+/// Accumulates a dot product, the sum of a_i b_i, of vectors of T. `DotSum<T> sum{}` is zero.
 template <class T>
 struct DotSum;
 
-/// In single precision products are exact in double and added up there: a sum of any length is then as good as its terms, and loads
-/// from memory, of half as many bytes, remain what takes the time.
+/// Of vectors in single precision: products are exact in double, and summed in double, so that value() has hardly more than the
+/// error of one rounding to float, whatever the length. Memory bounds such loops, so the conversions cost no time.
 template <>
 struct DotSum<float> {
   double sum;
@@ -28,12 +28,11 @@ struct DotSum<double> {
   [[nodiscard]] POISSON_HOST_DEVICE double value() const { return sum; }
 };
 
-/// Ogita, Rump, Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005), Dot2, with low parts of the factors: `sum`
-/// adds up rounded products, `correction` the rounding errors, in double. 11 or 12 operations a term, where a sum of DoubleDouble
-/// takes 26 or more. After n terms, with u = 2^-53,
+/// The compensated dot product Dot2 of Ogita, Rump and Oishi, "Accurate sum and dot product", SIAM J. Sci. Comput. 26 (2005),
+/// extended to factors with low parts: `sum` adds up rounded products, `correction` all rounding errors, in double. 11 or 12
+/// operations a term, where a sum of DoubleDouble takes 26 or more. After n terms, with u = 2^-53,
 ///   |value - exact| <= 4 (n + 1)^2 u^2 sum |a_i b_i|,
-/// and usually n in place of 4 (n + 1)^2. Beyond the range of double, and with an infinity or a NaN
-/// among the factors, the result is that of double.
+/// and usually n in place of 4 (n + 1)^2. Where a product overflows, or a factor is infinite or NaN, the result is that of double.
 template <>
 struct DotSum<DoubleDouble> {
   double sum, correction;

@@ -8,15 +8,15 @@
 
 namespace poisson {
 
-/// Untouched memory, aligned to a cache line. Huge pages are requested: products read a dozen arrays at once, and the translations
-/// of as many small pages do not fit the processor's TLB. Where the request is refused, only the speed changes. Built with
+/// Uninitialised host memory, aligned to a cache line. Huge pages are requested: products read a dozen arrays at once, more small
+/// pages than the processor's TLB holds. Where the request is refused, only the speed changes. Built with
 /// POISSON_NAN_MEMORY, every bit is set to 1 (NaN as floating point, -1 as integers), so that tests see reads of memory that was
 /// never written. Throws std::bad_alloc.
 [[nodiscard]] void* allocate_uninitialized(std::size_t bytes);
 void deallocate_uninitialized(void* memory) noexcept;
 
-/// Leaves numbers uninitialised: the threads that fill an array touch its pages first, and no pass over memory writes zeros that
-/// would be overwritten.
+/// An allocator that default-initialises, so that numbers stay uninitialised: no pass writes zeros that would be overwritten, and
+/// the threads that fill an array touch its pages first (NUMA's first touch).
 template <class T>
 struct UninitializedAllocator {
   using value_type = T;

@@ -8,20 +8,22 @@ namespace poisson {
 namespace detail {
 inline std::atomic<bool> interrupt_flag{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
-/// Tests interrupt at a place that no clock decides: the n-th question from now on is answered with yes. 0: never.
-inline std::atomic<std::int64_t> questions_to_interrupt{0};
+/// For tests, so that the place of an interrupt does not depend on timing: the n-th call of interrupt_requested() from now on
+/// makes the request. 0: none does.
+inline std::atomic<std::int64_t> polls_until_interrupt{0};
 }  // namespace detail
 
-/// Asks every long stage to stop at its next safe point. May be called from a signal handler.
+/// Requests every long computation to stop where it polls next. May be called from a signal handler.
 inline void request_interrupt() noexcept {
   detail::interrupt_flag.store(true);
 }
-/// Clears the request once it is honoured, so that the stages that follow (writing results) are not interrupted as well.
+/// Clears the request once it is honoured, so that what follows (writing results) is not interrupted as well.
 inline void clear_interrupt() noexcept {
   detail::interrupt_flag.store(false);
 }
+/// Whether there is a request; long loops poll it.
 [[nodiscard]] inline bool interrupt_requested() noexcept {
-  if (detail::questions_to_interrupt.load(std::memory_order_relaxed) > 0 && detail::questions_to_interrupt.fetch_sub(1) == 1)
+  if (detail::polls_until_interrupt.load(std::memory_order_relaxed) > 0 && detail::polls_until_interrupt.fetch_sub(1) == 1)
     request_interrupt();
   return detail::interrupt_flag.load(std::memory_order_relaxed);
 }

@@ -7,29 +7,31 @@
 
 namespace poisson {
 
-/// What a solver needs to know of a linear map in the arithmetic T, double or DoubleDouble. Pointers are in the memory of the
-/// operator's backend; calls are enqueued, and finish in order.
+/// A linear map A of n_rows x n_columns in the arithmetic T: float, double or DoubleDouble. Vectors and scalars behind pointers are
+/// in the memory of the operator's backend. On a device calls enqueue work and return; it runs in the order of the calls.
 template <class T>
 class LinearOperator {
 public:
   virtual ~LinearOperator() = default;
   [[nodiscard]] virtual std::int64_t n_rows() const = 0;
   [[nodiscard]] virtual std::int64_t n_columns() const = 0;
-  /// Bytes of stored values and indices that a product in T reads; of the argument only the type counts.
+  /// Bytes of stored values and indices that a product in T reads. The argument only selects the type.
   [[nodiscard]] virtual std::int64_t bytes_read(T) const = 0;
   /// Compulsory bytes of one product: every stored value and index once, x once, y once.
   [[nodiscard]] std::int64_t bytes_per_product() const {
     return bytes_read(T(0)) + std::int64_t{sizeof(T)} * (n_rows() + n_columns());
   }
-  /// y = alpha A x + beta y; y is not read when beta = 0. x and y do not overlap.
+  /// y = alpha A x + beta y with n_columns entries of x and n_rows of y; y is not read when beta = 0. Precondition: x and y do not
+  /// overlap.
   virtual void product(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const = 0;
-  /// y = A x and *dot = x . y in one pass. Does nothing when *stop (in the backend's memory) is not 0. Square operators only.
+  /// y = A x and *dot = x . y in one pass. Does nothing when *stop is not 0. Preconditions: A is square; x and y do not overlap.
   virtual void product_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const = 0;
-  /// d_i = a_ii, 0 where nothing is stored.
+  /// d_i = a_ii for i < n_rows; 0 where nothing is stored. Precondition: A is square.
   virtual void diagonal(Pointer<T> d) const = 0;
 };
 
-/// One linear map in both precisions, with the context in whose memory it works: what `solve` takes. It need not store a matrix.
+/// One linear map in double and in double-double, with the context in whose memory it works: the operator that `solve` takes. It
+/// may be matrix-free.
 class MultiPrecisionOperator : public LinearOperator<double>, public LinearOperator<DoubleDouble> {
 public:
   [[nodiscard]] std::int64_t n_rows() const override = 0;
@@ -41,7 +43,7 @@ public:
   using LinearOperator<double>::bytes_per_product;  // the other one's by LinearOperator<DoubleDouble>
 
   [[nodiscard]] virtual Context& context() const = 0;
-  /// First row with a NaN or an infinity, or -1: solvers refuse such an operator.
+  /// The first row (from 0) with a NaN or an infinity, or -1 when there is none. Solvers refuse an operator that has one.
   [[nodiscard]] virtual std::int64_t first_row_not_finite() const { return -1; }
 };
 

@@ -7,7 +7,7 @@
 
 namespace poisson {
 
-/// "12.3 GiB (13207024435 bytes)", or "96 bytes".
+/// A number of bytes as text: "12.3 GiB (13207024435 bytes)", or "96 bytes".
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 
 /// Throws OutOfMemoryError when the context's device has less free memory than `bytes`: "`what` needs ... ; ... are free;

@@ -18,6 +18,7 @@ struct Named {
 template <class E>
 struct Names;
 
+/// "?" for a value without a name.
 template <class E>
 [[nodiscard]] constexpr std::string_view name_of(E value) {
   for (auto const& entry : Names<E>::values)

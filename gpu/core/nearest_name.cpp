@@ -27,13 +27,13 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::size_t misspelling(std::string_view word, std::string_view candidate) {
+std::size_t name_distance(std::string_view word, std::string_view candidate) {
   if (word.size() > 64)
-    return no_misspelling;
+    return too_distant;
   if (word.size() >= 3 && word.size() < candidate.size() && candidate.starts_with(word))
     return 1;
   std::size_t const distance = edit_distance(word, candidate);
-  return distance <= std::max<std::size_t>(1, std::min(word.size(), candidate.size()) / 3) ? distance : no_misspelling;
+  return distance <= std::max<std::size_t>(1, std::min(word.size(), candidate.size()) / 3) ? distance : too_distant;
 }
 
 }  // namespace poisson

@@ -5,7 +5,7 @@
 
 namespace poisson {
 
-/// A number in a sentence: three digits.
+/// `value` with three significant digits, for messages.
 [[nodiscard]] inline std::string number(double value) {
   std::ostringstream text;
   text.imbue(std::locale::classic());

@@ -6,8 +6,8 @@
 
 namespace poisson {
 
-/// A point in a long loop of dense products at which an interrupt ends it. A host that enqueues runs far ahead of its device, so it
-/// waits for the device now and then, seldom enough that the idle time is negligible.
+/// Where a long loop of dense products can be interrupted. The host enqueues work far ahead of a device, and an interrupt would
+/// have to wait for all of it; so the host waits for the device now and then, seldom enough that the idle time is negligible.
 class SafePoint {
 public:
   explicit SafePoint(Context& context) : context_(context) {}

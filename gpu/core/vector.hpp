@@ -55,7 +55,8 @@ struct Pointers<DoubleDouble> {
 };
 }  // namespace detail
 
-/// To the first entry of a vector of T; what `double*` and `double const*` are to double. May be null (== nullptr).
+/// Pointers to the first entry of a vector of T: float* and double*, or of DoubleDouble two pointers, to high and to low parts. May
+/// be null (== nullptr).
 template <class T>
 using Pointer = typename detail::Pointers<T>::Mutable;
 template <class T>
@@ -81,7 +82,8 @@ POISSON_HOST_DEVICE inline void store(DoubleDoublePointer p, std::int64_t i, Dou
   p.lo[i] = v.lo;
 }
 
-/// An owning vector in a backend's memory; uninitialised until written. The context outlives it.
+/// An owning vector of T in a backend's memory, uninitialised until written. Precondition: the context outlives it. Constructors
+/// throw OutOfMemoryError.
 template <class T>
 class Vector {
   static constexpr bool has_low = std::is_same_v<T, DoubleDouble>;
@@ -112,7 +114,7 @@ public:
   [[nodiscard]] std::int64_t size() const noexcept { return hi_.size(); }
   [[nodiscard]] std::int64_t bytes() const noexcept { return hi_.bytes() + lo_.bytes(); }
 
-  /// Precondition of all that follow: as many entries as the vector has.
+  /// Precondition of uploads and downloads: host.size() == size(). Low parts are 0 after an upload that has none.
   void upload(std::span<Part const> host) {
     hi_.upload(host);
     lo_.set_zero();
@@ -126,7 +128,7 @@ public:
       part[i] = host[i].lo;
     lo_.upload(part);
   }
-  /// Rounded to double, that is the high parts, where there are low ones.
+  /// Of DoubleDouble the high parts, which are the numbers rounded to double.
   void download(std::span<Part> host) const { hi_.download(host); }
   void download(std::span<DoubleDouble> host) const requires has_low {
     HostVector<double> part(host.size());

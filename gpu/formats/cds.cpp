@@ -23,7 +23,7 @@ Cds::Cds(Context& context, std::int64_t n_rows, std::int64_t n_columns, Diagonal
   view_.n_columns = n_columns;
   view_.offsets = storage_.offsets;
   view_.backend_offsets = storage_.backend_offsets.data();
-  storage_.entries.point(view_);
+  storage_.entries.set_pointers(view_);
 }
 
 std::unique_ptr<Matrix> Cds::copied_to(Context& target) const {
@@ -35,7 +35,7 @@ CsrMatrix Cds::host_csr() const {
 }
 
 template <class V>
-void Cds::take(V const* values, V* d) const {
+void Cds::extract(V const* values, V* d) const {
   // Rows beyond the last column have no entry of the main diagonal, and hold zeros in it.
   auto const main = std::lower_bound(view_.offsets.begin(), view_.offsets.end(), 0);
   if (main != view_.offsets.end() && *main == 0)
@@ -45,7 +45,7 @@ void Cds::take(V const* values, V* d) const {
     context().set_zero(d, std::int64_t{sizeof(V)} * view_.n_rows);
 }
 
-template void Cds::take(double const*, double*) const;
-template void Cds::take(float const*, float*) const;
+template void Cds::extract(double const*, double*) const;
+template void Cds::extract(float const*, float*) const;
 
 }  // namespace poisson

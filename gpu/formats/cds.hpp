@@ -6,10 +6,10 @@
 
 namespace poisson {
 
-/// Compressed diagonal storage: n_rows values for every diagonal that holds an entry. Any matrix, symmetric, square or not; for few
-/// diagonals. All entries of a diagonal count as stored: an infinity in x makes NaN of a row that has a zero there. Where the
-/// matrix stores nothing the value is -0.0, and stored zeros are +0.0 (a -0.0 among them too: the one bit that to_csr does not give
-/// back).
+/// Compressed diagonal storage, also called DIA (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 3.4): n_rows values
+/// for every diagonal that holds an entry. It takes any matrix, square or not, but pays only for few diagonals. Products read whole
+/// diagonals: an infinity in x makes NaN of a row that stores nothing, or a zero, there. To tell the two apart, -0.0 stands where
+/// the matrix stores nothing, and +0.0 for a stored zero of either sign (to_csr loses the sign of a stored -0.0).
 class Cds final : public KernelMatrix<CdsKernels> {
 public:
   /// 8 n_rows n_diagonals bytes (16 in double_double, 4 in single) and 4 n_diagonals for the offsets; refused when that is more
@@ -26,14 +26,14 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override { take(values, d); }
-  void take_diagonal(float const* values, float* d) const override { take(values, d); }
+  void extract_diagonal(double const* values, double* d) const override { extract(values, d); }
+  void extract_diagonal(float const* values, float* d) const override { extract(values, d); }
   std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:
   Cds(Context& context, std::int64_t n_rows, std::int64_t n_columns, DiagonalStorage storage);
   template <class V>
-  void take(V const* values, V* d) const;
+  void extract(V const* values, V* d) const;
 
   DiagonalStorage storage_;
 };

@@ -116,11 +116,11 @@ FormatEstimate CodSell::estimate(MatrixShape const& shape, FormatOptions const& 
                      options);
 }
 
-FormatEstimate CodSell::estimate_least(MatrixShape const& shape, FormatOptions const& options) {
+FormatEstimate CodSell::estimate_lower_bound(MatrixShape const& shape, FormatOptions const& options) {
   // Each entry is a value and a C-th of a distance; what the first one's column takes instead is left out.
   std::int64_t const c = options.slice_size;
   FormatEstimate result = estimate_of(shape.n_rows, shape.n_rows, shape.nnz, shape.nnz, (shape.nnz * (c - 1) + c - 1) / c, options);
-  result.at_least = true;
+  result.is_lower_bound = true;
   return result;
 }
 
@@ -184,7 +184,7 @@ CodSell::CodSell(Context& context, CodSellView const& like, double padding_ratio
   view_.columns = storage_.columns.data();
   view_.dictionary = storage_.dictionary.data();
   view_.n_values = storage_.entries.size();
-  storage_.entries.point(view_);
+  storage_.entries.set_pointers(view_);
 }
 
 std::int64_t CodSell::bytes() const {

@@ -8,10 +8,11 @@
 
 namespace poisson {
 
-/// Entries at the same place are summed in the order of the list, so that the result depends neither on threads nor on the
-/// backend; zeros are kept. Threaded. Throws InputError naming the first entry whose row or column the matrix does not have.
+/// CSR from a list of entries (COO) in any order. Entries at the same place are summed in the order of the list, so that the result
+/// depends neither on threads nor on the backend; zeros are kept. Throws InputError naming the first entry whose row or column is
+/// outside the matrix.
 [[nodiscard]] CsrMatrix csr_from_coo(CooMatrix const& coo);
-/// The same, sorted in the context's memory; on a device 32 bytes an entry are needed meanwhile.
+/// The same in the context's memory, and sorted there; on a device with 32 bytes of scratch memory an entry.
 /// Throws InputError as above; OutOfMemoryError.
 [[nodiscard]] std::unique_ptr<Csr> csr_from_coo(CooMatrix const& coo, Context& context);
 

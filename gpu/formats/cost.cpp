@@ -93,7 +93,7 @@ double share_of(Tuning const& tuning, FormatEstimate const& estimate, Backend ba
 
 void refuse_beyond(FormatEstimate& estimate, std::int64_t bytes_free) {
   if (estimate.refusal.empty() && estimate.bytes > bytes_free)
-    estimate.refusal = std::string(name_of(estimate.format)) + " needs " + (estimate.at_least ? "at least " : "") +
+    estimate.refusal = std::string(name_of(estimate.format)) + " needs " + (estimate.is_lower_bound ? "at least " : "") +
                        format_bytes(estimate.bytes) + " of device memory, and " + format_bytes(bytes_free) + " are free";
 }
 
@@ -164,7 +164,7 @@ FormatChoice choose_format(Csr const& matrix, FormatOptions const& options, Back
   };
   predict();
   for (FormatEstimate& estimate : choice.estimates)
-    if (estimate.at_least && estimate.format == choice.format) {
+    if (estimate.is_lower_bound && estimate.format == choice.format) {
       estimate = estimate_format(estimate.format, matrix, shape, options);
       predict();
     }

@@ -6,10 +6,10 @@
 
 namespace poisson {
 
-/// Compressed sparse rows, as csr or as crs_t (Yoshizawa, Takahashi 2012): the same arrays and kernels, but for crs_t
-/// the number of threads that share a row on a GPU can be asked for. On the host that number has no meaning, both are one loop, and
-/// the arrays are those that the matrix was made from. Every other format is converted from a Csr on the backend that it will live
-/// on; what is converted to csr and crs_t shares the arrays.
+/// Compressed sparse rows: the formats csr and crs_t (Yoshizawa, Takahashi 2012). Both have the same arrays and kernels; for crs_t
+/// the number of threads that share a row on a GPU is an option, which the host ignores. On the host the arrays are those of the
+/// CsrMatrix, shared. Every other format is converted from a Csr on the backend that it will live on; csr and crs_t made from it
+/// share its arrays.
 class Csr final : public KernelMatrix<CsrKernels> {
 public:
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
@@ -18,11 +18,12 @@ public:
   static FormatEstimate estimate_crs_t(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert_to_crs_t(Csr const& csr, FormatOptions const& options);
 
-  /// On the host the arrays are shared, on a device they are uploaded (transfer_seconds). Low values are left out in double (and in
-  /// single, which only what is converted from it can be), and are there in double_double when `csr` has them.
+  /// On the host the arrays are shared, on a device they are uploaded (see transfer_seconds). With double_double the low values of
+  /// `csr`, if it has any, are included, else left out. This matrix itself is never in single; only matrices converted from it are.
+  /// Throws OutOfMemoryError.
   Csr(std::shared_ptr<CsrMatrix const> csr, Context& context, MatrixPrecision precision = MatrixPrecision::double_);
-  /// From arrays in the context's memory: n_rows + 1 offsets, nnz columns and values, and as many low values or none. Columns
-  /// ascend within a row, each at most once.
+  /// From arrays in the context's memory: n_rows + 1 offsets, nnz columns and values, and nnz low values or none. Precondition:
+  /// within a row columns ascend and are distinct.
   Csr(Context& context, std::int64_t n_columns, Array<std::int64_t> row_ptr, Array<std::int32_t> columns, Array<double> values,
       Array<double> low_values = {});
 
@@ -38,21 +39,21 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
-  void take_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void extract_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void extract_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
   std::int64_t n_values() const override { return view_.nnz; }
 
 private:
   struct Pattern {
-    std::shared_ptr<CsrMatrix const> host;  ///< what the view points into; or null, and then the arrays are it
+    std::shared_ptr<CsrMatrix const> host;  ///< the view points into it; null: the view points into the arrays
     Array<std::int64_t> row_ptr;
     Array<std::int32_t> columns;
   };
   struct Values {
     Array<double> values, low_values;
   };
-  /// In the other's precision, or in the given one, rounded to single where it is that; zeros are added where low values are wanted
-  /// and the other has none.
+  /// Shares the arrays of `other`, in its precision or in the given one: values are rounded for single, and low values of 0 are
+  /// added for double_double where `other` has none.
   Csr(Format format, Csr const& other, int threads_per_row);
   Csr(Format format, Csr const& other, int threads_per_row, MatrixPrecision precision);
   /// In single.

@@ -32,12 +32,12 @@ DiagonalStorage DiagonalStorage::copy_to(Context& target) const {
 
 CsrMatrix DiagonalStorage::to_csr(std::int64_t n_rows, std::int64_t n_columns, bool half) const {
   auto const count = static_cast<std::int64_t>(offsets.size());
-  // Calls take(column, place of the value) for what is stored of a row, by ascending column.
-  auto const for_row = [&](std::int64_t row, auto const& take) {
+  // Calls visit(column, place of the value) for what is stored of a row, by ascending column.
+  auto const for_row = [&](std::int64_t row, auto const& visit) {
     auto const consider = [&](std::int64_t k, std::int64_t at, std::int64_t column) {
       std::int64_t const place = k * n_rows + at;
       if (double const value = entries.value(place); value != 0 || !std::signbit(value))
-        take(column, place);
+        visit(column, place);
     };
     for (std::int64_t j = 0; j < count; ++j) {
       std::int64_t const k = half ? count - 1 - j : j;

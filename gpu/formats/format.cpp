@@ -87,8 +87,8 @@ FormatEstimate exact_estimate(FormatEntry const& entry, Csr const& matrix, Matri
 }
 
 FormatEstimate quick_estimate(FormatEntry const& entry, Csr const& matrix, MatrixShape const& shape, FormatOptions const& options) {
-  if (entry.estimate_least != nullptr)
-    return with_columns(entry.estimate_least(shape, options), matrix);
+  if (entry.estimate_lower_bound != nullptr)
+    return with_columns(entry.estimate_lower_bound(shape, options), matrix);
   return exact_estimate(entry, matrix, shape, options);
 }
 
@@ -155,7 +155,8 @@ CsrAnalysis require_possible(FormatEntry const& entry, Csr const& matrix, Format
   if (!estimate.refusal.empty())
     throw InputError("format", estimate.refusal);
   if (!entry.shares_csr || &target != &matrix.context())
-    require_fits(entry, estimate.at_least ? ", at its best compression," : "", estimate.bytes, matrix, found, options, target);
+    require_fits(entry, estimate.is_lower_bound ? ", at its best compression," : "", estimate.bytes, matrix, found, options,
+                 target);
   return found;
 }
 

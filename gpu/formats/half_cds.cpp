@@ -21,7 +21,7 @@ HalfCds::HalfCds(Context& context, std::int64_t n, DiagonalStorage storage)
   view_.n = n;
   view_.offsets = storage_.offsets;
   view_.backend_offsets = storage_.backend_offsets.data();
-  storage_.entries.point(view_);
+  storage_.entries.set_pointers(view_);
 }
 
 std::unique_ptr<Matrix> HalfCds::copied_to(Context& target) const {

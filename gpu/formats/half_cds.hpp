@@ -7,13 +7,14 @@
 
 namespace poisson {
 
-/// The main diagonal and the diagonals on its left of a symmetric matrix, n values each (Miura et al. 2015). The main diagonal is
-/// always there; any set of others may be. Where the assembled matrix is symmetric only to rounding (kernels/symmetry.hpp: to 1e-10
-/// of the largest entries of its rows), or stores a zero on one side only, its lower triangle counts, also for to_csr. Zeros are
-/// stored as in cds: -0.0 where there is no entry, +0.0 where there is.
+/// The main diagonal and the diagonals below it of a symmetric matrix, n values each (Miura et al. 2015). The main diagonal is
+/// always stored. Where the assembled matrix is symmetric only to rounding (kernels/symmetry.hpp: to 1e-10 of the largest entries
+/// of its rows), or stores a zero on one side only, its lower triangle stands for both, also in to_csr. As in cds, -0.0 stands
+/// where the matrix stores nothing and +0.0 for stored zeros.
 class HalfCds final : public KernelMatrix<HalfCdsKernels> {
 public:
-  /// n n_d values and n_d offsets of 4 bytes, with n_d = n_diagonals / 2 + 1; refused when that is more than CSR takes.
+  /// n n_d values (8 bytes each, 16 in double_double, 4 in single) and n_d offsets of 4 bytes, n_d = n_diagonals / 2 + 1. Refused
+  /// when the matrix is not symmetric, or when that is more than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
@@ -26,14 +27,14 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override { take(values, d); }
-  void take_diagonal(float const* values, float* d) const override { take(values, d); }
+  void extract_diagonal(double const* values, double* d) const override { extract(values, d); }
+  void extract_diagonal(float const* values, float* d) const override { extract(values, d); }
   std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:
   HalfCds(Context& context, std::int64_t n, DiagonalStorage storage);
   template <class V>
-  void take(V const* values, V* d) const {
+  void extract(V const* values, V* d) const {
     kernels_for<ConversionKernels>(context()).copy_diagonal(context(), view_.n, values, d);
   }
 

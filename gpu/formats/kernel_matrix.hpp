@@ -8,7 +8,8 @@
 
 namespace poisson {
 
-/// What formats have in common whose products are a set of kernels over a view.
+/// Base class of the formats whose products are ProductKernels on a view: forwards products to the kernels, and has what depends on
+/// the precision of storage once for all formats.
 template <class Kernels>
 class KernelMatrix : public Matrix {
 public:
@@ -34,22 +35,22 @@ public:
   }
   void diagonal(float* d) const final {
     if (precision() == MatrixPrecision::single)
-      return take_diagonal(view_.single_values, d);
+      return extract_diagonal(view_.single_values, d);
     Array<double> wide(context(), n_rows());
-    take_diagonal(view_.values, wide.data());
+    extract_diagonal(view_.values, wide.data());
     kernels_for<ConversionKernels>(context()).round(context(), n_rows(), wide.data(), d);
   }
   void diagonal(double* d) const final {
     if (precision() != MatrixPrecision::single)
-      return take_diagonal(view_.values, d);
+      return extract_diagonal(view_.values, d);
     Array<float> narrow(context(), n_rows());
-    take_diagonal(view_.single_values, narrow.data());
+    extract_diagonal(view_.single_values, narrow.data());
     kernels_for<ConversionKernels>(context()).widen(context(), n_rows(), narrow.data(), d);
   }
   void diagonal(Pointer<DoubleDouble> d) const final {
     diagonal(d.hi);
     if (view_.low_values != nullptr)
-      take_diagonal(view_.low_values, d.lo);
+      extract_diagonal(view_.low_values, d.lo);
     else if (n_rows() > 0)
       context().set_zero(d.lo, 8 * n_rows());
   }
@@ -64,10 +65,10 @@ public:
 
 protected:
   KernelMatrix(Context& context, View const& view) : Matrix(context), kernels_(kernels_for<Kernels>(context)), view_(view) {}
-  /// d_i = a_ii of the matrix with these values, 0 where nothing is stored.
-  virtual void take_diagonal(double const* values, double* d) const = 0;
-  virtual void take_diagonal(float const* values, float* d) const = 0;
-  /// Numbers that `values` of the view holds.
+  /// d_i = a_ii of the matrix with `values` in place of its own (its low values, say), 0 where nothing is stored.
+  virtual void extract_diagonal(double const* values, double* d) const = 0;
+  virtual void extract_diagonal(float const* values, float* d) const = 0;
+  /// Number of stored values, padding included.
   [[nodiscard]] virtual std::int64_t n_values() const = 0;
   [[nodiscard]] std::int64_t low_bytes() const { return view_.low_values != nullptr ? 8 * n_values() : 0; }
 
@@ -75,14 +76,14 @@ protected:
   View view_;
 };
 
-/// The entries of a matrix as they are stored, laid out as its format does it.
+/// The values of a matrix in its precision, in the layout of its format.
 struct StoredEntries {
-  Array<double> values;        ///< rounded to double; empty in single
-  Array<double> low_values;    ///< what that left out, in double_double, else empty
+  Array<double> values;        ///< high parts; empty in single
+  Array<double> low_values;    ///< low parts in double_double, else empty
   Array<float> single_values;  ///< in single, else empty
 
-  /// The entries of `csr`. fill(csr, values) converts those of a view to `size` values. In single they are in double first: 12
-  /// bytes a value meanwhile.
+  /// The values of `csr` in the precision of `options`. fill(csr, to) writes the values of a view in the format's layout, `size` of
+  /// them. For single they are converted in double first, which takes 12 bytes a value meanwhile.
   template <class Fill>
   [[nodiscard]] static StoredEntries convert(Context& context, CsrView csr, FormatOptions const& options, std::int64_t size,
                                              Fill const& fill) {
@@ -108,14 +109,15 @@ struct StoredEntries {
     return {values.copy_to(target), low_values.copy_to(target), single_values.copy_to(target)};
   }
   [[nodiscard]] std::int64_t bytes() const { return values.bytes() + low_values.bytes() + single_values.bytes(); }
-  /// Numbers that each of the arrays in use holds.
+  /// Number of values, padding included.
   [[nodiscard]] std::int64_t size() const { return values.size() + single_values.size(); }
-  /// Precondition: in host memory.
+  /// The value at `place` without its low part. Precondition: the arrays are in host memory.
   [[nodiscard]] double value(std::int64_t place) const {
     return single_values.size() > 0 ? static_cast<double>(single_values.data()[place]) : values.data()[place];
   }
+  /// Lets the view point to these arrays.
   template <class View>
-  void point(View& view) const {
+  void set_pointers(View& view) const {
     view.values = values.data();
     view.low_values = low_values.data();
     view.single_values = single_values.data();

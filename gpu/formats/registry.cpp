@@ -16,7 +16,7 @@ std::span<FormatEntry const> format_registry() {
       FormatEntry{Format::crs_t, false, true, &Csr::estimate_crs_t, nullptr, nullptr, &Csr::convert_to_crs_t},
       FormatEntry{Format::sell_c_sigma, false, false, &SellCSigma::estimate, &SellCSigma::estimate_exact, nullptr,
                   &SellCSigma::convert},
-      FormatEntry{Format::cod_sell, false, false, &CodSell::estimate, &CodSell::estimate_exact, &CodSell::estimate_least,
+      FormatEntry{Format::cod_sell, false, false, &CodSell::estimate, &CodSell::estimate_exact, &CodSell::estimate_lower_bound,
                   &CodSell::convert},
       FormatEntry{Format::cds, false, false, &Cds::estimate, nullptr, nullptr, &Cds::convert},
       FormatEntry{Format::half_cds, true, false, &HalfCds::estimate, nullptr, nullptr, &HalfCds::convert},

@@ -83,7 +83,7 @@ SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_co
   view_.slice_ptr = storage_.slice_ptr.data();
   view_.rows = storage_.rows.data();
   view_.columns = storage_.columns.data();
-  storage_.entries.point(view_);
+  storage_.entries.set_pointers(view_);
 }
 
 std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
@@ -94,12 +94,12 @@ std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
 
 CsrMatrix SellCSigma::host_csr() const {
   std::int64_t const c = view_.slice_size;
-  // Calls take(row, first, end) with where the entries of a place lie, C apart.
-  auto const for_places = [&](auto const& take) {
+  // Calls visit(row, first, end) with where the entries of a place lie, C apart.
+  auto const for_places = [&](auto const& visit) {
 #pragma omp parallel for schedule(static)
     for (std::int64_t place = 0; place < view_.n_rows; ++place)
-      take(static_cast<std::size_t>(view_.rows == nullptr ? place : view_.rows[place]), view_.slice_ptr[place / c] + place % c,
-           view_.slice_ptr[place / c + 1]);
+      visit(static_cast<std::size_t>(view_.rows == nullptr ? place : view_.rows[place]), view_.slice_ptr[place / c] + place % c,
+            view_.slice_ptr[place / c + 1]);
   };
   CsrMatrix result;
   result.n_rows = view_.n_rows;

@@ -7,14 +7,15 @@
 
 namespace poisson {
 
-/// SELL-C-sigma (Kreutzer et al. 2014): slices of C rows, each as wide as its longest row and stored column by column. With sigma
-/// other than 1 the rows of every window of sigma rows are first sorted by descending length, stably; x and y keep the matrix's
-/// order. Any matrix; the last slice is as high as the others.
+/// SELL-C-sigma (Kreutzer, Hager, Wellein, Fehske, Bishop, SIAM J. Sci. Comput. 36, 2014): slices of C rows, padded to the longest
+/// row of the slice and stored column by column. Unless sigma is 1, rows are first sorted by descending length (stably) within
+/// windows of sigma rows; x and y keep the matrix's order. It takes any matrix. The last slice is padded to C rows.
 class SellCSigma final : public KernelMatrix<SellKernels> {
 public:
-  /// As if all rows were as long as the mean, rounded up.
+  /// Assumes that all rows have the mean length, rounded up.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
-  /// 12 bytes a stored entry (20 in double_double, 8 in single), 8 (n_slices + 1), and 4 a row when sigma is not 1.
+  /// 12 bytes for each stored entry, padding included (20 in double_double, 8 in single), 8 (n_slices + 1), and 4 a row unless
+  /// sigma is 1.
   static FormatEstimate estimate_exact(Csr const& matrix, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
@@ -29,8 +30,8 @@ public:
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
-  void take_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
-  void take_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void extract_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
+  void extract_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
   std::int64_t n_values() const override { return storage_.entries.size(); }
 
 private:

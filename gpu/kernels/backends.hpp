@@ -11,18 +11,19 @@ namespace poisson {
 
 // What a backend provides besides its kernels: kernels/cpu, and kernels/cuda or, when CUDA is not built, kernels/stub.
 
+/// Whether this program was built with CUDA.
 [[nodiscard]] bool cuda_built();
 /// Empty when a CUDA device can be used; otherwise why not, in one sentence for the user.
 [[nodiscard]] std::string why_no_cuda();
+/// Empty without CUDA or a usable device.
 [[nodiscard]] std::vector<DeviceDescription> cuda_devices();
 [[nodiscard]] DeviceDescription cpu_description();
 
 /// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
 [[nodiscard]] std::unique_ptr<Context> make_context(Backend backend);
 
-/// Bytes per second, read plus written, of a large copy on this backend, best of a few; takes about a second on a slow machine.
-/// Given fewer seconds, the measurement stops when they are spent (one more piece may have been begun); 0 when that was before the
-/// first copy.
+/// Copy bandwidth in bytes per second, read plus written, of a large array in the backend's memory, best of a few; takes about a
+/// second on a slow machine, and no more than `seconds` (but for the copy that is running then). 0 when not one copy was complete.
 [[nodiscard]] double measure_copy_bandwidth(Context& context, double seconds = std::numeric_limits<double>::infinity());
 
 [[nodiscard]] std::unique_ptr<Context> make_cpu_context();

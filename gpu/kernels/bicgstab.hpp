@@ -9,15 +9,15 @@
 
 namespace poisson {
 
-/// Which scalar a BiCGStab run broke down at.
+/// The scalar at which BiCGStab broke down.
 enum class BicgstabBreakdown : std::int32_t { none = 0, rho, shadow, omega };
 
-/// The scalars of a BiCGStab run, in the letters of van der Vorst 1992; see IterationControl.
+/// The scalars of a BiCGStab run, in the notation of van der Vorst 1992, with r^ the shadow residual; see IterationControl.
 template <class T>
 struct BicgstabScalars {
   IterationControl control;
   std::int32_t project = 0;  ///< residuals are kept orthogonal to the constant vector
-  std::int32_t fresh = 1;    ///< the next direction takes nothing of the last
+  std::int32_t fresh = 1;    ///< beta = 0 in the next direction: a restart
   BicgstabBreakdown breakdown{};
   std::int32_t unused = 0;
   double shadow_norm = 0;  ///< ||r^||
@@ -25,13 +25,13 @@ struct BicgstabScalars {
   T rho_before = 0;
   T alpha = 0, beta = 0, omega = 0;
   T mean_r = 0;  ///< still to be subtracted from the stored r
-  T dot = 0;     ///< of the product that was made last; not used
+  T dot = 0;     ///< where product_dot writes; not used
 };
 
 template <class T>
 struct BicgstabSums {
   T r = 0, rr = 0, shadow_r = 0;  ///< sums of r, r^2, r^ r
-  T xx = 0;                       ///< of x^2, roughly: added up in double
+  T xx = 0;                       ///< of x^2, added up in double
 };
 
 namespace detail {
@@ -52,7 +52,7 @@ POISSON_HOST_DEVICE double bicgstab_set_residual_sums(BicgstabScalars<T>& s, Bic
   return norm_of(sums.rr - n * s.mean_r * s.mean_r);
 }
 
-/// r^ . r is the rounding error of its own sum.
+/// Breakdown where r^ . r is no larger than the rounding error of its own sum.
 template <class T>
 POISSON_HOST_DEVICE void bicgstab_check_rho(BicgstabScalars<T>& s) {
   if (s.control.stop == 0 && !(std::abs(rounded(s.rho)) > unit_roundoff<T> * s.shadow_norm * s.control.norm))
@@ -79,7 +79,7 @@ POISSON_HOST_DEVICE void bicgstab_set_alpha(BicgstabScalars<T>& s, T shadow_v) {
     detail::bicgstab_break_down(s, BicgstabBreakdown::shadow);
 }
 
-/// omega = t . s / t . t. Without t the half step was the whole way, or A sends it to 0; the update finds out.
+/// omega = t . s / t . t; 0 where t = A s~ is 0, because s is 0 (converged) or A is singular: bicgstab_advance tells which.
 template <class T>
 POISSON_HOST_DEVICE void bicgstab_set_omega(BicgstabScalars<T>& s, T ts, T tt) {
   s.omega = rounded(tt) == 0 ? T(0) : ts / tt;
@@ -97,16 +97,16 @@ POISSON_HOST_DEVICE void bicgstab_advance(BicgstabScalars<T>& s, BicgstabSums<T>
   detail::bicgstab_check_rho(s);
 }
 
-/// Passes whose sums decide scalars, in the order of an iteration.
+/// The passes with sums, in the order of an iteration.
 enum class BicgstabPass { begin, shadow_dot, omega_dots, update };
-/// How many numbers a pass adds up: the fields of BicgstabSums; r^ v; t s and t^2; the fields of BicgstabSums.
+/// Number of sums of a pass. begin and update: the fields of BicgstabSums; shadow_dot: the sum of r^ v; omega_dots: of t s and t^2.
 [[nodiscard]] constexpr int n_sums(BicgstabPass pass) {
   return pass == BicgstabPass::shadow_dot ? 1 : pass == BicgstabPass::omega_dots ? 2 : 4;
 }
 
 /// The scalar step of a pass, from its sums over all rows.
 template <class T>
-POISSON_HOST_DEVICE void bicgstab_scalar_step(BicgstabPass pass, BicgstabScalars<T>& s, T const* sums, double* history) {
+POISSON_HOST_DEVICE void scalar_step_of(BicgstabPass pass, BicgstabScalars<T>& s, T const* sums, double* history) {
   if (pass == BicgstabPass::begin)
     bicgstab_begin(s, BicgstabSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
   else if (s.control.stop != 0)
@@ -119,10 +119,10 @@ POISSON_HOST_DEVICE void bicgstab_scalar_step(BicgstabPass pass, BicgstabScalars
     bicgstab_advance(s, BicgstabSums<T>{sums[0], sums[1], sums[2], sums[3]}, history);
 }
 
-/// The passes of BiCGStab, preconditioned from the right, besides its two products, in the arithmetic T. p~ and s~ are M^-1 p and
-/// M^-1 s. s takes the place of r. Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal in
-/// double. Pointers that are null: `inverse_diagonal` without Jacobi; p~ and s~ where the pass has nothing to write there.
-/// `local` as in kernels/cg.hpp; the dots of the two products are not used.
+/// The passes over vectors of right-preconditioned BiCGStab, in the arithmetic T; the two products are the operator's, and their
+/// dots are not used. p~ = M^-1 p and s~ = M^-1 s; s overwrites r. `inverse_diagonal` is null except with a diagonal
+/// preconditioner, and p_tilde and s_tilde are null where the pass does not write them. `local` as in kernels/cg.hpp. Bytes are for
+/// T = double; with DoubleDouble vectors take twice as many, the diagonal as many.
 template <class T>
 class BicgstabKernels {
 public:

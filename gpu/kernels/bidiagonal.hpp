@@ -10,7 +10,7 @@
 namespace poisson {
 
 // Singular values of bidiagonal matrices by bisection, and divide and conquer for values with vectors: Gu, Eisenstat, A
-// divide-and-conquer algorithm for the bidiagonal SVD, SIAM J. Matrix Anal. Appl. 16 (1995). The driver is svd/bidiagonal.cpp.
+// divide-and-conquer algorithm for the bidiagonal SVD, SIAM J. Matrix Anal. Appl. 16 (1995). The driver is spectral/bidiagonal.cpp.
 
 /// Two neighbouring blocks become one: B = [B1 0; alpha e_last^T, beta e_1^T; 0 B2], with n_left rows in B1, one between, n_right
 /// in B2. B1 has one column more than rows; so has B2, and the merged block, if `extra` is 1. Left and right singular vectors are

@@ -7,12 +7,13 @@
 
 namespace poisson {
 
-/// nx x ny x nz nodes in lexicographic order, x fastest; every node is coupled with the up to 27 nodes around it, itself included.
+/// A lattice of nx x ny x nz nodes in lexicographic order, x fastest, with a 27-point stencil: a node is coupled with itself and
+/// with all neighbours, diagonal ones too.
 struct Box {
   std::int64_t nx = 1, ny = 1, nz = 1;
 
-  /// The Q1 stiffness matrix of the Laplacian on a uniform mesh, times the mesh width, by the number of coordinates in which two
-  /// nodes differ. Face neighbours have zeros.
+  /// An entry of the Q1 stiffness matrix of the Laplacian on a uniform mesh of width 1, by the number of coordinates in which the
+  /// two nodes differ. It is 0 for face neighbours.
   [[nodiscard]] static POISSON_HOST_DEVICE double weight(int differing) {
     return differing == 0 ? 8.0 / 3 : differing == 1 ? 0.0 : differing == 2 ? -1.0 / 6 : -1.0 / 12;
   }
@@ -24,7 +25,7 @@ struct Box {
     return before(z, nz) * couplings(ny) * couplings(nx) +
            neighbours(z, nz) * (before(y, ny) * couplings(nx) + neighbours(y, ny) * before(x, nx));
   }
-  /// Coupled indices, itself included, of index c among n on a line: 3 inside.
+  /// Number of indices coupled with index c of n on a line, itself included: 3 inside; 0 for c >= n.
   [[nodiscard]] static POISSON_HOST_DEVICE std::int64_t neighbours(std::int64_t c, std::int64_t n) {
     return c >= n ? 0 : 1 + (c > 0) + (c + 1 < n);
   }
@@ -41,7 +42,7 @@ public:
   virtual ~BoxKernels() = default;
   /// Writes the matrix in CSR: n_rows + 1 offsets, nnz columns and values, columns ascending.
   virtual void fill(Context& context, Box const& box, std::int64_t* row_ptr, std::int32_t* columns, double* values) const = 0;
-  /// y = A x of the same matrix, without reading any; terms by ascending column.
+  /// y = A x with the same matrix, matrix-free; terms of a row are added by ascending column.
   virtual void product(Context& context, Box const& box, double const* x, double* y) const = 0;
 
   static BoxKernels const& cpu();

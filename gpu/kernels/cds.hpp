@@ -19,8 +19,8 @@ struct CdsView {
   float const* single_values = nullptr;  ///< the same
 };
 
-/// Every product adds the terms of a row by ascending offset, so that results depend neither on the number of threads nor on the
-/// launch. All entries of a diagonal count as stored: an infinity in x makes NaN of a row that has a zero there.
+/// Terms of a row are added by ascending offset, so that results depend neither on the number of threads nor on the launch.
+/// Products read whole diagonals: an infinity in x makes NaN of a row that has a zero there.
 class CdsKernels : public ProductKernels<CdsView> {
 public:
   static CdsKernels const& cpu();

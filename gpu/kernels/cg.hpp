@@ -9,7 +9,7 @@
 
 namespace poisson {
 
-/// What z = M^-1 r is: r itself, D^-1 r, which is never stored, or a vector that somebody else computes.
+/// How z = M^-1 r is known: it is r itself; or D^-1 r, which is not stored; or a vector that Preconditioner::apply has computed.
 enum class CgPreconditioner : std::int32_t { none = 0, diagonal, stored };
 
 /// The scalars of a CG run; see IterationControl.
@@ -18,7 +18,7 @@ struct CgScalars {
   IterationControl control;
   CgPreconditioner preconditioner{};
   std::int32_t project = 0;       ///< residuals are kept orthogonal to the constant vector
-  std::int32_t fresh = 1;         ///< the next direction takes nothing of the last
+  std::int32_t fresh = 1;         ///< beta = 0 in the next direction: a restart
   std::int32_t broken_at_rz = 0;  ///< a breakdown was seen in r . z, not in p . A p
   T sum_inverse_diagonal = 0;
   T rz = 0;  ///< r . z
@@ -26,12 +26,12 @@ struct CgScalars {
   T beta = 0;
   T mean_r = 0;     ///< still to be subtracted from the stored r
   T mean_z = 0;     ///< still to be subtracted from z
-  T curvature = 0;  ///< what breakdown tells: p . A p, or r . z
+  T curvature = 0;  ///< at a breakdown: p . A p, or r . z
   T dot = 0;        ///< p . A p of the current iteration, written by the operator
   T alpha = 0;      ///< times p still to be added to x
 };
 
-/// What one pass over r adds up: all that r.r, r.z and the means need after the projection, so that one pass is enough.
+/// Sums over r from which r.r, r.z and the means follow, also those after the projection: one pass over r is enough.
 template <class T>
 struct CgSums {
   T r = 0, rr = 0, dr = 0, drr = 0;  ///< sums of r, r^2, d r, d r^2 with d = 1 / diagonal
@@ -71,7 +71,7 @@ POISSON_HOST_DEVICE void cg_begin(CgScalars<T>& s, CgSums<T> const& sums, double
   begin_cycle(s.control, detail::cg_set_residual_sums(s, sums), history);
 }
 
-/// A curvature with which the iteration cannot go on.
+/// Whether p . A p (or r . z) is not positive or not finite, so that the iteration cannot go on.
 template <class T>
 POISSON_HOST_DEVICE bool cg_bad_curvature(T dot) {
   return !(rounded(dot) > 0) || !is_finite(rounded(dot));
@@ -109,16 +109,17 @@ POISSON_HOST_DEVICE void cg_set_z_sums(CgScalars<T>& s, T sum_z, T dot) {
   detail::cg_set_rz(s, rz);
 }
 
-/// Passes whose sums decide scalars, in the order of an iteration.
+/// The passes with sums, in the order of an iteration.
 enum class CgPass { begin, update, reduce_z, direction };
-/// How many numbers a pass adds up: the fields of CgSums and the sum of 1 / diagonal; the fields of CgSums; z and r z; x^2.
+/// Number of sums of a pass. begin: the fields of CgSums and the sum of 1 / diagonal; update: the fields of CgSums; reduce_z: sums
+/// of z and r z; direction: of x^2.
 [[nodiscard]] constexpr int n_sums(CgPass pass) {
   return pass == CgPass::begin ? 5 : pass == CgPass::update ? 4 : pass == CgPass::reduce_z ? 2 : 1;
 }
 
 /// The scalar step of a pass, from its sums over all rows.
 template <class T>
-POISSON_HOST_DEVICE void cg_scalar_step(CgPass pass, CgScalars<T>& s, T const* sums, double* history) {
+POISSON_HOST_DEVICE void scalar_step_of(CgPass pass, CgScalars<T>& s, T const* sums, double* history) {
   bool const stopped = s.control.stop != 0;
   if (pass == CgPass::begin) {
     s.sum_inverse_diagonal = sums[4];
@@ -132,13 +133,13 @@ POISSON_HOST_DEVICE void cg_scalar_step(CgPass pass, CgScalars<T>& s, T const* s
     cg_set_z_sums(s, sums[0], sums[1]);
 }
 
-/// The passes of CG besides the product, in the arithmetic T. x gets its part where p is read anyhow, in `direction`, which
-/// therefore still has that to do after the last iteration; the update after that takes alpha away. `inverse_diagonal` is null but
-/// for CgPreconditioner::diagonal.
-/// Where one rank has all n rows, `local` is null and a pass ends with its scalar step. Else it leaves its sums over these n rows
-/// in `local`, n_sums(pass) numbers in the backend's memory; once they, and p . q before the update, have been added up over all
-/// ranks, scalar_step does what is left. Bytes are told for T = double; DoubleDouble has twice as many in vectors, and the diagonal
-/// in double.
+/// The passes over vectors of CG, in the arithmetic T; the product is the operator's. Vectors have n entries. `direction` updates x
+/// with the old p, which it reads anyway; so it must also run after the last iteration, and the next `update` sets alpha to 0.
+/// `inverse_diagonal` is null except for CgPreconditioner::diagonal.
+///
+/// If one rank has all rows, `local` is null and a pass ends with its scalar step. Else a pass leaves its sums over the n rows of
+/// this rank in `local`, n_sums(pass) numbers in the backend's memory; the caller adds them up over all ranks (and p . q before
+/// `update`), then calls scalar_step. Bytes are for T = double; with DoubleDouble vectors take twice as many, the diagonal as many.
 template <class T>
 class CgKernels {
 public:
@@ -152,8 +153,7 @@ public:
   /// Sums over a stored z, then cg_set_z_sums. 16 bytes a row.
   virtual void reduce_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z,
                         T* local) const = 0;
-  /// x += alpha p, with its norm;  p = z + beta p, z from r and the diagonal or, where not null, stored. 40 bytes a row, 48 with a
-  /// diagonal.
+  /// x += alpha p and ||x||;  p = z + beta p, with `z` if it is not null, else z = D^-1 r or r. 40 bytes a row, 48 with a diagonal.
   virtual void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
                          ConstPointer<T> z, Pointer<T> p, Pointer<T> x, T* local) const = 0;
   virtual void scalar_step(Context& context, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const = 0;

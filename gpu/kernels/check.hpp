@@ -36,12 +36,12 @@ namespace poisson {
   return s + ((sum[0] - (s - of_1)) + (sum[1] - of_1) + sum[2]);
 }
 
-/// Judges products and solutions without the code that makes them.
+/// Checks of products and solutions, independent of the code under test.
 class CheckKernels {
 public:
   virtual ~CheckKernels() = default;
-  /// The largest |y - A x|_i / (|A| |x|)_i of all rows, A x being summed anew in double, entry by entry. A row where the divisor is
-  /// 0 counts 0 when y_i is 0; whatever is not a finite number counts as infinity. Pointers are in the context's memory. Waits.
+  /// The componentwise error: the largest |y - A x|_i / (|A| |x|)_i over all rows, with A x summed in double, entry by entry. 0 / 0
+  /// counts as 0; a quotient that is not finite counts as infinity. Pointers are in the context's memory. Waits for the result.
   [[nodiscard]] virtual double largest_error(Context& context, CsrView const& a, double const* x, double const* y) const = 0;
 
   /// r_i = residual_of_row; x_lo may be null. Pointers are in the context's memory. Enqueues.

@@ -33,8 +33,8 @@ struct CodSellView {
   std::int64_t n_values = 0;                     ///< value_ptr[n_slices]
 };
 
-/// Every product adds the terms of a row in the order of storage, so that results depend neither on the number of threads nor on
-/// the launch. An entry of x enters only the rows that store an entry for it.
+/// Terms of a row are added in the order of storage, so that results depend neither on the number of threads nor on the launch. An
+/// entry of x affects only rows that store an entry in its column, also if it is infinite or NaN.
 class CodSellKernels : public ProductKernels<CodSellView> {
 public:
   /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.

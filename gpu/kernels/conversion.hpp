@@ -11,13 +11,13 @@
 
 namespace poisson {
 
-/// What formats and solvers want to know of a matrix before it is converted.
+/// Properties of a matrix that formats and solvers need before it is converted.
 struct CsrAnalysis {
   std::int64_t n_diagonals = 0;      ///< distinct column - row
   std::int64_t longest_row = 0;      ///< entries
   std::int64_t row_not_finite = -1;  ///< the first with a NaN or an infinity, or -1
-  bool symmetric = false;            ///< square, and symmetric as kernels/symmetry.hpp says; false when not asked for
-  double asymmetry = 0;              ///< of a square matrix, as there; 0 when not asked for
+  bool symmetric = false;            ///< square, and asymmetry <= symmetry_tolerance; false when not asked for
+  double asymmetry = 0;              ///< of a square matrix, see kernels/symmetry.hpp; 0 when not asked for
 };
 
 /// Where the entries of a matrix go in SELL-C-sigma, cod_sell and the like; see SellView.
@@ -42,15 +42,15 @@ struct CsrTarget {
   double* values = nullptr;
 };
 
-/// The passes that conversions from CSR consist of. All pointers and arrays are in the context's memory; both backends give the
-/// same bits. Scratch is freed before a call returns. Throws OutOfMemoryError when there is no room for scratch or result.
+/// The passes of which conversions from CSR consist. All pointers and arrays are in the context's memory; both backends give the
+/// same bits. Scratch memory is freed before a call returns. Throws OutOfMemoryError when scratch or result do not fit.
 class ConversionKernels {
 public:
   virtual ~ConversionKernels() = default;
-  /// Symmetry takes as long as all the rest, and is looked at only when asked for.
+  /// With `symmetry` the check of symmetry is included, which takes as long as all the rest.
   virtual CsrAnalysis analyse(Context& context, CsrView const& a, bool symmetry) const = 0;
 
-  /// Entries of the longest row; quick, and part of analyse too.
+  /// Number of entries of the longest row, also part of analyse.
   virtual std::int64_t longest_row(Context& context, CsrView const& a) const = 0;
 
   /// The rows by descending length, stably, within windows of sigma rows; sigma = 0: one window of all rows.

@@ -14,8 +14,7 @@ struct CsrEntry {
   bool stored = false;
 };
 
-/// a(row, column). `guess` is where the entry would be in a row that mirrors its neighbour's pattern, as rows of a box do; -1
-/// without.
+/// a(row, column) by bisection, after a look at place `guess` of columns and values (-1: no guess).
 [[nodiscard]] POISSON_HOST_DEVICE inline CsrEntry find_entry(CsrView const& a, std::int64_t row, std::int64_t column,
                                                              std::int64_t guess) {
   std::int64_t first = a.row_ptr[row];
@@ -34,7 +33,7 @@ struct CsrEntry {
   return {a.values[first], true};
 }
 
-/// The largest finite entry of the row, without its sign; 0 where there is none.
+/// The largest |a_ij| of the row over its finite entries; 0 where there is none.
 [[nodiscard]] POISSON_HOST_DEVICE inline double largest_entry(CsrView const& a, std::int64_t row) {
   double largest = 0;
   for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {

@@ -7,7 +7,7 @@
 
 namespace poisson {
 
-/// Work that can be enqueued over and over.
+/// A sequence of device work that can be enqueued repeatedly by one call (a CUDA graph).
 class Graph {
 public:
   virtual ~Graph() = default;
@@ -17,9 +17,9 @@ public:
 class GraphKernels {
 public:
   virtual ~GraphKernels() = default;
-  /// What `work` enqueues, as one unit that costs the host little each time: on a device a graph, where launches of small kernels
-  /// would take longer than the kernels. `work` must have run once before, so that it allocates nothing, and must do the same every
-  /// time. Null where the backend has no such thing, or refuses; work is then enqueued as ever.
+  /// Captures what `work` enqueues, for cases in which launches of small kernels take longer than the kernels. Null where the
+  /// backend has no graphs or the capture fails; the caller then calls `work` instead. Preconditions: `work` enqueues the same
+  /// every time, and has been called once before, so that it allocates nothing.
   [[nodiscard]] virtual std::unique_ptr<Graph> capture(Context& context, std::function<void()> const& work) const = 0;
 
   static GraphKernels const& cpu();

@@ -18,8 +18,8 @@ struct HalfCdsView {
   float const* single_values = nullptr;  ///< the same
 };
 
-/// Every product adds the terms of a row in the same order: main diagonal, lower diagonals by ascending offset, upper diagonals
-/// by ascending offset, so that results depend neither on the number of threads nor on the launch.
+/// Terms of a row are added in a fixed order: main diagonal, lower diagonals by ascending offset, upper diagonals by ascending
+/// offset. Results depend neither on the number of threads nor on the launch.
 class HalfCdsKernels : public ProductKernels<HalfCdsView> {
 public:
   static HalfCdsKernels const& cpu();

@@ -7,8 +7,7 @@
 
 namespace poisson {
 
-/// The rows of a triangular matrix by level: a row's level is one more than the highest among the rows that it needs, so rows of
-/// one level do not need each other.
+/// The rows of a triangular matrix by level (RowLevels in preconditioners/ordering.hpp): rows of one level are independent.
 struct LevelSchedule {
   /// Level after level, rows ascending within each; on a device every level is filled up with -1 to whole warps.
   std::int32_t const* rows = nullptr;
@@ -17,8 +16,8 @@ struct LevelSchedule {
   std::int64_t n_levels = 0;
 };
 
-/// L U in the pattern of A, row by row in place of A's entries: strict L (its diagonal is 1), 1 / u_ii at the diagonal's place,
-/// strict U. Columns ascend within a row and the diagonal entry is always there.
+/// The factors L and U in the pattern of A, in CSR: strictly lower entries are L's (whose diagonal is 1), the diagonal entry is
+/// 1 / u_ii, strictly upper entries are U's. Columns ascend within a row, and the diagonal entry is always stored.
 struct IluView {
   std::int64_t n_rows = 0;
   std::int64_t nnz = 0;
@@ -34,11 +33,11 @@ struct IluView {
   /// On a GPU every level of a solve gets a launch of its own, and its rows wait for nothing.
   bool level_launches = false;
 
-  /// Numbers between the triangles of a solve; in another order than the caller's those of z too.
+  /// Entries of the vector `work` of a solve: the solution of the lower triangle and, with an order, the reordered z.
   [[nodiscard]] std::int64_t work_size() const { return (order == nullptr ? 1 : 2) * n_rows; }
 };
 
-/// A pivot that a factorisation cannot go on with.
+/// A pivot with which a factorisation cannot continue.
 struct BadPivot {
   std::int64_t row = -1;  ///< the first such row; -1: none
   double value = 0;
@@ -61,9 +60,9 @@ template <class T>
 class IluSolveKernels {
 public:
   virtual ~IluSolveKernels() = default;
-  /// Makes `work`, n = IluView::work_size() entries, ready for solves; it belongs to them from then on.
+  /// Initialises `work`, n = IluView::work_size() entries, for solves. Nothing else may write to it between solves.
   virtual void prepare(Context& context, std::int64_t n, Pointer<T> work) const = 0;
-  /// Nothing happens when *stop is not 0. r and z do not overlap. See bytes().
+  /// Does nothing when *stop is not 0. Preconditions: `work` is from prepare; r and z do not overlap. Its bytes: see bytes().
   virtual void solve(Context& context, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work,
                      std::int32_t const* stop) const = 0;
   /// Compulsory bytes of a solve: every factor entry with its column once; r, work and z written and read; for each row and
@@ -86,7 +85,7 @@ IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::cpu();
 template <>
 IluSolveKernels<DoubleDouble> const& IluSolveKernels<DoubleDouble>::cuda();
 
-/// Smallest pivot that counts, relative to the row.
+/// Pivots that are not above this times the largest entry of their row are bad.
 inline constexpr double smallest_pivot = 0x1p-50;
 
 }  // namespace poisson

@@ -8,21 +8,20 @@
 
 namespace poisson {
 
-/// How a cycle of iterations stands. A cycle begins with a residual computed from x, and goes on with the residual that the
-/// iteration updates.
+/// The state of a cycle of iterations, which begins with a residual computed from x and then updates it by recursion.
 enum class CycleState : std::int32_t {
   running = 0,
   converged,   ///< ||r|| <= target
-  unreliable,  ///< ||r|| is so small beside x that rounding has separated it from b - A x
-  breakdown,   ///< a scalar that the iteration divides by
+  unreliable,  ///< ||r|| is so small relative to ||x|| that rounding errors have separated r from b - A x
+  breakdown,   ///< a scalar that the iteration divides by is 0, not finite, or has the wrong sign
   diverged,
   stagnated,
 };
 
-/// The part of their scalars that all solvers share. It lives in the backend's memory and is advanced by the kernels, so that the
-/// host enqueues iterations without waiting for any of them; once `stop` is not 0, every kernel leaves everything as it is.
+/// The scalars that all methods share. They are in the backend's memory and the kernels update them, so that the host enqueues
+/// iterations without waiting for results; once `stop` is not 0, kernels change nothing.
 struct IterationControl {
-  std::int32_t stop = 0;  ///< a CycleState; first, because kernels of operators look at it through a plain pointer
+  std::int32_t stop = 0;  ///< a CycleState; the first member, because operators read it through a plain pointer
   std::int32_t history_capacity = 1;
   std::int64_t n = 0;
   std::int64_t iteration = 0;  ///< of the whole run
@@ -30,9 +29,9 @@ struct IterationControl {
   std::int64_t stagnation_window = 0;
   double b_norm = 1;
   double target = 0;
-  double trust = 0;        ///< ||r|| <= trust * ||x|| is unreliable ...
-  double trust_below = 0;  ///< ... once it is at most this
-  double growth = 0;       ///< a residual that has grown by more than this is beyond recovery
+  double trust = 0;        ///< r is unreliable if ||r|| <= trust * ||x|| ...
+  double trust_below = 0;  ///< ... and ||r|| <= trust_below
+  double growth = 0;       ///< diverged if ||r|| exceeds this times first_norm
   double first_norm = 0, best_norm = 0;
   double norm = 0;    ///< ||r||
   double x_norm = 0;  ///< ||x||
@@ -46,7 +45,7 @@ struct IterationControl {
   return a * b + c;
 }
 
-/// A number that sizes are judged by: the high part.
+/// v rounded to double.
 [[nodiscard]] POISSON_HOST_DEVICE inline double rounded(double v) {
   return v;
 }
@@ -58,7 +57,7 @@ struct IterationControl {
   return v - v == 0;
 }
 
-/// ||r|| from r . r; what rounding makes negative is 0.
+/// ||r|| from r . r, which rounding may have made negative: 0 then.
 template <class T>
 [[nodiscard]] POISSON_HOST_DEVICE double norm_of(T square) {
   double const s = rounded(square);

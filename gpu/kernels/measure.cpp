@@ -13,26 +13,29 @@
 
 namespace poisson {
 
-Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples) {
-  using Clock = std::chrono::steady_clock;
-  auto const several = [&](int count) {
+double monotonic_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples, std::function<double()> const& clock) {
+  auto const mean_of = [&](int count) {
     if (interrupt_requested())
       throw Interrupted();
     context.synchronize();
-    auto const start = Clock::now();
+    double const start = clock();
     for (int i = 0; i < count; ++i)
       call();
     context.synchronize();
-    return std::chrono::duration<double>(Clock::now() - start).count() / count;
+    return (clock() - start) / count;
   };
-  double const first = several(1);  // loads code, touches pages
-  double const estimate = first > 0.02 ? several(1) : several(3);
+  double const first = mean_of(1);  // loads code, touches pages
+  double const estimate = first > 0.02 ? mean_of(1) : mean_of(3);
   int const count = static_cast<int>(std::clamp(0.02 / std::max(estimate, 1e-9), 1.0, 200.0));
   int const affordable = static_cast<int>(std::min(2.0 / std::max(estimate * count, 1e-9), 1e6));
   int const taken = std::clamp(affordable, std::min(5, samples), samples);
   std::vector<double> seconds;
   for (int sample = 0; sample < taken; ++sample)
-    seconds.push_back(several(count));
+    seconds.push_back(mean_of(count));
   std::sort(seconds.begin(), seconds.end());
   return {seconds[seconds.size() / 2], seconds.front(), taken};
 }

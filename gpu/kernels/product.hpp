@@ -9,7 +9,7 @@
 
 namespace poisson {
 
-/// Entries that are stored in Stored_, and vectors of Number_ that they are multiplied with.
+/// Types of a product: matrix entries stored in Stored_ times vectors of Number_.
 template <class Stored_, class Number_>
 struct ValuePair {
   using Stored = Stored_;
@@ -18,13 +18,13 @@ struct ValuePair {
 template <class... Pairs>
 struct ValuePairList {};
 
-/// The pairs that products exist for, in every format and on every backend: the one place to add another. Of several that fit a
-/// matrix the first is taken: products in double read no low values of a matrix in double_double.
+/// The pairs for which every format has products on every backend; another one is added here. Of several pairs that fit a matrix
+/// the first is used: products with vectors of double do not read the low values of a matrix in double_double.
 using ValuePairs = ValuePairList<ValuePair<float, float>, ValuePair<float, double>, ValuePair<double, double>,
                                  ValuePair<DoubleDouble, DoubleDouble>, ValuePair<double, DoubleDouble>>;
 
-/// Where the entries of a view are stored, each laid out alike: `values` in double, `low_values` what rounding to double left out,
-/// or null where the entries are doubles; or `single_values` alone.
+/// Pointers to the entries of a view, in the layout of its format: `values` in double, and `low_values` with their low parts (null
+/// if the entries are doubles); or `single_values` alone. The last argument selects the type.
 template <class View>
 [[nodiscard]] float const* stored_values(View const& a, float) {
   return a.single_values;
@@ -38,8 +38,8 @@ template <class View>
   return {a.values, a.low_values};
 }
 
-/// Whether the view has all that stored_values<Stored> leads to. A matrix without entries may have
-/// nothing, and is stored in anything.
+/// Whether the entries of the view are stored in Stored. A matrix without entries may have null pointers only, and then counts as
+/// stored in anything.
 template <class Stored, class View>
 [[nodiscard]] bool is_stored_in(View const& a) {
   if constexpr (std::is_same_v<Stored, float>)
@@ -67,9 +67,9 @@ void with_stored_values(View const& a, Call const& call, ValuePairList<Pairs...>
     throw std::logic_error("a matrix has no product with vectors in this precision");
 }
 
-/// Products of a format on one backend with vectors of T. In DoubleDouble a row is a DotSum (core/dot_sum.hpp), or several that are
-/// added up, and so is x . y. In float sums are made in double and rounded at the end (products are exact there, and memory remains
-/// what bounds the kernels); but cds and half_cds on the host, which keep sums in y, add in float.
+/// Products of a format on one backend with vectors of T. Rows, and x . y, are summed by DotSum<T> (core/dot_sum.hpp), or by
+/// several that are added up: with vectors of float in double, rounded at the end; except that cds and half_cds on the host, which
+/// keep partial sums in y, add in float.
 template <class View, class T>
 class ProductKernelsFor {
 public:
@@ -81,7 +81,7 @@ public:
                            std::int32_t const* stop) const = 0;
 };
 
-/// The products of a format on one backend. View_ is what the backend sees of a matrix; for its entries see stored_values.
+/// The products of a format on one backend. View_ is the matrix as pointers into the backend's memory; see stored_values.
 template <class View_>
 class ProductKernels : public ProductKernelsFor<View_, float>,
                        public ProductKernelsFor<View_, double>,
@@ -93,11 +93,11 @@ public:
   using ProductKernelsFor<View, DoubleDouble>::product, ProductKernelsFor<View, DoubleDouble>::product_dot;
 };
 
-/// The products of Kernels by two templates of Written, both static:
+/// Implements the products of Kernels by two static member templates of Implementation:
 ///   multiply<T>(context, a, values, alpha, x, beta, y)
 ///   multiply_dot<T>(context, a, values, x, y, dot, stop)
 /// where `values` is a ConstPointer to the entries as they are stored.
-template <class Kernels, class Written>
+template <class Kernels, class Implementation>
 class ProductsByTemplates : public Kernels {
   using View = typename Kernels::View;
 
@@ -127,12 +127,12 @@ private:
   template <class T>
   static void multiply(Context& context, View const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     with_stored_values<T>(
-        a, [&](auto values) { Written::template multiply<T>(context, a, values, alpha, x, beta, y); }, ValuePairs());
+        a, [&](auto values) { Implementation::template multiply<T>(context, a, values, alpha, x, beta, y); }, ValuePairs());
   }
   template <class T>
   static void multiply_dot(Context& context, View const& a, ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) {
     with_stored_values<T>(
-        a, [&](auto values) { Written::template multiply_dot<T>(context, a, values, x, y, dot, stop); }, ValuePairs());
+        a, [&](auto values) { Implementation::template multiply_dot<T>(context, a, values, x, y, dot, stop); }, ValuePairs());
   }
 };
 

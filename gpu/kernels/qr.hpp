@@ -7,8 +7,8 @@
 
 namespace poisson {
 
-/// How the rows of a tall matrix are cut for TSQR: chunks of `rows` rows, but for the last two if the last would have fewer rows
-/// than columns: those share what is left.
+/// The partition of the m rows of a tall matrix for TSQR into chunks of `rows` rows. Where the last chunk would have fewer rows
+/// than the matrix has columns, the last two share their rows evenly.
 struct RowChunks {
   RowChunks(std::int64_t of_rows, std::int64_t n, std::int64_t rows_of_chunk)
       : m(of_rows), rows(rows_of_chunk), count((of_rows + rows_of_chunk - 1) / rows_of_chunk) {
@@ -27,7 +27,7 @@ struct RowChunks {
 class QrKernels {
 public:
   virtual ~QrKernels() = default;
-  /// Rows of a chunk for n columns, at least 2 n; 0 when the backend has no kernel for so many columns.
+  /// The number of rows of a chunk for n columns, at least 2 n; 0 when the backend has no kernel for n columns.
   [[nodiscard]] virtual std::int64_t rows_of_chunk(std::int64_t n) const = 0;
   /// The step of a communication-avoiding QR (Demmel, Grigori, Hoemmen, Langou 2012): every chunk of `a` (m x n, column-major,
   /// leading dimension m) becomes the n orthonormal columns Q of its QR decomposition by Householder reflectors; R of chunk c, with

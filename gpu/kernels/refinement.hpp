@@ -7,7 +7,7 @@
 
 namespace poisson {
 
-/// What solvers do between cycles of iterations.
+/// Vector operations between cycles of iterations: the update of iterative refinement.
 class RefinementKernels {
 public:
   virtual ~RefinementKernels() = default;

@@ -22,9 +22,9 @@ struct SellView {
   std::int64_t longest_row = INT64_MAX;  ///< as in CsrView
 };
 
-/// The host adds the terms of a row by ascending column; a GPU may give a row several threads, each of which does so with its part,
-/// as the slice size, the number of rows and the device tell. No sum depends on anything else of the launch. An entry of x enters
-/// only the rows that store an entry for it.
+/// The host adds the terms of a row by ascending column. A GPU may share a row among several threads, each of which does so with
+/// its part; their number depends on the slice size, the number of rows and the device, and sums on nothing else of the launch. An
+/// entry of x affects only rows that store an entry in its column, also if it is infinite or NaN.
 class SellKernels : public ProductKernels<SellView> {
 public:
   /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.

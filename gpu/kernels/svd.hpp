@@ -9,8 +9,8 @@
 
 namespace poisson {
 
-/// A vector whose squares add up to less is taken for zero: the sum may have lost digits to underflow, and the reflector with them
-/// its orthogonality. Matrices are scaled to entries near 1, of which this is nothing.
+/// A vector with a smaller squared norm is treated as zero: underflow may have cost digits of the sum, and with them the reflector
+/// its orthogonality. Matrices are scaled to entries near 1, beside which this is negligible.
 inline constexpr double reflector_underflow = 1e-280;
 
 /// Where the entries of a band matrix of order n with `width` diagonals above the main one are while it is made bidiagonal:
@@ -66,8 +66,8 @@ struct ChasePlan {
   }
 };
 
-/// What the two-stage SVD needs beside products of dense matrices. Matrices are column-major in the backend's memory; calls
-/// enqueue.
+/// The kernels of the two-stage SVD besides products of dense matrices. Matrices are column-major in the backend's memory; calls
+/// enqueue work.
 class SvdKernels {
 public:
   virtual ~SvdKernels() = default;

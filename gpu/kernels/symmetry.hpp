@@ -11,10 +11,11 @@ namespace poisson {
 // (row j stands for column j, which holds the same where the matrix is symmetric). Entries that are not stored count as 0, two NaNs
 // as equal, and a difference that is not finite as infinity. Rows are measured by their finite entries.
 
-/// Rounding leaves no more than this: beyond it a matrix is not symmetric.
-inline constexpr double largest_asymmetry = 1e-10;
-/// Rounding in double leaves this. What lies between comes from data with fewer digits, and is worth a warning.
-inline constexpr double usual_asymmetry = 1e-14;
+/// A matrix with a larger asymmetry is not symmetric.
+inline constexpr double symmetry_tolerance = 1e-10;
+/// Rounding errors in double are below this. A larger asymmetry, up to symmetry_tolerance, comes from data with fewer digits, and
+/// is worth a warning.
+inline constexpr double rounding_asymmetry = 1e-14;
 
 /// An entry and its mirror image that differ by more than rounding.
 struct Asymmetry {
@@ -25,7 +26,7 @@ struct Asymmetry {
 
 struct Symmetry {
   double asymmetry = 0;            ///< the largest of all entries
-  std::optional<Asymmetry> first;  ///< the first row's first column beyond largest_asymmetry; none where the matrix is symmetric
+  std::optional<Asymmetry> first;  ///< the first row's first column beyond symmetry_tolerance; none where the matrix is symmetric
 };
 
 /// Precondition: the matrix is square, and in host memory. Threaded.

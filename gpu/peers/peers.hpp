@@ -10,7 +10,7 @@
 
 namespace poisson {
 
-// Products and solvers of other libraries, to compare ours with. Only benchmarks use them.
+// Products and solvers of vendors' libraries, to compare this library with. Only benchmarks use them.
 
 enum class Peer { cusparse_csr_alg1, cusparse_csr_alg2, cusparse_sell };
 template <>
@@ -20,7 +20,7 @@ struct Names<Peer> {
                                                       {Peer::cusparse_sell, "cusparse sell"}}};
 };
 
-/// y = A x by a vendor's library, with vectors fixed at construction.
+/// y = A x by a vendor's library, with the x and y of make_peer.
 class PeerProduct {
 public:
   virtual ~PeerProduct() = default;
@@ -35,12 +35,13 @@ public:
 /// the program starts without them.
 [[nodiscard]] std::string why_no_peers();
 
-/// `a`, `x` and `y` are in the memory of `context`, whose backend is cuda, and outlive the result. Row offsets are given to the
-/// library in 32 bits where they fit, which is its fastest. SELL has slices of 32 rows, in place. Throws EnvironmentError:
-/// why_no_peers(), no memory, or the library refuses the matrix.
+/// The library's product with `a`. Row offsets are passed in 32 bits where they fit, the fastest case of the library. SELL has
+/// slices of 32 rows in their natural order. Preconditions: `context` is of the CUDA backend; `a`, `x` (n_columns) and `y` (n_rows)
+/// are in its memory and outlive the result. Throws EnvironmentError: why_no_peers(), the matrix has no entries, a call of the
+/// library fails, or (as OutOfMemoryError) memory does not suffice.
 [[nodiscard]] std::unique_ptr<PeerProduct> make_peer(Peer peer, Context& context, CsrView const& a, double const* x, double* y);
 
-/// How a peer's solver ended.
+/// The result of a peer's solver.
 struct PeerSolve {
   std::int64_t iterations = 0;
   double residual_recursive = 0;  ///< ||r|| / ||b||
@@ -52,10 +53,11 @@ struct PeerSolve {
 /// Empty when peer_cg can be run; otherwise why not, in one sentence.
 [[nodiscard]] std::string why_no_peer_cg();
 
-/// Conjugate gradients from x = 0 in double as a program on cuSPARSE and cuBLAS is usually written: one call each for the product
-/// (CSR, ALG1), the two dots and the four updates, and scalars on the host, which waits for every dot. `a`, `b` and `x` are in the
-/// memory of `context`, whose backend is cuda, and n_rows long. Ends when ||r|| <= tolerance ||b||, at max_iterations or after
-/// max_seconds. Throws EnvironmentError: why_no_peer_cg(), no memory, or a library refuses; Interrupted.
+/// Conjugate gradients in double from x = 0, as programs that use cuSPARSE and cuBLAS usually have them: a call each for the
+/// product (CSR, ALG1), the two dots and the four updates, with scalars on the host, which waits for every dot. `a`, `b` and `x`
+/// (n_rows entries each) are in the memory of `context`, which is of the CUDA backend. Ends when ||r|| <= tolerance ||b||, after
+/// max_iterations or after max_seconds. Throws EnvironmentError: why_no_peer_cg(), a call of a library fails, or (as
+/// OutOfMemoryError) memory does not suffice; Interrupted.
 [[nodiscard]] PeerSolve peer_cg(Context& context, CsrView const& a, double const* b, double* x, double tolerance,
                                 std::int64_t max_iterations, double max_seconds);
 

@@ -8,7 +8,7 @@
 
 namespace poisson {
 
-/// Decompositions of other libraries, to compare ours with. Only benchmarks and tests use them.
+/// Singular value decompositions of other libraries, to compare this library's with. Only benchmarks and tests use them.
 enum class SvdPeer { lapack_gesdd, cusolver_gesvd, cusolver_gesvdj, cusolver_gesvdp, cusolver_syevd };
 template <>
 struct Names<SvdPeer> {
@@ -27,10 +27,10 @@ struct Names<SvdPeer> {
 /// Empty when cuSOLVER can be used; otherwise why not, in one sentence. It is loaded when it is first needed.
 [[nodiscard]] std::string why_no_cusolver();
 
-/// A = U S V^T by another library, `a` with at least as many rows as columns. seconds.total is the decomposition alone,
-/// without transfers and the allocation of workspace. syevd takes a symmetric matrix (its lower triangle is
-/// read), whose eigenvalues without their signs, sorted, are the singular values; it returns no vectors. `context` is of
-/// backend_of(peer). Throws EnvironmentError: why_no_cusolver(), no memory, or the library does not converge.
+/// A = U S V^T by another library. seconds.total is the decomposition alone, without transfers and the allocation of workspace.
+/// syevd needs a symmetric matrix, of which it reads the lower triangle, and returns no vectors: the singular values are the
+/// absolute eigenvalues. Preconditions: `a` has at least as many rows as columns; `context` is of backend_of(peer). Throws
+/// EnvironmentError: why_no_cusolver(), the library does not converge, or (as OutOfMemoryError) memory does not suffice.
 [[nodiscard]] Svd cusolver_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context);
 [[nodiscard]] Svd lapack_svd(DenseMatrix a, bool vectors);
 [[nodiscard]] inline Svd peer_svd(SvdPeer peer, DenseMatrix const& a, bool vectors, Context& context) {

@@ -11,21 +11,22 @@
 
 namespace poisson {
 
-/// L U = A on the pattern of A and its main diagonal: ILU(0) (Meijerink, van der Vorst 1977). On a symmetric matrix U = D L^T, and
-/// this is IC(0) with its square roots left out: both are one factorisation here, and `positive` asks for what makes it Cholesky's.
-/// Levels of rows are found on the host; the numbers are computed where they will be used.
+/// ILU(0) (Meijerink, van der Vorst 1977): L U agrees with A on the pattern of A, to which the main diagonal is added. For a
+/// symmetric A, U = D L^T, so that this is IC(0) without its square roots: one factorisation serves both, and `positive` demands
+/// the positive pivots of Cholesky's. The level schedules are made on the host, the factors on the context's backend.
 class IncompleteLu {
 public:
-  /// `shift` times the largest entry of its row is added to every diagonal entry first, away from 0. With the multicolor ordering
-  /// these are factors of P A P^T. Preconditions: a is square and finite. Throws OutOfMemoryError.
+  /// Before the factorisation, `shift` times the largest |a_ij| of its row is added to every diagonal entry, with that entry's
+  /// sign. With the multicolor ordering these are the factors of P A P^T. Preconditions: `a` is square and finite. Throws
+  /// OutOfMemoryError. A bad pivot does not throw: see bad_pivot().
   IncompleteLu(CsrMatrix const& a, double shift, bool positive, Ordering ordering, Context& context);
 
-  /// Bytes that the factors take for good, with or without an order of their own.
+  /// Bytes in the backend's memory that the factors keep; `reordered`: in another order than the natural one.
   [[nodiscard]] static constexpr std::int64_t bytes(std::int64_t n_rows, std::int64_t nnz, bool reordered) {
     return 12 * nnz + (reordered ? 28 : 24) * n_rows;
   }
 
-  /// With the row as it is numbered in A.
+  /// The first bad pivot, with the row's number in A.
   [[nodiscard]] BadPivot const& bad_pivot() const { return bad_pivot_; }
   /// Precondition: there was no bad pivot.
   [[nodiscard]] IluView const& view() const { return view_; }

@@ -7,7 +7,8 @@
 
 namespace poisson {
 
-/// M = diag(A). It fails when a diagonal entry is 0 or, where the method needs it, not positive.
+/// M = diag(A). The setup has a failure() when a diagonal entry is 0 or, with options.positive, not positive. Throws
+/// OutOfMemoryError.
 [[nodiscard]] std::unique_ptr<PreconditionerSetup> make_jacobi(MultiPrecisionOperator const& a,
                                                                PreconditionerOptions const& options);
 

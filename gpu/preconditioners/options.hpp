@@ -17,13 +17,15 @@ struct Names<PreconditionerKind> {
                                                                     {PreconditionerKind::ilu0, "ilu0"}}};
 };
 
-// From the kind's row in preconditioners/registry.hpp:
+// As preconditioners/registry.hpp says:
 [[nodiscard]] bool needs_symmetry(PreconditionerKind kind);  ///< it is for symmetric positive definite matrices only
-[[nodiscard]] bool needs_csr(PreconditionerKind kind);       ///< it is made from the matrix entry by entry, not from products
-[[nodiscard]] bool takes_ordering(PreconditionerKind kind);  ///< it eliminates rows, in an order that can be chosen
+[[nodiscard]] bool needs_csr(PreconditionerKind kind);  ///< it is made from the entries of the matrix, not from products with it
+[[nodiscard]] bool uses_ordering(
+    PreconditionerKind kind);  ///< it is an incomplete factorisation, whose order of elimination is an option
 
-/// The order in which ic0 and ilu0 eliminate the rows. `multicolor` (preconditioners/ordering.hpp) lets a device work on many rows
-/// at once, for some more iterations; `automatic` takes it there where the natural order makes long chains of rows.
+/// The order in which ic0 and ilu0 eliminate rows. `multicolor` (preconditioners/ordering.hpp) makes many rows independent of each
+/// other, at the price of some more iterations. `automatic` is multicolor on a device where the natural order has many levels (rows
+/// that depend on each other one after another), else natural.
 enum class Ordering { automatic, natural, multicolor };
 template <>
 struct Names<Ordering> {
@@ -31,14 +33,14 @@ struct Names<Ordering> {
       {{Ordering::automatic, "auto"}, {Ordering::natural, "natural"}, {Ordering::multicolor, "multicolor"}}};
 };
 
-/// Provides the matrix as assembled, in host memory; called only when a preconditioner is made from it.
+/// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
 struct PreconditionerOptions {
   PreconditionerKind kind = PreconditionerKind::none;
-  double shift = 0;  ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
+  double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
-  bool positive = true;                     ///< the method needs a positive definite one
+  bool positive = true;                     ///< M must be positive definite
   CsrProvider csr{};
 };
 

@@ -7,26 +7,27 @@
 
 namespace poisson {
 
-/// The rows of a matrix in an order of their own.
+/// A permutation of the rows of a matrix.
 struct RowOrder {
-  HostVector<std::int32_t> rows;  ///< the row at every place
+  HostVector<std::int32_t> rows;  ///< rows[i]: the row that comes i-th
   std::int64_t n_colors = 0;
 };
 
-/// Multicolor ordering (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 12.4): every row gets the least color that
-/// none of the rows before it has that it couples with, and rows are taken color by color, in their own order within each. Rows of
-/// one color do not couple with each other where the pattern of `a` is symmetric. 8 colors on a box of Q1 elements.
+/// Greedy multicolor ordering (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 12.4): every row gets the least color
+/// that no earlier row coupled with it has; rows are then ordered by color, and in their natural order within one. If the pattern
+/// of `a` is symmetric, rows of one color are not coupled. A box of Q1 elements has 8 colors.
 [[nodiscard]] RowOrder multicolor_order(CsrMatrix const& a);
 
 /// P A P^T: row and column i of the result are row and column rows[i] of `a`. Columns ascend. Precondition: a is square.
 [[nodiscard]] CsrMatrix reordered(CsrMatrix const& a, RowOrder const& order);
 
-/// For every row the number of its level, from 0, in the lower or upper triangle of `a`: one more than the highest of the rows that
-/// it needs.
+/// The levels of the rows in the dependence graph of a triangular solve (level scheduling, Saad, 2nd ed., 11.6): level 0 for rows
+/// that depend on no other, else one more than the highest level among the rows that a row depends on.
 struct RowLevels {
   HostVector<std::int32_t> level;
   std::int64_t n_levels = 0;
 };
+/// Of the lower or the upper triangle of `a`.
 [[nodiscard]] RowLevels levels_of(CsrMatrix const& a, bool upper);
 
 }  // namespace poisson

@@ -57,8 +57,8 @@ bool needs_symmetry(PreconditionerKind kind) {
 bool needs_csr(PreconditionerKind kind) {
   return entry_of(kind).needs_csr;
 }
-bool takes_ordering(PreconditionerKind kind) {
-  return entry_of(kind).takes_ordering;
+bool uses_ordering(PreconditionerKind kind) {
+  return entry_of(kind).uses_ordering;
 }
 
 }  // namespace poisson

@@ -9,28 +9,28 @@
 
 namespace poisson {
 
-/// How a method applies a preconditioner, which decides the vectors that it needs for that.
+/// How methods apply a preconditioner, which decides how many vectors they need.
 enum class PreconditionerForm {
-  none,      ///< not at all
-  diagonal,  ///< fused into its own passes
+  none,      ///< there is none
+  diagonal,  ///< fused into the passes of the method
   general,   ///< by Preconditioner::apply
 };
 
-/// All that the rest of the library knows of a kind of preconditioner. A new one is a file beside this one, a name in options.hpp
-/// and a row in registry.cpp.
+/// A kind of preconditioner as the rest of the library sees it. A new one is a file beside this one, a name in options.hpp and a
+/// row in registry.cpp.
 struct PreconditionerEntry {
   PreconditionerKind kind;
   PreconditionerForm form;
   bool needs_symmetry;
   bool needs_csr;
-  bool takes_ordering;
+  bool uses_ordering;
   /// Null for no preconditioner. Throws OutOfMemoryError.
   std::unique_ptr<PreconditionerSetup> (*make)(MultiPrecisionOperator const&, PreconditionerOptions const&);
-  /// Bytes that it holds, and those that every arithmetic adds in which it is applied, whose numbers take `number` bytes. With
-  /// Ordering::automatic what the multicolor ordering takes.
+  /// Bytes of M itself, and bytes that each arithmetic adds in which M is applied, where a number takes `number` bytes. With
+  /// Ordering::automatic those of the multicolor ordering, the larger ones.
   std::int64_t (*bytes)(std::int64_t n_rows, std::int64_t nnz, PreconditionerOptions const&);
   std::int64_t (*bytes_to_apply)(std::int64_t n_rows, PreconditionerOptions const&, std::int64_t number);
-  char const* when_unstable;  ///< what to try when iterations with it diverge, as in "try ..."
+  char const* when_unstable;  ///< advice for the user when iterations with it diverge: follows "try "
 };
 
 [[nodiscard]] PreconditionerEntry const& entry_of(PreconditionerKind kind);

@@ -9,7 +9,7 @@
 
 namespace poisson {
 
-/// z = M^-1 r by triangular solves in the arithmetic T. The factors outlive it; there was no bad pivot.
+/// z = U^-1 L^-1 r by two triangular solves in the arithmetic T. Preconditions: the factors outlive it, and have no bad pivot.
 template <class T>
 class TriangularSolve final : public Preconditioner<T> {
 public:
@@ -32,8 +32,8 @@ private:
   Vector<T> work_;
 };
 
-/// ic0 and ilu0: incomplete factors, applied by triangular solves. It fails at a bad pivot. Throws InputError when options.csr
-/// provides no matrix, OutOfMemoryError.
+/// ic0 and ilu0: incomplete factors, applied by triangular solves. A bad pivot is the setup's failure(). Throws InputError when
+/// options.csr provides no matrix; OutOfMemoryError.
 [[nodiscard]] std::unique_ptr<PreconditionerSetup> make_incomplete_lu(MultiPrecisionOperator const& a,
                                                                       PreconditionerOptions const& options);
 

@@ -7,8 +7,8 @@
 
 namespace poisson {
 
-/// How long an iteration takes on a slow machine of its kind: bytes over a nominal bandwidth, and a few microseconds for every part
-/// that waits for another one on a device. An upper estimate, from counts alone: the same on every run.
+/// An upper estimate of the seconds of an iteration, from its bytes and a nominal, low bandwidth; on a device each of the
+/// `dependent_steps` (see Preconditioner) adds a latency. It depends on these counts alone, so every run has the same batches.
 [[nodiscard]] inline double nominal_seconds(Backend backend, std::int64_t bytes, std::int64_t dependent_steps) {
   constexpr double host_bandwidth = 4e9, device_bandwidth = 1e12, seconds_per_step = 4e-6;
   return backend == Backend::cuda
@@ -16,8 +16,8 @@ namespace poisson {
              : static_cast<double>(bytes) / host_bandwidth;
 }
 
-/// How many iterations to enqueue before the host looks again: never more than half of what was done so far, so that little is
-/// enqueued in vain, and at most about a tenth of a second's worth, so that monitors and interrupts are served.
+/// The number of iterations to enqueue before the host looks at the residual again: at most half of the iterations done so far (but
+/// 8), so that few are enqueued in vain; at most about 0.1 s, so that monitors and interrupts are served; at most `largest`.
 class BatchSize {
 public:
   BatchSize(std::int64_t largest, double seconds_per_iteration)

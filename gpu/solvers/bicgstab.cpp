@@ -45,7 +45,7 @@ public:
     kernels_.shadow_dot(context, scalars_.data(), n_, shadow_.data(), v_.data(), scalars_.local());
     scalars_.finish(kernels_, BicgstabPass::shadow_dot);
     kernels_.half_step(context, scalars_.data(), n_, v_.data(), s, system_.inverse_diagonal(), s_tilde());
-    if (system_.applies())
+    if (system_.has_general_preconditioner())
       system_.preconditioner->apply(s, s_tilde(), scalars_.stop());
     system_.a.product_dot(s_tilde(), t_.data(), &scalars_.data()->dot, scalars_.stop());
     kernels_.omega_dots(context, scalars_.data(), n_, t_.data(), s, scalars_.local());
@@ -84,7 +84,7 @@ public:
       bytes += vectors;  // s~ beside s in the update
     if (system_.inverse_diagonal() != nullptr)
       bytes += 2 * vectors + 2 * n_ * std::int64_t{sizeof(double)};
-    if (system_.applies())
+    if (system_.has_general_preconditioner())
       bytes += 2 * system_.preconditioner->bytes_per_apply();
     return bytes;
   }
@@ -96,7 +96,7 @@ private:
   void next_direction() {
     kernels_.direction(system_.context, scalars_.data(), n_, system_.r, v_.data(), p_.data(), system_.inverse_diagonal(),
                        p_tilde());
-    if (system_.applies())
+    if (system_.has_general_preconditioner())
       system_.preconditioner->apply(p_.data(), p_tilde(), scalars_.stop());
   }
 

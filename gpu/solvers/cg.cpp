@@ -18,10 +18,10 @@ public:
         p_(system.context, n_),
         q_(system.context, n_),
         scalars_(system.context, system.ranks) {
-    if (system.applies())
+    if (system.has_general_preconditioner())
       z_ = Vector<T>(system.context, n_);
     scalars_.host.project = system.project ? 1 : 0;
-    scalars_.host.preconditioner = system.applies()                       ? CgPreconditioner::stored
+    scalars_.host.preconditioner = system.has_general_preconditioner()    ? CgPreconditioner::stored
                                    : system.inverse_diagonal() != nullptr ? CgPreconditioner::diagonal
                                                                           : CgPreconditioner::none;
   }
@@ -64,14 +64,14 @@ public:
     std::int64_t bytes = system_.a.bytes_per_product() + 8 * vectors;
     if (system_.inverse_diagonal() != nullptr)
       bytes += 2 * n_ * std::int64_t{sizeof(double)};
-    if (system_.applies())
+    if (system_.has_general_preconditioner())
       bytes += system_.preconditioner->bytes_per_apply() + 2 * vectors;
     return bytes;
   }
 
 private:
   void next_direction() {
-    if (system_.applies()) {
+    if (system_.has_general_preconditioner()) {
       system_.preconditioner->apply(system_.r, z_.data(), scalars_.stop());
       kernels_.reduce_z(system_.context, scalars_.data(), n_, system_.r, z_.data(), scalars_.local());
       scalars_.finish(kernels_, CgPass::reduce_z);

@@ -14,50 +14,52 @@
 
 namespace poisson {
 
-/// Adds up sums over the ranks that share the rows of a system, in an order that is always the same.
+/// Adds up sums over the ranks (processes) that share the rows of a system: an all-reduce whose order of summation is fixed.
 template <class T>
 class RankSum {
 public:
   virtual ~RankSum() = default;
-  /// Enqueues: every rank gets the totals in place of its own `count` numbers, which are in the context's memory.
+  /// Enqueues: replaces the `count` numbers of every rank, in the memory of its context, by their sums over all ranks.
   virtual void add(Context& context, T* sums, int count) = 0;
 };
 
-/// What a Krylov method in the arithmetic T works on; all pointers in the context's memory.
+/// The system that a Krylov method in the arithmetic T works on; vectors have n_rows entries in the context's memory.
 template <class T>
 struct KrylovSystem {
   LinearOperator<T> const& a;
   Preconditioner<T>* preconditioner;  ///< null: none
   Context& context;
   bool project;                 ///< residuals are kept orthogonal to the constant vector
-  Pointer<T> x;                 ///< updated, never read by the method otherwise
+  Pointer<T> x;                 ///< the method only adds to it
   Pointer<T> r;                 ///< holds b - A x when a cycle begins
-  RankSum<T>* ranks = nullptr;  ///< null: this rank has all rows, and passes take their scalar steps themselves
+  RankSum<T>* ranks = nullptr;  ///< null: this rank has all rows, and passes end with their scalar steps (kernels/cg.hpp)
 
-  /// 1 / m_ii of a preconditioner that is fused into the passes of the method; else null.
+  /// 1 / m_ii of a diagonal preconditioner, which the method fuses into its passes; else null.
   [[nodiscard]] double const* inverse_diagonal() const {
     return preconditioner == nullptr ? nullptr : preconditioner->inverse_diagonal();
   }
-  /// Whether there is a preconditioner that is applied by itself.
-  [[nodiscard]] bool applies() const { return preconditioner != nullptr && preconditioner->inverse_diagonal() == nullptr; }
+  /// Whether there is a preconditioner that Preconditioner::apply applies.
+  [[nodiscard]] bool has_general_preconditioner() const {
+    return preconditioner != nullptr && preconditioner->inverse_diagonal() == nullptr;
+  }
 };
 
-/// Iterations whose residuals are kept on the device: what may be enqueued at once.
+/// Number of iterations whose residuals are kept on the device: no more may be enqueued before history() is called.
 inline constexpr std::int64_t history_capacity = 1024;
 
-/// A Krylov method in cycles of iterations, written once for every format, arithmetic and backend. Nothing here waits for the
-/// backend but control() and history().
+/// A Krylov method in cycles of iterations, for every operator, arithmetic and backend. Only control(), history() and
+/// breakdown_reason() wait for the device.
 template <class T>
 class KrylovMethod {
 public:
   virtual ~KrylovMethod() = default;
-  /// Enqueues the beginning of a cycle from x and r as they are. A cycle that is not fresh keeps the search directions of the one
-  /// before, from whose last residual r must differ little.
+  /// Enqueues the beginning of a cycle from the current x and r. A fresh cycle restarts the method; one that is not keeps the
+  /// search directions of the cycle before, and r must differ little from the last residual of that.
   virtual void begin(IterationControl const& control, bool fresh) = 0;
   /// Enqueues one iteration.
   virtual void iterate() = 0;
   [[nodiscard]] virtual IterationControl control() = 0;
-  /// Relative residuals of the last iterations: that of iteration i at i % history_capacity.
+  /// Relative residuals of the last iterations, history_capacity of them: that of iteration i at i % history_capacity.
   virtual void history(std::span<double> recent) = 0;
   /// Why the last cycle ended with CycleState::breakdown.
   [[nodiscard]] virtual std::string breakdown_reason() = 0;
@@ -67,7 +69,7 @@ public:
   [[nodiscard]] virtual std::int64_t bytes_per_iteration() const = 0;
 };
 
-/// The scalars of a method in the backend's memory, the history beside them, and how sums become scalars where there are ranks.
+/// The scalars and the residual history of a method in the backend's memory; with several ranks, also the sums that become scalars.
 template <class Scalars, class T>
 class DeviceScalars {
 public:
@@ -95,9 +97,9 @@ public:
   [[nodiscard]] std::int32_t const* stop() { return &scalars_.data()->control.stop; }
   [[nodiscard]] double* history() { return history_.data(); }
 
-  /// Where a pass leaves its sums: null where it takes its scalar step itself.
+  /// Where a pass leaves its sums; null where it ends with its scalar step.
   [[nodiscard]] T* local() { return ranks_ == nullptr ? nullptr : sums_.data(); }
-  /// After such a pass: the sums of all ranks, then the scalar step.
+  /// To be called after every pass with sums: with several ranks, adds up their sums and enqueues the scalar step.
   template <class Kernels, class Pass>
   void finish(Kernels const& kernels, Pass pass) {
     if (ranks_ == nullptr)
@@ -105,7 +107,7 @@ public:
     ranks_->add(context_, sums_.data(), n_sums(pass));
     kernels.scalar_step(context_, pass, scalars_.data(), sums_.data(), history_.data());
   }
-  /// After a product whose dot counts.
+  /// To be called after product_dot: with several ranks, adds up their dots.
   void add_dot() {
     if (ranks_ != nullptr)
       ranks_->add(context_, &scalars_.data()->dot, 1);
@@ -120,16 +122,16 @@ private:
   Array<T> sums_;
 };
 
-/// Preconditioned conjugate gradients (Hestenes, Stiefel 1952) for symmetric positive (semi-)definite operators. Three passes an
-/// iteration, and those of a preconditioner that is not diagonal; see kernels/cg.hpp for their bytes.
+/// Preconditioned conjugate gradients (Hestenes, Stiefel 1952) for symmetric positive (semi-)definite operators. An iteration is a
+/// product and two passes over vectors, and a third with a preconditioner that is not diagonal; see kernels/cg.hpp for their bytes.
 template <class T>
 [[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_cg(KrylovSystem<T> const& system);
-/// BiCGStab (van der Vorst 1992), preconditioned from the right, so that its residuals are those of the system; see
-/// kernels/bicgstab.hpp.
+/// BiCGStab (van der Vorst 1992) with right preconditioning, so that its residuals are those of the system. An iteration is two
+/// products and five passes over vectors; see kernels/bicgstab.hpp for their bytes.
 template <class T>
 [[nodiscard]] std::unique_ptr<KrylovMethod<T>> make_bicgstab(KrylovSystem<T> const& system);
 
-/// Vectors of T that the methods hold besides x and r, those inside of the preconditioner left out.
+/// Number of vectors of T that the methods allocate besides x and r, without those of the preconditioner.
 [[nodiscard]] std::int64_t cg_vectors(PreconditionerForm preconditioner);
 [[nodiscard]] std::int64_t bicgstab_vectors(PreconditionerForm preconditioner);
 

@@ -10,8 +10,8 @@
 
 namespace poisson {
 
-/// b as the iterations see it: scaled by a power of two, so that squares neither overflow nor vanish, and orthogonal to the
-/// constant vector when that is the null space. Solving is linear in b, so the scaling changes no digit of the solution.
+/// b as the iterations see it: scaled by a power of two, so that squares neither overflow nor underflow, and made orthogonal to the
+/// constant vector when that spans the null space. Solving is linear in b, so the scaling changes no digit of the solution.
 template <class T>
 struct RightHandSide {
   HostVector<T> values;
@@ -33,7 +33,7 @@ struct RightHandSide {
       subtract_mean(values);
   }
 
-  /// x in the caller's scale, and mean-free when the constant vector is the null space.
+  /// Scales x, the solution for `values`, back to that for b; with a constant null space its mean is subtracted first.
   void unscale(HostVector<T>& x) const {
     if (project)
       subtract_mean(x);

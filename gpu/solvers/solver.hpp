@@ -28,8 +28,8 @@ struct Names<Method> {
   return method == Method::bicgstab ? 2 : 1;
 }
 
-/// Arithmetic of the solver. `refined`: iterations in double, the solution and its residual in double-double. `mixed`: the same as
-/// long as that makes progress, then iterations in double-double.
+/// Arithmetic of the solver. `refined` is iterative refinement: iterations in double, the solution and its residual in
+/// double-double. `mixed`: refined as long as that makes progress, then iterations in double-double.
 enum class Precision { double_, double_double, refined, mixed };
 template <>
 struct Names<Precision> {
@@ -54,14 +54,14 @@ struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
   PreconditionerKind preconditioner = PreconditionerKind::none;
-  double shift = 0;  ///< of ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry first
+  double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   double tolerance = 1e-12;                 ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
-  /// The matrix has the constant vector as its null space (pure Neumann): residuals are kept orthogonal to it.
+  /// The null space of the matrix is spanned by the constant vector (pure Neumann problems): residuals are kept orthogonal to it.
   bool constant_null_space = false;
-  /// Called now and then (at least a few times a second, never once per iteration on a device) with the iteration and the
-  /// relative residual. The solver also ends, with status `interrupted`, when core/interrupt.hpp asks for it.
+  /// Called after every batch of iterations (solvers/batch.hpp; about ten times a second or more often) with the number of
+  /// iterations and the relative residual. After it the solver ends with status `interrupted` if core/interrupt.hpp has a request.
   std::function<void(std::int64_t iteration, double relative_residual)> monitor{};
   /// For preconditioners that are made from the entries of the matrix (needs_csr); may be empty with the others.
   CsrProvider csr{};
@@ -71,32 +71,35 @@ struct SolverResult {
   SolverStatus status{};
   std::string reason;  ///< one sentence for the user when the status is not `converged`
   std::int64_t iterations = 0;
-  std::int64_t cycles = 0;          ///< of iterations, each from a residual computed anew from x
+  std::int64_t cycles = 0;          ///< of iterations, each begun with a residual computed from x
   std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
-  /// ||r|| / ||b|| of the recursion at the end; of the x that is returned where that is another one, or where rounding has put more
-  /// than a little between the two and the run did not stagnate.
+  /// ||r|| / ||b|| at the end, with r as the recursion updates it. Where the returned x is another one than the last, or where
+  /// rounding has separated r from b - A x more than a little and the run did not stagnate, that of the returned x.
   double residual_recursive = 0;
-  std::vector<double> history;     ///< relative residual after iteration 0, 1, ...
+  std::vector<double> history;     ///< relative residual after iterations 0, 1, ...
   double setup_seconds = 0;        ///< of the preconditioner
-  Ordering ordering{};             ///< that ic0 or ilu0 took; `automatic` without them
-  std::int64_t levels = 0;         ///< of their lower triangle: rows that wait for each other, one after another
+  Ordering ordering{};             ///< in use by ic0 or ilu0; `automatic` without them
+  std::int64_t levels = 0;         ///< of their lower triangle, see preconditioners/ordering.hpp
   double seconds = 0;              ///< iterations only: no transfer, no conversion, no setup
   double bytes_per_iteration = 0;  ///< compulsory bytes of one iteration, for GB/s
-  HostVector<double> x_low;        ///< what x lacks of the solution, for precisions beyond double; else empty
+  HostVector<double> x_low;        ///< low parts of the solution, whose high parts are x; empty with Precision::double_
 };
 
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
-/// `converged` is said when ||b - A x|| / ||b||, computed anew from x in the arithmetic of the solution, is at most twice the
-/// tolerance; where the recursion got there and x did not, iterations go on from the residual of x while that makes progress.
-/// A run that does not converge returns the iterate with the least ||b - A x|| that is at hand, x = 0 among them; a cg that is
-/// stopped early (max_iterations, interrupted) its last one. Zero b gives x = 0, converged after 0 iterations. Throws InputError
-/// when b or the matrix has a NaN or an infinity, whose row is named, or when the preconditioner needs entries that options.csr
-/// does not provide; EnvironmentError when memory runs out.
+///
+/// The status is `converged` when ||b - A x|| / ||b||, computed from x in the arithmetic of the solution, is at most twice the
+/// tolerance. Where only the residual of the recursion is that small, a new cycle begins with the computed residual, as long as
+/// that makes progress. A run that does not converge returns the iterate with the least ||b - A x|| among those it has kept and x =
+/// 0; cg that is stopped early (max_iterations, interrupted) returns its last iterate. Zero b gives x = 0, converged after 0
+/// iterations.
+///
+/// Throws InputError when A is not square, when sizes do not fit, when b or the matrix has a NaN or an infinity (the row is named),
+/// or when the preconditioner needs entries that options.csr does not provide; OutOfMemoryError.
 [[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
                                  SolverOptions const& options);
 
-/// Bytes in the backend's memory that `solve` allocates besides the operator: vectors, and the preconditioner; with
-/// Ordering::automatic what the multicolor ordering takes.
+/// Bytes in the backend's memory that `solve` allocates besides the operator: vectors and the preconditioner. With
+/// Ordering::automatic those of the multicolor ordering, the larger ones.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
 
 }  // namespace poisson

@@ -7,8 +7,8 @@
 
 namespace poisson {
 
-/// A system as it is known apart from the operator that was solved with: what a solution is judged by. An implementation shares no
-/// code with operators, formats and solvers, and works on the host.
+/// An independent way to compute residuals of a system, by which solutions are judged. An implementation shares no code with
+/// operators, formats and solvers, and works on the host.
 class ResidualCheck {
 public:
   virtual ~ResidualCheck() = default;
@@ -20,7 +20,7 @@ public:
                         std::span<double> r) const = 0;
 };
 
-/// Straight from the assembled matrix, which outlives it; low values count.
+/// From the assembled matrix, low values included. Precondition: the matrix outlives it.
 class CsrResidualCheck final : public ResidualCheck {
 public:
   explicit CsrResidualCheck(CsrMatrix const& matrix) : matrix_(matrix) {}
@@ -33,7 +33,8 @@ private:
   CsrMatrix const& matrix_;
 };
 
-/// ||b - A (x + x_low)|| / ||b|| (||b - A x|| when b = 0). x_low may be empty. Throws InputError when sizes do not fit.
+/// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither
+/// overflow nor underflow. x_low may be empty. Throws InputError when sizes do not fit.
 [[nodiscard]] double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
                                    std::span<double const> x_low = {});
 [[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,

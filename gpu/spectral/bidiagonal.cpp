@@ -343,7 +343,7 @@ private:
     if (!overlap_)
       context_.synchronize();
     for (std::size_t i = 0; i < merges.size(); ++i)
-      take_values(merges[i], deflated[i], roots.data());
+      update_values(merges[i], deflated[i], roots.data());
     if (depth == 0) {
       choose(merges[0]);
       upload_merges();
@@ -369,7 +369,7 @@ private:
   }
 
   /// The merged block's values by column, and their order: roots ascend, deflated values as well.
-  void take_values(BidiagonalMerge const& merge, Deflated const& deflated, double const* roots) {
+  void update_values(BidiagonalMerge const& merge, Deflated const& deflated, double const* roots) {
     std::int32_t const k = merge.k(), n = merge.n();
     double* const values = values_.data() + merge.first;
     std::vector<double> updated(static_cast<std::size_t>(n));

@@ -21,8 +21,8 @@ namespace {
 
 /// With alpha_k and beta_k of cg the tridiagonal matrix is R^T R, R bidiagonal with 1 / sqrt(alpha_k) on the diagonal and
 /// sqrt(beta_k / alpha_k) above: its eigenvalues are squares of singular values, which have small relative errors.
-void take_extremes(ExtremeValues& values, std::span<double const> alpha, std::span<double const> beta, bool singular,
-                   std::int64_t n, Context& host) {
+void update_extremes(ExtremeEigenvalues& values, std::span<double const> alpha, std::span<double const> beta, bool singular,
+                     std::int64_t n, Context& host) {
   std::size_t const k = alpha.size();
   std::vector<double> d(k), e(k - 1);
   for (std::size_t i = 0; i < k; ++i)
@@ -35,13 +35,13 @@ void take_extremes(ExtremeValues& values, std::span<double const> alpha, std::sp
   double const ghost = std::sqrt(static_cast<double>(n) * std::numeric_limits<double>::epsilon()) * s.front();
   while (singular && last > 0 && s[last] < ghost)
     --last;
-  values = {s.front() * s.front(), s[last] * s[last], static_cast<std::int64_t>(k), values.settled};
+  values = {s.front() * s.front(), s[last] * s[last], static_cast<std::int64_t>(k), values.converged};
 }
 
 }  // namespace
 
-ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed,
-                             std::span<double const> null_vector, Context& context, std::int64_t max_iterations) {
+ExtremeEigenvalues extreme_eigenvalues(LinearOperator<double> const& a, std::span<std::uint8_t const> fixed,
+                                       std::span<double const> null_vector, Context& context, std::int64_t max_iterations) {
   std::int64_t const n = a.n_rows();
   auto const host = make_context(Backend::cpu);
   auto const& vectors = kernels_for<VectorKernels<double>>(context);
@@ -70,9 +70,9 @@ ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uin
   };
 
   constexpr double smallest_square = 1e-20;  // of the residual, relative: beyond it is rounding
-  constexpr double settled_change = 1e-3;
+  constexpr double converged_change = 1e-3;
   std::vector<double> alpha, beta;
-  ExtremeValues values, before;
+  ExtremeEigenvalues values, before;
   double rr = dot(r, r);
   double const first = rr;
   std::int64_t next_look = 10;
@@ -92,17 +92,17 @@ ExtremeValues extreme_values(LinearOperator<double> const& a, std::span<std::uin
     if (static_cast<std::int64_t>(alpha.size()) < next_look)
       continue;
     next_look += std::max<std::int64_t>(10, next_look / 10);
-    take_extremes(values, alpha, beta, !null_vector.empty(), n, *host);
-    values.settled = std::abs(values.largest - before.largest) <= settled_change * values.largest &&
-                     std::abs(values.smallest - before.smallest) <= settled_change * values.smallest;
-    if (values.settled)
+    update_extremes(values, alpha, beta, !null_vector.empty(), n, *host);
+    values.converged = std::abs(values.largest - before.largest) <= converged_change * values.largest &&
+                       std::abs(values.smallest - before.smallest) <= converged_change * values.smallest;
+    if (values.converged)
       return values;
     before = values;
   }
   if (alpha.empty())
     throw InputError("the operator is zero, or not positive definite");
-  values.settled = rr <= smallest_square * first;  // all of the Krylov space is there
-  take_extremes(values, alpha, beta, !null_vector.empty(), n, *host);
+  values.converged = rr <= smallest_square * first;  // all of the Krylov space is there
+  update_extremes(values, alpha, beta, !null_vector.empty(), n, *host);
   return values;
 }
 

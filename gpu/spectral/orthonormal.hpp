@@ -6,10 +6,11 @@
 
 namespace poisson {
 
-/// One step of Newton and Schulz, X = X + X (I - X^T X) / 2, towards the nearest matrix with orthonormal columns: the error in
-/// orthogonality, d, becomes about d^2 and a rounding error. X is m x k with m >= k, column-major with leading dimension m, and d
-/// well below 1. 3.1 m k^2 flops for large k, all in products: of the symmetric product only the blocks above the diagonal are
-/// made, `block_columns` wide.
+/// One Newton-Schulz step, X <- X + X (I - X^T X) / 2, towards the nearest matrix with orthonormal columns (the polar factor;
+/// Higham, Functions of Matrices, 2008, chapter 8): d = |I - X^T X| becomes about d^2, up to rounding. X is m x k, column-major
+/// with leading dimension m, in the context's memory. 3.1 m k^2 flops for large k, all in products: of the symmetric X^T X only the
+/// blocks on and above the diagonal are computed, `block_columns` wide. Preconditions: m >= k; d is well below 1. Throws
+/// OutOfMemoryError; Interrupted.
 void refine_orthogonality(Context& context, std::int64_t m, std::int64_t k, double* x, std::int64_t block_columns = 512);
 
 /// Bytes of scratch memory that refine_orthogonality takes.

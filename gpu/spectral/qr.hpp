@@ -9,20 +9,22 @@
 
 namespace poisson {
 
-/// A = Q R of a tall matrix with Q kept in factors: the first step of the SVD of a tall matrix. Up to
-/// 64 columns by a tree of small decompositions (TSQR), which reads A once; more by panels of Householder reflectors and products.
+/// A = Q R of a tall matrix, with Q kept as a product of factors: the first step of the SVD of a tall matrix. Up to 64 columns by a
+/// tree of small decompositions that reads A once (TSQR; Demmel, Grigori, Hoemmen, Langou 2012), more by blocked Householder QR.
 class TallQr {
 public:
-  /// Takes over `a`, m x n with m >= n >= 1, column-major. Squares of the entries do not overflow. Enqueues.
+  /// Decomposes `a`, m x n and column-major in the context's memory, and reuses its array. Enqueues. Preconditions: m >= n >= 1;
+  /// squares of the entries do not overflow. Throws OutOfMemoryError; Interrupted.
   TallQr(Context& context, std::int64_t m, std::int64_t n, Array<double> a);
 
-  /// R: n x n with its zeros, in the context's memory.
+  /// R: n x n, column-major, zeros below the diagonal stored, in the context's memory.
   [[nodiscard]] Array<double>& r() { return r_; }
 
-  /// Y = Q X; X is n x columns and Y m x columns, with leading dimensions n and m.
+  /// Y = Q X with X of n x `columns` and Y of m x `columns`, column-major in the context's memory with leading dimensions n and m.
+  /// Throws OutOfMemoryError; Interrupted.
   void apply(std::int64_t columns, double const* x, double* y) const;
 
-  /// Bytes of the factors beside A; and of the scratch memory of apply.
+  /// Bytes that the constructor allocates beside `a`, and those that apply allocates.
   [[nodiscard]] static std::int64_t bytes(Context const& context, std::int64_t m, std::int64_t n);
   [[nodiscard]] static std::int64_t apply_bytes(Context const& context, std::int64_t m, std::int64_t n, std::int64_t columns);
 

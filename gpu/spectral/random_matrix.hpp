@@ -6,7 +6,7 @@
 
 namespace poisson {
 
-/// Entries uniform in [-0.5, 0.5], from `seed`: the same on every machine.
+/// An n_rows x n_columns matrix with random entries, uniform in [-0.5, 0.5]; a seed gives the same matrix on every machine.
 [[nodiscard]] DenseMatrix random_matrix(std::int64_t n_rows, std::int64_t n_columns, std::int64_t seed);
 
 }  // namespace poisson

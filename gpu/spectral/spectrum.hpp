@@ -6,20 +6,22 @@
 
 namespace poisson {
 
-/// What a matrix's singular values, in descending order, say of it.
+/// Numerical rank and condition of a matrix, from its singular values.
 struct Spectrum {
   std::int64_t rank = 0;  ///< number of values above `threshold`
-  double threshold = 0;   ///< max(rows, columns) eps times the largest value: smaller values may be rounding
-  double condition = 0;   ///< the largest value over the smallest above the threshold; NaN when there is none
+  double threshold = 0;   ///< max(n_rows, n_columns) 2^-52 times the largest value: smaller values may be rounding errors
+  double condition = 0;   ///< the largest value over the smallest above the threshold; NaN when rank is 0
   double largest = 0;     ///< the largest value
   double smallest = 0;    ///< the smallest value above the threshold
 };
+/// Precondition: values descend.
 [[nodiscard]] Spectrum spectrum_of(std::span<double const> values, std::int64_t n_rows, std::int64_t n_columns);
 
-/// sqrt(sum of the squares of values[rank ...]) / sqrt(sum of all squares): the relative error in the Frobenius norm of the best
-/// approximation of each rank 0, 1, ..., values.size() (Eckart, Young 1936). All 0 when all values are.
+/// The relative errors, in the Frobenius norm, of the best approximations of rank r = 0, 1, ..., values.size() (Eckart, Young
+/// 1936): sqrt(sum of the squares of values[r], values[r + 1], ...) / sqrt(sum of all squares). All 0 when all values are 0.
+/// Squares neither overflow nor underflow.
 [[nodiscard]] std::vector<double> errors_by_rank(std::span<double const> values);
-/// The first rank whose error is at most `error`. Precondition: the errors come from errors_by_rank, and error >= 0.
+/// The smallest rank whose error is at most `error`. Preconditions: `errors` are from errors_by_rank; error >= 0.
 [[nodiscard]] std::int64_t smallest_rank(std::span<double const> errors, double error);
 
 }  // namespace poisson

@@ -8,7 +8,7 @@
 
 namespace poisson {
 
-/// A dense matrix in host memory, column by column: entry (i, j) is values[i + j * n_rows].
+/// A dense matrix in host memory, column-major: entry (i, j) is values[i + j * n_rows].
 struct DenseMatrix {
   std::int64_t n_rows = 0;
   std::int64_t n_columns = 0;
@@ -26,12 +26,12 @@ struct DenseMatrix {
 
 struct SvdOptions {
   bool vectors = true;
-  std::int64_t leading = 0;  ///< number of largest values (and their vectors) to compute; 0 = all
-  int band_width = 0;        ///< of the band between the two stages of the bidiagonalisation; 0 = the tuned default
-  bool overlap = true;       ///< false: a device waits for the host and for transfers (to measure what overlap gains)
+  std::int64_t leading = 0;  ///< how many of the largest values (and their vectors) to compute; 0: all
+  int band_width = 0;        ///< of the band between the two stages of the bidiagonalisation; 0: default_band_width
+  bool overlap = true;       ///< false: the device is idle during work of the host and transfers (to measure what overlap gains)
 };
 
-/// Wall-clock seconds of the steps. Transfers to and from a device, scaling and the QR of rectangular matrices count in `total`
+/// Wall-clock seconds of the steps. Transfers to and from a device, scaling and the QR of tall or wide matrices count in `total`
 /// only.
 struct SvdSeconds {
   double reduce = 0;      ///< general to band
@@ -49,12 +49,14 @@ struct Svd {
   int band_width = 0;  ///< the width used
 };
 
-/// A = U diag(values) V^T of a dense matrix on the context's backend, k = min(n_rows, n_columns) or options.leading if that is
-/// less. Throws InputError when the matrix is empty, has a NaN or an infinity (row and column are named, from 1) or options are
-/// negative; OutOfMemoryError when the device has less memory than svd_bytes.
+/// The singular value decomposition A = U diag(values) V^T of a dense matrix on the context's backend, with
+/// k = min(n_rows, n_columns), or the k = options.leading largest triplets if that is less. Bischof's two-stage method as in
+/// Hirota, Hashimoto, Yamamoto 2012. Throws InputError when the matrix is empty, has a NaN or an infinity (row and column are
+/// named, from 1) or an option is negative; OutOfMemoryError when the device has less memory than svd_bytes; Interrupted.
 [[nodiscard]] Svd svd(DenseMatrix const& a, SvdOptions const& options, Context& context);
 
-/// The best band width for matrices of order n: the chase is faster with narrow bands, the back-transformations with wide ones.
+/// The band width that svd uses for matrices of order n, by measurements: the chase (band to bidiagonal) is faster with narrow
+/// bands, the back-transformations are faster with wide ones.
 [[nodiscard]] int default_band_width(std::int64_t n, bool vectors, Backend backend);
 
 /// An upper bound on the bytes that `svd` allocates on the context's device.

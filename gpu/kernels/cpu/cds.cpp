@@ -51,8 +51,8 @@ public:
   static void multiply(Context&, CdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     cpu::for_blocks(a.n_rows, a.n_rows * std::ssize(a.offsets) * cpu::work_of<T>,
                     [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-                      cpu::NumberRoom<T, cpu::block_rows> room;
-                      Pointer<T> const sums = room.data();
+                      cpu::NumberBuffer<T, cpu::block_rows> buffer;
+                      Pointer<T> const sums = buffer.data();
                       block_product<T>(a, values, x, begin, end, sums);
                       if (beta == 0)
                         for (std::int64_t i = begin; i < end; ++i)

@@ -1,146 +1,89 @@
 #include "gpu/kernels/cod_sell.hpp"
 
-#include "gpu/kernels/cpu/cpu.hpp"
+#include "gpu/kernels/cpu/slices.hpp"
 
 namespace poisson {
 
 namespace {
 
-constexpr int largest_slice = 256;
-static_assert(cpu::block_rows % largest_slice == 0, "blocks hold whole slices");
+struct CodSellSlices {
+  static constexpr int largest_slice = 256;
+  using FixedSizes = std::integer_sequence<int, 2, 4, 8, 16, 32>;
+  static std::int64_t row_at(CodSellView const& a, std::int64_t place) { return a.rows[place]; }
+  static std::int64_t n_values(CodSellView const& a) { return a.n_values; }
 
-/// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps
-/// the sums in registers, or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of x
-/// where rows share their neighbours (16 in DoubleDouble); the dictionary stays in the first-level cache.
-template <int fixed, class T, class Values>
-void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, cpu::Restrict<ConstPointer<T>> x,
-                   cpu::SumPointer<T> sums) {
-  int const c = fixed > 0 ? fixed : a.slice_size;
-  std::int64_t const first = a.value_ptr[slice], n_values = (a.value_ptr[slice + 1] - first) / c;
-  std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
-  std::int32_t const* __restrict const dictionary = a.dictionary + first_shared;
-  std::int32_t const* __restrict columns = a.columns + (first - c * first_shared);
-  std::int32_t const* __restrict const bases = columns;
-  cpu::Restrict<Values> values = all_values + first;
-  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  cpu::SumPointer<T> const sum = room.data();
-  cpu::fill_zero(sum, c);
-  auto const ask_ahead = [&] {
-    for (int lane = 0; lane < c; lane += 8)
-      cpu::prefetch_near(values + (lane + cpu::entries_ahead));
-  };
-  // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
-  auto const add_columns = [&] {
-    ask_ahead();
+  /// sums_lane (see cpu::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, which then keeps
+  /// the sums in registers, or 0. Bytes per row of R entries with a pattern of D: 8 R of values, 4 (R - D + 1) of columns, and 8 of
+  /// x where rows share their neighbours (16 in DoubleDouble); the dictionary stays in the first-level cache.
+  template <int fixed, class T, class Values>
+  static void slice_product(CodSellView const& a, Values all_values, std::int64_t slice, cpu::Restrict<ConstPointer<T>> x,
+                            cpu::SumPointer<T> sums) {
+    int const c = fixed > 0 ? fixed : a.slice_size;
+    std::int64_t const first = a.value_ptr[slice], n_values = (a.value_ptr[slice + 1] - first) / c;
+    std::int64_t const first_shared = a.dictionary_ptr[slice], n_shared = a.dictionary_ptr[slice + 1] - first_shared;
+    std::int32_t const* __restrict const dictionary = a.dictionary + first_shared;
+    std::int32_t const* __restrict columns = a.columns + (first - c * first_shared);
+    std::int32_t const* __restrict const bases = columns;
+    cpu::Restrict<Values> values = all_values + first;
+    cpu::SumBuffer<T, fixed != 0 ? fixed : largest_slice> buffer;
+    cpu::SumPointer<T> const sum = buffer.data();
+    cpu::fill_zero(sum, c);
+    auto const prefetch_ahead = [&] {
+      for (int lane = 0; lane < c; lane += 8)
+        cpu::prefetch_l1(values + (lane + cpu::entries_ahead));
+    };
+    // A lane without a term loads x_0 and drops it, whatever it is: a select vectorises, a branch does not.
+    auto const add_columns = [&] {
+      prefetch_ahead();
 #pragma omp simd
-    for (int lane = 0; lane < c; ++lane) {
-      std::int32_t const column = columns[lane];
-      T const loaded = load(x, column < 0 ? 0 : column);
-      cpu::add_product(sum, lane, load(values, lane), cpu::select(column >= 0, loaded));
-    }
-    values = values + c;
-    columns += c;
-  };
-  if (n_values > 0) {
-    std::uint32_t const base = static_cast<std::uint32_t>(bases[0]);
-    std::uint32_t out_of_step = base >> 31;  // no base
-#pragma omp simd reduction(| : out_of_step)
-    for (int lane = 0; lane < c; ++lane)
-      out_of_step |= static_cast<std::uint32_t>(bases[lane]) ^ (base + static_cast<std::uint32_t>(lane));
-    if (out_of_step == 0) {
-      auto const add_shifted = [&](cpu::Restrict<ConstPointer<T>> shifted) {
-        ask_ahead();
-#pragma omp simd
-        for (int lane = 0; lane < c; ++lane)
-          cpu::add_product(sum, lane, load(values, lane), load(shifted, lane));
-        values = values + c;
-      };
-      cpu::Restrict<ConstPointer<T>> const from_base = x + base;
-      add_shifted(from_base);
-      columns += c;
-      for (std::int64_t k = 0; k < n_shared; ++k)
-        add_shifted(from_base + dictionary[k]);
-    } else {
-      add_columns();
-      // Only lanes beyond the last row have no base here; what they add up is not used.
-      for (std::int64_t k = 0; k < n_shared; ++k, values = values + c) {
-        cpu::Restrict<ConstPointer<T>> const shifted = x + dictionary[k];
-        ask_ahead();
-#pragma omp simd
-        for (int lane = 0; lane < c; ++lane)
-          cpu::add_product(sum, lane, load(values, lane), load(shifted, bases[lane] < 0 ? 0 : bases[lane]));
+      for (int lane = 0; lane < c; ++lane) {
+        std::int32_t const column = columns[lane];
+        T const loaded = load(x, column < 0 ? 0 : column);
+        cpu::add_product(sum, lane, load(values, lane), cpu::select(column >= 0, loaded));
       }
+      values = values + c;
+      columns += c;
+    };
+    if (n_values > 0) {
+      std::uint32_t const base = static_cast<std::uint32_t>(bases[0]);
+      std::uint32_t out_of_step = base >> 31;  // no base
+#pragma omp simd reduction(| : out_of_step)
+      for (int lane = 0; lane < c; ++lane)
+        out_of_step |= static_cast<std::uint32_t>(bases[lane]) ^ (base + static_cast<std::uint32_t>(lane));
+      if (out_of_step == 0) {
+        auto const add_shifted = [&](cpu::Restrict<ConstPointer<T>> shifted) {
+          prefetch_ahead();
+#pragma omp simd
+          for (int lane = 0; lane < c; ++lane)
+            cpu::add_product(sum, lane, load(values, lane), load(shifted, lane));
+          values = values + c;
+        };
+        cpu::Restrict<ConstPointer<T>> const from_base = x + base;
+        add_shifted(from_base);
+        columns += c;
+        for (std::int64_t k = 0; k < n_shared; ++k)
+          add_shifted(from_base + dictionary[k]);
+      } else {
+        add_columns();
+        // Only lanes beyond the last row have no base here; what they add up is not used.
+        for (std::int64_t k = 0; k < n_shared; ++k, values = values + c) {
+          cpu::Restrict<ConstPointer<T>> const shifted = x + dictionary[k];
+          prefetch_ahead();
+#pragma omp simd
+          for (int lane = 0; lane < c; ++lane)
+            cpu::add_product(sum, lane, load(values, lane), load(shifted, bases[lane] < 0 ? 0 : bases[lane]));
+        }
+      }
+      for (std::int64_t k = n_shared + 1; k < n_values; ++k)
+        add_columns();
     }
-    for (std::int64_t k = n_shared + 1; k < n_values; ++k)
-      add_columns();
+    for (int lane = 0; lane < c; ++lane)
+      cpu::store_sum(sums, lane, cpu::load_sum(sum, lane));
   }
-  for (int lane = 0; lane < c; ++lane)
-    cpu::store_sum(sums, lane, cpu::load_sum(sum, lane));
-}
+};
 
-/// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
-template <int fixed, class T, class Values, class Row>
-void for_rows(CodSellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
-  int const c = fixed > 0 ? fixed : a.slice_size;
-  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  cpu::SumPointer<T> const sums = room.data();
-  for (std::int64_t first = begin; first < end; first += c) {
-    slice_product<fixed, T>(a, values, first / c, x, sums);
-    std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
-    for (std::int64_t lane = 0; lane < lanes; ++lane)
-      row(std::int64_t{a.rows[first + lane]}, cpu::finished_sum<T>(sums, lane));
-  }
-}
-
-/// Calls launch with C as an integral constant up to 32, else with 0.
-template <class Launch>
-void with_slice_size(CodSellView const& a, Launch const& launch) {
-  switch (a.slice_size) {
-  case 2:
-    return launch(std::integral_constant<int, 2>{});
-  case 4:
-    return launch(std::integral_constant<int, 4>{});
-  case 8:
-    return launch(std::integral_constant<int, 8>{});
-  case 16:
-    return launch(std::integral_constant<int, 16>{});
-  case 32:
-    return launch(std::integral_constant<int, 32>{});
-  default:
-    return launch(std::integral_constant<int, 0>{});
-  }
-}
-
-class CpuCodSell final : public ProductsByTemplates<CodSellKernels, CpuCodSell> {
+class CpuCodSell final : public cpu::ProductsBySlices<CodSellKernels, CodSellSlices> {
 public:
-  template <class T, class Values>
-  static void multiply(Context&, CodSellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
-    with_slice_size(a, [&](auto c) {
-      cpu::for_blocks(a.n_rows, a.n_values * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
-          store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
-        });
-      });
-    });
-  }
-
-  template <class T, class Values>
-  static void multiply_dot(Context& context, CodSellView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
-                           std::int32_t const* stop) {
-    if (*stop != 0)
-      return;
-    with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.n_values * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end) {
-        cpu::RowDot<T> total{};
-        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
-          store(y, row, sum);
-          total.add(load(x, row), sum);
-        });
-        return total.value();
-      });
-    });
-  }
-
   void diagonal(Context&, CodSellView const& a, double const* values, double* d) const override { find_diagonal(a, values, d); }
   void diagonal(Context&, CodSellView const& a, float const* values, float* d) const override { find_diagonal(a, values, d); }
 

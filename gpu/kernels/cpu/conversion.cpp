@@ -54,7 +54,7 @@ public:
     result.row_not_finite = not_finite < a.n_rows ? not_finite : -1;
     if (symmetry && a.n_rows == a.n_columns) {
       result.asymmetry = find_symmetry(a).asymmetry;
-      result.symmetric = result.asymmetry <= largest_asymmetry;
+      result.symmetric = result.asymmetry <= symmetry_tolerance;
     }
     return result;
   }

@@ -36,7 +36,7 @@ public:
   void download(void* to_host, void const* from, std::int64_t bytes) override;
   void set_zero(void* pointer, std::int64_t bytes) override;
 
-  /// Room for `count` partial sums of T, reused by every call.
+  /// A buffer for `count` partial sums of T, reused by every call.
   template <class T = double>
   [[nodiscard]] T* partial_sums(std::int64_t count) {
     std::size_t const bytes = static_cast<std::size_t>(count) * sizeof(T);
@@ -103,7 +103,7 @@ struct SumInFloat {
   void add(float a, float b) { sum = std::fma(a, b, sum); }
 };
 
-/// Where a kernel's own room holds such sums.
+/// Pointer to such sums in a kernel's own buffer.
 template <class T>
 using SumPointer = std::conditional_t<std::is_same_v<T, float>, double*, Pointer<T>>;
 
@@ -154,26 +154,26 @@ template <class T>
   return static_cast<T>(load_sum(sums, i).value());
 }
 
-/// Asks for what lies there, into the first-level cache.
-inline void prefetch_near(float const* p) {
+/// Prefetches into the first-level cache.
+inline void prefetch_l1(float const* p) {
   __builtin_prefetch(p);
 }
-inline void prefetch_near(double const* p) {
+inline void prefetch_l1(double const* p) {
   __builtin_prefetch(p);
 }
-inline void prefetch_near(ConstPointer<DoubleDouble> p) {
-  prefetch_near(p.hi);
-  prefetch_near(p.lo);
+inline void prefetch_l1(ConstPointer<DoubleDouble> p) {
+  prefetch_l1(p.hi);
+  prefetch_l1(p.lo);
 }
 
-/// Entries between what is worked on and what is asked for: stored entries are read from begin to end, but the processor's
-/// prefetcher stops at every page.
+/// The distance of prefetches in entries: stored entries are read from begin to end, but the hardware prefetcher stops at every
+/// page.
 inline constexpr std::int64_t entries_ahead = 512;
 
-/// Asks for the entries that come so far behind these.
+/// Prefetches the entries at that distance.
 template <class Values>
-void ask_ahead(Values values, std::int32_t const* columns) {
-  prefetch_near(values + entries_ahead);
+void prefetch_ahead(Values values, std::int32_t const* columns) {
+  prefetch_l1(values + entries_ahead);
   __builtin_prefetch(columns + entries_ahead);
 }
 
@@ -193,23 +193,23 @@ struct RowDot<double> {
   [[nodiscard]] double value() const { return sum; }
 };
 
-/// Room for n such sums.
+/// A buffer for n such sums.
 template <class T, int n>
-struct Room {
+struct SumBuffer {
   alignas(64) double numbers[n];
   [[nodiscard]] SumPointer<T> data() { return numbers; }
 };
 template <int n>
-struct Room<DoubleDouble, n> {
+struct SumBuffer<DoubleDouble, n> {
   alignas(64) double high[n], low[n];
   [[nodiscard]] Pointer<DoubleDouble> data() { return {high, low}; }
 };
 
-/// Room for n numbers, in which sums may be made.
+/// A buffer for n numbers of T in which partial sums are kept.
 template <class T, int n>
-struct NumberRoom : Room<T, n> {};
+struct NumberBuffer : SumBuffer<T, n> {};
 template <int n>
-struct NumberRoom<float, n> {
+struct NumberBuffer<float, n> {
   alignas(64) float numbers[n];
   [[nodiscard]] float* data() { return numbers; }
 };
@@ -228,8 +228,8 @@ inline void fill_zero(Pointer<DoubleDouble> p, std::int64_t n) {
 /// The sum in DoubleDouble of what add(sum, i) adds for i = begin ... end - 1, in interleaved partial sums, which vectorise.
 template <int lanes = 8, class Add>
 [[nodiscard]] DoubleDouble sum_in_lanes(std::int64_t begin, std::int64_t end, Add const& add) {
-  Room<DoubleDouble, lanes> room;
-  Pointer<DoubleDouble> const sums = room.data();
+  SumBuffer<DoubleDouble, lanes> buffer;
+  Pointer<DoubleDouble> const sums = buffer.data();
   fill_zero(sums, lanes);
   std::int64_t i = begin;
   for (; i + lanes <= end; i += lanes)

@@ -16,7 +16,7 @@ template <class V, class X>
   std::int64_t e = a.row_ptr[row];
   std::int64_t const end = a.row_ptr[row + 1];
   for (; e + 8 <= end; e += 8) {
-    cpu::ask_ahead(values + e, columns + e);
+    cpu::prefetch_ahead(values + e, columns + e);
     for (std::int64_t i = e; i < e + 8; i += 4) {
       sum_0 += product(i);
       sum_1 += product(i + 1);
@@ -25,7 +25,7 @@ template <class V, class X>
     }
   }
   if (e < end)
-    cpu::ask_ahead(values + e, columns + e);
+    cpu::prefetch_ahead(values + e, columns + e);
   for (; e + 2 <= end; e += 2) {
     sum_0 += product(e);
     sum_1 += product(e + 1);

@@ -1,20 +1,17 @@
 #include "gpu/kernels/sell_c_sigma.hpp"
 
-#include "gpu/kernels/cpu/cpu.hpp"
+#include "gpu/kernels/cpu/slices.hpp"
 
 namespace poisson {
 
 namespace {
-
-constexpr int largest_slice = 1024;
-static_assert(cpu::block_rows % largest_slice == 0, "blocks hold whole slices");
 
 /// Adds values[lane] * x[columns[lane]] to the sums of neighbouring lanes of a slice. Gathers are slow: where the columns follow
 /// each other, which rows of a mesh's neighbouring nodes do, x is read without them.
 template <int lanes, class T, class Values>
 void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> values, cpu::Restrict<ConstPointer<T>> x,
                cpu::Restrict<cpu::SumPointer<T>> sums) {
-  cpu::ask_ahead(values, columns);
+  cpu::prefetch_ahead(values, columns);
   std::uint32_t const first = static_cast<std::uint32_t>(columns[0]);
   std::uint32_t different = first >> 31;  // padding
 #pragma omp simd reduction(| : different)
@@ -36,91 +33,34 @@ void add_lanes(std::int32_t const* __restrict columns, cpu::Restrict<Values> val
   }
 }
 
-/// sums_lane (see host::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per
-/// stored entry: 12, and 8 of x per row where rows share their neighbours; 16 in DoubleDouble.
-template <int fixed, class T, class Values>
-void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPointer<T> x, cpu::SumPointer<T> sums) {
-  int const c = fixed > 0 ? fixed : a.slice_size;
-  cpu::fill_zero(sums, c);
-  std::int64_t const end = a.slice_ptr[slice + 1];
-  for (std::int64_t first = a.slice_ptr[slice]; first < end; first += c) {
-    std::int32_t const* const columns = a.columns + first;
-    Values const values_of = values + first;
-    constexpr int together = fixed == 4 ? 4 : 8;
-    int lane = 0;
-    for (; lane + together <= c; lane += together)
-      add_lanes<together, T, Values>(columns + lane, values_of + lane, x, sums + lane);
-    for (; fixed == 0 && lane < c; ++lane)
-      add_lanes<1, T, Values>(columns + lane, values_of + lane, x, sums + lane);
-  }
-}
+struct SellSlices {
+  static constexpr int largest_slice = 1024;
+  using FixedSizes = std::integer_sequence<int, 4, 8, 16, 32>;
+  static std::int64_t row_at(SellView const& a, std::int64_t place) { return a.rows == nullptr ? place : a.rows[place]; }
+  static std::int64_t n_values(SellView const& a) { return a.slice_ptr[a.n_slices]; }
 
-/// Calls row(i, (A x)_i) for the rows at places begin ... end - 1; begin is a multiple of C.
-template <int fixed, class T, class Values, class Row>
-void for_rows(SellView const& a, Values values, ConstPointer<T> x, std::int64_t begin, std::int64_t end, Row const& row) {
-  int const c = fixed > 0 ? fixed : a.slice_size;
-  cpu::Room<T, fixed != 0 ? fixed : largest_slice> room;
-  cpu::SumPointer<T> const sums = room.data();
-  for (std::int64_t first = begin; first < end; first += c) {
-    slice_product<fixed, T>(a, values, first / c, x, sums);
-    std::int64_t const lanes = std::min<std::int64_t>(c, end - first);
-    if (a.rows == nullptr)
-      for (std::int64_t lane = 0; lane < lanes; ++lane)
-        row(first + lane, cpu::finished_sum<T>(sums, lane));
-    else
-      for (std::int64_t lane = 0; lane < lanes; ++lane)
-        row(std::int64_t{a.rows[first + lane]}, cpu::finished_sum<T>(sums, lane));
+  /// sums_lane (see cpu::load_sum) = the product of the slice's rows with x. `fixed` is C known to the compiler, or 0. Bytes per
+  /// stored entry: 12, and 8 of x per row where rows share their neighbours; 16 in DoubleDouble.
+  template <int fixed, class T, class Values>
+  static void slice_product(SellView const& a, Values values, std::int64_t slice, ConstPointer<T> x, cpu::SumPointer<T> sums) {
+    int const c = fixed > 0 ? fixed : a.slice_size;
+    cpu::fill_zero(sums, c);
+    std::int64_t const end = a.slice_ptr[slice + 1];
+    for (std::int64_t first = a.slice_ptr[slice]; first < end; first += c) {
+      std::int32_t const* const columns = a.columns + first;
+      Values const values_of = values + first;
+      constexpr int together = fixed == 4 ? 4 : 8;
+      int lane = 0;
+      for (; lane + together <= c; lane += together)
+        add_lanes<together, T, Values>(columns + lane, values_of + lane, x, sums + lane);
+      for (; fixed == 0 && lane < c; ++lane)
+        add_lanes<1, T, Values>(columns + lane, values_of + lane, x, sums + lane);
+    }
   }
-}
+};
 
-/// Calls launch with C as an integral constant where it is a usual one, else with 0.
-template <class Launch>
-void with_slice_size(SellView const& a, Launch const& launch) {
-  switch (a.slice_size) {
-  case 4:
-    return launch(std::integral_constant<int, 4>{});
-  case 8:
-    return launch(std::integral_constant<int, 8>{});
-  case 16:
-    return launch(std::integral_constant<int, 16>{});
-  case 32:
-    return launch(std::integral_constant<int, 32>{});
-  default:
-    return launch(std::integral_constant<int, 0>{});
-  }
-}
-
-class CpuSell final : public ProductsByTemplates<SellKernels, CpuSell> {
+class CpuSell final : public cpu::ProductsBySlices<SellKernels, SellSlices> {
 public:
-  template <class T, class Values>
-  static void multiply(Context&, SellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
-    with_slice_size(a, [&](auto c) {
-      cpu::for_blocks(a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-        for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
-          store(y, row, beta == 0 ? alpha * sum : alpha * sum + beta * load(y, row));
-        });
-      });
-    });
-  }
-
-  template <class T, class Values>
-  static void multiply_dot(Context& context, SellView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
-                           std::int32_t const* stop) {
-    if (*stop != 0)
-      return;
-    with_slice_size(a, [&](auto c) {
-      *dot = cpu::sum_blocks_to<T>(context, a.n_rows, a.slice_ptr[a.n_slices] * cpu::work_of<T>,
-                                   [&](std::int64_t begin, std::int64_t end) {
-                                     cpu::RowDot<T> total{};
-                                     for_rows<c(), T>(a, values, x, begin, end, [&](std::int64_t row, T sum) {
-                                       store(y, row, sum);
-                                       total.add(load(x, row), sum);
-                                     });
-                                     return total.value();
-                                   });
-    });
-  }
-
   void diagonal(Context&, SellView const& a, double const* values, double* d) const override { find_diagonal(a, values, d); }
   void diagonal(Context&, SellView const& a, float const* values, float* d) const override { find_diagonal(a, values, d); }
 

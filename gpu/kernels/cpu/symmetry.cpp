@@ -31,7 +31,7 @@ Symmetry find_symmetry(CsrView const& matrix) {
       above_with_mirror += mirror.stored;
       double const here = asymmetry(row, e, mirror.value);
       worst = std::max(worst, here);
-      if (here > largest_asymmetry)
+      if (here > symmetry_tolerance)
         first_bad = std::min(first_bad, row);
     }
   }
@@ -41,7 +41,7 @@ Symmetry find_symmetry(CsrView const& matrix) {
       for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1] && matrix.columns[e] < row; ++e) {
         double const here = asymmetry(row, e, find_entry(matrix, matrix.columns[e], row, -1).value);
         worst = std::max(worst, here);
-        if (here > largest_asymmetry)
+        if (here > symmetry_tolerance)
           first_bad = std::min(first_bad, row);
       }
   }
@@ -50,7 +50,7 @@ Symmetry find_symmetry(CsrView const& matrix) {
     for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1] && !result.first; ++e) {
       std::int64_t const column = matrix.columns[e];
       double const mirror = find_entry(matrix, column, row, -1).value;
-      if (asymmetry(row, e, mirror) > largest_asymmetry)
+      if (asymmetry(row, e, mirror) > symmetry_tolerance)
         result.first = Asymmetry{row, column, matrix.values[e], mirror};
     }
   return result;

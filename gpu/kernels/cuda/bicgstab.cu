@@ -73,12 +73,7 @@ __global__ void __launch_bounds__(pass_threads) shadow_dot_kernel(BicgstabScalar
   for (std::int64_t i = cuda::first_item(1); i < n; i += cuda::item_stride(1))
     sum.add(load(shadow, i), load(v, i));
   T total[1] = {sum.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
-    if (local != nullptr)
-      cuda::store_sums(total, local);
-    else
-      bicgstab_set_alpha(*s, total[0]);
-  }
+  cuda::finish_pass(total, reduction, local, [&] { bicgstab_set_alpha(*s, total[0]); });
 }
 
 template <class T, bool jacobi>
@@ -107,12 +102,7 @@ __global__ void __launch_bounds__(pass_threads) omega_dots_kernel(BicgstabScalar
     tt.add(ti, ti);
   }
   T total[2] = {ts.value(), tt.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
-    if (local != nullptr)
-      cuda::store_sums(total, local);
-    else
-      bicgstab_set_omega(*scalars, total[0], total[1]);
-  }
+  cuda::finish_pass(total, reduction, local, [&] { bicgstab_set_omega(*scalars, total[0], total[1]); });
 }
 
 template <class T>
@@ -132,17 +122,14 @@ __global__ void __launch_bounds__(pass_threads)
     sums.add(ri, load(shadow, i), rounded(xi));
   }
   T total[4] = {sums.r.value(), sums.rr.value(), sums.shadow_r.value(), T(sums.xx)};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
-    if (local != nullptr)
-      cuda::store_sums(total, local);
-    else
-      bicgstab_advance(*s, BicgstabSums<T>{total[0], total[1], total[2], total[3]}, history);
-  }
+  cuda::finish_pass(total, reduction, local, [&] {
+    bicgstab_advance(*s, BicgstabSums<T>{total[0], total[1], total[2], total[3]}, history);
+  });
 }
 
 template <class T>
 __global__ void scalar_step_kernel(BicgstabPass pass, BicgstabScalars<T>* s, T const* sums, double* history) {
-  bicgstab_scalar_step(pass, *s, sums, history);
+  scalar_step_of(pass, *s, sums, history);
 }
 
 template <class T>
@@ -150,11 +137,7 @@ class CudaBicgstab final : public BicgstabKernels<T> {
 public:
   void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh,
              double* history, T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
-    begin_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, shadow, fresh, history, local,
-                                                                  cuda::reduction<T>(device, blocks, 4));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(begin_kernel<T>, context, n, 4, scalars, n, r, shadow, fresh, history, local);
   }
 
   void direction(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> v,
@@ -166,11 +149,7 @@ public:
 
   void shadow_dot(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> shadow, ConstPointer<T> v,
                   T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
-    shadow_dot_kernel<T>
-        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, shadow, v, local, cuda::reduction<T>(device, blocks, 4));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(shadow_dot_kernel<T>, context, n, 4, scalars, n, shadow, v, local);
   }
 
   void half_step(Context& context, BicgstabScalars<T> const* scalars, std::int64_t n, ConstPointer<T> v, Pointer<T> r,
@@ -182,20 +161,12 @@ public:
 
   void omega_dots(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> t, ConstPointer<T> s,
                   T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
-    omega_dots_kernel<T>
-        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, t, s, local, cuda::reduction<T>(device, blocks, 4));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(omega_dots_kernel<T>, context, n, 4, scalars, n, t, s, local);
   }
 
   void update(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> p_tilde, ConstPointer<T> s_tilde,
               ConstPointer<T> t, ConstPointer<T> shadow, Pointer<T> x, Pointer<T> r, double* history, T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
-    update_kernel<T><<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, p_tilde, s_tilde, t, shadow, x, r, history, local,
-                                                                   cuda::reduction<T>(device, blocks, 4));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(update_kernel<T>, context, n, 4, scalars, n, p_tilde, s_tilde, t, shadow, x, r, history, local);
   }
 
   void scalar_step(Context& context, BicgstabPass pass, BicgstabScalars<T>* scalars, T const* sums,

@@ -36,12 +36,7 @@ __global__ void __launch_bounds__(pass_threads)
       sum_d += inverse_diagonal[i];
   }
   T total[5] = {sums.r.value(), sums.rr.value(), sums.dr.value(), sums.drr.value(), T(sum_d)};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
-    if (local != nullptr)
-      cuda::store_sums(total, local);
-    else
-      cg_scalar_step(CgPass::begin, *s, total, history);
-  }
+  cuda::finish_pass(total, reduction, local, [&] { scalar_step_of(CgPass::begin, *s, total, history); });
 }
 
 template <class T, bool jacobi>
@@ -108,12 +103,7 @@ __global__ void __launch_bounds__(pass_threads)
     rz.add(load(r, i), zi);
   }
   T total[2] = {sum_z.value(), rz.value()};
-  if (cuda::grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
-    if (local != nullptr)
-      cuda::store_sums(total, local);
-    else
-      cg_set_z_sums(*s, total[0], total[1]);
-  }
+  cuda::finish_pass(total, reduction, local, [&] { cg_set_z_sums(*s, total[0], total[1]); });
 }
 
 enum class ZFrom { residual, diagonal, stored };
@@ -170,7 +160,7 @@ __global__ void __launch_bounds__(pass_threads)
 
 template <class T>
 __global__ void scalar_step_kernel(CgPass pass, CgScalars<T>* s, T const* sums, double* history) {
-  cg_scalar_step(pass, *s, sums, history);
+  scalar_step_of(pass, *s, sums, history);
 }
 
 template <class T>
@@ -178,43 +168,27 @@ class CudaCg final : public CgKernels<T> {
 public:
   void begin(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
              double* history, T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = inverse_diagonal != nullptr ? begin_kernel<T, true> : begin_kernel<T, false>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, history, local,
-                                                         cuda::reduction<T>(device, blocks, 5));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(kernel, context, n, 5, scalars, n, r, inverse_diagonal, history, local);
   }
 
   void update(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> q, Pointer<T> r,
               double const* inverse_diagonal, double* history, T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = inverse_diagonal != nullptr ? update_kernel<T, true> : update_kernel<T, false>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, q, r, inverse_diagonal, history, local,
-                                                         cuda::reduction<T>(device, blocks, 4));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(kernel, context, n, 4, scalars, n, q, r, inverse_diagonal, history, local);
   }
 
   void reduce_z(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, ConstPointer<T> z,
                 T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
-    reduce_z_kernel<T>
-        <<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, z, local, cuda::reduction<T>(device, blocks, 2));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<T>(reduce_z_kernel<T>, context, n, 2, scalars, n, r, z, local);
   }
 
   void direction(Context& context, CgScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, double const* inverse_diagonal,
                  ConstPointer<T> z, Pointer<T> p, Pointer<T> x, T* local) const override {
-    auto& device = cuda::of(context);
-    unsigned const blocks = cuda::reduction_blocks(device, n);
     auto const kernel = !(z == nullptr)               ? direction_kernel<T, ZFrom::stored>
                         : inverse_diagonal != nullptr ? direction_kernel<T, ZFrom::diagonal>
                                                       : direction_kernel<T, ZFrom::residual>;
-    kernel<<<blocks, pass_threads, 0, device.stream()>>>(scalars, n, r, inverse_diagonal, z, p, x, local,
-                                                         cuda::reduction<double>(device, blocks, 1));
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    cuda::launch_pass<double>(kernel, context, n, 1, scalars, n, r, inverse_diagonal, z, p, x, local);
   }
 
   void scalar_step(Context& context, CgPass pass, CgScalars<T>* scalars, T const* sums, double* history) const override {

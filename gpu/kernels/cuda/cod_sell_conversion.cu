@@ -124,8 +124,8 @@ struct Chunk {
     return static_cast<std::size_t>(rows * (2 * 4 + 4 * 2 + 1) + slices * (4 * 4 + 2));
   }
 
-  /// `memory` is aligned to 4 bytes; `rows` is a multiple of C and at least 2.
-  __device__ void take(char* memory, std::int64_t rows, std::int64_t slices) {
+  /// Divides `memory`, bytes(rows, slices) of it and aligned to 4, among the arrays; `rows` is a multiple of C and at least 2.
+  __device__ void partition(char* memory, std::int64_t rows, std::int64_t slices) {
     n_shared = reinterpret_cast<std::int32_t*>(memory);
     start = n_shared + rows;
     list = reinterpret_cast<std::uint16_t*>(start);
@@ -484,7 +484,7 @@ __global__ void __launch_bounds__(warp)
   chunk.n = static_cast<std::int32_t>(min(search.chunk_rows, a.n_rows - chunk.begin));
   chunk.n_slices = (chunk.n + search.slice_size - 1) / search.slice_size;
   chunk.lane = static_cast<int>(threadIdx.x);
-  chunk.take(reinterpret_cast<char*>(memory), search.chunk_rows, search.chunk_rows / search.slice_size);
+  chunk.partition(reinterpret_cast<char*>(memory), search.chunk_rows, search.chunk_rows / search.slice_size);
   chunk.run();
 }
 

@@ -244,7 +244,7 @@ void CudaContext::set_zero(void* pointer, std::int64_t bytes) {
   POISSON_CUDA_CHECK(cudaMemsetAsync(pointer, 0, static_cast<std::size_t>(bytes), stream_));
 }
 
-void* CudaContext::partial_sums_room(std::int64_t bytes) {
+void* CudaContext::partial_sums_buffer(std::int64_t bytes) {
   if (partial_sums_bytes_ < bytes) {
     if (partial_sums_ != nullptr)
       deallocate(partial_sums_, partial_sums_bytes_);

@@ -450,7 +450,7 @@ public:
     result.row_not_finite =
         found.row_not_finite < static_cast<Count>(a.n_rows) ? static_cast<std::int64_t>(found.row_not_finite) : -1;
     result.asymmetry = std::bit_cast<double>(found.asymmetry);
-    result.symmetric = compare && result.asymmetry <= largest_asymmetry;
+    result.symmetric = compare && result.asymmetry <= symmetry_tolerance;
     return result;
   }
 

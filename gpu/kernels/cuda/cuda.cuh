@@ -36,10 +36,10 @@ public:
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] std::int64_t l2_bytes() const { return l2_bytes_; }
   [[nodiscard]] int shared_memory_per_block() const { return shared_memory_per_block_; }  ///< bytes, what kernels may opt in to
-  /// Room for `count` partial sums of T, and the counter of finished blocks that belongs to it: 0 between kernels.
+  /// A buffer for `count` partial sums of T, and the counter of finished blocks that belongs to it: 0 between kernels.
   template <class T = double>
   [[nodiscard]] T* partial_sums(std::int64_t count) {
-    return static_cast<T*>(partial_sums_room(count * std::int64_t{sizeof(T)}));
+    return static_cast<T*>(partial_sums_buffer(count * std::int64_t{sizeof(T)}));
   }
   [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
   /// Where blas.cu keeps its handle, from its first use until the context ends.
@@ -52,7 +52,7 @@ private:
     cudaEvent_t free = nullptr;
   };
   void make_staging();
-  [[nodiscard]] void* partial_sums_room(std::int64_t bytes);
+  [[nodiscard]] void* partial_sums_buffer(std::int64_t bytes);
 
   cudaStream_t stream_ = nullptr;
   int multiprocessors_ = 1, l2_bytes_ = 0, shared_memory_per_block_ = 0;

@@ -95,16 +95,17 @@ __global__ void __launch_bounds__(threads_for<T>, 1)
     *dot = sums[0];
 }
 
-template <class T>
-__global__ void __launch_bounds__(march::threads, 1) march_product_kernel(march::Box const box, double const* __restrict__ values,
-                                                                          T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
+template <class T, class Stored>
+__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+    march_product_kernel(march::Box const box, Stored const* __restrict__ values, T alpha, ConstPointer<T> x, T beta,
+                         Pointer<T> y) {
   march::for_rows<T>(box, values, x,
                      [&](std::int64_t i, T value, T) { cuda::store_streaming(y, i, cuda::combine(alpha, value, beta, y, i)); });
 }
 
-template <class T>
-__global__ void __launch_bounds__(march::threads, 1)
-    march_product_dot_kernel(march::Box const box, double const* __restrict__ values, ConstPointer<T> x, Pointer<T> y, T* dot,
+template <class T, class Stored>
+__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+    march_product_dot_kernel(march::Box const box, Stored const* __restrict__ values, ConstPointer<T> x, Pointer<T> y, T* dot,
                              std::int32_t const* stop, T* partial, unsigned* counter) {
   if (*stop != 0)
     return;
@@ -119,9 +120,11 @@ __global__ void __launch_bounds__(march::threads, 1)
 }
 
 /// Whether boxes are marched through: not with entries in DoubleDouble, whose planes would leave too little of the shared memory to
-/// those on their way, and not in single, because copies are of 8 bytes.
+/// those on their way.
 template <class Values>
-inline constexpr bool marches = std::is_same_v<Values, double const*>;
+inline constexpr bool marches = std::is_pointer_v<Values>;
+template <class Values>
+using StoredIn = std::remove_const_t<std::remove_pointer_t<Values>>;
 
 class CudaHalfCds final : public ProductsByTemplates<HalfCdsKernels, CudaHalfCds> {
 public:
@@ -130,14 +133,17 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if constexpr (marches<Values>)
-      if (auto const box = march::box_of(a, device, march::shared_bytes<T>)) {
-        march::allow_shared_memory(march_product_kernel<T>, march::shared_bytes<T>);
-        march_product_kernel<T>
-            <<<box->grid(), march::threads, march::shared_bytes<T>, device.stream()>>>(*box, values, alpha, x, beta, y);
+    if constexpr (marches<Values>) {
+      using Stored = StoredIn<Values>;
+      constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
+      if (auto const box = march::box_of<Stored, T>(a, device)) {
+        march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
+        march_product_kernel<T, Stored>
+            <<<box->grid(), march::threads, shared_bytes, device.stream()>>>(*box, values, alpha, x, beta, y);
         POISSON_CUDA_CHECK(cudaGetLastError());
         return;
       }
+    }
     Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
     cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {
       product_kernel<T><<<tiling.grid(), threads_for<T>, 0, device.stream()>>>(tiling, values, offsets, alpha, x, beta, y);
@@ -151,15 +157,18 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if constexpr (marches<Values>)
-      if (auto const box = march::box_of(a, device, march::shared_bytes<T>)) {
-        march::allow_shared_memory(march_product_dot_kernel<T>, march::shared_bytes<T>);
+    if constexpr (marches<Values>) {
+      using Stored = StoredIn<Values>;
+      constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
+      if (auto const box = march::box_of<Stored, T>(a, device)) {
+        march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
         dim3 const grid = box->grid();
-        march_product_dot_kernel<T><<<grid, march::threads, march::shared_bytes<T>, device.stream()>>>(
+        march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
             *box, values, x, y, dot, stop, device.partial_sums<T>(std::int64_t{grid.x} * grid.y), device.block_counter());
         POISSON_CUDA_CHECK(cudaGetLastError());
         return;
       }
+    }
     Tiling const tiling = tiling_of(a, device.multiprocessors(), threads_for<T>);
     T* const partial = device.partial_sums<T>(std::int64_t{tiling.tiles} * tiling.chunks);
     cuda::with_offsets<14>(a.offsets, a.backend_offsets, [&](auto const& offsets) {

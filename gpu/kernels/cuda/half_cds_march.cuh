@@ -15,10 +15,10 @@
 /// but for the tile's rim. A plane's values serve its own rows, and, through the nine diagonals that connect planes, complete the
 /// rows of the plane below, whose sums wait in registers; x of the three planes is in registers too.
 ///
-/// All copies are of 8 bytes, and neighbours are offsets in the flat numbering: neither the length of lines nor their alignment
-/// matters, and neither does it whether the matrix really is one of a box, as long as its diagonals are where a box has them.
-/// Blocks that run at the same time work on neighbouring tiles of the same planes: rims are then found in L2, and DRAM pages are
-/// read whole. (An even distribution of planes over blocks without that order is 1.3 times slower.)
+/// Every copy is one number of 4 or 8 bytes, and neighbours are offsets in the flat numbering: neither the length of lines nor
+/// their alignment matters, and neither does it whether the matrix really is one of a box, as long as its diagonals are where a box
+/// has them. Blocks that run at the same time work on neighbouring tiles of the same planes: rims are then found in L2, and DRAM
+/// pages are read whole. (An even distribution of planes over blocks without that order is 1.3 times slower.)
 namespace poisson::march {
 
 constexpr int width = 32, height = 8, threads = width * height;
@@ -60,18 +60,11 @@ constexpr int window_start(int k) {
     start += window_size(j);
   return start;
 }
-constexpr int x_pitch = width + 2, x_start = window_start(diagonals), x_size = x_pitch * (height + 2);
-/// Of double x is one window, `diagonals`; of DoubleDouble there is another one for its low part.
-template <class T>
-constexpr int windows = diagonals + static_cast<int>(sizeof(T) / sizeof(double));
-template <class T>
-constexpr int plane_size = x_start + (windows<T> - diagonals) * x_size;
-template <class T>
-constexpr int shared_bytes = stages* plane_size<T> * 8;
+constexpr int x_pitch = width + 2, x_size = x_pitch * (height + 2);
 
-/// Place of the tile's node (0, 0) in window k.
+/// Place of the tile's node (0, 0) in window k, counted in numbers from the first window of values, or of x.
 constexpr int origin(int k) {
-  return k >= diagonals ? x_start + (k - diagonals) * x_size + x_pitch + 1
+  return k >= diagonals ? (k - diagonals) * x_size + x_pitch + 1
                         : window_start(k) + (dy(k) < 0 ? window_pitch(k) : 0) + (dx(k) < 0 ? 1 : 0);
 }
 constexpr int pitch(int k) {
@@ -93,13 +86,32 @@ constexpr int all_rims(int n_windows) {
     size += rim_size(k);
   return size;
 }
-template <class T>
-constexpr int rims_per_thread = (all_rims(windows<T>) + threads - 1) / threads;
 
-/// The box that the offsets describe, when they do, the device has `shared_bytes` of shared memory, and the matrix is beyond its L2
-/// (what L2 holds is read faster by one thread a row).
-inline std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device, int shared_bytes) {
-  if (a.offsets.size() != diagonals || 8 * diagonals * a.n < device.l2_bytes() || device.shared_memory_per_block() < shared_bytes)
+/// A plane in shared memory, in bytes, for values stored in Stored (float or double) and vectors of T: the windows of the values,
+/// then those of x. x is one window, `diagonals`; of DoubleDouble there is another one for its low part.
+template <class Stored, class T>
+struct Layout {
+  using Number = std::conditional_t<std::is_same_v<T, float>, float, double>;  // that x consists of
+  static constexpr int windows = diagonals + static_cast<int>(sizeof(T) / sizeof(Number));
+  static constexpr int rims_per_thread = (all_rims(windows) + threads - 1) / threads;
+  static constexpr int aligned(std::size_t bytes) { return static_cast<int>((bytes + 7) / 8 * 8); }
+  static constexpr int x_begin = aligned(window_start(diagonals) * sizeof(Stored));
+  static constexpr int plane_bytes = x_begin + aligned((windows - diagonals) * x_size * sizeof(Number));
+  static constexpr int shared_bytes = stages * plane_bytes;
+  /// Blocks that a multiprocessor holds: in single precision two, whose planes together are as large as one block's in double.
+  static constexpr int blocks_at_once = static_cast<int>(sizeof(double) / sizeof(Stored));
+  /// Byte of the number `place` of window k's region; see origin.
+  __host__ __device__ static constexpr int byte_of(int k, int place) {
+    return k >= diagonals ? x_begin + place * static_cast<int>(sizeof(Number)) : place * static_cast<int>(sizeof(Stored));
+  }
+};
+
+/// The box that the offsets describe, when they do, the device has the shared memory, and the matrix is beyond its L2 (what L2
+/// holds is read faster by one thread a row).
+template <class Stored, class T>
+std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device) {
+  if (a.offsets.size() != diagonals || static_cast<std::int64_t>(sizeof(Stored)) * diagonals * a.n < device.l2_bytes() ||
+      device.shared_memory_per_block() < Layout<Stored, T>::shared_bytes)
     return std::nullopt;
   std::int64_t const line = a.offsets[3], plane = a.offsets[9];
   for (int k = 0; k < diagonals; ++k)
@@ -110,12 +122,13 @@ inline std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& 
   std::int64_t const tiles_x = pieces(line, width), tiles_y = pieces(lines, height);
   if (tiles_x * tiles_y > INT32_MAX)
     return std::nullopt;
+  std::int64_t const blocks_at_once = std::int64_t{Layout<Stored, T>::blocks_at_once} * device.multiprocessors();
   // As many chunks of planes as make the last round of blocks a full one. The pipeline's start costs about three planes a chunk.
   std::int64_t best_chunk = planes;
   double best_cost = 1e300;
   for (std::int64_t chunks = 1; chunks <= pieces(planes, 4); ++chunks) {
     std::int64_t const chunk = pieces(planes, chunks);
-    std::int64_t const rounds = pieces(tiles_x * tiles_y * pieces(planes, chunk), device.multiprocessors());
+    std::int64_t const rounds = pieces(tiles_x * tiles_y * pieces(planes, chunk), blocks_at_once);
     double const cost = static_cast<double>(rounds) * (static_cast<double>(chunk) + 3);
     if (cost < 0.995 * best_cost) {
       best_cost = cost;
@@ -153,18 +166,25 @@ __device__ __forceinline__ void unrolled(F const& f) {
 }
 
 /// *to = from[index] in the background, or 0 where it does not exist.
-__device__ __forceinline__ void copy_async(unsigned to, double const* from, std::int64_t index, bool exists) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;\n" ::"r"(to), "l"(from + (exists ? index : 0)), "r"(exists ? 8 : 0));
+template <class Number>
+__device__ __forceinline__ void copy_async(unsigned to, Number const* from, std::int64_t index, bool exists) {
+  constexpr int bytes = sizeof(Number);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;\n" ::"r"(to), "l"(from + (exists ? index : 0)), "n"(bytes),
+               "r"(exists ? bytes : 0));
 }
 
 /// An entry of a rim that a thread copies for every plane.
 struct RimEntry {
-  double const* from = nullptr;  ///< null: none
-  std::int64_t in_plane = 0;     ///< flat index less that of the plane
-  int to = 0;                    ///< place in a plane's shared memory
-  bool between_planes = true;    ///< needed for the plane after the last one as well
+  void const* from = nullptr;  ///< values of a diagonal, or x; null: none
+  std::int64_t in_plane = 0;   ///< flat index less that of the plane
+  int to = 0;                  ///< byte in a plane's shared memory
+  bool between_planes = true;  ///< needed for the plane after the last one as well
+  bool of_x = false;
 };
 
+__device__ inline float const* part_of(float const* x, int) {
+  return x;
+}
 __device__ inline double const* part_of(double const* x, int) {
   return x;
 }
@@ -172,10 +192,11 @@ __device__ inline double const* part_of(ConstPointer<DoubleDouble> x, int part) 
   return part == 0 ? x.hi : x.lo;
 }
 
-template <class T>
-__device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* values, ConstPointer<T> x, int x0, int y0, int number) {
+template <class T, class Stored>
+__device__ __forceinline__ RimEntry rim_entry(Box const& box, Stored const* values, ConstPointer<T> x, int x0, int y0, int number) {
+  using Places = Layout<Stored, T>;
   RimEntry entry;
-  unrolled<0, windows<T>>([&](auto window) {
+  unrolled<0, Places::windows>([&](auto window) {
     constexpr int k = window, size = rim_size(k), row_entries = rim_rows(k) * pitch(k);
     if (number >= 0 && number < size) {
       int px = 0, py = 0;
@@ -193,9 +214,13 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* valu
       if (px == width)
         px = box.tile_width;
       if (!beyond) {
-        entry.from = k >= diagonals ? part_of(x, k - diagonals) : values + k * box.n;
+        entry.of_x = k >= diagonals;
+        if constexpr (k >= diagonals)
+          entry.from = part_of(x, k - diagonals);
+        else
+          entry.from = values + k * box.n;
         entry.in_plane = std::int64_t{y0 + py} * box.line + x0 + px;
-        entry.to = origin(k) + py * pitch(k) + px;
+        entry.to = Places::byte_of(k, origin(k) + py * pitch(k) + px);
         entry.between_planes = k >= first_between_planes;
       }
     }
@@ -205,9 +230,9 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, double const* valu
 }
 
 /// The entry of x at its place in the window of high parts.
-template <class T>
-__device__ __forceinline__ T shared_number(double const* p) {
-  if constexpr (windows < T >> diagonals + 1)
+template <class T, class Number>
+__device__ __forceinline__ T shared_number(Number const* p) {
+  if constexpr (std::is_same_v<T, DoubleDouble>)
     return {p[0], p[x_size]};
   else
     return p[0];
@@ -215,8 +240,10 @@ __device__ __forceinline__ T shared_number(double const* p) {
 
 /// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order. The terms of a row are added in the order of
 /// HalfCdsKernels.
-template <class T, class Row>
-__device__ __forceinline__ void for_rows(Box const& box, double const* __restrict__ values, ConstPointer<T> x, Row const& row) {
+template <class T, class Stored, class Row>
+__device__ __forceinline__ void for_rows(Box const& box, Stored const* __restrict__ values, ConstPointer<T> x, Row const& row) {
+  using Places = Layout<Stored, T>;
+  using Number = typename Places::Number;
   extern __shared__ double shared[];
   auto const shared_address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   int const tx = threadIdx.x % width, ty = threadIdx.x / width;
@@ -227,7 +254,7 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
   bool const in_tile = tx < box.tile_width && ty < box.tile_height;
   bool const has_row = in_tile && x0 + tx < box.line && y0 + ty < box.lines && in_plane < box.plane;
 
-  constexpr int n_rims = rims_per_thread<T>;
+  constexpr int n_rims = Places::rims_per_thread;
   RimEntry rim[n_rims];
 #pragma unroll
   for (int r = 0; r < n_rims; ++r)
@@ -237,25 +264,31 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
   auto const copy_plane = [&](int z) {
     if (z <= last && z < box.planes) {
       bool const own_rows = z < last;
-      unsigned const stage = shared_address + 8U * static_cast<unsigned>(z % stages * plane_size<T>);
+      unsigned const stage = shared_address + static_cast<unsigned>(z % stages * Places::plane_bytes);
       std::int64_t const plane = z * box.plane, i = plane + in_plane;
       if (in_tile) {
         bool const exists = i < box.n;
         unrolled<0, diagonals>([&](auto diagonal) {
           constexpr int k = diagonal, at = origin(k), step = pitch(k);
           if (k >= first_between_planes || own_rows)
-            copy_async(stage + 8U * static_cast<unsigned>(at + ty * step + tx), values + k * box.n, i, exists);
+            copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + ty * step + tx)), values + k * box.n, i, exists);
         });
-        unrolled<diagonals, windows<T>>([&](auto part) {
-          constexpr int at = origin(part);
-          copy_async(stage + 8U * static_cast<unsigned>(at + ty * x_pitch + tx), part_of(x, part - diagonals), i, exists);
+        unrolled<diagonals, Places::windows>([&](auto part) {
+          constexpr int k = part, at = origin(k);
+          copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + ty * x_pitch + tx)), part_of(x, k - diagonals), i,
+                     exists);
         });
       }
 #pragma unroll
       for (int r = 0; r < n_rims; ++r)
         if (rim[r].from != nullptr && (rim[r].between_planes || own_rows)) {
           std::int64_t const j = plane + rim[r].in_plane;
-          copy_async(stage + 8U * static_cast<unsigned>(rim[r].to), rim[r].from, j, j >= 0 && j < box.n);
+          unsigned const to = stage + static_cast<unsigned>(rim[r].to);
+          bool const exists = j >= 0 && j < box.n;
+          if (sizeof(Stored) == sizeof(Number) || rim[r].of_x)
+            copy_async(to, static_cast<Number const*>(rim[r].from), j, exists);
+          else
+            copy_async(to, static_cast<Stored const*>(rim[r].from), j, exists);
         }
     }
     asm volatile("cp.async.commit_group;\n");
@@ -283,8 +316,9 @@ __device__ __forceinline__ void for_rows(Box const& box, double const* __restric
         row(below, sum.value(), x_below[4]);
       break;
     }
-    double const* const plane = shared + z % stages * plane_size<T>;
-    double const* const x_window = plane + x_start + ty * x_pitch + tx;
+    char const* const stage = reinterpret_cast<char const*>(shared) + z % stages * Places::plane_bytes;
+    auto const* const plane = reinterpret_cast<Stored const*>(stage);
+    Number const* const x_window = reinterpret_cast<Number const*>(stage + Places::x_begin) + ty * x_pitch + tx;
     T x_here[9];
 #pragma unroll
     for (int d = 0; d < 9; ++d)

@@ -19,7 +19,7 @@ namespace {
 constexpr int threads = 256;
 
 /// The block's turn: 0, 1, ... in the order in which blocks began. `counter` is 0 between kernels.
-__device__ std::int64_t take_ticket(unsigned* counter) {
+__device__ std::int64_t draw_ticket(unsigned* counter) {
   __shared__ unsigned ticket;
   if (threadIdx.x == 0)
     ticket = atomicInc(counter, gridDim.x - 1);
@@ -61,7 +61,7 @@ __device__ std::int64_t find(std::int32_t const* __restrict__ columns, std::int6
 /// done[row] is set when its row is complete. Rows that cannot be divided by are counted in *first_bad, by the least.
 __global__ void __launch_bounds__(threads)
     factorize_kernel(IluView a, bool positive, int* done, unsigned long long* first_bad, double* pivots, unsigned* counter) {
-  std::int64_t const slot = take_ticket(counter) * (threads / 32) + threadIdx.x / 32;
+  std::int64_t const slot = draw_ticket(counter) * (threads / 32) + threadIdx.x / 32;
   int const lane = static_cast<int>(threadIdx.x % 32);
   std::int64_t const row = slot < a.lower.n_slots ? a.lower.rows[slot] : -1;
   if (row < 0)
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads)
                  Pointer<T> scattered, std::int32_t const* stop, unsigned* counter) {
   if (*stop != 0)
     return;
-  std::int64_t const block = needs == Needs::wait ? take_ticket(counter) : blockIdx.x;
+  std::int64_t const block = needs == Needs::wait ? draw_ticket(counter) : blockIdx.x;
   std::int64_t const slot = first + (block * threads + threadIdx.x) / threads_per_row;
   int const lane = static_cast<int>(threadIdx.x % threads_per_row);
   std::int64_t const row = slot < end_slot ? __ldg((upper ? a.upper : a.lower).rows + slot) : -1;

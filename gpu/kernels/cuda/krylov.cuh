@@ -37,6 +37,18 @@ __device__ void store_sums(T const (&sums)[count], T* local) {
     local[k] = sums[k];
 }
 
+/// The end of a pass: adds up `total` over the grid; then one thread calls step(), the scalar step, or leaves the totals in
+/// `local`.
+template <class T, int count, class Step>
+__device__ void finish_pass(T (&total)[count], Reduction<T> const& reduction, T* local, Step const& step) {
+  if (grid_sum<pass_threads>(total, reduction.partial, reduction.counter)) {
+    if (local != nullptr)
+      store_sums(total, local);
+    else
+      step();
+  }
+}
+
 /// Two neighbours in a vector, moved together.
 template <class T>
 struct Pair {
@@ -81,6 +93,15 @@ __device__ inline void add_number(DotSum<DoubleDouble>& sum, DoubleDouble v) {
 }
 [[nodiscard]] __device__ inline std::int64_t item_stride(int items) {
   return items * std::int64_t{gridDim.x} * pass_threads;
+}
+
+/// Launches a pass with `sums` sums of T over n rows: kernel(arguments..., reduction).
+template <class T, class... Parameters, class... Arguments>
+void launch_pass(void (*kernel)(Parameters...), Context& context, std::int64_t n, int sums, Arguments... arguments) {
+  auto& device = of(context);
+  unsigned const blocks = reduction_blocks(device, n);
+  kernel<<<blocks, pass_threads, 0, device.stream()>>>(arguments..., reduction<T>(device, blocks, sums));
+  POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
 #endif

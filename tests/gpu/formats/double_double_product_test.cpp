@@ -158,7 +158,7 @@ TYPED_TEST(DoubleDoubleProduct, DiagonalsAndBoxes) {
 TYPED_TEST(DoubleDoubleProduct, BoxesBeyondTheDeviceCache) {
   // Kernels of CUDA that smaller matrices do not reach.
   if (TypeParam::backend == Backend::cpu)
-    return;
+    GTEST_SKIP() << "about kernels of a device";
   this->check(large_box27(96, 88, 61), "96 x 88 x 61");
   if (TypeParam::format != Format::half_cds)
     return;
@@ -169,7 +169,7 @@ TYPED_TEST(DoubleDoubleProduct, BoxesBeyondTheDeviceCache) {
 
 TYPED_TEST(DoubleDoubleProduct, IrregularBeyondTheDeviceCache) {
   if (TypeParam::backend == Backend::cpu || (TypeParam::format != Format::sell_c_sigma && TypeParam::format != Format::cod_sell))
-    return;
+    GTEST_SKIP() << "about kernels of a device for slices";
   this->check(large_irregular(140'003, 9, 9000), "9 a row, one long, C = 4", {.slice_size = 4});
   this->check(large_irregular(140'003, 9, 9), "9 a row, C = 8", {.slice_size = 8});
   this->check(large_irregular(34'003, 70, 70), "70 a row, C = 8", {.slice_size = 8});
@@ -177,7 +177,7 @@ TYPED_TEST(DoubleDoubleProduct, IrregularBeyondTheDeviceCache) {
 
 TYPED_TEST(DoubleDoubleProduct, AnyPattern) {
   if (!this->any_pattern)
-    return;
+    GTEST_SKIP() << "the format holds few diagonals only";
   for (std::int64_t const n : {1, 5, 32, 33, 257, 2500})
     this->check(uneven(n, n, static_cast<unsigned>(n)), "uneven, n = " + std::to_string(n));
   this->check(uneven(300, 70, 1), "300 x 70");

@@ -113,7 +113,7 @@ TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
   // Large enough for the CUDA kernels that small matrices do not reach: half_cds then marches through the planes, tile by tile, and
   // formats by rows give each row its usual number of threads. Lines of even and odd length, whole and broken tiles and planes.
   if (TypeParam::backend == Backend::cpu && TypeParam::format != Format::half_cds)
-    return;
+    GTEST_SKIP() << "about kernels of a device";
   this->check(large_box27(96, 88, 61), "96 x 88 x 61");
   this->check(large_box27(97, 83, 65), "97 x 83 x 65");
   this->check(large_box27(33, 9, 1800), "33 x 9 x 1800");
@@ -123,7 +123,7 @@ TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
 TYPED_TEST(Product, IrregularBeyondTheDeviceCache) {
   // As above, for kernels that are chosen by the length of rows; patterns longer than what a kernel keeps at hand; one long row.
   if (TypeParam::backend == Backend::cpu || !this->any_pattern)
-    return;
+    GTEST_SKIP() << "about kernels of a device for any pattern";
   bool const has_slices = TypeParam::format == Format::sell_c_sigma || TypeParam::format == Format::cod_sell;
   struct {
     std::int64_t length, longest;
@@ -139,7 +139,7 @@ TYPED_TEST(Product, IrregularBeyondTheDeviceCache) {
 TYPED_TEST(Product, LongRows) {
   // Longer than the threads of a row may take on a GPU; the whole block then works on them.
   if (!this->any_pattern)
-    return;
+    GTEST_SKIP() << "the format holds few diagonals only";
   this->check(uneven(900, 9000, 4), "one dense row of 9000");
   Entries entries;
   for (std::int64_t row = 0; row < 200; ++row)
@@ -194,7 +194,7 @@ TYPED_TEST(Product, SameBitsEveryTimeAndForAnyThreadCount) {
 
 TYPED_TEST(Product, UnsymmetricWhereTheFormatHoldsIt) {
   if (!this->any_pattern)
-    return;  // refusals are tested in format_test.cpp
+    GTEST_SKIP() << "refusals are tested in format_test.cpp";
   std::mt19937_64 random(9);
   for (int const mean : {1, 6, 12, 27, 60, 130, 220}) {  // one for every number of threads a row
     Entries entries;
@@ -211,7 +211,7 @@ TYPED_TEST(Product, UnsymmetricWhereTheFormatHoldsIt) {
 
 TYPED_TEST(Product, UnsymmetricDiagonals) {
   if (this->symmetric_only)
-    return;
+    GTEST_SKIP() << "half_cds holds symmetric matrices only";
   auto const diagonals = [](std::int64_t n_rows, std::int64_t n_columns, std::vector<std::int64_t> const& offsets) {
     std::mt19937_64 random(8);
     Entries entries;
@@ -240,7 +240,7 @@ TYPED_TEST(Product, UnsymmetricDiagonals) {
 
 TYPED_TEST(Product, UnevenRows) {
   if (!this->any_pattern)
-    return;
+    GTEST_SKIP() << "the format holds few diagonals only";
   for (std::int64_t const n : {1, 2, 5, 31, 32, 33, 64, 65, 255, 256, 257, 513, 1025, 2500})
     this->check(uneven(n, n, static_cast<unsigned>(n)), "uneven, n = " + std::to_string(n));
   this->check(uneven(300, 70, 1), "300 x 70");
@@ -251,7 +251,7 @@ TYPED_TEST(Product, UnevenRows) {
 TYPED_TEST(Product, EverySliceSizeAndWindow) {
   bool const shares = TypeParam::format == Format::cod_sell;
   if (TypeParam::format != Format::sell_c_sigma && !shares)
-    return;
+    GTEST_SKIP() << "about slices";
   for (int c = shares ? 2 : 1; c <= (shares ? 256 : 1024); c *= 2)
     for (std::int64_t const sigma : {1, 7, 0}) {
       std::string const what = "C = " + std::to_string(c) + ", sigma = " + std::to_string(sigma) + ", rows: ";
@@ -267,7 +267,7 @@ TYPED_TEST(Product, EverySliceSizeAndWindow) {
 
 TYPED_TEST(Product, EveryNumberOfThreadsPerRow) {
   if (TypeParam::format != Format::crs_t)
-    return;
+    GTEST_SKIP() << "about threads per row";
   for (int const threads : {1, 2, 4, 8, 16, 32}) {
     std::string const what = std::to_string(threads) + " threads a row: ";
     FormatOptions const options{.threads_per_row = threads};
@@ -281,7 +281,7 @@ TYPED_TEST(Product, EveryNumberOfThreadsPerRow) {
 
 TYPED_TEST(Product, RowLengthChoosesTheThreadsPerRow) {
   if (TypeParam::format != Format::crs_t)
-    return;
+    GTEST_SKIP() << "about threads per row";
   for (std::int64_t const longest : {0, 1, 8, 9, 17, 48, 49, 97, 193})
     for (std::int64_t const others : {std::int64_t{0}, std::min<std::int64_t>(longest, 3), longest}) {
       Entries entries;
@@ -321,7 +321,7 @@ TYPED_TEST(Product, InfinityStaysInTheRowsThatTouchIt) {
 
 TYPED_TEST(Product, Permuted) {
   if (!this->any_pattern)
-    return;  // too many diagonals
+    GTEST_SKIP() << "the format holds few diagonals only";
   auto const csr = box27(9, 9, 9, false, 0.5);
   std::vector<std::int64_t> order(static_cast<std::size_t>(csr->n_rows));
   std::iota(order.begin(), order.end(), 0);

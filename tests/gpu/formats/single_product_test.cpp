@@ -49,7 +49,9 @@ protected:
     if (!estimate_formats(shape_of(*csr), options)[static_cast<std::size_t>(C::format)].refusal.empty())
       return;  // too much padding
     auto const matrix = this->make(csr, options);
-    EXPECT_EQ(matrix->precision(), csr->nnz() > 0 ? MatrixPrecision::single : matrix->precision());
+    if (csr->nnz() > 0) {  // without entries there is no array that tells it
+      EXPECT_EQ(matrix->precision(), MatrixPrecision::single);
+    }
     check_in<float>(*csr, *matrix);
     check_in<double>(*csr, *matrix);
   }
@@ -127,8 +129,14 @@ TYPED_TEST(SingleProduct, DiagonalsAndBoxes) {
 
 TYPED_TEST(SingleProduct, BeyondTheDeviceCache) {
   if (TypeParam::backend == Backend::cpu)
-    return;
+    GTEST_SKIP() << "about kernels of a device";
   this->check(large_box27(96, 88, 61), "96 x 88 x 61");
+  if (TypeParam::format == Format::half_cds) {  // marches through planes; twice the rows of the boxes in double have the same bytes
+    this->check(large_box27(128, 96, 80), "128 x 96 x 80");
+    this->check(large_box27(97, 83, 120), "97 x 83 x 120");
+    this->check(large_box27(33, 9, 3200), "33 x 9 x 3200");
+    this->check(large_box27(257, 129, 29, 257 * 129 * 29 - 300), "257 x 129 x 29 without the last 300 rows");
+  }
   if (this->any_pattern)
     for (int const c : {4, 8, 32})
       this->check(large_irregular(34'003, 70, 9000), "70 a row, one long, C = " + std::to_string(c), {.slice_size = c});
@@ -136,7 +144,7 @@ TYPED_TEST(SingleProduct, BeyondTheDeviceCache) {
 
 TYPED_TEST(SingleProduct, AnyPattern) {
   if (!this->any_pattern)
-    return;
+    GTEST_SKIP() << "the format holds few diagonals only";
   for (std::int64_t const n : {5, 32, 257, 2500})
     this->check(uneven(n, n, static_cast<unsigned>(n)), "uneven, n = " + std::to_string(n));
   this->check(uneven(300, 70, 1), "300 x 70");

@@ -11,37 +11,103 @@
 #include "gpu/kernels/measure.hpp"
 #include "gpu/peers/peers.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
 namespace poisson::testing {
 
 namespace {
 
-TEST(Measure, CallsAndSamples) {
+/// Calls that take as long as a test says, on a clock that only they move. Durations are powers of two, so that sums are exact.
+struct TimedCalls {
+  std::vector<double> durations;  ///< of the first calls; the others take as long as the last of these
+  int interrupt_in = 0;           ///< the call that requests an interrupt, from 1; 0: none
+  int calls = 0;
+  double now = 0;
+
+  Seconds measure(int samples) {
+    auto const context = make_context(Backend::cpu);
+    return measure_seconds(
+        *context,
+        [this] {
+          now += durations[std::min(static_cast<std::size_t>(calls), durations.size() - 1)];
+          if (++calls == interrupt_in)
+            request_interrupt();
+        },
+        samples, [this] { return now; });
+  }
+};
+
+TEST(Measure, SamplesAreAboutTwentyMilliseconds) {
+  struct {
+    double duration;
+    int samples, calls, taken;
+  } const cases[] = {
+      {0x1p-10, 7, 1 + 3 + 7 * 20, 7},      // 20 calls of 1/1024 s
+      {0x1p-20, 15, 1 + 3 + 15 * 200, 15},  // no more than 200 of short ones
+      {0, 15, 1 + 3 + 15 * 200, 15},
+      {0x1p-6, 15, 1 + 3 + 15, 15},
+      {0.25, 15, 1 + 1 + 8, 8},  // eight fit into two seconds
+      {0.5, 15, 1 + 1 + 5, 5},   // four would, but five are the least
+      {0.5, 3, 1 + 1 + 3, 3},
+  };
+  for (auto const& one : cases) {
+    SCOPED_TRACE(one.duration);
+    TimedCalls timed{{one.duration}};
+    Seconds const seconds = timed.measure(one.samples);
+    EXPECT_EQ(timed.calls, one.calls);
+    EXPECT_EQ(seconds.samples, one.taken);
+    EXPECT_EQ(seconds.min, one.duration);
+    EXPECT_EQ(seconds.median, one.duration);
+  }
+}
+
+TEST(Measure, MedianAndMinimumLeaveOutTheFirstCalls) {
+  TimedCalls timed{{0.0625, 0.5, 4, 0.25, 1, 0.75, 2}};
+  Seconds const seconds = timed.measure(15);
+  EXPECT_EQ(timed.calls, 7);
+  EXPECT_EQ(seconds.samples, 5);
+  EXPECT_EQ(seconds.min, 0.25);
+  EXPECT_EQ(seconds.median, 1);
+}
+
+TEST(Measure, GoesByTheSystemsClock) {
   auto const context = make_context(Backend::cpu);
-  std::int64_t calls = 0;
+  double const before = monotonic_seconds();
+  double volatile sum = 0;
   Seconds const seconds = measure_seconds(
-      *context, [&] { ++calls; }, 7);
-  EXPECT_EQ(seconds.samples, 7);
-  EXPECT_GE(calls, 7);
+      *context,
+      [&] {
+        for (int i = 0; i < 1000; ++i)
+          sum = sum + i;
+      },
+      5);
+  EXPECT_EQ(seconds.samples, 5);
   EXPECT_GT(seconds.min, 0);
   EXPECT_LE(seconds.min, seconds.median);
+  EXPECT_LE(seconds.median, monotonic_seconds() - before);
 }
 
 TEST(Measure, StopsWhenInterrupted) {
-  auto const context = make_context(Backend::cpu);
-  int calls = 0;
-  EXPECT_THROW((void)measure_seconds(
-                   *context,
-                   [&] {
-                     if (++calls == 3)
-                       request_interrupt();
-                   },
-                   1000),
-               Interrupted);
-  clear_interrupt();
-  EXPECT_LE(calls, 203) << "one sample at most after the request";
+  struct {
+    double duration;
+    int interrupt_in, calls;
+  } const cases[] = {
+      {0.5, 1, 1},        // the call that warms up
+      {0x1p-10, 2, 4},    // the estimate of three calls is finished
+      {0x1p-10, 10, 24},  // and so is a sample of 20
+      {0.5, 3, 3},
+  };
+  for (auto const& one : cases) {
+    SCOPED_TRACE("call " + std::to_string(one.interrupt_in) + " of " + std::to_string(one.duration) + " s");
+    TimedCalls timed{{one.duration}, one.interrupt_in};
+    EXPECT_THROW((void)timed.measure(15), Interrupted);
+    clear_interrupt();
+    EXPECT_EQ(timed.calls, one.calls);
+  }
 }
 
 template <class B>
@@ -151,6 +217,7 @@ TEST_F(PeersOnCuda, ProductsAreRight) {
         product->product();
         y.download(y_host);
         EXPECT_GE(product->bytes, 12 * matrix->nnz());
+        EXPECT_GE(context->memory_used() - before, product->workspace_bytes);
         EXPECT_GE(product->workspace_bytes, 0);
       }
       EXPECT_EQ(context->memory_used(), before) << name;

@@ -52,9 +52,9 @@ class Solve : public SolvesOnCase<C> {
 protected:
   void SetUp() override {
     SolvesOnCase<C>::SetUp();
-    detail::interrupt_flag.store(false);
+    clear_interrupt();
   }
-  void TearDown() override { detail::interrupt_flag.store(false); }
+  void TearDown() override { clear_interrupt(); }
 };
 
 TYPED_TEST_SUITE(Solve, Cases, CaseNames);

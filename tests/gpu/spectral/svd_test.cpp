@@ -178,10 +178,10 @@ TYPED_TEST(SvdWhole, StopsWhenAsked) {
   DenseMatrix const a = uniform(500, 500, 23);
   HostVector<double> const values = svd(a, {}, *this->context).values;
   std::int64_t const used = this->context->memory_used();
-  // At the first question, the second, the fourth ... until the SVD is done before so many are asked.
+  // At the first poll, the second, the fourth ... until the SVD is done before so many polls.
   int stopped = 0;
-  for (std::int64_t questions = 1;; questions *= 2) {
-    detail::questions_to_interrupt = questions;
+  for (std::int64_t polls = 1;; polls *= 2) {
+    detail::polls_until_interrupt = polls;
     try {
       EXPECT_EQ(svd(a, {}, *this->context).values, values);
       break;
@@ -191,7 +191,7 @@ TYPED_TEST(SvdWhole, StopsWhenAsked) {
     clear_interrupt();
     EXPECT_EQ(this->context->memory_used(), used);
   }
-  detail::questions_to_interrupt = 0;
+  detail::polls_until_interrupt = 0;
   clear_interrupt();
   EXPECT_GT(stopped, 3);
   EXPECT_EQ(svd(a, {}, *this->context).values, values);
