@@ -1,6 +1,6 @@
 #include "assembly/expression/expression.hpp"
 
-#include "assembly/expression/bytecode.hpp"
+#include "assembly/expression/code_builder.hpp"
 #include "assembly/expression/parser.hpp"
 #include "gpu/core/error.hpp"
 
@@ -42,7 +42,7 @@ std::string with_caret(std::string_view text, std::size_t position) {
 
 struct Expression::Impl {
   std::string text, key;
-  Bytecode code;
+  ExpressionCode code;
   bool constant = true;
 };
 
