@@ -74,6 +74,9 @@ bool Expression::is_constant() const noexcept {
 std::string const& Expression::text() const noexcept {
   return impl_->text;
 }
+ExpressionCode const& Expression::code() const noexcept {
+  return impl_->code;
+}
 std::string const& Expression::key() const noexcept {
   return impl_->key;
 }
