@@ -15,31 +15,33 @@
 
 namespace poisson::assembly {
 
+/// Counts of the refined mesh and of the system on it.
 struct MeshSummary {
   std::int64_t cells = 0;
   std::int64_t vertices = 0;
-  std::int64_t dofs = 0;
-  std::int64_t nnz = 0;          ///< of the assembled matrix; in an estimate: before Dirichlet rows are emptied
-  std::int64_t n_diagonals = 0;  ///< of a lexicographically numbered box; 0 elsewhere
-  bool lexicographic = false;
-  bool exact_counts = true;  ///< of every conforming mesh, refined or not, closed forms give dofs and nnz
+  std::int64_t dofs = 0;         ///< unknowns, constrained ones included
+  std::int64_t nnz = 0;          ///< stored entries of the assembled matrix; in an estimate those before Dirichlet rows are emptied
+  std::int64_t n_diagonals = 0;  ///< diagonals with entries of a lexicographically numbered box; 0 for other meshes
+  bool lexicographic = false;    ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
+  bool exact_counts = true;      ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
 };
 
-/// What `check` needs: validates expressions, generator or file, boundary cover and material cover on the unrefined mesh, and
-/// predicts counts and the host bytes that mesh, matrix and output will need, without refining, distributing or assembling.
+/// Counts of a problem, and the host memory that mesh, matrix and output will need (bytes).
 struct Estimate {
   MeshSummary mesh;
   std::int64_t host_bytes = 0;
 };
+/// Predicts them without refining the mesh, numbering unknowns or assembling. Validates expressions, mesh generator or file, and
+/// that the boundary conditions and coefficients cover all boundary ids and material ids. Errors: InputError with the key path.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec);
 
-/// A Galerkin discretisation of -div(k grad u) = f with Q_p elements: the only class that deal.II stands behind.
-/// Constructing it builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns
-/// (lexicographically on boxes, Cuthill-McKee elsewhere). Errors: InputError with the key path for anything wrong in the
-/// specification or the mesh file; EnvironmentError when the memory that `estimate` predicts is not there; Interrupted at safe
-/// points.
+/// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. It hides deal.II from the rest of the program. The
+/// constructor builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns: lexicographically
+/// on boxes, by Cuthill-McKee elsewhere. Vectors u and x have one value per unknown, in this numbering; u_i is the value at node i.
+/// Errors: InputError with the key path for anything wrong in the specification or the mesh file; EnvironmentError when the memory
+/// that `estimate` predicts is not available; Interrupted after an interrupt was requested.
 class Discretization {
 public:
   explicit Discretization(ProblemSpec spec);
@@ -47,26 +49,30 @@ public:
   Discretization(Discretization&&) noexcept;
 
   [[nodiscard]] MeshSummary const& summary() const;
-  /// Threaded; the same bits whatever the number of threads.
+  /// The linear system. Threaded; the result has the same bits for any number of threads.
   [[nodiscard]] LinearSystem assemble();
   /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
   /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
   [[noreturn]] void refuse(BoxDataError const& error) const;
-  /// u = C x + g from the solution x of a system of this discretisation; with pure Neumann shifted so that its integral is zero.
+  /// u = C x + g from the solution x of a system of this discretisation. In a pure Neumann problem u is shifted so that its
+  /// integral is zero.
   [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;
-  /// Precondition: the specification has `exact`. With pure Neumann the mean of `exact` is taken out first.
+  /// Norms of u - exact. In a pure Neumann problem the mean of `exact` is subtracted from it first. Precondition: the specification
+  /// has `exact`. Errors: InputError where `exact` is not finite.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
-  /// Threaded; the same bits whatever the number of threads. Precondition: u is finite.
+  /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
-  /// The mesh as output needs it, and u on it.
+  /// The nodes and cells to be written, and u, the coefficient and the flux on them.
   [[nodiscard]] OutputMesh output_mesh() const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u) const;
-  /// The smallest box around all nodes.
+  /// The axis-aligned bounding box of all nodes.
   [[nodiscard]] Extent extent() const;
-  /// u at the points of a lattice; NaN at those outside the mesh. A point that several cells share is taken from the first.
+  /// u at the points of a lattice, lattice.size() values, x fastest; NaN at points outside the mesh. A point on the boundary of
+  /// several cells is evaluated in the one with the lowest number.
   [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice) const;
-  /// The integral of each unknown's basis function: weights for which the sum of w u v is close to the integral of u v.
+  /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u
+  /// v.
   [[nodiscard]] HostVector<double> integration_weights() const;
 
 private:

@@ -10,8 +10,8 @@
 
 namespace poisson::assembly {
 
-/// Runs body(state, i) for every i in [0, n) on all OpenMP threads; each thread makes its own state first. What is thrown is
-/// rethrown once all threads are done; of several exceptions that of the lowest i, so that messages do not depend on the threads.
+/// Runs body(state, i) for every i in [0, n) on all OpenMP threads; each thread first makes its own state. An exception is rethrown
+/// when all threads have stopped; of several that of the lowest i, so that messages do not depend on the number of threads.
 /// Throws Interrupted when an interrupt was requested.
 template <class MakeState, class Body>
 void parallel_for(std::int64_t n, MakeState const& make_state, Body const& body) {
@@ -43,13 +43,14 @@ void parallel_for(std::int64_t n, MakeState const& make_state, Body const& body)
     throw Interrupted();
 }
 
+/// The same without a state: body(i).
 template <class Body>
 void parallel_for(std::int64_t n, Body const& body) {
   parallel_for(
       n, [] { return 0; }, [&](int, std::int64_t i) { body(i); });
 }
 
-/// Items [begin, end) of part i of n items cut in parts of `size`.
+/// Items [begin, end) of a part. `n` items are divided into n_parts(n, size) parts of `size`; the last one may be smaller.
 struct Part {
   std::int64_t begin, end;
 };

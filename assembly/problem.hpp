@@ -9,17 +9,18 @@
 #include <string>
 #include <vector>
 
-/// What is to be solved, as plain data. Key paths in errors are those of the YAML file, e.g. "problem.boundary[1].ids".
+/// The problem to be solved, as plain data. Key paths in errors are those of the YAML file, e.g. "problem.boundary[1].ids".
 namespace poisson::assembly {
 
+/// A hexahedral mesh: the box, a generator of deal.II, or a file.
 struct MeshSpec {
-  std::string generator = "box";          ///< "box", or a deal.II GridGenerator name
-  std::string arguments;                  ///< of the generator in deal.II's notation, "0, 0, 0 : 0.5 : 1 : 12"; empty: its defaults
-  std::string file;                       ///< a mesh file instead of a generator; empty when a generator is used
-  std::array<double, 3> origin{0, 0, 0};  ///< box only
-  std::array<double, 3> extent{1, 1, 1};  ///< box only, > 0
-  std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only, >= 1
-  int refinements = 0;                            ///< global refinements, each splits a cell in 8
+  std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
+  std::string arguments;          ///< of the generator, in deal.II's notation, "0, 0, 0 : 0.5 : 1 : 12"; empty: its defaults
+  std::string file;               ///< a mesh file instead of a generator; empty when a generator is used
+  std::array<double, 3> origin{0, 0, 0};          ///< box only
+  std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
+  std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1
+  int refinements = 0;                            ///< number of global refinements; each splits a cell into 8
 };
 
 enum class BoundaryType { dirichlet, neumann, robin };
@@ -34,25 +35,27 @@ struct poisson::Names<poisson::assembly::BoundaryType> {
 
 namespace poisson::assembly {
 
+/// A condition on the boundary faces with the given ids; n is the outward normal.
 struct BoundaryCondition {
-  bool all_ids = false;  ///< every id of the mesh that no other condition names
+  bool all_ids = false;  ///< the condition holds on every boundary id that no other condition lists
   std::vector<unsigned> ids;
   BoundaryType type{};
-  std::string value = "0";  ///< dirichlet: u; neumann: k du/dn; robin: k du/dn + alpha u
-  std::string alpha = "0";  ///< robin only, >= 0 where evaluated
+  std::string value = "0";  ///< expression. Dirichlet: u = value; Neumann: k du/dn = value; Robin: k du/dn + alpha u = value
+  std::string alpha = "0";  ///< expression, Robin only; >= 0 wherever it is evaluated
 };
 
-/// One expression (isotropic) or three (orthotropic: kx, ky, kz).
+/// k of one material: one expression (isotropic), or three (orthotropic: k_x, k_y, k_z).
 using CoefficientExpressions = std::vector<std::string>;
 
+/// -div(k grad u) = f on a mesh, with boundary conditions. Strings are expressions in x, y, z (assembly/expression).
 struct ProblemSpec {
   MeshSpec mesh;
   int order = 1;  ///< p of Q_p, 1..8
-  /// Key: material id, or -1 for every material that has no entry of its own.
+  /// k by material id. Key -1: every material without an entry of its own.
   std::map<int, CoefficientExpressions> coefficient{{-1, {"1"}}};
-  std::string source = "0";
+  std::string source = "0";  ///< f
   std::vector<BoundaryCondition> boundary;
-  std::optional<std::string> exact;
+  std::optional<std::string> exact;  ///< the exact solution, where it is known: error norms are then computed
 };
 
 }  // namespace poisson::assembly

@@ -10,20 +10,20 @@
 
 namespace poisson::output {
 
-/// A mesh of hexahedra of one polynomial order with shared nodes. Views: the caller owns the arrays.
+/// A hexahedral mesh of one polynomial order whose cells share nodes. A view: the caller owns the arrays.
 struct Grid {
   int order = 1;
-  std::span<double const> points;  ///< x y z of each node
-  std::span<std::int64_t const>
-      cells;  ///< (order + 1)^3 nodes of each cell, lexicographic (x fastest), equidistant in the reference cell
+  std::span<double const> points;  ///< 3 per node: x, y, z
+  /// (order + 1)^3 nodes per cell, lexicographic (x fastest) and equidistant in the reference cell.
+  std::span<std::int64_t const> cells;
 
   [[nodiscard]] std::int64_t n_points() const { return static_cast<std::int64_t>(points.size() / 3); }
   [[nodiscard]] int nodes_per_cell() const { return (order + 1) * (order + 1) * (order + 1); }
   [[nodiscard]] std::int64_t n_cells() const { return static_cast<std::int64_t>(cells.size()) / nodes_per_cell(); }
 };
 
-/// Points of an axis-aligned lattice: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1. As a mesh: the
-/// hexahedra between them, of order 1, x fastest.
+/// An axis-aligned lattice: points low + (i h_x, j h_y, k h_z), numbered x fastest, h the spacing, n >= 1 per direction. As a mesh
+/// it has the trilinear hexahedra between neighbouring points as cells, numbered x fastest.
 struct ImageGrid {
   std::array<double, 3> low{}, spacing{};
   std::array<std::int64_t, 3> n{1, 1, 1};
@@ -35,7 +35,7 @@ struct ImageGrid {
     return {low[0] + static_cast<double>(i[0]) * spacing[0], low[1] + static_cast<double>(i[1]) * spacing[1],
             low[2] + static_cast<double>(i[2]) * spacing[2]};
   }
-  /// Corner i of a cell, as those of a Grid.
+  /// Vertex i of a cell, i = 0 ... 7, lexicographic as in a Grid.
   [[nodiscard]] std::int64_t node(std::int64_t cell, int i) const {
     std::int64_t const mx = n[0] - 1, my = n[1] - 1;
     std::int64_t const x = cell % mx + (i & 1), y = cell / mx % my + (i >> 1 & 1), z = cell / (mx * my) + (i >> 2);
@@ -43,7 +43,7 @@ struct ImageGrid {
   }
 };
 
-/// A mesh of hexahedra, as arrays or as a lattice, which needs none.
+/// A hexahedral mesh: arrays, or a lattice, which needs none. Precondition of all functions: it was made from one of both.
 class Mesh {
 public:
   Mesh() = default;
@@ -64,7 +64,7 @@ public:
     }
     return image()->point(node);
   }
-  /// Node i of a cell.
+  /// Node i of a cell, i < nodes_per_cell().
   [[nodiscard]] std::int64_t node(std::int64_t cell, int i) const {
     if (Grid const* const g = grid())
       return g->cells[static_cast<std::size_t>(cell * g->nodes_per_cell() + i)];
@@ -75,10 +75,10 @@ private:
   std::variant<Grid, ImageGrid> kind_;
 };
 
-/// Values on the points or on the cells of a Mesh; exactly one of `values` and `integers` is set.
+/// Values on the points or on the cells of a Mesh: `components` per point or cell. Exactly one of `values` and `integers` is set.
 struct Field {
   std::string name;
-  int components = 1;  ///< interleaved
+  int components = 1;  ///< per point or cell; they are adjacent
   std::span<double const> values;
   std::span<int const> integers;
 };

@@ -17,19 +17,19 @@
 
 namespace poisson::app {
 
-/// Input of the analyses of a run.
+/// What the analyses of a run read.
 struct AnalysisInput {
   RunConfig const& config;
   assembly::Discretization const& discretization;
   assembly::LinearSystem const& system;  ///< without its matrix
   CsrMatrix const& matrix;               ///< the assembled matrix
-  Matrix const& stored;                  ///< the same in the format of the solve, on the context's backend
+  Matrix const& stored;                  ///< the same matrix in the format of the solve, in the memory of `context`
   std::span<double const> u;             ///< the solution, one value per unknown
   SolverResult const& result;
   Context& context;
 };
 
-/// Output of one entry of analysis.svd: files, messages, record.
+/// Where one entry of analysis.svd writes files, messages and its record.
 struct AnalysisOutput {
   ResultsDirectory& directory;
   Console& console;
@@ -39,21 +39,25 @@ struct AnalysisOutput {
   [[nodiscard]] std::string file(char const* name) const { return prefix + "_" + name; }
 };
 
+/// Singular values, condition and modes of the matrix of the free unknowns; with more than spec.max_dense of them, estimates of the
+/// extreme eigenvalues. Throws InputError (no free unknown; too large and not symmetric), EnvironmentError (memory, files),
+/// Interrupted.
 void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
+/// Low-rank approximation of u sampled on a lattice. Throws as analyse_operator.
 void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output);
 
-/// Runs entry `index`. An exception of `body` becomes `error` in its record and a line on the console; the first one also becomes
-/// `failure`, with the key named. Interrupted is passed on.
+/// Calls `body`, the analysis of entry `index`. An InputError or EnvironmentError is recorded as `error` and printed; if `failure`
+/// is null, it is stored there with the entry's key. Interrupted is passed on.
 void try_analysis(std::size_t index, AnalysisSpec const& spec, AnalysisOutput const& output, std::exception_ptr& failure,
                   std::function<void()> const& body);
 
-/// Runs all entries of analysis.svd that belong to one run, into `records`, files and the console. One that fails costs neither
-/// the others nor the run: its record has `error`, and the first such failure is returned, to be thrown when all is written. Throws
-/// Interrupted between the steps of an analysis; finished parts stay in the record.
+/// Runs all entries of analysis.svd of one run, and appends a record for each. A failed entry affects neither the others nor the
+/// run: its record has `error`, and the first failure is returned (else null), for the caller to throw when everything is written.
+/// Throws Interrupted between the steps of an analysis; the record keeps finished parts.
 [[nodiscard]] std::exception_ptr analyse(AnalysisInput const& input, ResultsDirectory& directory,
                                          std::vector<nlohmann::ordered_json>& records, Console& console);
 
-/// "svd0_operator"
+/// The prefix of an entry's files: "svd0_operator".
 [[nodiscard]] std::string analysis_prefix(std::size_t index, AnalysisSpec const& spec);
 
 }  // namespace poisson::app

@@ -4,6 +4,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/spectral/cg_bound.hpp"
+#include "gpu/spectral/csr_analysis.hpp"
 #include "gpu/spectral/lanczos.hpp"
 #include "gpu/spectral/svd.hpp"
 #include "output/vtk/vtk_files.hpp"
@@ -17,40 +18,6 @@ namespace fs = std::filesystem;
 using json = nlohmann::ordered_json;
 
 namespace {
-
-/// || A - A^T || / || A || in the Frobenius norm; rows and columns that Dirichlet conditions fix are diagonal and add nothing.
-double distance_to_symmetry(CsrMatrix const& a, std::span<std::uint8_t const> constrained) {
-  double difference = 0, all = 0;
-  for (std::int64_t row = 0; row < a.n_rows; ++row) {
-    if (constrained[static_cast<std::size_t>(row)] != 0)
-      continue;
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
-      std::int32_t const column = a.columns[e];
-      auto const* const begin = a.columns.data() + a.row_ptr[column];
-      auto const* const end = a.columns.data() + a.row_ptr[column + 1];
-      auto const* const mirror = std::lower_bound(begin, end, static_cast<std::int32_t>(row));
-      double const d = a.values[e] - (mirror != end && *mirror == row ? a.values[mirror - a.columns.data()] : 0.0);
-      difference += d * d;
-      all += a.values[e] * a.values[e];
-    }
-  }
-  return all > 0 ? std::sqrt(difference / all) : 0;
-}
-
-/// The rows and columns of the free unknowns as a dense matrix; with `scaling` S, S A S.
-DenseMatrix dense_part(CsrMatrix const& a, std::span<std::int64_t const> free, std::span<double const> scaling) {
-  auto const n = static_cast<std::int64_t>(free.size());
-  std::vector<std::int64_t> place(static_cast<std::size_t>(a.n_rows), -1);
-  for (std::int64_t i = 0; i < n; ++i)
-    place[static_cast<std::size_t>(free[i])] = i;
-  DenseMatrix dense(n, n);
-  std::fill(dense.values.begin(), dense.values.end(), 0.0);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t e = a.row_ptr[free[i]]; e < a.row_ptr[free[i] + 1]; ++e)
-      if (std::int64_t const j = place[static_cast<std::size_t>(a.columns[e])]; j >= 0)
-        dense(i, j) = a.values[e] * (scaling.empty() ? 1 : scaling[i] * scaling[j]);
-  return dense;
-}
 
 void write_convergence(CgBound const& bound, AnalysisInput const& input, AnalysisOutput const& output) {
   auto const& history = input.result.history;
@@ -101,24 +68,6 @@ void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::
   output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) {
     output::write_vtu(path, as_output(mesh), points, {}, input.config.output.vtk);
   });
-}
-
-/// S of S A S whose diagonal is 1.
-std::vector<double> diagonal_scaling(CsrMatrix const& a) {
-  std::vector<double> scaling(static_cast<std::size_t>(a.n_rows), 1.0);
-  for (std::int64_t row = 0; row < a.n_rows; ++row)
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-      if (a.columns[e] == row && a.values[e] > 0)
-        scaling[static_cast<std::size_t>(row)] = 1 / std::sqrt(a.values[e]);
-  return scaling;
-}
-
-CsrMatrix scaled_by(CsrMatrix const& a, std::span<double const> scaling) {
-  CsrMatrix scaled = a;
-  for (std::int64_t row = 0; row < a.n_rows; ++row)
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-      scaled.values[e] *= scaling[static_cast<std::size_t>(row)] * scaling[static_cast<std::size_t>(a.columns[e])];
-  return scaled;
 }
 
 /// cg as the theory knows it, in one go: other methods and preconditioners have no bound here.
@@ -174,7 +123,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
       for (std::size_t i = 0; i < null_vector.size(); ++i)
         null_vector[i] = 1 / scaling[i];
       auto const scaled =
-          make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_by(input.matrix, scaling)), input.context);
+          make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_symmetrically(input.matrix, scaling)), input.context);
       ExtremeValues const of_scaled = extreme_values(*scaled, fixed, null_vector, input.context);
       preconditioned = of_scaled.largest / of_scaled.smallest;
     }
@@ -213,7 +162,7 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   }
   bool const vectors = spec.modes > 0;
   require_host_memory(8 * n * n + svd_host_bytes(n, n, vectors), "the dense operator of " + with_thousands(n) + " unknowns");
-  DenseMatrix const dense = dense_part(a, free, {});
+  DenseMatrix const dense = dense_submatrix(a, free);
   output.console.working("decomposing the operator");
   SvdOptions options;
   options.vectors = vectors;
@@ -228,13 +177,13 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
     for (std::int64_t i = 0; i < n; ++i)
       scaling[static_cast<std::size_t>(i)] = 1 / std::sqrt(dense(i, i));
     options.vectors = false;
-    preconditioned = spectrum_of(svd(dense_part(a, free, scaling), options, input.context).values, n, n).condition;
+    preconditioned = spectrum_of(svd(dense_submatrix(a, free, scaling), options, input.context).values, n, n).condition;
   }
 
-  SvdFindings findings{"operator", n, n, result.band_width, vectors, spectrum, result.seconds, {}, output.file("values.csv")};
+  SvdSummary summary{"operator", n, n, result.band_width, vectors, spectrum, result.seconds, {}, output.file("values.csv")};
   if (vectors)
-    findings.accuracy = svd_accuracy(input.context, dense, result);
-  put(findings, out);
+    summary.accuracy = svd_accuracy(input.context, dense, result);
+  put(summary, out);
   out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", input.system.pure_neumann ? 1 : 0}};
   std::string null_space;
   if (spectrum.rank < n) {

@@ -22,7 +22,7 @@ void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
                {"residual", accuracy.residual_relative}});
 }
 
-void put(SvdFindings const& f, nlohmann::ordered_json& json) {
+void put(SvdSummary const& f, nlohmann::ordered_json& json) {
   json["matrix"].update({{"name", f.matrix}, {"n_rows", f.n_rows}, {"n_columns", f.n_columns}});
   json.update({{"method", "dense"},
                {"band_width", f.band_width},

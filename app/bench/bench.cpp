@@ -62,7 +62,7 @@ ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Co
         throw Interrupted();
       measure(source, *benchmark, session);
     }
-    benchmark->conclude();
+    benchmark->finish();
   });
 }
 

@@ -29,30 +29,30 @@ namespace poisson::app {
 
 /// Backend, threads and JSON file of a benchmark.
 struct BenchTarget {
-  std::optional<Backend> backend;  ///< nothing: cuda where it can be used
+  std::optional<Backend> backend;  ///< no value: cuda where it is available, else cpu
   int threads = 0;                 ///< 0: all that the process may use
-  std::string json;                ///< file for all figures; "-": standard output; empty: none
+  std::string json;                ///< file for the JSON record; "-": standard output; empty: none
 };
 
-/// Options of `poisson bench spmv|convert|solve`. With no matrix named: the box of 64^3 nodes, and for products and
-/// conversions the band and the random matrix.
+/// Options of `poisson bench spmv|convert|solve`. Without any matrix in them: a box of 64^3 nodes, and for spmv and convert also
+/// the band and the random matrix.
 struct BenchOptions : BenchTarget {
-  BenchKind kind{};                 ///< not svd, which has options of its own: SvdBenchOptions
-  std::vector<std::int64_t> nodes;  ///< boxes of nodes^3
+  BenchKind kind{};                 ///< not svd: see SvdBenchOptions
+  std::vector<std::int64_t> nodes;  ///< boxes with nodes^3 nodes
   int order = 1;                    ///< of the boxes' elements
   bool band = false, random = false;
   std::int64_t rows = std::int64_t{1} << 17;  ///< of band and random
-  std::vector<std::string> files;             ///< Matrix Market
-  std::string config;                         ///< path of a configuration, whose assembled matrix is one more; empty: none
+  std::vector<std::string> files;             ///< paths of Matrix Market files
+  std::string config;                         ///< path of a configuration whose assembled matrix is measured too; empty: none
   std::vector<Format> formats;                ///< empty: all
   std::vector<int> slice_sizes{32};           ///< sliced formats are measured with each
-  std::optional<std::int64_t> sigma;          ///< nothing: each format's own
+  std::optional<std::int64_t> sigma;          ///< no value: the default of each format
   int threads_per_row = 0;
-  int samples = 15;              ///< of each time; medians are reported
-  std::int64_t products = 1000;  ///< that `auto` expects
-  // of solve
-  bool automatic = false;             ///< the format that `auto` picks, beside `formats`, or alone when those are empty
-  std::vector<Method> methods;        ///< empty: cg, or for a matrix that is not symmetric the first that takes it
+  int samples = 15;              ///< measurements of each time; their median is reported
+  std::int64_t products = 1000;  ///< number of products that `auto` optimises for
+  // for solve only
+  bool automatic = false;             ///< also the format that `auto` chooses; alone if `formats` is empty
+  std::vector<Method> methods;        ///< empty: cg; for a matrix that is not symmetric the first method that allows it
   std::vector<Precision> precisions;  ///< empty: double
   std::vector<MatrixPrecision> matrix_precisions;   ///< empty: double
   std::vector<PreconditionerKind> preconditioners;  ///< empty: none
@@ -60,15 +60,15 @@ struct BenchOptions : BenchTarget {
   double shift = 0;                                 ///< SolverOptions::shift
   double tolerance = 1e-12;
   std::int64_t max_iterations = 10000;
-  double max_seconds = 60;  ///< of one solve
-  std::string cupy;         ///< path of tests/bench/cupy_cg.py, to run CuPy's cg as well; empty: not
+  double max_seconds = 60;  ///< limit of one solve, in seconds
+  std::string cupy;         ///< path of tests/bench/cupy_cg.py, to measure CuPy's cg too; empty: not measured
 };
 
-/// `poisson bench`: for every matrix a table of all formats that hold it, and JSON; with spmv also which of them `auto` takes, and
-/// how much longer that is than the fastest measured, conversion and products together; with solve every format by every method,
-/// precision and preconditioner asked for. `problem` (may be null) is one more matrix: that which its configuration assembles.
-/// Returns exit_done; exit_not_converged when a product or a conversion was wrong; interrupted_code() after an interrupt: what was
-/// measured until then is told. Throws InputError or EnvironmentError; JSON of what was measured is then written as well.
+/// `poisson bench`: prints a table per matrix with all formats that can hold it, and writes JSON. spmv also compares the choice of
+/// `auto` with the fastest format measured, conversion and products together. solve measures all combinations of the formats,
+/// methods, precisions and preconditioners requested. `problem` (may be null) is a configuration whose assembled matrix is measured
+/// too. Returns exit_done; exit_not_converged when a result was wrong; interrupted_code() after an interrupt, with what was
+/// measured until then. Throws InputError or EnvironmentError, after the JSON of what was measured is written.
 [[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console);
 
 }  // namespace poisson::app

@@ -77,7 +77,7 @@ CsrMatrix random_matrix(std::int64_t n) {
 }
 
 BenchMatrix in_memory_of(Context& context, CsrMatrix csr) {
-  require_room(context, csr.bytes(), "the matrix in csr");
+  require_memory(context, csr.bytes(), "the matrix in csr");
   BenchMatrix result;
   result.csr = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(std::move(csr)), context);
   return result;
@@ -114,7 +114,8 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
             "box",
             [nodes](Context& context) {
               std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
-              require_room(context, CsrMatrix::csr_bytes(n_rows, side * side * side), "a box of " + cube(nodes) + " nodes in csr");
+              require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side),
+                             "a box of " + cube(nodes) + " nodes in csr");
               BenchMatrix result;
               result.csr = box_laplacian(context, nodes, nodes, nodes);
               return result;
@@ -176,7 +177,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   return sources;
 }
 
-void require_room(Context const& context, std::int64_t bytes, std::string const& what) {
+void require_memory(Context const& context, std::int64_t bytes, std::string const& what) {
   if (context.backend() != Backend::cpu) {
     require_memory(context, bytes, what, "measure a smaller matrix");
     return;

@@ -38,7 +38,7 @@ public:
   void measure(BenchSource const&, BenchMatrix const& matrix) override { products(*matrix.csr); }
 
   /// Over all matrices, how good `auto` was.
-  void conclude() override {
+  void finish() override {
     if (excesses_.empty())
       return;
     auto const within = [&](double most) {
@@ -110,7 +110,7 @@ private:
           row.label = variant.label;
           row.variant = &variant;
           if (session_.context.backend() == Backend::cpu && variant.format != Format::csr)
-            require_room(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
+            require_memory(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
           auto const matrix =
               repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, row.conversion);
           if (matrix->row_not_finite >= 0)

@@ -17,30 +17,34 @@
 
 namespace poisson::app {
 
-/// What every benchmark shares: backend, measured bandwidths, tables and JSON.
+/// What all benchmarks share: backend, measured bandwidths, tables and the JSON record.
 class BenchSession {
 public:
   using json = nlohmann::ordered_json;
 
-  /// Measures the bandwidths and prints the machine. `no_cuda` says why there is no device, where one was requested.
+  /// Measures the bandwidths and prints the device. `no_cuda`: why a CUDA device cannot be used; empty if
+  /// it can, or if the CPU was requested.
   BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out);
 
   Context& context;
   Console& console;
   double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second
-  std::string no_peers;                           ///< why no other library is measured beside ours; empty: it is
+  std::string no_peers;                           ///< why no other library is measured; empty: they are
   json report;
   bool correct = true;  ///< no result was wrong
 
+  /// The record of the current matrix.
   [[nodiscard]] json& of_matrix() { return report["matrices"].back(); }
   void working(std::string const& what) { console.working(what); }
-  /// Notes, below the next table and in the record of the matrix, what was not measured and why. `row` identifies it.
+  /// Notes that something was not measured, and why, below the next table (`label`) and in the record of the matrix (`row`).
   void leave_out(std::string const& label, json row, std::string const& reason);
+  /// Reports a wrong result: the benchmark then returns exit_not_converged.
   void wrong(std::string const& what);
-  /// The first row is the header; a header alone is not shown.
+  /// Prints a table, unless it has only the first row, the header; then what was left out.
   void show(std::vector<std::vector<std::string>> const& table);
 
-  /// Calls `body`; a format's refusal of the matrix and missing memory become a note, other exceptions are passed on.
+  /// Calls `body`. Notes an InputError (a format that cannot hold the matrix) or EnvironmentError (too little memory) by
+  /// leave_out().
   template <class Body>
   void unless_refused(std::string const& label, json const& row, Body const& body) {
     try {
@@ -61,19 +65,19 @@ private:
 [[nodiscard]] ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
                                      std::function<void(BenchSession&)> const& body);
 
-/// One kind of measurement of matrices.
+/// A benchmark that measures one matrix after the other.
 class Benchmark {
 public:
   virtual ~Benchmark() = default;
   virtual void measure(BenchSource const& source, BenchMatrix const& matrix) = 0;
-  virtual void conclude() {}  ///< over all matrices
+  virtual void finish() {}  ///< called after the last matrix, to summarise
 };
-// The options outlive the benchmark.
+// Precondition: options and session outlive the benchmark.
 [[nodiscard]] std::unique_ptr<Benchmark> make_product_bench(BenchOptions const& options, BenchSession& session);
 [[nodiscard]] std::unique_ptr<Benchmark> make_conversion_bench(BenchOptions const& options, BenchSession& session);
 [[nodiscard]] std::unique_ptr<Benchmark> make_solve_bench(BenchOptions const& options, BenchSession& session);
 
-/// One row of the tables: a format with the options that it looks at.
+/// One row of the tables: a format with the options that it depends on.
 struct Variant {
   Format format{};
   FormatOptions options;
@@ -81,19 +85,19 @@ struct Variant {
 };
 [[nodiscard]] std::vector<Variant> variants(BenchOptions const& options);
 [[nodiscard]] nlohmann::ordered_json json_of(Variant const& variant);
-/// SELL and its relatives are divided into slices of C rows.
+/// Whether a format is divided into slices of C rows (sell_c_sigma, cod_sell).
 [[nodiscard]] bool is_sliced(Format format);
-/// Its conversion from csr takes no time.
+/// Whether a format shares the arrays of csr, so that conversion takes no time.
 [[nodiscard]] bool shares_csr(Format format);
 [[nodiscard]] double conversion_seconds(Matrix const& matrix);
 
-/// printf("%.*f")
+/// As printf("%.*f").
 [[nodiscard]] std::string fixed(double value, int digits);
 /// A time in ms; "-" for NaN.
 [[nodiscard]] std::string milliseconds(double seconds);
 
-/// Converts a few times, or once when that takes long; returns the last result and the median of `seconds_of`. The first conversion
-/// on a device loads code.
+/// Calls make() 5 times, or until 0.5 s have passed; returns the last result, and in `median` the median of seconds_of(result).
+/// (The first conversion on a device also loads code.) Throws Interrupted.
 template <class Make, class SecondsOf>
 auto repeated(Make const& make, SecondsOf const& seconds_of, double& median) {
   Timer const total;

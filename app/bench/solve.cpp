@@ -225,7 +225,7 @@ private:
     session_.unless_refused(variant.label, json_of(variant), [&] {
       session_.working("converting to " + variant.label);
       if (session_.context.backend() == Backend::cpu && !shares_csr(variant.format))
-        require_room(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
+        require_memory(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
       matrix = repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, conversion);
       if (shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_)
         conversion = 0;

@@ -10,24 +10,25 @@
 
 namespace poisson::app {
 
-/// Options of `poisson bench svd`: random matrices, decomposed by us and by other libraries.
+/// Options of `poisson bench svd`: the SVD of random matrices by this program and by other libraries.
 struct SvdBenchOptions : BenchTarget {
   std::vector<std::int64_t> sizes;  ///< empty: 512 and 1024
   std::vector<int> band_widths;     ///< empty: the tuned default
-  bool values = true;               ///< without vectors
-  bool vectors = true;              ///< with them
+  bool values = true;               ///< measure without vectors
+  bool vectors = true;              ///< measure with vectors
   bool symmetric = false;           ///< the matrices are made symmetric
   bool choose_peers = false;        ///< measure exactly `peers`; otherwise all that do not take minutes
   std::vector<SvdPeer> peers;
   std::int64_t seed = 1;
-  int repeats = 1;  ///< of which the fastest is reported
+  int repeats = 1;  ///< number of runs; the fastest is reported
 };
 
-/// A table for each matrix, and JSON: seconds of each step, accuracy, other libraries in the same run, and the rule of Hirota et
-/// al. (2012, eq. 1) for when two stages pay, with rates measured here. Exit codes and exceptions as run_bench.
+/// Prints a table per matrix and writes JSON: seconds of each step, accuracy, other libraries in the same run, and the criterion of
+/// Hirota et al. (2012, eq. 1) for two stages being faster than one, with measured rates. Exit codes and exceptions as of
+/// run_bench.
 [[nodiscard]] ExitCode run_svd_bench(SvdBenchOptions const& options, Console& console);
 
-/// How --peer calls a peer of that name: "gesdd" of "lapack gesdd".
+/// The name of a peer as an argument of --peer: "gesdd" for "lapack gesdd".
 [[nodiscard]] std::string peer_option(std::string_view name);
 
 }  // namespace poisson::app

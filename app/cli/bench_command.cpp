@@ -81,13 +81,13 @@ po::options_description describe_bench(BenchArguments& a, BenchWords& w) {
 
 void parse_matrices(po::variables_map const& map, BenchWords const& w, BenchOptions& options) {
   if (map.count("nodes") > 0)
-    options.nodes = parse_list<std::int64_t>("bench", "--nodes", w.nodes, 1, 1290);
+    options.nodes = parse_integers<std::int64_t>("bench", "--nodes", w.nodes, 1, 1290);
   if (map.count("order") > 0)
-    options.order = parse_one("bench", "--order", w.order, 1, 8);
+    options.order = parse_integer("bench", "--order", w.order, 1, 8);
   if (options.order > 1 && options.nodes.empty())
     throw usage_error("bench", "--order is that of the boxes' elements; give their size with --nodes");
   if (map.count("rows") > 0)
-    options.rows = parse_one<std::int64_t>("bench", "--rows", w.rows, 1, std::int64_t{1} << 30);
+    options.rows = parse_integer<std::int64_t>("bench", "--rows", w.rows, 1, std::int64_t{1} << 30);
   if (map.count("rows") > 0 && !options.band && !options.random)
     throw usage_error("bench", "--rows is the size of the band and the random matrix; add --band or --random");
   if (options.kind == BenchKind::solve && (options.band || options.random))
@@ -112,11 +112,11 @@ void parse_formats(po::variables_map const& map, BenchWords const& w, BenchOptio
       options.formats = parse_names<Format>("bench", "format", rest);
   }
   if (map.count("slice-size") > 0)
-    options.slice_sizes = parse_list("bench", "--slice-size", w.slice_sizes, 1, 1024, true);
+    options.slice_sizes = parse_integers("bench", "--slice-size", w.slice_sizes, 1, 1024, true);
   if (map.count("sigma") > 0)
-    options.sigma = parse_one<std::int64_t>("bench", "--sigma", w.sigma, 0, std::int64_t{1} << 31);
+    options.sigma = parse_integer<std::int64_t>("bench", "--sigma", w.sigma, 0, std::int64_t{1} << 31);
   if (map.count("threads-per-row") > 0) {
-    options.threads_per_row = parse_one("bench", "--threads-per-row", w.threads_per_row, 0, 32);
+    options.threads_per_row = parse_integer("bench", "--threads-per-row", w.threads_per_row, 0, 32);
     if (options.threads_per_row != 0 && !std::has_single_bit(static_cast<unsigned>(options.threads_per_row)))
       throw usage_error("bench", "--threads-per-row must be a power of two from 1 to 32, or 0, found '" + w.threads_per_row + "'");
   }
@@ -142,7 +142,7 @@ void parse_solvers(po::variables_map const& map, BenchWords const& w, BenchOptio
   if (map.count("tolerance") > 0)
     options.tolerance = parse_real("bench", "--tolerance", w.tolerance, 0, 1);
   if (map.count("max-iterations") > 0)
-    options.max_iterations = parse_one<std::int64_t>("bench", "--max-iterations", w.max_iterations, 1, std::int64_t{1} << 40);
+    options.max_iterations = parse_integer<std::int64_t>("bench", "--max-iterations", w.max_iterations, 1, std::int64_t{1} << 40);
   if (map.count("max-seconds") > 0)
     options.max_seconds = parse_real("bench", "--max-seconds", w.max_seconds, 0, 1e9);
 }
@@ -173,11 +173,11 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
   if (map.count("backend") > 0 && w.backend != "auto")
     options.backend = parse_named<Backend>("bench", "backend", w.backend);
   if (map.count("threads") > 0)
-    options.threads = parse_one("bench", "--threads", w.threads, 1, 4096);
+    options.threads = parse_integer("bench", "--threads", w.threads, 1, 4096);
   if (map.count("repeat") > 0)
-    options.samples = parse_one("bench", "--repeat", w.samples, 1, 10000);
+    options.samples = parse_integer("bench", "--repeat", w.samples, 1, 10000);
   if (map.count("products") > 0)
-    options.products = parse_one<std::int64_t>("bench", "--products", w.products, 1, std::int64_t{1} << 40);
+    options.products = parse_integer<std::int64_t>("bench", "--products", w.products, 1, std::int64_t{1} << 40);
   if (map.count("json") > 0 && options.json.empty())
     throw usage_error("bench", "--json must name a file, or - for standard output, found ''");
   a.quiet = a.quiet || options.json == "-";

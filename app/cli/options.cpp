@@ -12,9 +12,9 @@ InputError usage_error(std::string const& command, std::string const& message) {
   return InputError(message + " (see 'poisson " + (command.empty() ? "" : command + " ") + "--help')");
 }
 
-GivenOptions read_options(std::string const& command, std::vector<std::string> const& words, po::options_description const& visible,
-                          char const* arguments) {
-  GivenOptions given;
+ParsedOptions read_options(std::string const& command, std::vector<std::string> const& words,
+                           po::options_description const& visible, char const* arguments) {
+  ParsedOptions given;
   po::options_description all;
   all.add(visible);
   po::positional_options_description positional;

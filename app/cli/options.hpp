@@ -13,28 +13,29 @@
 #include <string>
 #include <vector>
 
-/// Options and their values, for every command. All throw usage_error.
+/// Parsing of options and their values. All functions throw usage_error.
 namespace poisson::app {
 
-/// An error in the command line.
+/// The InputError for an error in the command line.
 [[nodiscard]] InputError usage_error(std::string const& command, std::string const& message);
 
-struct GivenOptions {
+/// The options of a command line.
+struct ParsedOptions {
   boost::program_options::variables_map map;
   /// Positional arguments.
   std::vector<std::string> arguments;
 };
 
-/// Reads `words` into the variables that `visible` binds, and prints `visible` where it finds --help, a switch that every command
-/// has. Positional arguments are the values of an invisible option named `arguments`; without one they are errors.
-[[nodiscard]] GivenOptions read_options(std::string const& command, std::vector<std::string> const& words,
-                                        boost::program_options::options_description const& visible,
-                                        char const* arguments = nullptr);
+/// Parses `words` into the variables that `visible` binds. Prints `visible` for --help, which every command has. `arguments` is the
+/// name of a hidden option for positional arguments; if it is null, they are errors.
+[[nodiscard]] ParsedOptions read_options(std::string const& command, std::vector<std::string> const& words,
+                                         boost::program_options::options_description const& visible,
+                                         char const* arguments = nullptr);
 
-/// The integers of "64,128", each in its range.
+/// The integers of "64,128", each in [lowest, highest].
 template <class I>
-std::vector<I> parse_list(std::string const& command, std::string const& option, std::string const& text, I lowest, I highest,
-                          bool power_of_two = false) {
+std::vector<I> parse_integers(std::string const& command, std::string const& option, std::string const& text, I lowest, I highest,
+                              bool power_of_two = false) {
   std::vector<I> result;
   for (std::size_t begin = 0; begin <= text.size();) {
     std::size_t const end = std::min(text.find(',', begin), text.size());
@@ -51,8 +52,9 @@ std::vector<I> parse_list(std::string const& command, std::string const& option,
   return result;
 }
 
+/// An integer in [lowest, highest].
 template <class I>
-I parse_one(std::string const& command, std::string const& option, std::string const& text, I lowest, I highest) {
+I parse_integer(std::string const& command, std::string const& option, std::string const& text, I lowest, I highest) {
   I value{};
   auto const [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || stop != text.data() + text.size() || value < lowest || value > highest)
@@ -61,7 +63,7 @@ I parse_one(std::string const& command, std::string const& option, std::string c
   return value;
 }
 
-/// A value of an enumeration by its name, or an error that lists the names and suggests the nearest.
+/// A value of an enumeration by its name. The error lists all names and suggests a similar one.
 template <class E>
 E parse_named(std::string const& command, std::string const& what, std::string const& word) {
   if (auto const value = parse_name<E>(word))
@@ -77,7 +79,7 @@ E parse_named(std::string const& command, std::string const& what, std::string c
                                  "; there are " + known);
 }
 
-/// The names of "cg,bicgstab"; of "all" every value.
+/// The values of "cg,bicgstab"; for "all", every value.
 template <class E>
 std::vector<E> parse_names(std::string const& command, std::string const& what, std::string const& text) {
   std::vector<E> result;
@@ -94,7 +96,7 @@ std::vector<E> parse_names(std::string const& command, std::string const& what, 
   return result;
 }
 
-/// A number above `lowest` and at most `highest`.
+/// A number in (lowest, highest].
 [[nodiscard]] double parse_real(std::string const& command, std::string const& option, std::string const& text, double lowest,
                                 double highest);
 

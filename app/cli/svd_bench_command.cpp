@@ -59,10 +59,10 @@ SvdBenchArguments parse(std::vector<std::string> const& words) {
   if (a.help)
     return a;
   auto const given = [&](char const* option) { return map.count(option) > 0; };
-  options.sizes = given("size") ? parse_list<std::int64_t>("bench svd", "--size", sizes, 1, largest_dense)
+  options.sizes = given("size") ? parse_integers<std::int64_t>("bench svd", "--size", sizes, 1, largest_dense)
                                 : std::vector<std::int64_t>{512, 1024};
   if (given("band-width"))
-    options.band_widths = parse_list<int>("bench svd", "--band-width", widths, 1, static_cast<int>(largest_dense));
+    options.band_widths = parse_integers<int>("bench svd", "--band-width", widths, 1, static_cast<int>(largest_dense));
   options.values = !only_vectors || only_values;
   options.vectors = !only_values || only_vectors;
   options.choose_peers = given("peer");
@@ -74,13 +74,13 @@ SvdBenchArguments parse(std::vector<std::string> const& words) {
     begin = end + 1;
   }
   if (given("seed"))
-    options.seed = parse_one<std::int64_t>("bench svd", "--seed", seed, 0, std::int64_t{1} << 62);
+    options.seed = parse_integer<std::int64_t>("bench svd", "--seed", seed, 0, std::int64_t{1} << 62);
   if (given("repeat"))
-    options.repeats = parse_one("bench svd", "--repeat", repeats, 1, 1000);
+    options.repeats = parse_integer("bench svd", "--repeat", repeats, 1, 1000);
   if (given("backend") && backend != "auto")
     options.backend = parse_named<Backend>("bench svd", "backend", backend);
   if (given("threads"))
-    options.threads = parse_one("bench svd", "--threads", threads, 1, 4096);
+    options.threads = parse_integer("bench svd", "--threads", threads, 1, 4096);
   if (given("json") && options.json.empty())
     throw usage_error("bench svd", "--json must name a file, or - for standard output, found ''");
   a.quiet = a.quiet || options.json == "-";

@@ -14,14 +14,14 @@ namespace po = boost::program_options;
 namespace {
 
 struct SvdArguments {
-  DenseSvd work;
+  DenseSvdOptions work;
   bool quiet = false;
   bool help = false;
 };
 
 SvdArguments parse_svd(std::vector<std::string> const& words) {
   SvdArguments a;
-  DenseSvd& work = a.work;
+  DenseSvdOptions& work = a.work;
   std::string random, seed, band_width, backend, threads;
   std::vector<std::string> sets;
   po::options_description visible("poisson svd --matrix FILE | --random N\n\nOptions");
@@ -50,15 +50,15 @@ SvdArguments parse_svd(std::vector<std::string> const& words) {
   if (given("matrix") && work.matrix.empty())
     refuse("--matrix must name a file, found ''");
   if (given("random"))
-    work.random = parse_one<std::int64_t>("svd", "--random", random, 1, largest_dense);
+    work.random = parse_integer<std::int64_t>("svd", "--random", random, 1, largest_dense);
   if (given("seed") && !given("random"))
     refuse("--seed is that of --random, and the matrix is from a file");
   if (given("seed"))
-    work.seed = parse_one<std::int64_t>("svd", "--seed", seed, 0, std::int64_t{1} << 62);
+    work.seed = parse_integer<std::int64_t>("svd", "--seed", seed, 0, std::int64_t{1} << 62);
   if (given("band-width"))
-    work.band_width = parse_one<int>("svd", "--band-width", band_width, 1, static_cast<int>(largest_dense));
+    work.band_width = parse_integer<int>("svd", "--band-width", band_width, 1, static_cast<int>(largest_dense));
   if (given("threads"))
-    work.threads = parse_one("svd", "--threads", threads, 1, 4096);
+    work.threads = parse_integer("svd", "--threads", threads, 1, 4096);
   if (given("output") && work.output.empty())
     refuse("--output must name a directory, found ''");
   for (auto const& set : sets)

@@ -5,7 +5,7 @@
 
 namespace poisson::app {
 
-/// `poisson svd` with the words after it; returns the exit code. Throws InputError or EnvironmentError.
+/// `poisson svd`: `words` are the arguments after it. Returns the exit code. Throws InputError or EnvironmentError.
 int run_svd_command(std::vector<std::string> const& words);
 
 }  // namespace poisson::app

@@ -13,27 +13,26 @@ namespace poisson::app {
 
 struct YamlNode;
 
-/// Something is wrong with the configuration. what() is the whole message for the user:
+/// An error in the configuration. what() is the complete message for the user:
 /// "FILE:LINE:COLUMN: key.path: what was found, what is allowed", or "--set key.path=value: key.path: ..."; key() is the key path.
 class ConfigError : public InputError {
 public:
   using InputError::InputError;
 };
 
-/// A configuration as read, complete and checked, which remembers where every value came from.
+/// A complete and checked configuration that knows the place in the file of every value.
 class Configuration {
 public:
   [[nodiscard]] RunConfig const& config() const noexcept { return config_; }
-  /// The text of the file, as it was when it was read; empty for a system from files.
+  /// The text of the file as read; empty for a system from files.
   [[nodiscard]] std::string const& text() const noexcept { return text_; }
 
-  /// The message for the user of an error from a lower layer: prefixed like a ConfigError's with the place in the file of the
-  /// longest part of error.key() that the file (or --set) has. A ConfigError's own message comes back as it is.
+  /// The message for the user for an error of a lower layer. Like a ConfigError it starts with a place: that of the longest prefix
+  /// of the key path error.key() that the file or a --set has. The message of a ConfigError is returned unchanged.
   [[nodiscard]] std::string locate(InputError const& error) const;
 
-  /// This configuration with "key.path=value" applied in order (the value is YAML; list elements as problem.boundary[0].value;
-  /// maps that are missing are created), checked again as a whole. `origin` is how messages call such a setting.
-  /// Throws ConfigError.
+  /// This configuration with settings "key.path=value" applied in order, and checked again. The value is YAML; list elements are
+  /// written problem.boundary[0].value; missing maps are created. `origin` names the settings in messages. Throws ConfigError.
   [[nodiscard]] Configuration with(std::vector<std::string> const& sets, std::string_view origin = "--set") const;
 
 private:
@@ -48,30 +47,31 @@ private:
 
 /// Reads a YAML file. problem.mesh.file is looked for relative to the current directory, then to the folder of the
 /// configuration; output.directory defaults to results/NAME, NAME being the file's name without extension.
-/// Throws ConfigError for everything that can be wrong, the file itself included; the first error found is reported.
+/// Throws ConfigError for the first error found, also where the file cannot be read.
 [[nodiscard]] Configuration load_configuration(std::filesystem::path const& path, std::vector<std::string> const& sets = {});
 
-/// The same from text; `name` stands for the file in messages and for NAME.
+/// The same from text; `name` replaces the file name in messages and NAME.
 [[nodiscard]] Configuration parse_configuration(std::string_view text, std::string const& name,
                                                 std::vector<std::string> const& sets = {});
 
-/// The configuration of a system from files: defaults, and what `sets` ("key.path=value") say of matrix, solver, backend and
+/// The configuration of a system from files: defaults, and settings `sets` ("key.path=value") of matrix, solver, backend and
 /// output. output.directory defaults to results/NAME, NAME being the matrix file's without .gz and its extension.
-/// The files are not looked at. Throws ConfigError, also for keys that only a problem on a mesh has.
+/// The files are not read. Throws ConfigError, also for keys that apply only to a problem on a mesh.
 [[nodiscard]] Configuration system_configuration(SystemSpec system, std::vector<std::string> const& sets);
 
-/// The reference configuration: every key with its default, and as comments meaning, unit and allowed values. It loads.
+/// The reference configuration: every key with its default, and as comments its meaning, unit and allowed values. It is a valid
+/// configuration.
 [[nodiscard]] std::string schema_text();
 
-/// Every key with its effective value; loads again to the same RunConfig. Keys that do not apply (the cells of a mesh from a
-/// file) are null. The text depends on the values only. Of a system from files: its files under `system`, and the keys it has.
+/// Every key with its effective value; reading it gives the same RunConfig. Keys that do not apply (such as the cells of a mesh
+/// from a file) are null. For a system from files: its files under `system`, and the keys that apply.
 [[nodiscard]] std::string resolved_yaml(RunConfig const& config);
 
 /// The same configuration with absolute paths of the files that it reads, so that its resolved_yaml works from anywhere.
 [[nodiscard]] RunConfig with_absolute_files(RunConfig config);
 
-/// 16 hexadecimal digits that identify what a run computes: FNV-1a over the resolved text without output.directory, sweep and the
-/// folders of files, and over the content of the mesh file or of the system's files.
+/// A hash (64-bit FNV-1a, 16 hexadecimal digits) that identifies what a run computes: of the resolved configuration without
+/// output.directory, sweep and the directories of files, and of the content of the mesh file or of the system's files.
 [[nodiscard]] std::string fingerprint(RunConfig const& config);
 
 }  // namespace poisson::app

@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-/// A YAML document as a tree in which every node knows where it came from. Internal to the configuration.
+/// A YAML document as a tree whose nodes know their places in the file. Internal to the configuration.
 namespace poisson::app {
 
-/// Where a node was written: "configs/first.yaml:12:5", or "--set solver.tolerance=abc".
+/// The place of a node: "configs/first.yaml:12:5", or "--set solver.tolerance=abc".
 struct Origin {
   std::shared_ptr<std::string const> source;
-  int line = 0;  ///< 1-based; 0: the source is no file
+  int line = 0;  ///< from 1; 0: the source is not a file
   int column = 0;
   [[nodiscard]] std::string text() const;
 };
@@ -35,17 +35,17 @@ struct YamlNode {
   [[nodiscard]] YamlNode* find(std::string_view key);
 };
 
-/// Reads one document whose texts are UTF-8 without control characters other than line breaks and tabs. Throws ConfigError naming
-/// the place for everything that is not that: syntax errors, duplicate keys, several documents, binary data, tags of other types,
-/// nesting beyond 32 levels, more than 10^5 nodes after aliases are expanded. `source` is how messages call it; `with_lines`:
-/// positions follow it. An empty document is a null node.
+/// Parses one YAML document in UTF-8. Throws ConfigError, with the place, for syntax errors, duplicate keys, several documents,
+/// control characters other than line breaks and tabs, binary data, tags of other types, nesting beyond 32 levels, and more than
+/// 10^5 nodes after aliases are expanded. `source` names the document in messages, followed by line and column if `with_lines`. An
+/// empty document gives a null node.
 [[nodiscard]] YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_lines);
 
-/// The value on one line, so that it reads back to the same tree.
+/// The node as YAML on one line; parsing it gives the same tree.
 [[nodiscard]] std::string flow_text(YamlNode const& node);
 /// A double-quoted YAML scalar.
 [[nodiscard]] std::string quoted_text(std::string_view text);
-/// A scalar as it is where YAML reads that back as the same text, double-quoted otherwise.
+/// A YAML scalar for the text: plain where YAML reads that back as the same text, double-quoted otherwise.
 [[nodiscard]] std::string plain_or_quoted(std::string_view text);
 
 /// One step of a key path: a name, or an index in brackets (which also names an integer key of a map).
@@ -53,14 +53,15 @@ struct PathStep {
   std::string name;
   bool index = false;
 };
-/// "problem.boundary[0].value" in steps; empty when it is not a key path. What follows "sweep." is one step: its keys are paths.
+/// The steps of "problem.boundary[0].value"; empty when it is not a key path. All that follows "sweep." is one step, because the
+/// keys there are key paths themselves.
 [[nodiscard]] std::vector<PathStep> split_path(std::string_view path);
 
-/// What is there under a key path, and where; stops at the first step that is not there.
+/// The node that a key path leads to, or how far it leads.
 struct Located {
   YamlNode const* node = nullptr;  ///< the node of the whole path, or null
-  Origin origin;                   ///< of the longest part of the path that is there
-  std::size_t depth = 0;           ///< steps that are there
+  Origin origin;                   ///< place of the longest prefix of the path that exists
+  std::size_t depth = 0;           ///< number of steps of that prefix
 };
 [[nodiscard]] Located locate_path(YamlNode const& root, std::string_view path);
 

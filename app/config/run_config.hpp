@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
-/// One run as plain data: what a configuration file says, with every default filled in and checked.
+/// The configuration of a run as plain data: complete with defaults, and checked.
 namespace poisson::app {
 
 /// The keys of `matrix`, and solver.matrix_precision.
 struct MatrixOptions : FormatOptions {
-  std::optional<Format> format;                   ///< nothing: auto
-  std::optional<std::int64_t> expected_products;  ///< that auto counts on; nothing: expected_products of the solver's options
+  std::optional<Format> format;  ///< no value: auto
+  std::optional<std::int64_t>
+      expected_products;  ///< number of products that auto optimises for; no value: expected_products of the solver's options
 
   [[nodiscard]] FormatOptions const& format_options() const { return *this; }
 };
@@ -55,17 +56,17 @@ struct poisson::Names<poisson::app::Direction> {
 
 namespace poisson::app {
 
-/// An entry of analysis.svd.
+/// An entry of analysis.svd. Comments name the kinds that a member applies to.
 struct AnalysisSpec {
   AnalysisOf of{};
-  std::int64_t modes = 4;                   ///< operator: written from either end; snapshots: most that are kept
-  std::int64_t max_dense = 4096;            ///< operator: free unknowns beyond which the extremes are estimated
+  std::int64_t modes = 4;         ///< operator: number written from each end of the spectrum; snapshots: the most that are kept
+  std::int64_t max_dense = 4096;  ///< operator: with more free unknowns only the extreme eigenvalues are estimated
   SampleShape sample = SampleShape::plane;  ///< field
-  std::optional<std::int64_t> points;       ///< field: in each direction; nothing: 256 on a plane, 64 in a box
-  Direction normal = Direction::z;          ///< field, of the plane
-  std::optional<double> at;                 ///< field, of the plane; nothing: the middle of the mesh
-  double error = 1e-6;                      ///< field: relative, in the Frobenius norm
-  std::optional<std::int64_t> leave_out;    ///< snapshots: number of a case; nothing: the middle one
+  std::optional<std::int64_t> points;       ///< field: per direction; no value: 256 on a plane, 64 in a box
+  Direction normal = Direction::z;          ///< field: normal of the plane
+  std::optional<double> at;                 ///< field: coordinate of the plane; no value: the middle of the mesh
+  double error = 1e-6;                      ///< field: relative error allowed, in the Frobenius norm
+  std::optional<std::int64_t> leave_out;    ///< snapshots: number of the case to leave out; no value: the middle one
 
   [[nodiscard]] std::int64_t points_per_direction() const { return points.value_or(sample == SampleShape::plane ? 256 : 64); }
 };
@@ -98,7 +99,7 @@ struct SweepSpec {
   std::vector<SweepAxis> axes;  ///< in the order of the file; with zip all of one length
 };
 
-/// What `poisson solve` has instead of a problem: A x = b from Matrix Market files.
+/// The system A x = b of `poisson solve`, from Matrix Market files.
 struct SystemSpec {
   std::string matrix;  ///< path of the matrix
   std::string rhs;     ///< path of the right-hand side; empty: all ones
@@ -108,11 +109,10 @@ struct SystemSpec {
 
 struct RunConfig {
   assembly::ProblemSpec problem;
-  std::optional<SystemSpec>
-      system;  ///< instead of `problem`, and then the keys of problem, analysis, vtk and sweep have no meaning
+  std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused
   MatrixOptions matrix;
   SolverOptions solver;
-  std::optional<Backend> backend;  ///< nothing: auto
+  std::optional<Backend> backend;  ///< no value: auto
   std::vector<AnalysisSpec> analysis;
   OutputSpec output;
   SweepSpec sweep;

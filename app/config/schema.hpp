@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-/// Declared keys: one statement per key gives its reader, its checks, its line in the schema and in the resolved configuration.
-/// Internal to the configuration; app/config/config_keys.cpp holds the statements.
+/// Declarations of keys. One statement per key, in app/config/config_keys.cpp, defines its reader, its checks, and its lines in the
+/// schema and in the resolved configuration. Internal to the configuration.
 ///
 /// A value type is a small class with
 ///   std::string allowed() const                                          what may be written, for messages and the schema
@@ -24,17 +24,17 @@
 namespace poisson::app::schema {
 
 [[noreturn]] void reject(Origin const& origin, std::string const& path, std::string const& message);
-/// At most `longest` bytes, with an ellipsis where something was cut off.
+/// The text, truncated to at most `longest` bytes with an ellipsis.
 [[nodiscard]] std::string shorten(std::string const& text, std::size_t longest = 60);
-/// The value found, for messages: 'abc', the text "1", a list, a map, nothing.
+/// Describes a value in messages: 'abc', the text "1", a list, a map, nothing.
 [[nodiscard]] std::string found(YamlNode const& node);
 [[noreturn]] void reject_value(YamlNode const& node, std::string const& path, std::string const& allowed);
 [[nodiscard]] std::string join(std::vector<std::string> const& words, std::string_view separator = ", ");
 
-/// With `or_auto` also `auto`, which is no value of an optional.
+/// An integer in [lowest, highest]. With `or_auto` also `auto`, for which an optional has no value.
 struct Integer {
   std::int64_t lowest, highest;
-  bool power_of_two = false;  ///< or 0, where that is the lowest
+  bool power_of_two = false;  ///< or 0, if that is `lowest`
   bool or_auto = false;
   [[nodiscard]] std::string allowed() const;
   [[nodiscard]] std::int64_t parse(YamlNode const& node, std::string const& path) const;
@@ -53,7 +53,7 @@ struct Integer {
   [[nodiscard]] std::string write(std::optional<std::int64_t> value) const { return value ? write(*value) : "auto"; }
 };
 
-/// A finite number, strictly between the bounds.
+/// A finite number in the open interval (above, below).
 struct Number {
   double above = -std::numeric_limits<double>::infinity(), below = std::numeric_limits<double>::infinity();
   bool or_equal = false;  ///< `above` itself is allowed
@@ -62,7 +62,7 @@ struct Number {
   [[nodiscard]] std::string write(double value) const;
 };
 
-/// A finite number, or `auto`: no value.
+/// A finite number, or `auto` (no value).
 struct OptionalNumber {
   [[nodiscard]] std::string allowed() const { return "auto, " + Number{}.allowed(); }
   void read(YamlNode const& node, std::string const& path, std::optional<double>& out) const;
@@ -75,7 +75,7 @@ struct Boolean {
   [[nodiscard]] std::string write(bool value) const { return value ? "true" : "false"; }
 };
 
-/// Text that is not empty; written as null when it is.
+/// Non-empty text; an empty one is written as null.
 struct Text {
   std::string what;
   [[nodiscard]] std::string allowed() const { return what; }
@@ -83,7 +83,7 @@ struct Text {
   [[nodiscard]] std::string write(std::string const& value) const { return value.empty() ? "null" : plain_or_quoted(value); }
 };
 
-/// The text of an expression, or a finite number; the text is checked where it is evaluated.
+/// The text of an expression, or a finite number. The expression is compiled, and checked, by assembly/.
 struct ExpressionText {
   [[nodiscard]] std::string allowed() const { return "expression in x, y, z, or number"; }
   void read(YamlNode const& node, std::string const& path, std::string& out) const;
@@ -95,7 +95,7 @@ struct ExpressionText {
 [[nodiscard]] std::string parse_choice(YamlNode const& node, std::string const& path, std::vector<std::string> const& names,
                                        std::vector<std::string> const& planned);
 
-/// A value of an enumeration with Names<E>. `planned`: spellings of other versions, refused in other words than a typing error.
+/// A value of an enumeration with Names<E>. `planned`: names that are known but not supported, which get their own error message.
 template <class E>
 struct Choice {
   std::vector<std::string> planned = {};
@@ -112,7 +112,7 @@ struct Choice {
   [[nodiscard]] std::string write(E value) const { return std::string(name_of(value)); }
 };
 
-/// The same, or `auto`: no value.
+/// The same, or `auto` (no value).
 template <class E>
 struct AutoChoice {
   std::vector<std::string> planned = {};
@@ -146,7 +146,7 @@ struct ThreeOf {
   }
 };
 
-/// One declared key (or, without reader, the heading of a section) of a configuration of type T.
+/// The declaration of a key of a configuration of type T; without `read`, of a section.
 template <class T>
 struct Key {
   std::string path;     ///< relative to T: "solver.tolerance"
@@ -155,10 +155,10 @@ struct Key {
   std::string allowed;
   std::function<void(YamlNode const&, std::string const&, T&)> read;
   std::function<std::string(T const&)> write;
-  std::function<std::string(std::string const& indent)> document;  ///< schema lines of a value that has keys of its own
-  std::vector<std::string> inner_keys;                             ///< of each element of a list
-  std::string absent;                                              ///< what null means; empty: null is an error
-  std::string condition;                                           ///< where the key may be given, "with type: robin"
+  std::function<std::string(std::string const& indent)> document;  ///< schema lines of a value that has keys itself
+  std::vector<std::string> inner_keys;                             ///< keys of each element of a list
+  std::string absent;                                              ///< meaning of null; empty: null is an error
+  std::string condition;                                           ///< when the key is allowed, "with type: robin"
   std::function<bool(T const&)> applies = [](T const&) { return true; };
   std::function<bool(T const&)> required = [](T const&) { return false; };
   std::string required_text;
@@ -190,7 +190,7 @@ template <class T>
   return key;
 }
 
-/// `access` gives the member, const or not, of a T const& or T&.
+/// Declares a key of value type `Type`. `access` returns the member of a T& or T const&.
 template <class T, class Type, class Access>
 [[nodiscard]] Key<T> key(std::string path, Type type, Access access, std::string unit, std::string meaning) {
   Key<T> result = section<T>(std::move(path), std::move(meaning));
@@ -201,10 +201,11 @@ template <class T, class Type, class Access>
   return result;
 }
 
-/// The node under a relative path of names, or null.
+/// The node at a relative path of names, or null.
 [[nodiscard]] YamlNode const* descend(YamlNode const& map, std::string_view path);
 
-/// Reads every key that `map` gives into `out`, then checks which may and which must be given. `path` is that of `map`.
+/// Reads the keys of `map` into `out`; then checks that each is allowed, and that all required ones are there. `path` is that of
+/// `map`. Throws ConfigError.
 template <class T>
 void read_keys(Keys<T> const& keys, YamlNode const& map, std::string const& path, T& out) {
   auto const full = [&](Key<T> const& k) { return path.empty() ? k.path : path + "." + k.path; };
@@ -229,7 +230,7 @@ void read_keys(Keys<T> const& keys, YamlNode const& map, std::string const& path
   }
 }
 
-/// Lays out "key: value" lines under their sections.
+/// Writes "key: value" lines, indented under their sections.
 class Layout {
 public:
   explicit Layout(std::string indent) : base_(std::move(indent)) {}
@@ -237,7 +238,7 @@ public:
   void comment(std::string const& path, std::string const& text);
   void heading(std::string const& path);
   void value(std::string const& path, std::string const& text);
-  /// Lines that are already laid out below the key.
+  /// Lines that are already formatted, below the key.
   void block(std::string const& path, std::string const& lines);
   [[nodiscard]] std::string indent(std::string const& path) const;
   [[nodiscard]] std::string const& text() const { return out_; }
@@ -258,7 +259,7 @@ template <class T>
   return layout.text();
 }
 
-/// "{a: 1, b: 2}" for keys without sections; those that do not apply are left out.
+/// "{a: 1, b: 2}", for keys without sections; those that do not apply are omitted.
 template <class T>
 [[nodiscard]] std::string write_flow(Keys<T> const& keys, T const& value) {
   std::vector<std::string> parts;
@@ -287,8 +288,8 @@ template <class T>
   return layout.text();
 }
 
-/// Throws ConfigError at the first key of the tree that is not one of `paths` ("problem.boundary[].ids" below a list), with the
-/// nearest one that is, and at the first section that is not a map.
+/// Throws ConfigError for the first key of the tree that is not one of `paths` ("problem.boundary[].ids" below a list), suggesting
+/// a similar one, and for the first section that is not a map.
 void check_names(YamlNode const& root, std::vector<std::string> const& paths);
 
 }  // namespace poisson::app::schema

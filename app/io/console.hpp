@@ -17,23 +17,23 @@ private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// What the user sees while a command works: stages with their times, notes, a progress bar on a terminal and plain lines
-/// elsewhere, tables. Everything goes to standard output; errors are not its business.
+/// Output of a command to the user: stages with their times, lines, tables, and progress (a bar on a terminal, lines elsewhere). It
+/// writes to standard output, warnings to standard error. Errors are printed elsewhere (app/run/exit_code.hpp).
 class Console {
 public:
   explicit Console(bool quiet, bool verbose = false);
 
-  /// "  assembly        1.23 s   274 625 unknowns"
+  /// A finished stage: "  assembly        1.23 s   274 625 unknowns".
   void stage(std::string const& name, double seconds, std::string const& detail);
   void line(std::string const& text = "");
-  /// Something the user should know and might miss; shown with --quiet too, on standard error.
+  /// A warning, on standard error; printed with --quiet too.
   void warning(std::string const& text);
-  /// Rows of label and value, aligned.
+  /// Rows of a label and a value, in aligned columns.
   void table(std::vector<std::pair<std::string, std::string>> const& rows);
-  /// The first row is the header; columns are aligned to the right when they look like numbers.
+  /// A table; the first row is the header. Columns of numbers are aligned to the right.
   void grid(std::vector<std::vector<std::string>> const& rows);
 
-  /// What is being done now, on a terminal only: the next output, or end_progress, takes its place.
+  /// Shows what is being done, on a terminal only, until the next output or end_progress.
   void working(std::string const& what);
   /// Progress of an iterative solve towards a relative residual. On a terminal one line is redrawn, elsewhere a line is
   /// printed every few seconds. end_progress removes the bar.
@@ -41,7 +41,7 @@ public:
   void end_progress();
 
   [[nodiscard]] bool quiet() const noexcept { return quiet_; }
-  /// More than a user wants to see every time, such as the table of formats, is to be shown.
+  /// Whether to print details such as the table of formats.
   [[nodiscard]] bool verbose() const noexcept { return verbose_; }
 
 private:
@@ -60,9 +60,9 @@ private:
 [[nodiscard]] std::string bytes_text(double bytes);
 /// "0.123 s", "12.3 ms", "2 min 05 s"
 [[nodiscard]] std::string seconds_text(double seconds);
-/// The lines of Console::grid.
+/// The lines that Console::grid prints.
 [[nodiscard]] std::vector<std::string> grid_lines(std::vector<std::vector<std::string>> const& rows);
-/// printf("%.*g"), "-" for NaN
+/// As printf("%.*g"); "-" for NaN.
 [[nodiscard]] std::string number_text(double value, int digits = 3);
 
 }  // namespace poisson::app

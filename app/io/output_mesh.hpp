@@ -5,7 +5,7 @@
 
 namespace poisson::app {
 
-/// The mesh of a discretisation as output takes it. A view: the arrays stay with `mesh`.
+/// A view of a discretisation's mesh for output/. Precondition: `mesh` outlives it.
 [[nodiscard]] inline output::Mesh as_output(assembly::OutputMesh const& mesh) {
   if (auto const* const lattice = std::get_if<assembly::Lattice>(&mesh))
     return output::ImageGrid{lattice->low, lattice->spacing, lattice->n};

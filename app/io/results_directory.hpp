@@ -13,8 +13,9 @@
 
 namespace poisson::app {
 
-/// The folder that a run or a sweep writes to, locked against other runs while it does. Files of an earlier run of this program,
-/// known by its record's `files`, stay untouched until new ones replace them; files of anybody else are never replaced.
+/// The directory that a run or a sweep writes to; it is locked against other runs for as long as this object exists. Files of an
+/// earlier run of this program, which its record lists in `files`, stay until new ones replace them. Other files are never
+/// replaced.
 class ResultsDirectory {
 public:
   struct Failure {
@@ -22,21 +23,21 @@ public:
     std::string reason;  ///< the whole message
   };
 
-  /// `record` is the file that marks a finished run ("result.json", "sweep.json"); `names` are all files that may be written, where
-  /// a '*' at the end stands for anything. Throws InputError when another run writes there, when an earlier run is there and
-  /// `overwrite` is false, or when one of the names is a file that no earlier run has written; EnvironmentError when the folder
-  /// cannot be made or written to. All of this is found out now and not after the solve.
-  /// With `own` the folder is one that this program made for itself, as those of a sweep's cases: files of these names in it are
-  /// ours, whether a record lists them or not.
+  /// `record` is the name of the record, which marks a finished run ("result.json", "sweep.json"). `names` are all files that may
+  /// be written; a '*' at the end of a name matches any text. Throws InputError when another run writes there, when there are
+  /// results of an earlier run and `overwrite` is false, or when a file of these names exists that no earlier run has written;
+  /// EnvironmentError when the directory cannot be created or written to. So these errors occur before the solve and not after it.
+  /// `own`: the program created the directory for itself, as those of a sweep's cases. Files of these names in it may then be
+  /// replaced whether a record lists them or not.
   ResultsDirectory(std::filesystem::path path, std::string record, std::vector<std::string> names, bool overwrite,
                    bool own = false);
   ResultsDirectory(ResultsDirectory const&) = delete;
   ResultsDirectory& operator=(ResultsDirectory const&) = delete;
-  ~ResultsDirectory();  ///< removes the folder again if it was made for this run and nothing was written
+  ~ResultsDirectory();  ///< removes the directory if it was created for this run and nothing was written
 
   [[nodiscard]] std::filesystem::path const& path() const noexcept { return path_; }
-  /// Calls `writer` with the path of a file of this run; the file is listed in `files()` once it is written, in `failures()`
-  /// when `writer` throws EnvironmentError, which goes on its way.
+  /// Calls `writer` with the path of the file `name`. The file is listed in files() when it is written, and in failures() when
+  /// `writer` throws EnvironmentError, which is rethrown.
   template <class Writer>
   void write(std::string const& name, Writer&& writer) {
     try {
@@ -48,7 +49,8 @@ public:
     }
     listed(name);
   }
-  /// The same, but an EnvironmentError is kept as failure(): the file costs no other. Returns whether it was written.
+  /// The same, but an EnvironmentError is stored as failure() instead, so that other files can still be written. Returns whether
+  /// the file was written.
   template <class Writer>
   bool try_write(std::string const& name, Writer&& writer) {
     try {
@@ -59,16 +61,17 @@ public:
       return false;
     }
   }
-  /// Before a stage that writes: when the folder has vanished since, it is made anew; when it cannot be, or cannot be written to
-  /// any more, a folder for temporary files takes its place. Either becomes failure(), so that nobody misses where the results are.
+  /// To be called before a stage that writes. If the directory was removed meanwhile, creates it again; if that fails, or it is not
+  /// writable any more, continues in a temporary directory. Both set failure(), which tells the user where the results are.
   void ensure_writable();
-  /// The record, last of all. Where that fails, an earlier run's record, which no longer tells what is here, is removed.
+  /// Writes the record, after all other files. If that fails, removes the record of an earlier run, which is no longer valid.
+  /// Returns whether it was written.
   bool write_record(std::string const& text);
 
-  /// What was written, in order, and the record once it is.
+  /// Names of the files that were written, in order, the record included.
   [[nodiscard]] std::vector<std::string> const& files() const noexcept { return files_; }
   [[nodiscard]] std::vector<Failure> const& failures() const noexcept { return failures_; }
-  /// The first error that was kept; null: none.
+  /// The first stored error; null: none.
   [[nodiscard]] std::exception_ptr failure() const noexcept { return failure_; }
 
 private:
@@ -96,8 +99,8 @@ private:
 /// [{"file": name, "reason": text}]
 [[nodiscard]] nlohmann::ordered_json json_of(std::vector<ResultsDirectory::Failure> const& failures);
 
-/// Names in a folder that an earlier run of this program has written there: the `files` of its records, and what a run that was
-/// killed was writing. Nothing where there is no such run.
+/// Names of the files in a directory that earlier runs of this program wrote: the `files` of their records, and those that a killed
+/// run was writing (DirectoryLock). Empty without such a run.
 [[nodiscard]] std::vector<std::string> files_of_earlier_run(std::filesystem::path const& folder);
 
 }  // namespace poisson::app

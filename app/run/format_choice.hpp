@@ -9,10 +9,11 @@
 
 namespace poisson::app {
 
-/// How many products `auto` counts on: matrix.expected_products, or what the solver is expected to need. Without bandwidth.
+/// The forecast for `auto`: the number of products is matrix.expected_products, or an estimate for the solver. Its bandwidth is not
+/// set.
 [[nodiscard]] Forecast forecast_of(MatrixOptions const& matrix, SolverOptions const& solver, std::int64_t n_rows);
 
-/// The table that `auto` decided from, for Console::grid; the first row is the header.
+/// The estimates that `auto` compared, as rows for Console::grid.
 [[nodiscard]] std::vector<std::vector<std::string>> table_of(FormatChoice const& choice);
 
 }  // namespace poisson::app

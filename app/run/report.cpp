@@ -17,7 +17,7 @@ std::string point_text(std::array<double, 3> const& x) {
 
 }  // namespace
 
-void closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
+void print_closing_table(ResultRecord const& r, fs::path const& directory, Console& console) {
   double const share = r.copy_bandwidth > 0 ? r.bandwidth() / r.copy_bandwidth : 0;
   std::vector<std::pair<std::string, std::string>> rows{
       {"status", std::string(name_of(r.status)) + (r.reason.empty() ? "" : ": " + r.reason)},

@@ -7,7 +7,7 @@
 
 namespace poisson::app {
 
-/// The table that a run ends with.
-void closing_table(ResultRecord const& record, std::filesystem::path const& directory, Console& console);
+/// Prints the table of results at the end of a run.
+void print_closing_table(ResultRecord const& record, std::filesystem::path const& directory, Console& console);
 
 }  // namespace poisson::app

@@ -18,14 +18,14 @@
 
 namespace poisson::app {
 
-/// Everything that result.json says about one run; filled as the run proceeds.
+/// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
-  std::string reason;  ///< why, when the status is not `converged`
+  std::string reason;  ///< why the status is not `converged`
   int exit_code = 0;   ///< of the run
-  std::string error;   ///< what ended it with exit code 1 or 3, when there are results all the same
+  std::string error;   ///< the error of exit code 1 or 3, if there are results nevertheless
   std::string configuration_file, fingerprint;
-  std::optional<SystemSpec> system;  ///< of a system from files, which has neither configuration file nor mesh nor order
+  std::optional<SystemSpec> system;  ///< only for a system from files, which has no configuration file, mesh or order
   assembly::MeshSummary mesh;
   int order = 1;
   std::int64_t dofs = 0, nnz = 0;  ///< rows and stored entries of the full matrix
@@ -33,7 +33,7 @@ struct ResultRecord {
   std::string format_reason;
   std::int64_t matrix_bytes = 0, csr_bytes = 0;
   double padding_ratio = 1;
-  std::optional<FormatChoice> choice;  ///< of `auto`, where that chose
+  std::optional<FormatChoice> choice;  ///< the estimates of `auto`; none with a given format
   std::string backend, device;
   int threads = 0;
   SolverOptions solver;
@@ -45,19 +45,19 @@ struct ResultRecord {
   double integral_f = 0;
   std::vector<std::string> warnings;
   std::optional<double> compatibility_defect;    ///< pure Neumann only
-  std::vector<nlohmann::ordered_json> analysis;  ///< one for each entry of analysis.svd that was begun
+  std::vector<nlohmann::ordered_json> analysis;  ///< one for each entry of analysis.svd that was started
   StageClock clock;
   std::int64_t host_peak_bytes = 0, device_peak_bytes = 0;
   std::vector<std::string> files;
   std::vector<ResultsDirectory::Failure> files_failed;
 
-  /// Compulsory bytes per second that the iterations moved.
+  /// Compulsory memory traffic of the iterations, in bytes per second; 0 without iterations.
   [[nodiscard]] double bandwidth() const {
     return result.seconds > 0 ? result.bytes_per_iteration * static_cast<double>(result.iterations) / result.seconds : 0;
   }
 };
 
-/// result.json as text; numbers that are not finite become null.
+/// The text of result.json; numbers that are not finite become null.
 [[nodiscard]] std::string to_json(ResultRecord const& record);
 
 }  // namespace poisson::app

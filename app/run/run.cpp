@@ -13,9 +13,10 @@ namespace poisson::app {
 
 namespace fs = std::filesystem;
 
-ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console, RunHooks const& hooks) {
+ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
+                  InternalRunOptions const& internal) {
   RunConfig const& config = configuration.config();
-  Stages stages(config, options, console, options.path, hooks);
+  Stages stages(config, options, console, options.path, internal);
   ResultRecord& record = stages.record;
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
@@ -25,13 +26,13 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(config.problem); });
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
-    stages.tell(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
+    stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
 
     auto system = record.clock.time(Stage::assembly, [&] { return discretization.assemble(); });
     auto const matrix = std::make_shared<CsrMatrix const>(std::move(system.matrix));
     record.nnz = matrix->nnz();
     record.csr_bytes = matrix->bytes();
-    stages.tell(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
+    stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system.pure_neumann) {
       record.compatibility_defect = system.compatibility_defect;
       console.line("    pure Neumann: compatibility defect " + number_text(system.compatibility_defect) +
@@ -56,7 +57,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
         record.errors = discretization.errors(u);
     });
     stages.output([&](ResultsDirectory& directory) {
-      if (hooks.keep_unknowns && first_not_finite(u) == u.size())
+      if (internal.keep_unknowns && first_not_finite(u) == u.size())
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
     });

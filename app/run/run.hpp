@@ -9,24 +9,24 @@
 
 namespace poisson::app {
 
-/// What a command line gives beside the configuration.
+/// Options of the command line that are not part of the configuration.
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
-  bool verbose = false;  ///< the log of every case of a sweep has the table of formats too
+  bool verbose = false;  ///< print the table of formats, in a sweep into the log of each case
   int threads = 0;       ///< 0: all that the process may use
 };
 
-/// What the program itself asks of a run, beside what the user sets.
-struct RunHooks {
-  bool own_folder = false;     ///< the results directory is one that the program made for this run
-  bool keep_unknowns = false;  ///< the solution is written as solution.mtx too, for what looks at several
+/// Options of a run that the program sets and not the user; for cases of a sweep.
+struct InternalRunOptions {
+  bool own_folder = false;     ///< the program created the results directory for this run
+  bool keep_unknowns = false;  ///< also write the solution as solution.mtx, for analyses of several cases
 };
 
-/// Solves one configuration from mesh to files, and tells the console. Returns exit_done or exit_not_converged (results are written
-/// and marked); throws InputError (wrong configuration) or EnvironmentError. An interrupt during the solve writes what there
-/// is; one before it writes only the record.
+/// Runs one configuration from the mesh to the files, and prints its stages. Returns exit_done, exit_not_converged (results are
+/// written, and the record tells) or the code of an interrupt: during the solve, the current iterate is written; before it, only
+/// the record. Throws InputError (wrong configuration) or EnvironmentError.
 [[nodiscard]] ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
-                                RunHooks const& hooks = {});
+                                InternalRunOptions const& internal = {});
 
 }  // namespace poisson::app

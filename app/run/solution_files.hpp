@@ -9,12 +9,12 @@
 
 namespace poisson::app {
 
-/// The solution for ParaView and its picture, as far as the configuration asks for them. `u` has a value per unknown.
-/// Throws EnvironmentError.
+/// Writes the solution for ParaView and its picture, if the configuration enables them. `u` has a value per unknown. Throws
+/// EnvironmentError.
 void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
                           ResultRecord const& record, ResultsDirectory& directory);
 
-/// residuals.csv and its plot. Throws EnvironmentError.
+/// Writes residuals.csv and, with `picture`, its plot. Throws EnvironmentError.
 void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory);
 
 }  // namespace poisson::app

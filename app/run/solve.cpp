@@ -108,7 +108,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     record.nnz = matrix->nnz();
     record.csr_bytes = matrix->bytes();
     record.fingerprint = fingerprint(config);
-    stages.tell(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+    stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
 
     stages.convert(matrix);
     HostVector<double> const x = stages.solve(b, false);

@@ -7,7 +7,7 @@
 
 namespace poisson::app {
 
-/// Solves the system that configuration.config().system names, from files to files; all else as run_case.
+/// Solves the system in the files of configuration.config().system. Files, exit codes and exceptions as of run_case.
 [[nodiscard]] ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console);
 
 }  // namespace poisson::app

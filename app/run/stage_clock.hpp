@@ -28,16 +28,16 @@ struct poisson::Names<poisson::app::Stage> {
 
 namespace poisson::app {
 
-/// Seconds of every stage of a run. A stage that another one interrupts does not count the other's time.
+/// Wall-clock seconds of the stages of a run. Stages may be nested: the time of an inner stage does not count for the outer one.
 class StageClock {
 public:
-  /// What body() returns; its time is added to the stage's, whether it returns or throws.
+  /// Calls body() and returns its result; adds its time to the stage, also when it throws.
   template <class Body>
   decltype(auto) time(Stage stage, Body&& body) {
     Running const running(*this, stage);
     return std::forward<Body>(body)();
   }
-  /// For a part of a stage that was measured elsewhere.
+  /// Moves seconds between stages, for a part of a stage that was measured separately.
   void move(Stage from, Stage to, double seconds) {
     of(from) -= seconds;
     of(to) += seconds;

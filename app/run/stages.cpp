@@ -56,7 +56,7 @@ std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
 }
 
 /// Every file that a run or a solve may write.
-std::vector<std::string> names_of_files(RunConfig const& config, RunHooks const& hooks) {
+std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOptions const& internal) {
   bool const picture = config.output.picture && output::pictures_built();
   std::vector<std::string> names{"residuals.csv", "resolved.yaml"};
   auto const add = [&](bool when, std::initializer_list<char const*> more) {
@@ -71,7 +71,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, RunHooks const&
   add(true, {"configuration.yaml"});
   add(config.output.vtk_enabled, {"solution.vtu", "solution.pvd"});
   add(picture, {"solution.png"});
-  add(hooks.keep_unknowns, {snapshot_file});
+  add(internal.keep_unknowns, {snapshot_file});
   for (std::size_t i = 0; i < config.analysis.size(); ++i)
     names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");
   return names;
@@ -93,10 +93,10 @@ std::size_t first_not_finite(std::span<double const> values) {
 }
 
 Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
-               RunHooks const& hooks)
+               InternalRunOptions const& internal)
     : config_(config),
       console_(console),
-      directory_(config.output.directory, "result.json", names_of_files(config, hooks), options.overwrite, hooks.own_folder) {
+      directory_(config.output.directory, "result.json", names_of_files(config, internal), options.overwrite, internal.own_folder) {
   set_thread_count(options.threads);
   std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())
@@ -154,9 +154,9 @@ void Stages::convert(std::shared_ptr<CsrMatrix const> matrix) {
   record.format = stored_->format();
   record.matrix_bytes = stored_->bytes();
   record.padding_ratio = stored_->padding_ratio();
-  tell(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
+  report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
   if (context_->backend() == Backend::cuda)
-    tell(Stage::transfer, "to " + record.device);
+    report_stage(Stage::transfer, "to " + record.device);
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
@@ -175,15 +175,15 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     record.reason = "the solution is too large for double precision, first in " + row_text(static_cast<std::int64_t>(row));
   }
   record.device_peak_bytes = context_->memory_peak();
-  tell(Stage::solve,
-       with_thousands(record.result.iterations) + " iterations on " + record.device + ": " + std::string(name_of(record.status)));
+  report_stage(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +
+                                 std::string(name_of(record.status)));
   return x;
 }
 
 void Stages::verify(std::span<double const> b, std::span<double const> x) {
   record.clock.time(Stage::verify, [&] { record.residual_true = true_residual(*matrix_, x, b, record.result.x_low); });
   measure_bandwidth();
-  tell(Stage::verify, "true residual " + number_text(record.residual_true));
+  report_stage(Stage::verify, "true residual " + number_text(record.residual_true));
 }
 
 ExitCode Stages::finish() {
@@ -203,7 +203,7 @@ ExitCode Stages::finish() {
   directory_.write_record(to_json(record));
   keep(directory_.failure());
   record.files = directory_.files();
-  closing_table(record, directory_.path(), console_);
+  print_closing_table(record, directory_.path(), console_);
   if (output_error_)
     std::rethrow_exception(output_error_);
   if (code != exit_done && console_.quiet())

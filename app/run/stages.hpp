@@ -22,25 +22,26 @@
 
 namespace poisson::app {
 
-/// The first index whose value is not finite; the size when all are.
+/// The index of the first value that is not finite; values.size() if all are finite.
 [[nodiscard]] std::size_t first_not_finite(std::span<double const> values);
 
-/// What every solve shares, wherever its matrix comes from: the results directory, the backend, the record, and the stages from
-/// the assembled matrix on.
+/// What `poisson run` and `poisson solve` share: results directory, backend, record, and the stages from the CSR matrix on. Call
+/// convert, solve, verify, output, analysis and finish in this order.
 class Stages {
 public:
-  /// Throws InputError (results are there already), EnvironmentError (directory, device).
+  /// Throws InputError (there are results already), EnvironmentError (directory, device).
   Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
-         RunHooks const& hooks = {});
+         InternalRunOptions const& internal = {});
 
   ResultRecord record;
 
-  /// A line on the console about a stage that is done.
-  void tell(Stage stage, std::string const& what) {
+  /// Prints a line about a finished stage.
+  void report_stage(Stage stage, std::string const& what) {
     console_.stage(std::string(name_of(stage)), record.clock.seconds(stage), what);
   }
 
-  /// A file that cannot be written costs neither the other files nor the record; the first such error ends the run, after them.
+  /// Calls write(results directory). An EnvironmentError is stored, so that the other files and the record are still written;
+  /// finish() throws the first one.
   template <class Write>
   void attempt(Write&& write) {
     directory_.ensure_writable();
@@ -53,7 +54,7 @@ public:
     }
   }
 
-  /// All stages; after an interrupt the record tells which of them there were.
+  /// Calls `body`, which runs the stages. An interrupt ends it and is noted in the record.
   template <class Body>
   void unless_interrupted(Body&& body) {
     try {
@@ -65,27 +66,27 @@ public:
     }
   }
 
-  /// The matrix in the format of the configuration, in the backend's memory.
+  /// Converts the matrix to the format of the configuration, in the backend's memory.
   void convert(std::shared_ptr<CsrMatrix const> matrix);
 
-  /// The solution of A x = b for the matrix that was converted.
+  /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space);
 
-  /// The true residual of x.
+  /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record.
   void verify(std::span<double const> b, std::span<double const> x);
 
-  /// The history, and `write_solution(directory)`.
+  /// Writes the convergence history, and calls write_solution(directory).
   template <class WriteSolution>
   void output(WriteSolution&& write_solution) {
     record.clock.time(Stage::output, [&] {
       attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output.picture, directory); });
       attempt(write_solution);
     });
-    tell(Stage::output, directory_.path().string());
+    report_stage(Stage::output, directory_.path().string());
   }
 
-  /// What `run(stored matrix, context, directory)` finds in the solution, which is written by now. It returns a failure that is to
-  /// end the run when all else is done.
+  /// Calls run(stored matrix, context, directory), the analyses, after the solution was written. It returns the first failure (or
+  /// null), which finish() throws.
   template <class Run>
   void analysis(Run&& run) {
     try {
@@ -97,10 +98,10 @@ public:
       record.reason = "interrupted in the analysis; the solution is complete";
     }
     console_.end_progress();
-    tell(Stage::analysis, std::to_string(record.analysis.size()) + " of singular values");
+    report_stage(Stage::analysis, std::to_string(record.analysis.size()) + " of singular values");
   }
 
-  /// The record and the closing table; then throws what an attempt threw.
+  /// Writes the record and prints the table of results. Then throws the first stored error, or returns the exit code.
   [[nodiscard]] ExitCode finish();
 
 private:

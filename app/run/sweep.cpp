@@ -105,7 +105,8 @@ std::string text_of(Json const& result, char const* pointer) {
 }
 
 /// Runs one case in this (forked) process; does not return.
-[[noreturn]] void child(Case const& c, RunOptions const& options, RunHooks const& hooks, fs::path const& log, pid_t parent) {
+[[noreturn]] void child(Case const& c, RunOptions const& options, InternalRunOptions const& internal, fs::path const& log,
+                        pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
     _exit(exit_environment);
@@ -114,7 +115,7 @@ std::string text_of(Json const& result, char const* pointer) {
     _exit(exit_environment);
   int const code = exit_code_of(&*c.configuration, [&] {
     Console console(false, options.verbose);
-    return run_case(*c.configuration, options, console, hooks);
+    return run_case(*c.configuration, options, console, internal);
   });
   std::cout << std::flush;
   _exit(code);
@@ -442,7 +443,7 @@ void take_result(Case& c, int state, fs::path const& root) {
 
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for.
 void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs::path const& root, RunOptions const& options,
-               RunHooks const& hooks, int jobs, Console& console) {
+               InternalRunOptions const& internal, int jobs, Console& console) {
   struct Running {
     std::size_t index;
     Timer timer;
@@ -468,7 +469,7 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
         continue;
       }
       if (pid == 0)
-        child(c, options, hooks, log, self);
+        child(c, options, internal, log, self);
       running.emplace(pid, Running{next - 1, Timer()});
     }
     if (interrupt_requested() && !stopping) {

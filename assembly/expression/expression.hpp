@@ -8,23 +8,25 @@
 
 namespace poisson::assembly {
 
-/// Constants and functions that an expression may use, in one line: "x, y, z, pi; sin, cos, ..., atan2(a, b), ...".
+/// The coordinates, constants and functions that an expression may use, in one line: "x, y, z, pi; sin, cos, ..., atan2(a, b),
+/// ...".
 [[nodiscard]] std::string expression_names();
 
-/// An expression in x, y, z and pi: + - * / ^, comparisons, && ||, a ? b : c and if(a, b, c), the usual functions.
-/// Copies are independent, so that each thread evaluates its own.
+/// A real function of x, y, z, given as an expression with + - * / ^, comparisons, && || !, a ? b : c, if(a, b, c), pi and the
+/// functions of expression_names(). Comparisons and logical operators give 0 or 1. Evaluation is thread-safe.
 class Expression {
 public:
-  /// `key` is the YAML key path used in errors. Throws InputError whose message repeats the text with a caret under the
-  /// place that is wrong, says what is wrong there, and suggests a near name for an unknown one.
+  /// Compiles the text. `key` is the YAML key path used in errors. Throws InputError for a syntax error or an unknown name; the
+  /// message repeats the text with a caret under the place of the error, and suggests a similar name for an unknown one.
   Expression(std::string text, std::string key);
   Expression(Expression const& other);
   Expression& operator=(Expression const&) = delete;
   Expression(Expression&&) noexcept;
   ~Expression();
 
+  /// The value at (x, y, z); NaN or infinite where IEEE arithmetic makes it so. Throws nothing.
   [[nodiscard]] double operator()(double x, double y, double z) const;
-  /// No x, y or z in it.
+  /// Whether none of x, y and z occurs in it.
   [[nodiscard]] bool is_constant() const noexcept;
   [[nodiscard]] std::string const& text() const noexcept;
   [[nodiscard]] ExpressionCode const& code() const noexcept;

@@ -9,18 +9,18 @@
 #include <string>
 #include <vector>
 
-/// What is known of a mesh without making it; free of deal.II.
+/// What can be computed about a mesh without building it; free of deal.II.
 namespace poisson::assembly {
 
-/// A box cut in equal cells: cell (i, j, k) of the leaf mesh spans origin + extent * [i / cells[0], (i + 1) / cells[0]] x ...
+/// A box divided into equal cells: cell (i, j, k) of the leaf mesh spans origin + extent * [i / cells[0], (i + 1) / cells[0]] x ...
 struct BoxGrid {
   std::array<double, 3> origin{};
   std::array<double, 3> extent{};
-  std::array<std::int64_t, 3> cells{};  ///< of the leaf mesh, all refinements counted
+  std::array<std::int64_t, 3> cells{};  ///< per direction, after all refinements
 };
 
-/// What the leaf mesh of a specification consists of. Global refinement of hexahedra is a linear recurrence in these four
-/// numbers, so they are exact for unstructured meshes too.
+/// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
+/// so the counts are exact for unstructured meshes too.
 struct MeshCounts {
   std::int64_t cells = 0;
   std::int64_t faces = 0;
@@ -30,19 +30,19 @@ struct MeshCounts {
   std::optional<BoxGrid> box;
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
-  std::int64_t triangulation_bytes = 0;  ///< expected for the triangulation with its ancestors, at its peak
+  std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.
   [[nodiscard]] std::int64_t unknowns(int order) const;
 };
 
-/// Counts of the leaf mesh without building it. A box is never built; a generator or a file is built unrefined, and checked.
-/// Errors: as make_coarse_mesh in mesh.hpp.
+/// Counts of the refined mesh without building it. A box is never built; a generator's or file's mesh is built unrefined, and
+/// checked. Errors: as make_coarse_mesh in mesh.hpp.
 [[nodiscard]] MeshCounts predict_counts(MeshSpec const& spec);
 
-/// Checks that unknowns of elements of this order can be indexed (InputError, key "problem.mesh.cells" or
-/// "problem.mesh.refinements") and that `bytes` are available in this process's machine and cgroup (EnvironmentError).
+/// Throws InputError (key "problem.mesh.cells" or "problem.mesh.refinements") when the unknowns of Q_order exceed 32-bit indices.
 void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order);
+/// Throws EnvironmentError when the machine, or the process's cgroup, has less than `bytes` of memory available.
 void check_memory(std::int64_t bytes, char const* purpose);
 
 /// Names of the generators that `problem.mesh.generator` takes, `box` first.

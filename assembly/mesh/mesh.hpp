@@ -7,22 +7,22 @@
 #include <optional>
 #include <set>
 
-/// Meshes, for the inside of assembly/ only: deal.II's types appear here.
+/// Meshes as deal.II's triangulations. Internal to assembly/.
 namespace poisson::assembly {
 
 struct Mesh {
   std::unique_ptr<dealii::Triangulation<3>> triangulation;
-  std::optional<BoxGrid> box;  ///< set when the leaf cells form a box; their order within the triangulation is unspecified
-  bool curved = false;         ///< some cell, face or edge has a manifold that is not flat
+  std::optional<BoxGrid> box;  ///< set when the active cells form a box; their order in the triangulation is unspecified
+  bool curved = false;  ///< some cell, face or edge has a manifold that is not flat: higher orders then use isoparametric cells
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
 };
 
-/// The mesh before the refinements that the specification asks for. A box may have several levels even so; its leaves are its
-/// `cells`. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
+/// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of
+/// spec.cells. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
 [[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec);
 
-/// The mesh, refined. Errors: as make_coarse_mesh and check_index_range, EnvironmentError when the triangulation will not fit in
+/// The refined mesh. Errors: as make_coarse_mesh and check_index_range, EnvironmentError when the triangulation will not fit in
 /// memory, Interrupted between refinements.
 [[nodiscard]] Mesh make_mesh(MeshSpec const& spec);
 

@@ -11,17 +11,17 @@
 #include <unordered_map>
 #include <vector>
 
-/// A mesh as a file states it, before deal.II sees it: shared by files.cpp and the readers, one of each format, only.
+/// The mesh of a file before deal.II checks and orders it. Shared by files.cpp and the readers (one per format) only.
 namespace poisson::assembly {
 
 struct RawMesh {
   struct Cell {
     std::array<int, 8> vertices{};  ///< in deal.II's order: x runs fastest, then y, then z
     std::int64_t material = 0;
-    std::int64_t line = 0;  ///< of the file
+    std::int64_t line = 0;  ///< line of the file, from 1
   };
   struct Quad {
-    std::array<int, 4> vertices{};  ///< around the face
+    std::array<int, 4> vertices{};  ///< in cyclic order around the face
     std::int64_t boundary = 0;
     std::int64_t line = 0;
   };
@@ -30,7 +30,7 @@ struct RawMesh {
   std::vector<Quad> quads;
 };
 
-/// Collects the parts of a mesh under the numbers that the file gives them.
+/// Collects vertices and elements, which a file refers to by arbitrary numbers.
 class RawMeshBuilder {
 public:
   explicit RawMeshBuilder(MeshText const& text) : text_(text) {}
@@ -39,10 +39,11 @@ public:
   /// Vertices in the order of nearly all formats: around the bottom, then around the top.
   void add_hexahedron(std::array<std::int64_t, 8> const& numbers, std::int64_t material);
   void add_quad(std::array<std::int64_t, 4> const& numbers, std::int64_t boundary);
-  /// An element that cannot be read; finish() names those of the highest dimension.
+  /// Notes an element of an unsupported type; finish() reports those of the highest dimension in its error.
   void add_unsupported(std::string const& name, int dimension);
 
   [[nodiscard]] RawMesh& mesh() noexcept { return mesh_; }
+  /// The mesh. Throws InputError when it has unsupported elements.
   [[nodiscard]] RawMesh finish();
 
 private:
@@ -64,9 +65,9 @@ private:
 /// Ids of named groups: the number that a name ends in; for names without one the least ids from 1 that no other name has.
 [[nodiscard]] std::map<std::string, std::int64_t> ids_of_names(std::vector<std::string> const& names);
 
-/// Readers; all throw InputError for whatever is wrong, and look at nothing but the text. deal.II's own are not used: in a release
-/// build they run off the end of truncated or damaged files, and name no line. The tests compare these with deal.II's on the meshes
-/// that both read.
+/// Readers. They throw InputError, with the line, for anything wrong in the text. deal.II's readers are not used: in a release
+/// build they read beyond the end of truncated or damaged files, and report no line. Tests compare both on the meshes that both
+/// read.
 [[nodiscard]] RawMesh read_gmsh(MeshText& text);
 [[nodiscard]] RawMesh read_abaqus(MeshText& text);
 [[nodiscard]] RawMesh read_ucd(MeshText& text);

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-/// What the readers of mesh files share to take text apart.
+/// The scanner that the readers of mesh files share.
 namespace poisson::assembly {
 
-/// Throws the InputError for a mesh file. `line` 0: the file as a whole.
+/// Throws the InputError for a mesh file, with its path and line; `line` 0: the file as a whole.
 [[noreturn]] void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message);
 
-/// Text of a mesh file, taken word by word or line by line; knows its line numbers and no locale.
+/// The text of a mesh file, read word by word or line by line. It counts lines from 1; numbers do not depend on the locale.
 class MeshText {
 public:
   MeshText(std::string path, std::string content) : path_(std::move(path)), content_(std::move(content)), rest_(content_) {}
@@ -23,15 +23,16 @@ public:
   [[noreturn]] void fail_at(std::int64_t line, std::string const& message) const { fail_in_mesh_file(path_, line, message); }
 
   [[nodiscard]] std::int64_t line() const noexcept { return line_; }
-  /// The next word, or an empty one at the end of the file.
+  /// Reads the next word; empty at the end of the file.
   std::string_view word();
+  /// The next word, which is not consumed.
   [[nodiscard]] std::string_view peek_word();
-  /// The next word as a number; `what` it stands for goes into the message when it is none.
+  /// Reads the next word as a number. Throws InputError when it is none; `what` names the quantity in the message.
   std::int64_t integer(char const* what);
   double real(char const* what);
-  /// An integer that is not negative.
+  /// A non-negative integer.
   std::int64_t count(char const* what);
-  /// The rest of the current line when words were taken from it, else the next line; without surrounding blanks. False at the end.
+  /// Reads the rest of the current line if words were read from it, else the next line; trimmed. False at the end of the file.
   bool next_line(std::string_view& text);
 
   std::int64_t to_integer(std::string_view word, char const* what) const;

@@ -11,15 +11,16 @@
 #include <span>
 #include <string>
 
-/// Where meshes come from: shared by assembly/mesh*.cpp only.
+/// Sources of meshes, and what they share. Internal to assembly/mesh.
 namespace poisson::assembly {
 
-/// Peak bytes of deal.II 9.4 while it builds a triangulation, per leaf cell, measured at 64^3 and 128^3 cells: 800 to 813 for a
+/// Peak bytes per active cell while deal.II 9.4 builds a triangulation, measured at 64^3 and 128^3 cells: 800 to 813 for a
 /// mesh made in one step, 601 to 629 for one made by global refinement (ancestors included).
 inline constexpr std::int64_t bytes_per_created_cell = 820;
 inline constexpr std::int64_t bytes_per_refined_cell = 640;
 
-/// Unrefined; every cell has been checked. Errors: InputError with key "problem.mesh.generator" or "problem.mesh.arguments".
+/// The unrefined mesh of a generator; all cells were checked for positive volume. Errors: InputError with key
+/// "problem.mesh.generator" or "problem.mesh.arguments".
 [[nodiscard]] std::unique_ptr<dealii::Triangulation<3>> generate_mesh(MeshSpec const& spec);
 
 /// As generate_mesh, with key "problem.mesh.file".
@@ -32,7 +33,7 @@ enum class CellShape { good, inverted, degenerate };
 /// "(0.5, 1, -2)"
 [[nodiscard]] std::string to_text(dealii::Point<3> const& point);
 
-/// What an exception says, on one line, without the source locations that deal.II adds.
+/// The message of an exception on one line, without the source locations that deal.II adds.
 [[nodiscard]] std::string brief_message(std::exception const& exception);
 
 }  // namespace poisson::assembly

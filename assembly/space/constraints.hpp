@@ -7,10 +7,10 @@
 
 namespace poisson::assembly {
 
-/// u = C x + g: what fixes unknowns of a space (Dirichlet conditions) or ties them to others (hanging nodes, periodic faces). x has
-/// an entry for every unknown, in the numbering of the space, which systems and formats thus keep: where unknown i is free, row i
-/// of C is the i-th unit row and g_i = 0; the row of a constrained unknown holds free unknowns only, and none for a Dirichlet
-/// value. Only the rows of constrained unknowns are stored.
+/// Affine constraints u = C x + g. They prescribe unknowns of a space (Dirichlet conditions) or express them by others (hanging
+/// nodes, periodic faces). C is n x n: x keeps an entry for every unknown, in the numbering of the space. For a free unknown i, row
+/// i of C is the unit vector e_i, and g_i = 0. The row of a constrained unknown has entries in columns of free unknowns only; it is
+/// empty for a Dirichlet value. Only rows of constrained unknowns are stored.
 class Constraints {
 public:
   struct Entry {
@@ -21,17 +21,17 @@ public:
   /// Of n unknowns, all free.
   explicit Constraints(std::int64_t n = 0);
 
-  /// u[unknown] = value + the sum of weight times u[other] over the entries. What was said of the unknown before is replaced.
+  /// u[unknown] = value + sum over the entries of weight * u[entry.unknown]. Replaces an earlier constraint of the unknown.
   void set(std::int32_t unknown, double value, std::span<Entry const> entries = {});
-  /// To be called after the last `set`, before anything below: entries may be constrained themselves; they are put in terms of free
-  /// unknowns. Throws std::logic_error when an unknown depends on itself.
+  /// Substitutes constrained unknowns in entries until all are free. Must be called after the last `set` and before any function
+  /// below. Throws std::logic_error when an unknown depends on itself.
   void close();
 
   [[nodiscard]] std::int64_t size() const { return static_cast<std::int64_t>(mask_.size()); }
   /// 1 for constrained unknowns, 0 for free ones.
   [[nodiscard]] HostVector<std::uint8_t> const& mask() const { return mask_; }
   [[nodiscard]] bool constrained(std::int64_t unknown) const { return mask_[unknown] != 0; }
-  /// Some unknown is tied to others; otherwise constrained unknowns just have values.
+  /// Whether some constrained unknown depends on others; otherwise all constrained unknowns are prescribed.
   [[nodiscard]] bool has_entries() const { return !entries_.empty(); }
   /// g; 0 for free unknowns.
   [[nodiscard]] double value(std::int64_t unknown) const { return constrained(unknown) ? lines_[line_of_[unknown]].value : 0; }
@@ -41,7 +41,7 @@ public:
     return {entries_.data() + line.begin, static_cast<std::size_t>(line.end - line.begin)};
   }
 
-  /// x becomes C x + g. What x holds at constrained unknowns does not matter.
+  /// x becomes C x + g. The values of x at constrained unknowns are ignored.
   void expand(std::span<double> x) const;
   /// f becomes C^T f, which is 0 at constrained unknowns.
   void restrict_to_free(std::span<double> f) const;

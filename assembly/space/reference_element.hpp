@@ -8,18 +8,18 @@ namespace poisson::assembly {
 
 using Point3 = std::array<double, 3>;
 
-/// Values and derivatives of a one-dimensional Lagrange basis at points of [0, 1]: entry (point, basis function), row-major.
+/// Values and derivatives of a one-dimensional Lagrange basis at points of [0, 1]: n_points x n_functions matrices, row-major.
 struct Basis1D {
   int n_points = 0;
   int n_functions = 0;
   std::vector<double> values, derivatives;
 };
 
-/// The basis that is 1 at one of `nodes` and 0 at the others, evaluated at `points`.
+/// The Lagrange basis of `nodes` (function i is 1 at node i and 0 at the others), evaluated at `points`.
 [[nodiscard]] Basis1D lagrange_basis(std::vector<double> const& nodes, std::vector<double> const& points);
 
-/// Applies one matrix per direction to a lexicographic (x fastest) array of size n^3: out = (Z x Y x X) in. All matrices are
-/// m x n, row-major; `work` is scratch.
+/// Applies a matrix in each direction to a lexicographic (x fastest) array: out = (Z (x) Y (x) X) in, a Kronecker product. The
+/// matrices are m x n, row-major; `in` has n^3 values, `out` m^3. `work` is scratch that is resized as needed.
 void apply_tensor(int m, int n, double const* x, double const* y, double const* z, double const* in, double* out,
                   std::vector<double>& work);
 
@@ -36,8 +36,9 @@ struct ReferenceElement {
   explicit ReferenceElement(int order);
 
   int order, n_nodes;
-  std::vector<double> nodes;                 ///< in one direction
-  std::vector<double> gauss, gauss_weights;  ///< order + 1 points in one direction
+  std::vector<double> nodes;                 ///< order + 1 Gauss-Lobatto points of [0, 1]
+  std::vector<double> gauss, gauss_weights;  ///< the rule of order + 1 points on [0, 1]
+  /// Reference coordinates of node i.
   [[nodiscard]] Point3 node(int i) const;
   /// Nodes whose reference coordinate is 0 (even face) or 1 (odd face) in direction face / 2, ascending.
   [[nodiscard]] std::vector<int> face_nodes(int face) const;
@@ -48,10 +49,10 @@ struct ReferenceElement {
   std::vector<double> face_weights;
 };
 
-/// Q_p functions with the given one-dimensional nodes at arbitrary points.
+/// The tensor-product Lagrange functions with these one-dimensional nodes, at arbitrary points of the reference cell.
 [[nodiscard]] PointTables tabulate(std::vector<double> const& nodes, std::vector<Point3> const& points);
 
-/// Gauss points and weights on [0, 1].
+/// The n-point Gauss-Legendre rule on [0, 1].
 void gauss_rule(int n, std::vector<double>& points, std::vector<double>& weights);
 /// The n >= 2 Gauss-Lobatto points on [0, 1].
 [[nodiscard]] std::vector<double> gauss_lobatto_points(int n);

@@ -256,7 +256,7 @@ void Space::for_written(std::int64_t cell, Constraints const& constraints, std::
   }
 }
 
-std::vector<std::vector<std::int64_t>> Space::colour_parts(Constraints const& constraints) const {
+std::vector<std::vector<std::int64_t>> Space::color_parts(Constraints const& constraints) const {
   // Greedy: the lowest colour that none of the part's unknowns has seen. After 64 colours a further round starts afresh.
   HostVector<std::uint64_t> seen;
   seen.resize(n_dofs, 0);

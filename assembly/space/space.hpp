@@ -15,42 +15,45 @@ namespace poisson::assembly {
 
 struct Mesh;
 
+/// A face of one cell on the boundary of the mesh.
 struct BoundaryFace {
   std::int32_t cell;
   std::uint32_t boundary_id;
   int face;  ///< 0..5 in the cell's own frame: -x +x -y +y -z +z
 };
 
-/// The cells around unknown i: cells[offsets[i]] ... cells[offsets[i + 1] - 1], ascending.
+/// The cells that contain unknown i: cells[offsets[i]] ... cells[offsets[i + 1] - 1], ascending.
 struct DofCells {
   HostVector<std::int64_t> offsets;
   HostVector<std::int32_t> cells;
 };
 
-/// The continuous Q_p space on a mesh as plain arrays: unknowns of every cell, where they lie, which cells exist. The mesh itself
-/// is not needed any more once this is made. Boxes need no arrays and no triangulation: everything follows from the indices.
+/// The continuous Q_p space on a mesh, as plain arrays: the unknowns of each cell, the coordinates of their nodes, materials and
+/// boundary faces. The mesh is not needed after construction. A box needs no arrays and no triangulation: all follows from indices.
 class Space {
 public:
   /// A box: unknowns numbered lexicographically (x fastest) over its (p N_x + 1) x (p N_y + 1) x (p N_z + 1) nodes.
   Space(BoxGrid const& box, ReferenceElement const& element);
-  /// Anything else: unknowns in Cuthill-McKee order, cells in the order in which that visits them.
+  /// Any other mesh: unknowns in Cuthill-McKee order, cells in the order in which that search visits them.
   Space(Mesh const& mesh, ReferenceElement const& element);
 
   int order;
-  int n_local;  ///< unknowns of a cell
+  int n_local;  ///< unknowns of a cell: (order + 1)^3
   std::int64_t n_cells = 0, n_dofs = 0, n_vertices = 0;
   bool isoparametric = false;  ///< cells are images under Q_p maps; otherwise trilinear
   std::optional<BoxGrid> box;
   std::array<std::int64_t, 3> box_nodes{};  ///< nodes of the box per direction
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
-  std::vector<std::int64_t> components;  ///< first unknown of every connected part of the mesh, and n_dofs
-  std::int64_t cells_per_part;           ///< of the parts that threads work on; depends on the mesh alone
+  std::vector<std::int64_t> components;  ///< first unknown of every connected component of the mesh, and n_dofs
+  std::int64_t cells_per_part;           ///< size of the parts that threads work on; depends on the mesh only
 
-  /// Unknowns of a cell, lexicographic in its own frame.
+  /// Writes the n_local unknowns of a cell, lexicographic (x fastest) in its own frame.
   void dofs(std::int64_t cell, std::int32_t* out) const;
+  /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
   [[nodiscard]] unsigned material(std::int64_t cell) const { return box ? 0U : material_[cell]; }
+  /// Boxes only, here and below: the indices (i, j, k) of a cell.
   [[nodiscard]] std::array<std::int64_t, 3> box_cell(std::int64_t cell) const {
     auto const [nx, ny, nz] = box->cells;
     return {cell % nx, cell / nx % ny, cell / (nx * ny)};
@@ -58,13 +61,13 @@ public:
   [[nodiscard]] double box_coordinate(int direction, std::int64_t node) const { return box_coordinates_[direction][node]; }
   [[nodiscard]] Point3 box_cell_size() const;
 
-  /// Parts of consecutive cells, grouped so that two parts of one group share no unknown: groups are worked on one after the
-  /// other, the parts of a group by any thread in any order, and every sum is formed in the same order. A cell has its unknowns,
-  /// and those that its constrained ones are tied to.
-  [[nodiscard]] std::vector<std::vector<std::int64_t>> colour_parts(Constraints const& constraints = Constraints()) const;
-  /// A cell may be listed twice when constraints have entries.
+  /// A coloring of the parts of consecutive cells: the parts of one color, listed together, share no unknown. Colors are processed
+  /// one after the other, the parts of a color by any threads, and every sum is formed in the same order. The unknowns of a cell
+  /// include those that its constrained unknowns depend on.
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> color_parts(Constraints const& constraints = Constraints()) const;
+  /// The cells of each unknown, as in color_parts. A cell may be listed twice for an unknown when constraints have entries.
   [[nodiscard]] DofCells cells_around_dofs(Constraints const& constraints = Constraints()) const;
-  /// For every unknown the lowest-numbered cell that has it.
+  /// For each unknown the cell with the lowest number that contains it.
   [[nodiscard]] HostVector<std::int32_t> owners() const;
 
 private:
@@ -87,11 +90,11 @@ public:
   void reset(std::int64_t cell, std::int32_t const* dofs);
   [[nodiscard]] int n_nodes() const { return n_nodes_; }
   [[nodiscard]] double const* nodes(int direction) const { return nodes_.data() + direction * n_nodes_; }
-  /// Where the point is whose values of the geometry's own functions (trilinear, or Q_p) are given.
+  /// The image of a reference point; `values` are those of the n_nodes() geometry functions (trilinear, or Q_p) there.
   [[nodiscard]] Point3 point(double const* values) const;
-  /// d x_i / d xi_j at [3 * i + j], from the gradients of those functions: three rows of n_nodes() numbers.
+  /// The Jacobian matrix, dx_i / dxi_j at [3 * i + j], from the reference gradients of these functions: 3 rows of n_nodes() values.
   [[nodiscard]] std::array<double, 9> jacobian(double const* gradients) const;
-  /// The map is affine to rounding.
+  /// Whether the map is affine up to rounding.
   [[nodiscard]] bool affine() const;
 
 private:
@@ -100,11 +103,12 @@ private:
   std::vector<double> nodes_;
 };
 
-/// The functions of the geometry's map at points where the element's functions were tabulated too.
+/// One-dimensional nodes of the geometry functions: 0 and 1, or those of the element on isoparametric cells.
 [[nodiscard]] std::vector<double> const& geometry_nodes_1d(Space const& space, ReferenceElement const& element);
 
+/// Of a 3 x 3 matrix, row-major.
 [[nodiscard]] double determinant(std::array<double, 9> const& m);
-/// Transposed inverse times determinant.
+/// The cofactor matrix det(m) m^-T of a 3 x 3 matrix, row-major.
 [[nodiscard]] std::array<double, 9> cofactors(std::array<double, 9> const& m);
 
 }  // namespace poisson::assembly

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-/// The arithmetic of element matrices. Free of deal.II, so that it can be compiled for the instruction set of the machine.
+/// Element matrices. Without deal.II, so that this file can be compiled for the machine's own instruction set.
 namespace poisson::assembly {
 
 /// K_ij = sum over points q of grad phi_i(q) . D(q) grad phi_j(q), for symmetric D(q).
@@ -14,8 +14,8 @@ public:
   /// `d`: xx, yy, zz, xy, xz, yz per point. `k`: n x n, row-major, overwritten; symmetric to the last bit.
   /// `work` is scratch that is kept between calls.
   void compute(double const* d, double* k, std::vector<double>& work) const;
-  /// The six matrices that compute() is a combination of when d is the same at all points up to its weight:
-  /// k = sum_c d[c] R_c, one after the other, n x n each.
+  /// The six n x n matrices R_c, one after the other, with K = sum_c d[c] R_c where D is constant but for the quadrature weights.
+  /// `weights`: one per point.
   [[nodiscard]] std::vector<double> combination_basis(std::vector<double> const& weights) const;
 
 private:

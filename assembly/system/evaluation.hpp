@@ -8,20 +8,24 @@
 
 namespace poisson::assembly {
 
-/// The integral of `exact` over the mesh divided by its volume.
+/// The mean of data.exact over the mesh. Precondition here and in error_norms: data.exact is set. Throws InputError where it is not
+/// finite.
 [[nodiscard]] double mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Norms of u - (exact - shift).
+/// Norms of u - (exact - shift). `u` has space.n_dofs values, here and below. `shift` is the mean of `exact` in a pure Neumann
+/// problem, else 0.
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
+/// Precondition: u is finite.
 [[nodiscard]] Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u);
 
-/// Nodes and cells for output. Orders 1 and 2 have nodes where the unknowns are; beyond, nodes are moved to equidistant places.
+/// Nodes and cells for output. For orders 1 and 2 the nodes are those of the unknowns; for higher orders, equidistant nodes in each
+/// reference cell replace the Gauss-Lobatto nodes, as VTK's Lagrange cells need.
 [[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element);
 
-/// Fields on these nodes and cells, with exact - shift where `exact` is known.
+/// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells. `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, double shift);
 

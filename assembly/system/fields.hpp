@@ -6,27 +6,30 @@
 #include <cstdint>
 #include <variant>
 
-/// What is told of a solution, as plain arrays.
+/// Results that are derived from a solution u, as plain data. Vectors in space are x, y, z.
 namespace poisson::assembly {
 
+/// Absolute norms of u - exact over the mesh.
 struct ErrorNorms {
-  double l2 = 0, h1_seminorm = 0, linf = 0;  ///< absolute; linf over quadrature points and nodes
+  double l2 = 0, h1_seminorm = 0;
+  double linf = 0;  ///< the largest over quadrature points and nodes
 };
 
-/// What a solution amounts to. Integrals are over the mesh, by the quadrature of the assembly: Gauss points, order + 1 per
+/// Figures that summarise a solution. Integrals are over the mesh, with the assembly's quadrature: order + 1 Gauss points per
 /// direction.
 struct Quantities {
   double min = 0, max = 0;                   ///< of u at the nodes
-  std::array<double, 3> min_at{}, max_at{};  ///< the first such node
-  double mean = 0, integral_u = 0;           ///< mean: integral over volume
-  double energy = 0;                         ///< 1/2 int k |grad u|^2
+  std::array<double, 3> min_at{}, max_at{};  ///< the node with the lowest number where they are taken
+  double mean = 0, integral_u = 0;           ///< mean: the integral of u divided by the volume
+  double energy = 0;                         ///< 1/2 int grad u . k grad u; boundary terms are not included
 };
 
+/// An axis-aligned box.
 struct Extent {
   std::array<double, 3> low{}, high{};
 };
 
-/// Points in space: low + (i hx, j hy, k hz), x fastest; one point in a direction where n is 1.
+/// n_x n_y n_z equidistant points low + (i h_x, j h_y, k h_z), numbered x fastest, with h the spacing; n >= 1 in each direction.
 struct Lattice {
   std::array<double, 3> low{}, spacing{};
   std::array<std::int64_t, 3> n{1, 1, 1};
@@ -34,24 +37,24 @@ struct Lattice {
   [[nodiscard]] std::int64_t size() const { return n[0] * n[1] * n[2]; }
 };
 
-/// Nodes and cells for output; every node once.
+/// Nodes and cells for output; cells share nodes, each node is listed once.
 struct NodeMesh {
   int order = 1;
-  HostVector<double> points;  ///< x y z of each node
-  HostVector<std::int64_t>
-      cells;  ///< (order + 1)^3 nodes of each cell, lexicographic (x fastest), equidistant in the reference cell
+  HostVector<double> points;  ///< 3 per node: x, y, z
+  /// (order + 1)^3 nodes per cell, lexicographic (x fastest) and equidistant in the reference cell.
+  HostVector<std::int64_t> cells;
 };
 /// A box of order 1 is the lattice of its nodes, with the cells between them, x fastest.
 using OutputMesh = std::variant<Lattice, NodeMesh>;
 
-/// The solution on the nodes and the cells of an OutputMesh.
+/// The solution on an OutputMesh: "per node" and "per cell" in its numbering; the components of a cell are adjacent.
 struct SolutionFields {
   HostVector<double> u;             ///< per node
   HostVector<double> exact, error;  ///< per node; empty without `exact`
   HostVector<int> material;         ///< per cell
-  HostVector<double> coefficient;   ///< per cell at the centre; 1 or 3 components
-  int coefficient_components = 1;
-  HostVector<double> flux;  ///< per cell at the centre, 3 components: -k grad u
+  HostVector<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
+  int coefficient_components = 1;   ///< 1 (isotropic) or 3
+  HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
 };
 
 }  // namespace poisson::assembly

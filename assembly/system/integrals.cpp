@@ -50,7 +50,7 @@ HostVector<double> basis_integrals(Space const& space, ReferenceElement const& e
     CellGeometry geometry;
     std::vector<std::int32_t> dofs;
   };
-  for (auto const& parts : space.colour_parts())
+  for (auto const& parts : space.color_parts())
     parallel_for(
         static_cast<std::int64_t>(parts.size()),
         [&] {

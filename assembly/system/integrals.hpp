@@ -6,14 +6,15 @@
 
 namespace poisson::assembly {
 
-/// The integral of every basis function: their sum is the volume, and the integral of u is their product with u.
+/// w_i, the integral of basis function i over the mesh: sum_i w_i is the volume, and w . u the integral of u. n_dofs values.
 [[nodiscard]] HostVector<double> basis_integrals(Space const& space, ReferenceElement const& element);
 
-/// u . v, summed in an order that does not depend on the threads.
+/// u . v for vectors of one length. Summed in an order that does not depend on the number of threads.
 [[nodiscard]] double ordered_dot(std::span<double const> u, std::span<double const> v);
+/// The sum of u_i, in the same order.
 [[nodiscard]] double ordered_sum(std::span<double const> u);
 
-/// InputError for a cell whose map has a determinant that is not positive at the point.
+/// Throws the InputError for a cell whose map has a Jacobian determinant that is not positive at the point x.
 [[noreturn]] void throw_inverted_cell(Point3 const& x, double determinant);
 
 }  // namespace poisson::assembly

@@ -13,7 +13,7 @@
 
 namespace poisson::assembly {
 
-/// An expression; a constant one is evaluated once only.
+/// A scalar function of x, y, z, given as an expression; a constant one is evaluated only once. `key` is the key path for errors.
 class Function {
 public:
   Function(std::string const& text, std::string const& key);
@@ -21,7 +21,7 @@ public:
   [[nodiscard]] std::string const& key() const { return expression_.key(); }
   [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }
   [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
-  /// The value, or InputError naming expression, place and value when it is not finite. `what` starts the message.
+  /// The value at x. Throws InputError with expression, point and value when it is not finite; `what` starts the message.
   [[nodiscard]] double finite(Point3 const& x, char const* what) const;
 
 private:
@@ -29,22 +29,24 @@ private:
   std::optional<double> constant_;
 };
 
-/// k of one material: one component, or three.
+/// k of one material: one component, or three (a diagonal tensor).
 struct Coefficient {
   std::vector<Function> components;
   [[nodiscard]] bool is_constant() const;
-  /// The diagonal of the tensor. Throws InputError naming place, value and material when k is not positive and finite.
+  /// The diagonal of the tensor at x. Throws InputError with point, value and material when k is not positive and finite.
   [[nodiscard]] Point3 operator()(Point3 const& x, unsigned material) const;
 };
 
+/// A boundary condition, ready to be evaluated: see BoundaryCondition.
 struct BoundaryData {
   BoundaryType type;
   Function value, alpha;
 };
 
-/// A specification that was checked against the ids of a mesh, ready to be evaluated. Threads evaluate copies of their own.
+/// A specification that was checked against the ids of a mesh, ready to be evaluated.
 struct ProblemData {
-  /// Throws InputError: expressions, order, cover of the boundary and of the materials.
+  /// Throws InputError for wrong expressions, a wrong order, and boundary or material ids of the mesh without a condition or a
+  /// coefficient.
   ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boundary_ids, std::set<unsigned> const& material_ids);
 
   [[nodiscard]] Coefficient const& coefficient(unsigned material) const { return coefficients[coefficient_of.at(material)]; }
@@ -65,7 +67,7 @@ struct ProblemData {
 
 /// "(0.5, 0, 1)"
 [[nodiscard]] std::string to_text(Point3 const& x);
-/// The shortest text that reads back as the same number.
+/// The shortest decimal number that reads back as the same double.
 [[nodiscard]] std::string to_text(double x);
 
 }  // namespace poisson::assembly

@@ -33,8 +33,7 @@ struct Scatter {
     return std::any_of(dofs, dofs + n, [&](auto dof) { return constraints.constrained(dof); });
   }
 
-  /// What the row of an element says: its own part of the right-hand side less what the prescribed parts of its unknowns
-  /// contribute.
+  /// Entry of f - A g of one element row: f less the contributions of the inhomogeneities g of the element's unknowns.
   [[nodiscard]] double load(int n, std::int32_t const* dofs, double const* k_row, double f, bool any) const {
     if (any)
       for (int b = 0; b < n; ++b)
@@ -54,6 +53,7 @@ struct Scatter {
           entry(row, free) += weight * k_row[b] * factor;
   }
 
+  /// Adds one element: `k` is n x n, row-major; `f` has n values; `dofs` are its n unknowns.
   void add(int n, std::int32_t const* dofs, double const* k, double const* f) const {
     bool const any = any_constrained(n, dofs);
     for (int a = 0; a < n; ++a) {
@@ -69,7 +69,7 @@ struct Scatter {
     }
   }
 
-  /// The same for a cell of a box with Dirichlet conditions only, whose positions need no search.
+  /// The same for a cell of a box with Dirichlet conditions only: places in the matrix follow from the indices, without a search.
   void add_box_cell(Space const& space, BoxCouplings const& couplings, std::int64_t cell, std::int32_t const* dofs, double const* k,
                     double const* f) const {
     int const p = space.order, m = p + 1, n = m * m * m;

@@ -9,7 +9,7 @@
 
 namespace poisson::assembly {
 
-/// The cells with the largest amounts of something, largest first; of equal ones the first offered.
+/// The at most `most` cells with the largest amounts, largest first; of equal amounts those that were offered first.
 class LargestCells {
 public:
   struct Entry {
@@ -25,19 +25,19 @@ private:
   std::vector<Entry> entries_;
 };
 
-/// Cells that every part of the mesh names for check_source.
+/// Number of cells that each part of the mesh contributes to check_source.
 inline constexpr std::size_t most_cells_of_part = 8;
 
-/// What the quadrature of the assembly made of the source.
+/// Integrals of the source with the assembly's quadrature.
 struct SourceSums {
   double integral = 0, absolute = 0;  ///< of f and of |f|
 };
 
-/// Compares the quadrature of the assembly with finer ones: in the cells where |f| is largest (`most`: those with the largest
-/// integral of |f|) and in those where a lattice of points finds large values, adaptively; in some others, evenly. Returns a
-/// warning when the mesh is too coarse for the source: when the integrals of f or |f| differ by more than a tenth, or most cells'
-/// own by a third; otherwise nothing. Costs 1/16 of the assembly's evaluations of f, and at least some hundred thousand. A peak
-/// whose values vanish at every point that is looked at is not found.
+/// Compares the assembly's quadrature of f with finer ones. Cells with the largest integrals of |f| (`most`) and cells where a
+/// lattice of points finds large values are integrated adaptively; a sample of the other cells with more points. Returns a warning
+/// when the mesh is too coarse for the source: the integrals of f or |f| differ by more than a tenth, or those of single cells by
+/// more than a third on average. Otherwise returns an empty string. It costs 1/16 of the assembly's evaluations of f, and at least
+/// some hundred thousand. A peak that vanishes at every point of evaluation is not found (docs/theory.md).
 [[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, Function const& source,
                                        SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
 

@@ -280,7 +280,7 @@ private:
     auto const scatter = this->scatter();
     std::vector<SourceSums> source(n_parts(space_.n_cells, space_.cells_per_part));
     std::vector<LargestCells> source_cells(source.size(), LargestCells(most_cells_of_part));
-    for (auto const& parts : space_.colour_parts(constraints()))
+    for (auto const& parts : space_.color_parts(constraints()))
       parallel_for(static_cast<std::int64_t>(parts.size()), make_state, [&](CellState& state, std::int64_t const i) {
         auto const p = parts[i];
         auto const [begin, end] = part(space_.n_cells, space_.cells_per_part, p);

@@ -8,11 +8,12 @@
 
 namespace poisson::output {
 
-/// A file that appears under its final name only when `commit` has put every byte on disk; destroyed without commit it leaves
-/// nothing. Writers that open files by name (VTK, Cairo) write to temporary_path(), which the constructor creates, empty,
-/// in the same directory; the constructor throws EnvironmentError when it cannot.
+/// Replaces a file atomically: the new one appears under its final name only when `commit` has written every byte to disk. Writers
+/// that open files by name (VTK, Cairo) write to temporary_path() in the same directory. Without commit the destructor removes that
+/// file.
 class AtomicFile {
 public:
+  /// Creates the temporary file, empty. Throws EnvironmentError when that fails.
   explicit AtomicFile(std::filesystem::path final_path);
   AtomicFile(AtomicFile const&) = delete;
   AtomicFile& operator=(AtomicFile const&) = delete;
@@ -27,16 +28,16 @@ private:
   bool committed_ = false;
 };
 
-/// The whole text at once, through an AtomicFile.
+/// Writes the whole text through an AtomicFile. Throws EnvironmentError.
 void write_text_file(std::filesystem::path const& path, std::string_view text);
 
 /// Throws EnvironmentError: "cannot write PATH: REASON", with advice where `error` (an errno value) has a remedy.
 [[noreturn]] void throw_write_error(std::filesystem::path const& path, int error);
 
-/// A seekable stream buffer over an existing file that remembers why writing failed, unlike std::filebuf.
+/// A seekable stream buffer for writing to an existing file. Unlike std::filebuf it keeps the errno of a failed write.
 class FileBuffer : public std::streambuf {
 public:
-  /// Opens `path` for writing and truncates it. A failure shows in error().
+  /// Opens `path` for writing and truncates it. error() tells whether that failed.
   explicit FileBuffer(std::filesystem::path const& path);
   FileBuffer(FileBuffer const&) = delete;
   FileBuffer& operator=(FileBuffer const&) = delete;
@@ -44,10 +45,10 @@ public:
 
   /// errno of the first failure; 0: none yet.
   [[nodiscard]] int error() const noexcept { return error_; }
-  /// From the first error on what is written goes nowhere, and the stream never fails; close() tells the error. For writers that do
-  /// not stand a stream that fails.
+  /// After the first error, discards what is written instead of failing the stream; close() returns the error. For writers that
+  /// crash when their stream fails.
   void discard_after_error() noexcept { discard_ = true; }
-  /// Writes what is buffered and closes; returns error().
+  /// Writes the buffer and closes the file; returns error().
   int close() noexcept;
 
 protected:

@@ -14,7 +14,7 @@ namespace poisson::output {
 
 enum class Align { start, middle, end };
 
-/// A white drawing area in pixels, origin at the top left; becomes a PNG. Only this class uses Cairo.
+/// A drawing area that becomes a PNG: white at first, coordinates in pixels, origin at the top left. Only this class uses Cairo.
 class Canvas {
 public:
   Canvas(int width, int height);
@@ -32,7 +32,7 @@ public:
   void disc(Point center, double radius, Color const& color);
   void fill_rectangle(Point corner, double w, double h, Color const& color, double opacity = 1);
   void rectangle(Point corner, double w, double h, Color const& color, double thickness);
-  /// 0xRRGGBB per pixel, row by row from the top, painted with its top left corner at `corner`.
+  /// Paints an image of w * h pixels 0xRRGGBB, row by row from the top, with its top left corner at `corner`.
   void image(Point corner, int w, int h, std::vector<std::uint32_t> const& pixels);
 
   struct TextStyle {
@@ -41,9 +41,9 @@ public:
     Align horizontal = Align::start;
     Align vertical = Align::middle;
     bool bold = false;
-    bool upwards = false;  ///< rotated by 90 degrees, read from below
+    bool upwards = false;  ///< rotated by 90 degrees, reading upwards
   };
-  /// UTF-8; "^{...}" is set as a superscript. Bytes that are not UTF-8 are shown as '?'.
+  /// Draws UTF-8 text; "^{...}" is a superscript. Invalid bytes are drawn as '?'.
   void text(Point at, std::string_view text, TextStyle const& style);
   [[nodiscard]] double text_width(std::string_view text, TextStyle const& style);
 

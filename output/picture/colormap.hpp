@@ -14,11 +14,11 @@ using Color = std::array<double, 3>;
           static_cast<double>(hex & 255) / 255};
 }
 
-/// Values that are not numbers.
+/// The color of NaN.
 inline constexpr Color missing_color = rgb(0x9a9a9a);
 
 /// Seventeen evenly spaced samples of viridis (N. Smith and S. van der Walt, matplotlib, released as CC0): perceptually
-/// uniform, readable with colour-blind eyes and in print. t in 0 .. 1, clamped; not a number: grey.
+/// uniform, suitable for color-blind readers and for print. t is clamped to [0, 1]; NaN gives missing_color.
 [[nodiscard]] inline Color viridis(double t) {
   constexpr std::array<unsigned, 17> samples{0x440154, 0x48186a, 0x472d7b, 0x424086, 0x3b528b, 0x33638d,
                                              0x2c728e, 0x26828e, 0x21918c, 0x1fa088, 0x28ae80, 0x3fbc73,
@@ -32,7 +32,8 @@ inline constexpr Color missing_color = rgb(0x9a9a9a);
   return {a[0] + f * (b[0] - a[0]), a[1] + f * (b[1] - a[1]), a[2] + f * (b[2] - a[2])};
 }
 
-/// Colours of curves that colour-blind eyes tell apart (Okabe and Ito, 2008; their yellow is too pale for thin lines).
+/// Colors of curves that color-blind readers can distinguish (Okabe and Ito, 2008, without yellow, which is too pale for lines).
+/// Repeats after seven.
 [[nodiscard]] inline Color curve_color(std::size_t i) {
   constexpr std::array<unsigned, 7> colors{0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000};
   return rgb(colors[i % colors.size()]);

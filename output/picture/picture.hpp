@@ -9,7 +9,7 @@
 
 namespace poisson::output {
 
-/// Whether this build can draw (it was built with Cairo). Without, write_picture and write_plot throw EnvironmentError.
+/// Whether the program was built with Cairo. If not, write_picture and write_plot throw EnvironmentError.
 [[nodiscard]] bool pictures_built();
 
 struct PictureOptions {
@@ -18,25 +18,26 @@ struct PictureOptions {
   int width = 1200, height = 900;
 };
 
-/// A PNG of a point field on the mesh with the octant nearest the viewer cut away, so that the inside shows; colour bar and
-/// axes. Drawn in software: needs no display. Values that are not finite are grey. Throws EnvironmentError on a file that
-/// cannot be written.
+/// Writes a PNG of a point field on the mesh, with color bar and axes. `u` has a value per point. The octant nearest to the viewer
+/// is cut away, so that the interior is visible. Rendered in software: no display is needed. Values that are not finite are grey.
+/// Throws EnvironmentError when the file cannot be written.
 void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options);
 
+/// The points (x_i, y_i) of a curve, joined by lines.
 struct Curve {
   std::string label;
-  std::vector<double> x, y;  ///< values that are not finite, or not positive on a logarithmic axis, are left out
+  std::vector<double> x, y;  ///< of one length; points that are not finite, or not positive on a logarithmic axis, are skipped
 };
 struct PlotOptions {
   std::string title, x_label, y_label;
   bool x_log = false, y_log = true;
   int width = 900, height = 600;
-  double reference_y = 0;         ///< a dashed line (the tolerance, say) when > 0
-  std::string reference_label{};  ///< at that line; empty: its value
+  double reference_y = 0;         ///< where > 0: a dashed horizontal line, for instance the tolerance
+  std::string reference_label{};  ///< label of that line; empty: its value
 };
 
-/// A PNG of line plots with a legend. A value that is left out breaks the line; no value at all gives the axes and "no data".
-/// Throws EnvironmentError on a file that cannot be written.
+/// Writes a PNG of line plots with a legend. A skipped point interrupts its line; without any point the plot says "no data". Throws
+/// EnvironmentError when the file cannot be written.
 void write_plot(std::filesystem::path const& path, std::vector<Curve> const& curves, PlotOptions const& options);
 
 }  // namespace poisson::output

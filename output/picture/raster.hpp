@@ -27,12 +27,12 @@ private:
 };
 
 struct RasterOptions {
-  double low = 0, high = 1;  ///< values of the first and last colour
+  double low = 0, high = 1;  ///< values of the first and the last color
   bool mesh_lines = false;
 };
 
-/// Draws what cut_surface returned, with hidden surfaces removed, soft light and smooth edges, on white: width * height pixels
-/// 0xRRGGBB. The same picture whatever the number of threads.
+/// Renders the triangles of cut_surface on white with a depth buffer, diffuse light and antialiasing: width * height pixels
+/// 0xRRGGBB, row by row from the top. The same pixels for any number of threads.
 [[nodiscard]] std::vector<std::uint32_t> rasterize(std::span<SurfaceTriangle const> triangles, View const& view,
                                                    Octant const& octant, RasterOptions const& options, int width, int height);
 

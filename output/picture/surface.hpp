@@ -11,7 +11,7 @@ namespace poisson::output {
 
 using Vec3 = std::array<double, 3>;
 
-/// The smallest box around the points of a mesh; points that are not finite are left out. Zero size when there are none.
+/// The axis-aligned bounding box of the finite points of a mesh; of size zero when there are none.
 struct BoundingBox {
   Vec3 low{}, high{};
 };
@@ -22,11 +22,11 @@ struct BoundaryFace {
   int face = 0;  ///< 2 * axis + (0 at the cell's start, 1 at its end)
   friend bool operator==(BoundaryFace const&, BoundaryFace const&) = default;
 };
-/// The faces that only one cell has, ordered by cell and face. Where the mesh is no lattice, it needs 4 bytes for each node, and
-/// memory for the faces that are open at a time, which are few when neighbours in the list of cells are neighbours in space.
+/// The faces that belong to one cell only, ordered by cell and face. For a Grid it takes 4 bytes per node, and memory for the faces
+/// that were met once so far; these are few when cells that are close in the list are close in space.
 [[nodiscard]] std::vector<BoundaryFace> boundary_faces(Mesh const& mesh);
 
-/// The part of the mesh to be left out: where sign[a] * (x[a] - corner[a]) > 0 for all three axes.
+/// The part of space that is cut away: where sign[a] * (x[a] - corner[a]) > 0 for all three axes.
 struct Octant {
   Vec3 corner{};
   std::array<int, 3> sign{1, 1, 1};
@@ -34,17 +34,17 @@ struct Octant {
 
 struct SurfaceVertex {
   Vec3 position{};
-  std::array<float, 3> reference{};  ///< place in the cell's unit cube: mesh lines are where one of them is 0 or 1
+  std::array<float, 3> reference{};  ///< reference coordinates in [0, 1]^3; one that varies on a triangle is 0 or 1 on mesh lines
   double value = 0;
 };
 struct SurfaceTriangle {
   std::array<SurfaceVertex, 3> vertex;
-  int plane = -1;  ///< the axis that is normal to the cut plane it lies on; -1: on the boundary of the mesh
+  int plane = -1;  ///< axis (0, 1, 2) normal to the cut plane that it lies on; -1: it is on the boundary of the mesh
 };
 
-/// The visible surface of a mesh without an octant: its boundary and the cuts of the three planes. Triangles may reach into or
-/// beyond the octant's edges and faces; the renderer clips them. Each cell is divided into
-/// `subdivisions`^3 parts, in which the cell's polynomials are evaluated, so that curved cells look curved.
+/// The surface of a mesh without an octant: the boundary `faces`, and the sections with the octant's three planes. Triangles may
+/// extend into the octant; rasterize() clips them. Each cell is divided into subdivisions^3 parts at whose vertices its polynomials
+/// are evaluated, so that curved cells look curved. `values` has a value per point.
 [[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, Octant const& octant,
                                                        std::span<BoundaryFace const> faces, int subdivisions);
 

@@ -38,20 +38,22 @@ struct VtkOptions {
   VtkPrecision precision = VtkPrecision::double_;
 };
 
-/// Writes a VTU through VTK's own writer: inline base64, compressed; order 1 as VTK_HEXAHEDRON, higher orders as
-/// VTK_LAGRANGE_HEXAHEDRON; a lattice as the hexahedra between its points. The file appears under `path` only when it is complete.
-/// Throws EnvironmentError naming file and reason (no space left, not writable ...).
+/// Writes an unstructured grid (VTU) with VTK's writer: inline base64, compressed. Cells of order 1 are VTK_HEXAHEDRON, of higher
+/// orders VTK_LAGRANGE_HEXAHEDRON; a lattice is written as hexahedra. The file appears under `path` only when it is complete.
+/// Throws EnvironmentError with file and reason (no space left, not writable ...).
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
 
-/// Writes a VTI (image data) with point fields; all else as write_vtu.
+/// Writes image data (VTI) with point fields; all else as write_vtu.
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
                VtkOptions const& options);
 
+/// One data set of a collection.
 struct PvdEntry {
   double time = 0;   ///< shown by ParaView as the time value
   std::string file;  ///< relative to the PVD file
 };
+/// Writes a collection of data sets (PVD). Throws EnvironmentError.
 void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries);
 
 [[nodiscard]] std::string vtk_version();

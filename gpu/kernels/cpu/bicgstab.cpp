@@ -15,7 +15,7 @@ public:
   void begin(Context& context, BicgstabScalars<T>* scalars, std::int64_t n, ConstPointer<T> r, Pointer<T> shadow, bool fresh,
              double* history, T* local) const override {
     if (fresh)
-      cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t first, std::int64_t last, std::int64_t) {
+      cpu::for_blocks(n, cpu::vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last, std::int64_t) {
         for (std::int64_t i = first; i < last; ++i)
           store(shadow, i, load(r, i));
       });
@@ -38,7 +38,7 @@ public:
     if (scalars->control.stop != 0)
       return;
     T const dot = cpu::combine_blocks<T>(
-        context, n, n * cpu::work_of<T>,
+        context, n, cpu::vector_pass_work<T>(n),
         [=](std::int64_t first, std::int64_t last) {
           T sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -67,7 +67,7 @@ public:
       T ts = 0, tt = 0;
     };
     Sums const sums = cpu::combine_blocks<Sums>(
-        context, n, n * cpu::work_of<T>,
+        context, n, cpu::vector_pass_work<T>(n),
         [=](std::int64_t first, std::int64_t last) {
           T sum_ts = 0, sum_tt = 0;
 #pragma omp simd reduction(+ : sum_ts, sum_tt)
@@ -120,7 +120,7 @@ private:
   template <class Value>
   static void store_with_preconditioned(std::int64_t n, Pointer<T> to, double const* inverse_diagonal, Pointer<T> preconditioned,
                                         Value const& value) {
-    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t first, std::int64_t last, std::int64_t) {
+    cpu::for_blocks(n, cpu::vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last, std::int64_t) {
       if (inverse_diagonal == nullptr) {
 #pragma omp simd
         for (std::int64_t i = first; i < last; ++i)
@@ -140,7 +140,7 @@ private:
   template <class Value>
   static BicgstabSums<T> with_sums(Context& context, std::int64_t n, ConstPointer<T> shadow, Value const& value) {
     return cpu::combine_blocks<BicgstabSums<T>>(
-        context, n, n * cpu::work_of<T>,
+        context, n, cpu::vector_pass_work<T>(n),
         [=](std::int64_t first, std::int64_t last) {
           T sum_r = 0, sum_rr = 0, sum_shadow = 0;
           double sum_xx = 0;

@@ -55,7 +55,7 @@ public:
       T z = 0, rz = 0;
     };
     Sums const sums = cpu::combine_blocks<Sums>(
-        context, n, n * cpu::work_of<T>,
+        context, n, cpu::vector_pass_work<T>(n),
         [=](std::int64_t first, std::int64_t last) {
           T sum_z = 0, sum_rz = 0;
 #pragma omp simd reduction(+ : sum_z, sum_rz)
@@ -78,7 +78,7 @@ public:
     T const alpha = scalars->alpha, beta = scalars->beta, mean_r = scalars->mean_r, mean_z = scalars->mean_z;
     if (stopped && rounded(alpha) == 0)
       return;
-    double const squares = cpu::sum_blocks(context, n, n * cpu::work_of<T>, [=](std::int64_t first, std::int64_t last) {
+    double const squares = cpu::sum_blocks(context, n, cpu::vector_pass_work<T>(n), [=](std::int64_t first, std::int64_t last) {
       double sum = 0;
       auto const take = [&](auto const& next_p) {
 #pragma omp simd reduction(+ : sum)
@@ -119,7 +119,7 @@ private:
   template <class Value>
   static CgSums<T> with_sums(Context& context, std::int64_t n, double const* inverse_diagonal, Value const& value) {
     return cpu::combine_blocks<CgSums<T>>(
-        context, n, n * cpu::work_of<T>,
+        context, n, cpu::vector_pass_work<T>(n),
         [=](std::int64_t first, std::int64_t last) {
           T sum_r = 0, sum_rr = 0, sum_dr = 0, sum_drr = 0;
           if (inverse_diagonal == nullptr) {

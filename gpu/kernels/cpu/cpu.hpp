@@ -57,6 +57,13 @@ inline constexpr std::int64_t work_worth_threads = 65536;
 template <class T>
 inline constexpr std::int64_t work_of = std::is_same_v<T, DoubleDouble> ? 8 : 1;
 
+/// What a pass of a Krylov method over n entries counts as: it reads and writes some four vectors, which takes longer than its
+/// arithmetic.
+template <class T>
+[[nodiscard]] constexpr std::int64_t vector_pass_work(std::int64_t n) {
+  return 4 * n * work_of<T>;
+}
+
 /// Calls body(begin, end, block) for every block of rows, threaded where all of them together are worth it.
 template <class Body>
 void for_blocks(std::int64_t n, std::int64_t work, Body const& body) {
