@@ -141,6 +141,46 @@ LinearSystem Discretization::assemble() {
   return system;
 }
 
+std::optional<BoxProblem> Discretization::box_problem() const {
+  Space const& space = impl_->space;
+  if (!space.box || space.order != 1)
+    return std::nullopt;
+  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source.code(), {}};
+  for (Function const& component : impl_->data.coefficient(0).components)
+    problem.coefficient.push_back(component.code());
+  for (unsigned face = 0; face < 6; ++face) {
+    std::size_t const index = impl_->data.boundary_of.at(face);
+    BoundaryData const& condition = impl_->data.boundary[index];
+    using Type = BoxProblem::Face::Type;
+    problem.faces[face] = {condition.type == BoundaryType::dirichlet ? Type::dirichlet
+                           : condition.type == BoundaryType::neumann ? Type::neumann
+                                                                     : Type::robin,
+                           static_cast<int>(index), condition.value.code(), condition.alpha.code()};
+  }
+  return problem;
+}
+
+void Discretization::refuse(BoxDataError const& error) const {
+  using Quantity = BoxDataError::Quantity;
+  ProblemData const& data = impl_->data;
+  auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.face)); };
+  switch (error.quantity) {
+  case Quantity::coefficient:
+    static_cast<void>(data.coefficient(0)(error.at, 0));
+    throw InputError("problem.coefficient", "the coefficient is not positive and finite at (x, y, z) = " + to_text(error.at));
+  case Quantity::source:
+    static_cast<void>(data.source.finite(error.at, "the source"));
+    throw InputError(data.source.key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
+  case Quantity::value:
+    static_cast<void>(condition().value.finite(error.at, condition().type == BoundaryType::dirichlet ? "the Dirichlet value"
+                                                                                                     : "the boundary value"));
+    throw InputError(condition().value.key(), "the value is not finite at (x, y, z) = " + to_text(error.at));
+  case Quantity::alpha:
+    break;
+  }
+  refuse_alpha(condition().alpha, error.at);
+}
+
 HostVector<double> Discretization::reconstruct(LinearSystem const& system, HostVector<double> x) const {
   assert(static_cast<std::int64_t>(x.size()) == impl_->space.n_dofs);
   system.constraints.expand(x);

@@ -3,9 +3,11 @@
 #include "assembly/problem.hpp"
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
+#include "gpu/core/box_problem.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -49,6 +51,10 @@ public:
   [[nodiscard]] MeshSummary const& summary() const;
   /// The linear system. Threaded; the result has the same bits for any number of threads.
   [[nodiscard]] LinearSystem assemble();
+  /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
+  [[nodiscard]] std::optional<BoxProblem> box_problem() const;
+  /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
+  [[noreturn]] void refuse(BoxDataError const& error) const;
   /// u = C x + g from the solution x of a system of this discretisation. In a pure Neumann problem u is shifted so that its
   /// integral is zero.
   [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;

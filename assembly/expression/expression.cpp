@@ -1,6 +1,6 @@
 #include "assembly/expression/expression.hpp"
 
-#include "assembly/expression/bytecode.hpp"
+#include "assembly/expression/code_builder.hpp"
 #include "assembly/expression/parser.hpp"
 #include "gpu/core/error.hpp"
 
@@ -42,7 +42,7 @@ std::string with_caret(std::string_view text, std::size_t position) {
 
 struct Expression::Impl {
   std::string text, key;
-  Bytecode code;
+  ExpressionCode code;
   bool constant = true;
 };
 
@@ -73,6 +73,9 @@ bool Expression::is_constant() const noexcept {
 }
 std::string const& Expression::text() const noexcept {
   return impl_->text;
+}
+ExpressionCode const& Expression::code() const noexcept {
+  return impl_->code;
 }
 std::string const& Expression::key() const noexcept {
   return impl_->key;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpu/core/expression_code.hpp"
+
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +29,7 @@ public:
   /// Whether none of x, y and z occurs in it.
   [[nodiscard]] bool is_constant() const noexcept;
   [[nodiscard]] std::string const& text() const noexcept;
+  [[nodiscard]] ExpressionCode const& code() const noexcept;
   [[nodiscard]] std::string const& key() const noexcept;
 
 private:

@@ -3,65 +3,20 @@
 #include "assembly/expression/expression.hpp"
 
 #include <array>
-#include <cmath>
 #include <string>
 
 namespace poisson::assembly {
 
 namespace {
 
-double sign(double a) {
-  return a > 0 ? 1. : a < 0 ? -1. : a;
-}
-double step(double a) {
-  return a >= 0 ? 1. : a < 0 ? 0. : a;
-}
-double minimum(double a, double b) {
-  return b < a || std::isnan(b) ? b : a;
-}
-double maximum(double a, double b) {
-  return b > a || std::isnan(b) ? b : a;
-}
-// As in most mathematical software (and unlike C's fmod) the result has the sign of the divisor.
-double modulo(double a, double b) {
-  return a - b * std::floor(a / b);
-}
-
 constexpr auto functions = std::to_array<NamedFunction>({
-    {"sin", [](double a) { return std::sin(a); }},
-    {"cos", [](double a) { return std::cos(a); }},
-    {"tan", [](double a) { return std::tan(a); }},
-    {"asin", [](double a) { return std::asin(a); }},
-    {"acos", [](double a) { return std::acos(a); }},
-    {"atan", [](double a) { return std::atan(a); }},
-    {"sinh", [](double a) { return std::sinh(a); }},
-    {"cosh", [](double a) { return std::cosh(a); }},
-    {"tanh", [](double a) { return std::tanh(a); }},
-    {"asinh", [](double a) { return std::asinh(a); }},
-    {"acosh", [](double a) { return std::acosh(a); }},
-    {"atanh", [](double a) { return std::atanh(a); }},
-    {"exp", [](double a) { return std::exp(a); }},
-    {"log", [](double a) { return std::log(a); }},
-    {"ln", [](double a) { return std::log(a); }},
-    {"log2", [](double a) { return std::log2(a); }},
-    {"log10", [](double a) { return std::log10(a); }},
-    {"sqrt", [](double a) { return std::sqrt(a); }},
-    {"cbrt", [](double a) { return std::cbrt(a); }},
-    {"abs", [](double a) { return std::fabs(a); }},
-    {"sign", sign},
-    {"step", step},
-    {"floor", [](double a) { return std::floor(a); }},
-    {"ceil", [](double a) { return std::ceil(a); }},
-    {"round", [](double a) { return std::round(a); }},
-    {"rint", [](double a) { return std::rint(a); }},
-    {"erf", [](double a) { return std::erf(a); }},
-    {"erfc", [](double a) { return std::erfc(a); }},
-    {"atan2", nullptr, [](double a, double b) { return std::atan2(a, b); }},
-    {"pow", nullptr, [](double a, double b) { return std::pow(a, b); }},
-    {"hypot", nullptr, [](double a, double b) { return std::hypot(a, b); }},
-    {"mod", nullptr, modulo},
-    {"min", nullptr, minimum, true},
-    {"max", nullptr, maximum, true},
+    {"sin", Op::sin},     {"cos", Op::cos},     {"tan", Op::tan},           {"asin", Op::asin},         {"acos", Op::acos},
+    {"atan", Op::atan},   {"sinh", Op::sinh},   {"cosh", Op::cosh},         {"tanh", Op::tanh},         {"asinh", Op::asinh},
+    {"acosh", Op::acosh}, {"atanh", Op::atanh}, {"exp", Op::exp},           {"log", Op::log},           {"ln", Op::log},
+    {"log2", Op::log2},   {"log10", Op::log10}, {"sqrt", Op::sqrt},         {"cbrt", Op::cbrt},         {"abs", Op::abs},
+    {"sign", Op::sign},   {"step", Op::step},   {"floor", Op::floor},       {"ceil", Op::ceil},         {"round", Op::round},
+    {"rint", Op::rint},   {"erf", Op::erf},     {"erfc", Op::erfc},         {"atan2", Op::atan2},       {"pow", Op::power},
+    {"hypot", Op::hypot}, {"mod", Op::modulo},  {"min", Op::minimum, true}, {"max", Op::maximum, true},
 });
 
 }  // namespace
@@ -75,7 +30,7 @@ std::string expression_names() {
   char const* separator = "; ";
   for (NamedFunction const& function : functions) {
     names.append(separator).append(function.name);
-    if (function.two)
+    if (operands_of(function.op) == 2)
       names += function.any_number ? "(a, b, ...)" : "(a, b)";
     separator = ", ";
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "assembly/expression/bytecode.hpp"
+#include "gpu/core/expression_code.hpp"
 
 #include <span>
 #include <string_view>
@@ -10,8 +10,7 @@ namespace poisson::assembly {
 /// A function that expressions may call: of one argument or of two.
 struct NamedFunction {
   std::string_view name;
-  Function1 one = nullptr;
-  Function2 two = nullptr;
+  Op op;
   bool any_number = false;  ///< two or more arguments, folded from the left
 };
 

@@ -288,7 +288,9 @@ private:
   void call(NamedFunction const& function, std::size_t begin) {
     std::size_t const open = position_;
     open_call(function.name, begin);
-    std::string const wanted = function.any_number ? "two or more arguments" : function.two ? "2 arguments" : "1 argument";
+    std::string const wanted = function.any_number             ? "two or more arguments"
+                               : operands_of(function.op) == 2 ? "2 arguments"
+                                                               : "1 argument";
     if (peek() == ')')
       wrong_count(function.name, begin, wanted, 0);
     int found = 0;
@@ -296,17 +298,15 @@ private:
       choice();
       ++found;
       if (function.any_number && found > 1)
-        code_.apply(Instruction(function.two), 2);
+        code_.apply(Instruction(function.op), 2);
       else if (!function.any_number && found > 100)
         break;
     } while (accept(","));
     close(open);
-    if (function.any_number ? found < 2 : found != (function.two ? 2 : 1))
+    if (function.any_number ? found < 2 : found != (operands_of(function.op)))
       wrong_count(function.name, begin, wanted, found);
-    if (function.one)
-      code_.apply(Instruction(function.one), 1);
-    else if (!function.any_number)
-      code_.apply(Instruction(function.two), 2);
+    if (!function.any_number)
+      code_.apply(Instruction(function.op), static_cast<std::size_t>(operands_of(function.op)));
   }
   void conditional(std::size_t begin) {
     std::size_t const open = position_;
@@ -337,7 +337,7 @@ private:
 
   std::string_view text_;
   std::size_t position_ = 0;
-  BytecodeBuilder code_;
+  CodeBuilder code_;
   int nesting_ = 0;
   bool uses_coordinates_ = false;
 };

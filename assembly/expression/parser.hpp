@@ -1,6 +1,6 @@
 #pragma once
 
-#include "assembly/expression/bytecode.hpp"
+#include "assembly/expression/code_builder.hpp"
 
 #include <cstddef>
 #include <string>
@@ -15,7 +15,7 @@ struct SyntaxError {
 };
 
 struct ParsedExpression {
-  Bytecode code;
+  ExpressionCode code;
   bool uses_coordinates = false;  ///< x, y or z occurs
 };
 

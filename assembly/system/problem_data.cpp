@@ -66,6 +66,11 @@ double Function::finite(Point3 const& x, char const* what) const {
   return value;
 }
 
+void refuse_alpha(Function const& alpha, Point3 const& x) {
+  throw InputError(alpha.key(), "alpha is " + to_text(alpha.finite(x, "alpha")) + " at (x, y, z) = " + to_text(x) +
+                                    "; it must not be negative, or the matrix is not positive definite");
+}
+
 bool Coefficient::is_constant() const {
   return std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_constant(); });
 }

@@ -19,6 +19,7 @@ public:
   Function(std::string const& text, std::string const& key);
   [[nodiscard]] bool is_constant() const { return constant_.has_value(); }
   [[nodiscard]] std::string const& key() const { return expression_.key(); }
+  [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }
   [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
   /// The value at x. Throws InputError with expression, point and value when it is not finite; `what` starts the message.
   [[nodiscard]] double finite(Point3 const& x, char const* what) const;
@@ -60,6 +61,9 @@ struct ProblemData {
   std::map<unsigned, std::size_t> boundary_of;  ///< by boundary id
   std::optional<Function> exact;
 };
+
+/// Throws InputError: alpha of a Robin condition is not finite, or negative, at x.
+[[noreturn]] void refuse_alpha(Function const& alpha, Point3 const& x);
 
 /// "(0.5, 0, 1)"
 [[nodiscard]] std::string to_text(Point3 const& x);

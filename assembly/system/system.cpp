@@ -142,8 +142,7 @@ private:
         if (condition.type == BoundaryType::robin) {
           double const alpha = condition.alpha.finite(x, "alpha");
           if (alpha < 0)
-            throw InputError(condition.alpha.key(), "alpha is " + to_text(alpha) + " at (x, y, z) = " + to_text(x) +
-                                                        "; it must not be negative, or the matrix is not positive definite");
+            refuse_alpha(condition.alpha, x);
           effective = effective || alpha > 0;
           robin[q] = weight * alpha;
         }

@@ -16,6 +16,16 @@ std::unique_ptr<Matrix> HalfCds::convert(Csr const& csr, FormatOptions const& op
       new HalfCds(csr.context(), csr.n_rows(), DiagonalStorage::convert(csr.view(), csr.context(), true, options)));
 }
 
+std::unique_ptr<Matrix> HalfCds::from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
+                                                Array<double> values, double padding_ratio) {
+  DiagonalStorage storage;
+  storage.offsets = std::move(offsets);
+  storage.backend_offsets = Array<std::int32_t>(context, storage.offsets);
+  storage.entries.values = std::move(values);
+  storage.padding_ratio = padding_ratio;
+  return std::unique_ptr<Matrix>(new HalfCds(context, n, std::move(storage)));
+}
+
 HalfCds::HalfCds(Context& context, std::int64_t n, DiagonalStorage storage)
     : KernelMatrix(context, {}), storage_(std::move(storage)) {
   view_.n = n;

@@ -17,6 +17,9 @@ public:
   /// when the matrix is not symmetric, or when that is more than CSR takes.
   static FormatEstimate estimate(MatrixShape const& shape, FormatOptions const& options);
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
+  /// From what an assembly has filled, laid out as HalfCdsView says, in the context's memory; -0.0 where nothing is stored.
+  static std::unique_ptr<Matrix> from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
+                                                Array<double> values, double padding_ratio);
 
   Format format() const override { return Format::half_cds; }
   std::int64_t bytes() const override { return storage_.bytes(); }

@@ -11,7 +11,7 @@ OWNERS = {r"deal\.II/": {"assembly"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"},
           r"cairo": {"output/picture"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
 ROOMS = {"assembly": ["problem.hpp", "text.hpp", "parallel.hpp", "expression", "mesh", "space", "system", "discretization.hpp", "discretization.cpp"],
-         "gpu": ["core", "kernels", "formats", "preconditioners", "solvers", "spectral", "peers"],
+         "gpu": ["core", "kernels", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
          "app": ["io", "config", "analysis", "run", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
 

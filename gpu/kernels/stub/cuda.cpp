@@ -5,6 +5,7 @@
 #include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
+#include "gpu/kernels/box_elements.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/check.hpp"
@@ -54,6 +55,9 @@ CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
 BoxKernels const& BoxKernels::cuda() {
+  refuse();
+}
+BoxElementKernels const& BoxElementKernels::cuda() {
   refuse();
 }
 CheckKernels const& CheckKernels::cuda() {

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "gpu/core/expression_code.hpp"
+
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+namespace poisson {
+
+/// -div(k grad u) = f on a box that is cut in equal cells, with one condition on each face: what gpu/elements assembles. Nodes are
+/// numbered lexicographically, x fastest.
+struct BoxProblem {
+  std::array<std::int64_t, 3> cells{};
+  std::array<double, 3> origin{}, extent{};
+  std::vector<ExpressionCode> coefficient;  ///< k, or kx, ky, kz
+  ExpressionCode source;                    ///< f
+
+  struct Face {
+    enum class Type { dirichlet, neumann, robin };
+    Type type{};
+    int rank = 0;          ///< at edges the Dirichlet face of the lowest rank counts
+    ExpressionCode value;  ///< u; k du/dn; k du/dn + alpha u
+    ExpressionCode alpha;  ///< robin only
+  };
+  std::array<Face, 6> faces;  ///< -x +x -y +y -z +z
+};
+
+/// A value that is not finite, or a coefficient that is not positive, or a negative alpha.
+class BoxDataError : public std::runtime_error {
+public:
+  enum class Quantity { coefficient, source, value, alpha };
+  BoxDataError(Quantity of, int face_of, std::array<double, 3> const& place)
+      : std::runtime_error("a value of the problem's data is not admissible"), quantity(of), face(face_of), at(place) {}
+  Quantity quantity;
+  int face;                  ///< of `value` and `alpha`
+  std::array<double, 3> at;  ///< where
+};
+
+}  // namespace poisson

@@ -1,0 +1,262 @@
+#include "gpu/elements/box_system.hpp"
+
+#include "gpu/core/error.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/formats/half_cds.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+constexpr std::int64_t none_failed = std::numeric_limits<std::int64_t>::max();
+
+bool is_constant(ExpressionCode const& code) {
+  return code.size() == 1 && code.front().op == Op::constant;
+}
+
+/// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.
+std::int64_t planes_at_once(BoxProblem const& problem, Backend backend) {
+  std::int64_t const bytes = backend == Backend::cuda ? std::int64_t{1} << 28 : std::int64_t{1} << 22;
+  std::int64_t const of_plane = 64 * problem.cells[0] * problem.cells[1];
+  return std::clamp<std::int64_t>(bytes / of_plane, 4, problem.cells[2] + 1);
+}
+
+int fields_of(BoxProblem const& problem) {
+  auto const varies = [](ExpressionCode const& code) { return is_constant(code) ? 0 : 1; };
+  int fields = varies(problem.source);
+  for (ExpressionCode const& code : problem.coefficient)
+    fields += varies(code);
+  return fields;
+}
+
+}  // namespace
+
+bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
+  double nodes = 1;
+  for (std::int64_t const n : cells) {
+    if (n < 2)
+      return false;
+    nodes *= static_cast<double>(n) + 1;
+  }
+  return nodes < 0x1p31;
+}
+
+std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Backend backend) {
+  std::int64_t rows = 1;
+  for (std::int64_t const n : problem.cells)
+    rows *= n + 1;
+  return 15 * 8 * rows + 64 * problem.cells[0] * problem.cells[1] * planes_at_once(problem, backend) * fields_of(problem);
+}
+
+BoxSystem::BoxSystem(Context& context, BoxProblem const& problem)
+    : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context, 1) {
+  assert(fits(problem.cells));
+  double const low = 0.5 - 0.5 / std::sqrt(3.);
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::int64_t const n = problem.cells[d];
+    box_.nodes[d] = n + 1;
+    box_.cell[d] = problem.extent[d] / static_cast<double>(n);
+    HostVector<double> nodes(static_cast<std::size_t>(n) + 1), gauss(2 * static_cast<std::size_t>(n));
+    for (std::int64_t i = 0; i <= n; ++i)
+      nodes[i] = problem.origin[d] + problem.extent[d] * (static_cast<double>(i) / static_cast<double>(n));
+    nodes[n] = problem.origin[d] + problem.extent[d];
+    for (std::int64_t i = 0; i < n; ++i) {
+      gauss[2 * i] = (1 - low) * nodes[i] + low * nodes[i + 1];
+      gauss[2 * i + 1] = low * nodes[i] + (1 - low) * nodes[i + 1];
+    }
+    node_coordinates_[d] = Array<double>(context, std::span<double const>(nodes));
+    gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss));
+  }
+  failed_.upload(std::span<std::int64_t const>(&none_failed, 1));
+  evaluate_faces(problem);
+  assemble(problem);
+}
+
+/// `values` = code at the tensor product of parts of three coordinate arrays.
+void BoxSystem::evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
+                         std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
+                         double* values, BoxDataError::Quantity quantity, int face) {
+  Array<Instruction> const instructions(context_, std::span<Instruction const>(code));
+  TensorGrid grid{count, {}};
+  for (std::size_t d = 0; d < 3; ++d)
+    grid.coordinates[d] = coordinates[d]->data() + first[d];
+  kernels_.evaluate(context_, {instructions.data(), static_cast<std::int32_t>(code.size())}, stack_depth(code), grid, check, values,
+                    failed_.data());
+  std::int64_t failed = 0;
+  failed_.download(std::span<std::int64_t>(&failed, 1));
+  if (failed == none_failed)
+    return;
+  std::array<double, 3> at{};
+  std::array<std::int64_t, 3> const index{failed % count[0], failed / count[0] % count[1], failed / (count[0] * count[1])};
+  for (std::size_t d = 0; d < 3; ++d) {
+    HostVector<double> all(static_cast<std::size_t>(coordinates[d]->size()));
+    coordinates[d]->download(std::span<double>(all));
+    at[d] = all[static_cast<std::size_t>(first[d] + index[d])];
+  }
+  throw BoxDataError(quantity, face, at);
+}
+
+void BoxSystem::evaluate_faces(BoxProblem const& problem) {
+  using Type = BoxProblem::Face::Type;
+  pure_neumann_ = true;
+  for (int face = 0; face < 6; ++face) {
+    auto const f = static_cast<std::size_t>(face);
+    BoxProblem::Face const& condition = problem.faces[f];
+    auto const d = static_cast<std::size_t>(face / 2);
+    bool const dirichlet = condition.type == Type::dirichlet;
+    std::array<Array<double> const*, 3> coordinates{};
+    std::array<std::int64_t, 3> first{}, count{};
+    std::int64_t size = 1;
+    double area = 1;  // that a Gauss point stands for
+    for (std::size_t e = 0; e < 3; ++e) {
+      coordinates[e] = dirichlet || e == d ? &node_coordinates_[e] : &gauss_coordinates_[e];
+      count[e] = e == d ? 1 : coordinates[e]->size();
+      size *= count[e];
+      if (e != d)
+        area *= box_.cell[e] / 2;
+    }
+    first[d] = face % 2 == 0 ? 0 : box_.nodes[d] - 1;
+    BoxFace& view = box_.faces[f];
+    view.rank = condition.rank;
+    view.type = dirichlet                         ? BoxFace::Type::dirichlet
+                : condition.type == Type::neumann ? BoxFace::Type::neumann
+                                                  : BoxFace::Type::robin;
+    face_values_[f] = Array<double>(context_, size);
+    evaluate(condition.value, coordinates, first, count, ValueCheck::finite, face_values_[f].data(), BoxDataError::Quantity::value,
+             face);
+    view.value = face_values_[f].data();
+    if (dirichlet) {
+      pure_neumann_ = false;
+      continue;
+    }
+    FieldSums const sums = kernels_.sums(context_, size, view.value);
+    boundary_.sum += area * sums.sum;
+    boundary_.absolute += area * sums.absolute;
+    if (condition.type == Type::robin) {
+      face_alphas_[f] = Array<double>(context_, size);
+      evaluate(condition.alpha, coordinates, first, count, ValueCheck::not_negative, face_alphas_[f].data(),
+               BoxDataError::Quantity::alpha, face);
+      view.alpha = face_alphas_[f].data();
+      if (kernels_.sums(context_, size, view.alpha).sum > 0)
+        pure_neumann_ = false;
+    }
+  }
+}
+
+void BoxSystem::assemble(BoxProblem const& problem) {
+  std::int64_t const n = box_.n_rows(), nz = box_.nodes[2], nx = 2 * problem.cells[0], ny = 2 * problem.cells[1];
+  auto const components = static_cast<int>(problem.coefficient.size());
+  std::int64_t const planes = planes_at_once(problem, context_.backend());
+  double const volume = box_.cell[0] * box_.cell[1] * box_.cell[2];
+  rhs_ = Array<double>(context_, n);
+  Array<double> values(context_, 14 * n);
+
+  auto const field_of = [&](std::vector<ExpressionCode const*> const& codes, std::array<Array<double>, 3>& points) {
+    BoxField field;
+    for (std::size_t c = 0; c < codes.size(); ++c)
+      if (is_constant(*codes[c]))
+        field.constant[c] = codes[c]->front().value;
+      else
+        points[c] = Array<double>(context_, 2 * planes * nx * ny);
+    return field;
+  };
+  // The values in `count` planes of cells from `first` on.
+  auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, std::array<Array<double>, 3>& points,
+                        std::int64_t first, std::int64_t count, ValueCheck check, BoxDataError::Quantity quantity) {
+    field.first_plane = first;
+    for (std::size_t c = 0; c < codes.size(); ++c) {
+      if (points[c].size() == 0)
+        continue;
+      evaluate(*codes[c], {&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]}, {0, 0, 2 * first},
+               {nx, ny, 2 * count}, check, points[c].data(), quantity, -1);
+      field.points[c] = points[c].data();
+    }
+  };
+  std::array<Array<double>, 3> k_points, f_points;
+  std::vector<ExpressionCode const*> k_codes, f_codes{&problem.source};
+  for (ExpressionCode const& code : problem.coefficient)
+    k_codes.push_back(&code);
+  BoxField k = field_of(k_codes, k_points), f = field_of(f_codes, f_points);
+  // Constants are checked as well, at a point of the box.
+  for (ExpressionCode const* const code : k_codes)
+    if (is_constant(*code) && !passes(ValueCheck::positive, code->front().value))
+      throw BoxDataError(BoxDataError::Quantity::coefficient, -1, problem.origin);
+  if (is_constant(problem.source) && !passes(ValueCheck::finite, problem.source.front().value))
+    throw BoxDataError(BoxDataError::Quantity::source, -1, problem.origin);
+
+  bool const source_varies = !is_constant(problem.source);
+  auto const add_source = [&](std::int64_t first, std::int64_t count) {
+    FieldSums const sums = kernels_.sums(context_, 2 * count * nx * ny, f.points[0] + 2 * (first - f.first_plane) * nx * ny);
+    source_.sum += volume / 8 * sums.sum;
+    source_.absolute += volume / 8 * sums.absolute;
+  };
+  if (!source_varies) {
+    double const whole = problem.extent[0] * problem.extent[1] * problem.extent[2];
+    source_ = {f.constant[0] * whole, std::abs(f.constant[0]) * whole};
+  } else if (pure_neumann_) {
+    for (std::int64_t first = 0; first < problem.cells[2]; first += planes) {
+      std::int64_t const count = std::min(planes, problem.cells[2] - first);
+      fill(f, f_codes, f_points, first, count, ValueCheck::finite, BoxDataError::Quantity::source);
+      add_source(first, count);
+    }
+  }
+  if (pure_neumann_)
+    f.shift = (source_.sum + boundary_.sum) / (problem.extent[0] * problem.extent[1] * problem.extent[2]);
+
+  // Rows of the nodes of a slab need one more plane of cells on its lower side.
+  std::int64_t summed = 0;  // planes of cells whose source is in the sums
+  for (std::int64_t first = 0; first < nz;) {
+    if (interrupt_requested())
+      throw Interrupted();
+    std::int64_t const first_cells = std::max<std::int64_t>(0, first - 1);
+    std::int64_t const end_cells = std::min(problem.cells[2], first_cells + planes);
+    std::int64_t const end = end_cells == problem.cells[2] ? nz : end_cells;
+    std::int64_t const count = end_cells - first_cells;
+    fill(k, k_codes, k_points, first_cells, count, ValueCheck::positive, BoxDataError::Quantity::coefficient);
+    fill(f, f_codes, f_points, first_cells, count, ValueCheck::finite, BoxDataError::Quantity::source);
+    if (source_varies && !pure_neumann_ && summed < end_cells) {
+      add_source(summed, end_cells - summed);
+      summed = end_cells;
+    }
+    kernels_.rows(context_, box_, first, end, components, k, f, values.data(), rhs_.data());
+    first = end;
+  }
+
+  // Nodes without a Dirichlet value are a box, too.
+  std::array<std::int64_t, 3> free = box_.nodes;
+  for (std::size_t face = 0; face < 6; ++face)
+    free[face / 2] -= box_.faces[face].type == BoxFace::Type::dirichlet ? 1 : 0;
+  std::int64_t const free_nodes = free[0] * free[1] * free[2];
+  nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + n - free_nodes;
+  std::vector<std::int32_t> offsets;
+  for (int dz = 0; dz <= 1; ++dz)
+    for (int dy = -1; dy <= 1; ++dy)
+      for (int dx = -1; dx <= 1; ++dx)
+        if (std::int64_t const offset = (dz * box_.nodes[1] + dy) * box_.nodes[0] + dx; offset >= 0)
+          offsets.push_back(static_cast<std::int32_t>(offset));
+  // |a_ij| <= sqrt(a_ii a_jj): the diagonal tells whether an entry has overflowed.
+  std::int64_t row_not_finite = -1;
+  if (!std::isfinite(kernels_.sums(context_, n, values.data()).absolute)) {
+    HostVector<double> diagonal(static_cast<std::size_t>(n));
+    context_.download(diagonal.data(), values.data(), 8 * n);
+    auto const found = std::find_if(diagonal.begin(), diagonal.end(), [](double v) { return !std::isfinite(v); });
+    row_not_finite = found == diagonal.end() ? -1 : found - diagonal.begin();
+  }
+  matrix_ = HalfCds::from_diagonals(context_, n, std::move(offsets), std::move(values),
+                                    static_cast<double>(14 * n) / (0.5 * static_cast<double>(nnz_ + n)));
+  matrix_->row_not_finite = row_not_finite;
+}
+
+void BoxSystem::set_dirichlet(double* x) const {
+  kernels_.set_dirichlet(context_, box_, x);
+}
+
+}  // namespace poisson

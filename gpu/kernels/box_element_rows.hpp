@@ -1,0 +1,214 @@
+#pragma once
+
+#include "gpu/kernels/box_elements.hpp"
+
+#include <cmath>
+
+/// The rows of BoxElementKernels, one at a time, for both backends.
+namespace poisson::box_rows {
+
+#ifdef __CUDACC__
+#define POISSON_UNROLL _Pragma("unroll")
+#else
+#define POISSON_UNROLL
+#endif
+
+/// Place of a node in the lattice of all nodes.
+struct Node {
+  std::int64_t i[3];
+};
+
+[[nodiscard]] inline POISSON_HOST_DEVICE std::int64_t index_of(BoxElements const& box, Node const& node) {
+  return (node.i[2] * box.nodes[1] + node.i[1]) * box.nodes[0] + node.i[0];
+}
+
+/// The values of component c at the eight Gauss points of a cell.
+[[nodiscard]] inline POISSON_HOST_DEVICE double field_value(BoxElements const& box, BoxField const& field, int c, std::int64_t cx,
+                                                            std::int64_t cy, std::int64_t cz, int q) {
+  if (field.points[c] == nullptr)
+    return field.constant[c];
+  std::int64_t const nx = 2 * (box.nodes[0] - 1), ny = 2 * (box.nodes[1] - 1);
+  return field.points[c][((2 * (cz - field.first_plane) + (q >> 2)) * ny + 2 * cy + (q >> 1 & 1)) * nx + 2 * cx + (q & 1)];
+}
+
+/// No node around this one has a condition, nor has it itself.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool is_deep(BoxElements const& box, Node const& node) {
+  bool deep = true;
+  for (int d = 0; d < 3; ++d)
+    deep = deep && node.i[d] >= 2 && node.i[d] + 3 <= box.nodes[d];
+  return deep;
+}
+
+/// Entries of a row of a node that is_deep: entries[s] couples it with the node that comes before it by 9 dz + 3 dy + dx = s.
+template <int components>
+POISSON_HOST_DEVICE inline void deep_row(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k,
+                                         BoxField const& f, Node const& node, double (&entries)[14], double& load) {
+  POISSON_UNROLL
+  for (double& entry : entries)
+    entry = 0;
+  load = 0;
+  POISSON_UNROLL
+  for (int cell = 0; cell < 8; ++cell) {
+    int const a = 7 - cell;  // the node's own number in the cell
+    std::int64_t const cx = node.i[0] - 1 + (cell & 1), cy = node.i[1] - 1 + (cell >> 1 & 1), cz = node.i[2] - 1 + (cell >> 2);
+    POISSON_UNROLL
+    for (int q = 0; q < 8; ++q) {
+      POISSON_UNROLL
+      for (int c = 0; c < components; ++c) {
+        double const value = field_value(box, k, c, cx, cy, cz, q);
+        POISSON_UNROLL
+        for (int b = 0; b < 8; ++b) {
+          int const before = 9 * ((a >> 2) - (b >> 2)) + 3 * ((a >> 1 & 1) - (b >> 1 & 1)) + ((a & 1) - (b & 1));
+          if (before >= 0)
+            entries[before] += value * tables.stiffness[c][q][a][b];
+        }
+      }
+      load += (field_value(box, f, 0, cx, cy, cz, q) - f.shift) * tables.load[q][a];
+    }
+  }
+}
+
+/// Whether the node has a Dirichlet value, and which.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool dirichlet_value(BoxElements const& box, Node const& node, double& value) {
+  bool found = false;
+  std::int32_t rank = 0;
+  for (int face = 0; face < 6; ++face) {
+    int const d = face / 2;
+    if (node.i[d] != (face % 2 == 0 ? 0 : box.nodes[d] - 1))
+      continue;
+    BoxFace const& of = box.faces[face];
+    if (of.type != BoxFace::Type::dirichlet || (found && of.rank >= rank))
+      continue;
+    int const e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2;
+    value = of.value[node.i[g] * box.nodes[e] + node.i[e]];
+    rank = of.rank;
+    found = true;
+  }
+  return found;
+}
+
+/// What a face contributes to the row of one of its nodes: entries[13 + 9 dz + 3 dy + dx] of the node at that distance.
+inline POISSON_HOST_DEVICE void add_face(BoxElements const& box, int face, Node const& node, double (&entries)[27], double& load) {
+  BoxFace const& of = box.faces[face];
+  int const d = face / 2, e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2;
+  double const weight = box.cell[e] * box.cell[g] / 4, near = 0.5 + 0.5 / std::sqrt(3.), far = 1 - near;
+  std::int64_t const row = 2 * (box.nodes[e] - 1);
+  int const stride[3] = {1, 3, 9};
+  for (int cell = 0; cell < 4; ++cell) {
+    std::int64_t const ce = node.i[e] - 1 + (cell & 1), cg = node.i[g] - 1 + (cell >> 1);
+    if (ce < 0 || cg < 0 || ce + 1 >= box.nodes[e] || cg + 1 >= box.nodes[g])
+      continue;
+    int const a = 3 - cell;
+    for (int q = 0; q < 4; ++q) {
+      std::int64_t const at = (2 * cg + (q >> 1)) * row + 2 * ce + (q & 1);
+      auto const phi = [&](int b) { return ((b & 1) == (q & 1) ? near : far) * ((b >> 1) == (q >> 1) ? near : far); };
+      double const of_a = weight * phi(a);
+      load += of_a * of.value[at];
+      if (of.type == BoxFace::Type::robin)
+        for (int b = 0; b < 4; ++b)
+          entries[13 + stride[e] * ((b & 1) - (a & 1)) + stride[g] * ((b >> 1) - (a >> 1))] += of_a * of.alpha[at] * phi(b);
+    }
+  }
+}
+
+/// Any row: entries[13 + 9 dz + 3 dy + dx], -0.0 where nothing is stored; Dirichlet conditions are eliminated.
+template <int components>
+POISSON_HOST_DEVICE inline void any_row(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k,
+                                        BoxField const& f, Node const& node, double (&entries)[27], double& load) {
+  for (double& entry : entries)
+    entry = 0;
+  load = 0;
+  for (int cell = 0; cell < 8; ++cell) {
+    int const a = 7 - cell;
+    std::int64_t const c[3] = {node.i[0] - 1 + (cell & 1), node.i[1] - 1 + (cell >> 1 & 1), node.i[2] - 1 + (cell >> 2)};
+    bool inside = true;
+    for (int d = 0; d < 3; ++d)
+      inside = inside && c[d] >= 0 && c[d] + 1 < box.nodes[d];
+    if (!inside)
+      continue;
+    for (int q = 0; q < 8; ++q) {
+      for (int component = 0; component < components; ++component) {
+        double const value = field_value(box, k, component, c[0], c[1], c[2], q);
+        for (int b = 0; b < 8; ++b)
+          entries[13 - 9 * ((a >> 2) - (b >> 2)) - 3 * ((a >> 1 & 1) - (b >> 1 & 1)) - ((a & 1) - (b & 1))] +=
+              value * tables.stiffness[component][q][a][b];
+      }
+      load += (field_value(box, f, 0, c[0], c[1], c[2], q) - f.shift) * tables.load[q][a];
+    }
+  }
+  for (int face = 0; face < 6; ++face)
+    if (box.faces[face].type != BoxFace::Type::dirichlet && node.i[face / 2] == (face % 2 == 0 ? 0 : box.nodes[face / 2] - 1))
+      add_face(box, face, node, entries, load);
+  double own = 0;
+  bool const fixed = dirichlet_value(box, node, own);
+  for (int s = 0; s < 27; ++s) {
+    if (s == 13)
+      continue;
+    Node const other{{node.i[0] + s % 3 - 1, node.i[1] + s / 3 % 3 - 1, node.i[2] + s / 9 - 1}};
+    bool exists = true;
+    for (int d = 0; d < 3; ++d)
+      exists = exists && other.i[d] >= 0 && other.i[d] < box.nodes[d];
+    double value = 0;
+    if (exists && !fixed && !dirichlet_value(box, other, value))
+      continue;
+    if (exists && !fixed)
+      load -= entries[s] * value;
+    entries[s] = -0.0;
+  }
+  if (fixed)
+    load = 0;
+}
+
+/// Number t of the nodes that are not deep, in an order of no importance, among those with first <= z < end. Every direction has at
+/// least three nodes; of three or four of them all are near a face.
+struct Shell {
+  std::int64_t nodes[3], near[3];  ///< near: how many coordinates of a direction lie next to a face
+  std::int64_t first, end;         ///< planes
+  std::int64_t near_planes;        ///< of these
+
+  POISSON_HOST_DEVICE Shell(BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane)
+      : first(first_plane), end(end_plane), near_planes(0) {
+    for (int d = 0; d < 3; ++d) {
+      nodes[d] = box.nodes[d];
+      near[d] = nodes[d] < 4 ? nodes[d] : 4;
+    }
+    for (int s = 0; s < near[2]; ++s)
+      near_planes += place(2, s) >= first && place(2, s) < end ? 1 : 0;
+  }
+  /// The s-th coordinate of a direction that is near a face: 0, 1, n - 2, n - 1.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t place(int d, std::int64_t s) const { return s < 2 ? s : nodes[d] - near[d] + s; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t of_plane() const { return nodes[0] * nodes[1]; }
+  /// Of a plane that is not near a face.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t of_ring() const { return near[1] * nodes[0] + (nodes[1] - near[1]) * near[0]; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const {
+    return near_planes * of_plane() + (end - first - near_planes) * of_ring();
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE Node operator()(std::int64_t t) const {
+    if (t < near_planes * of_plane()) {
+      std::int64_t left = t / of_plane(), z = 0;
+      for (int s = 0; s < near[2]; ++s) {
+        z = place(2, s);
+        if (z >= first && z < end && left-- == 0)
+          break;
+      }
+      std::int64_t const in_plane = t % of_plane();
+      return {{in_plane % nodes[0], in_plane / nodes[0], z}};
+    }
+    t -= near_planes * of_plane();
+    std::int64_t const low = first > 2 ? first : 2;  // planes between the near ones follow each other
+    std::int64_t const z = low + t / of_ring();
+    t %= of_ring();
+    if (t < near[1] * nodes[0])
+      return {{t % nodes[0], place(1, t / nodes[0]), z}};
+    t -= near[1] * nodes[0];
+    return {{place(0, t % near[0]), 2 + t / near[0], z}};
+  }
+};
+
+/// The diagonal, counted from the main one to the left, of the node that comes before by 9 dz + 3 dy + dx = s >= 0.
+inline POISSON_HOST_DEVICE void store_row(std::int64_t n, std::int64_t row, double const (&entries)[27], double* values) {
+  for (int s = 0; s < 14; ++s)
+    values[s * n + row] = entries[13 - s];
+}
+
+}  // namespace poisson::box_rows

@@ -1,0 +1,158 @@
+#include "gpu/kernels/box_elements.hpp"
+
+#include "gpu/core/array.hpp"
+#include "gpu/kernels/box_element_rows.hpp"
+#include "gpu/kernels/cuda/cuda.cuh"
+
+namespace poisson {
+
+namespace {
+
+using box_rows::Node;
+
+constexpr int threads = 256, threads_of_rows = 128;
+
+template <int stack_size>
+__global__ void __launch_bounds__(threads) evaluate_kernel(ExpressionView const code, TensorGrid const grid, ValueCheck const check,
+                                                           double* __restrict__ values, std::int64_t* failed) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= grid.size())
+    return;
+  std::int64_t const nx = grid.n[0], ny = grid.n[1];
+  double const value =
+      evaluate<stack_size>(code, grid.coordinates[0][i % nx], grid.coordinates[1][i / nx % ny], grid.coordinates[2][i / (nx * ny)]);
+  values[i] = value;
+  if (!passes(check, value))
+    atomicMin(reinterpret_cast<unsigned long long*>(failed), static_cast<unsigned long long>(i));
+}
+
+__global__ void __launch_bounds__(threads)
+    sums_kernel(std::int64_t n, double const* __restrict__ values, double* result, double* partial, unsigned* counter) {
+  double sums[2] = {0, 0};
+  std::int64_t const stride = std::int64_t{gridDim.x} * threads;
+#pragma unroll 4
+  for (std::int64_t i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n; i += stride) {
+    double const value = values[i];
+    sums[0] += value;
+    sums[1] += fabs(value);
+  }
+  if (cuda::grid_sum<threads>(sums, partial, counter)) {
+    result[0] = sums[0];
+    result[1] = sums[1];
+  }
+}
+
+/// One thread a row. Written: 120 bytes a row. k and f at the points are read once from memory and often from L1.
+template <int components>
+__global__ void __launch_bounds__(threads_of_rows)
+    deep_rows_kernel(BoxElements const box, __grid_constant__ BoxTables<components> const tables, BoxField const k,
+                     BoxField const f, std::int64_t first_plane, double* __restrict__ values, double* __restrict__ rhs) {
+  unsigned const of_line = static_cast<unsigned>((box.nodes[0] + threads_of_rows - 1) / threads_of_rows),
+                 line = blockIdx.x / of_line;
+  unsigned const ny = static_cast<unsigned>(box.nodes[1]);
+  Node const node{{std::int64_t{blockIdx.x % of_line} * threads_of_rows + threadIdx.x, line % ny, first_plane + line / ny}};
+  if (!box_rows::is_deep(box, node))
+    return;
+  double entries[14], load = 0;
+  box_rows::deep_row(box, tables, k, f, node, entries, load);
+  std::int64_t const row = box_rows::index_of(box, node), n = box.n_rows();
+#pragma unroll
+  for (int s = 0; s < 14; ++s)
+    cuda::store_streaming(values + s * n, row, entries[s]);
+  rhs[row] = load;
+}
+
+template <int components>
+__global__ void __launch_bounds__(threads_of_rows)
+    shell_rows_kernel(BoxElements const box, __grid_constant__ BoxTables<components> const tables, BoxField const k,
+                      BoxField const f, box_rows::Shell const shell, double* __restrict__ values, double* __restrict__ rhs) {
+  std::int64_t const t = std::int64_t{blockIdx.x} * threads_of_rows + threadIdx.x;
+  if (t >= shell.size())
+    return;
+  Node const node = shell(t);
+  double entries[27], load = 0;
+  box_rows::any_row(box, tables, k, f, node, entries, load);
+  std::int64_t const row = box_rows::index_of(box, node);
+  box_rows::store_row(box.n_rows(), row, entries, values);
+  rhs[row] = load;
+}
+
+__global__ void __launch_bounds__(threads)
+    dirichlet_kernel(BoxElements const box, box_rows::Shell const shell, double* __restrict__ x) {
+  std::int64_t const t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (t >= shell.size())
+    return;
+  Node const node = shell(t);
+  if (double value = 0; box_rows::dirichlet_value(box, node, value))
+    x[box_rows::index_of(box, node)] = value;
+}
+
+template <int components>
+void make_rows(cuda::CudaContext& device, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane,
+               BoxField const& k, BoxField const& f, double* values, double* rhs) {
+  auto const tables = box_tables<components>(box.cell);
+  auto const lines = static_cast<unsigned>(box.nodes[1] * (end_plane - first_plane));
+  deep_rows_kernel<components><<<cuda::n_blocks(box.nodes[0], threads_of_rows) * lines, threads_of_rows, 0, device.stream()>>>(
+      box, tables, k, f, first_plane, values, rhs);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+  box_rows::Shell const shell(box, first_plane, end_plane);
+  if (shell.size() > 0)
+    shell_rows_kernel<components><<<cuda::n_blocks(shell.size(), threads_of_rows), threads_of_rows, 0, device.stream()>>>(
+        box, tables, k, f, shell, values, rhs);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+class CudaBoxElements final : public BoxElementKernels {
+public:
+  void evaluate(Context& context, ExpressionView code, int depth, TensorGrid const& grid, ValueCheck check, double* values,
+                std::int64_t* failed) const override {
+    if (grid.size() == 0)
+      return;
+    auto const launch = [&](auto kernel) {
+      kernel<<<cuda::n_blocks(grid.size(), threads), threads, 0, cuda::of(context).stream()>>>(code, grid, check, values, failed);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    };
+    // The stack is in local memory: a small one stays in L1.
+    if (depth <= 4)
+      launch(evaluate_kernel<4>);
+    else if (depth <= 16)
+      launch(evaluate_kernel<16>);
+    else
+      launch(evaluate_kernel<expression_stack_size>);
+  }
+
+  FieldSums sums(Context& context, std::int64_t n, double const* values) const override {
+    auto& device = cuda::of(context);
+    Array<double> result(context, 2);
+    unsigned const blocks = std::max(1U, std::min(cuda::n_blocks(n, threads), static_cast<unsigned>(8 * device.multiprocessors())));
+    sums_kernel<<<blocks, threads, 0, device.stream()>>>(n, values, result.data(), device.partial_sums<double>(2 * blocks),
+                                                         device.block_counter());
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    double host[2];
+    result.download(host);
+    return {host[0], host[1]};
+  }
+
+  void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,
+            BoxField const& k, BoxField const& f, double* values, double* rhs) const override {
+    if (components == 1)
+      make_rows<1>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+    else
+      make_rows<3>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+  }
+
+  void set_dirichlet(Context& context, BoxElements const& box, double* x) const override {
+    box_rows::Shell const shell(box, 0, box.nodes[2]);
+    dirichlet_kernel<<<cuda::n_blocks(shell.size(), threads), threads, 0, cuda::of(context).stream()>>>(box, shell, x);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+};
+
+}  // namespace
+
+BoxElementKernels const& BoxElementKernels::cuda() {
+  static CudaBoxElements const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

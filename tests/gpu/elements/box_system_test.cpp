@@ -1,0 +1,337 @@
+#include "gpu/elements/box_system.hpp"
+
+#include "gpu/core/host_vector.hpp"
+#include "tests/gpu/cases.hpp"
+
+#include <array>
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <vector>
+
+/// Boxes that are assembled on a backend, beside a loop over cells that keeps everything in a dense map.
+namespace poisson::testing {
+
+namespace {
+
+using Point = std::array<double, 3>;
+
+/// A function as code, and in C++.
+struct Data {
+  ExpressionCode code;
+  std::function<double(Point const&)> value;
+};
+
+Data constant(double c) {
+  return {{Instruction(Op::constant, c)}, [c](Point const&) { return c; }};
+}
+/// a + b x y + c z
+Data polynomial(double a, double b, double c) {
+  using I = Instruction;
+  return {{I(Op::constant, a), I(Op::constant, b), I(Op::x), I(Op::multiply), I(Op::y), I(Op::multiply), I(Op::add),
+           I(Op::constant, c), I(Op::z), I(Op::multiply), I(Op::add)},
+          [=](Point const& p) { return a + b * p[0] * p[1] + c * p[2]; }};
+}
+/// a + sin(b x + z)
+Data sine(double a, double b) {
+  using I = Instruction;
+  return {{I(Op::constant, a), I(Op::constant, b), I(Op::x), I(Op::multiply), I(Op::z), I(Op::add), I(Op::sin), I(Op::add)},
+          [=](Point const& p) { return a + std::sin(b * p[0] + p[2]); }};
+}
+/// z > 0.5 ? a : b x
+Data branches(double a, double b) {
+  using I = Instruction;
+  ExpressionCode code{I(Op::z),    I(Op::constant, 0.5), I(Op::greater), I(Op::jump_if_zero), I(Op::constant, a),
+                      I(Op::jump), I(Op::constant, b),   I(Op::x),       I(Op::multiply)};
+  code[3].target = 6;
+  code[5].target = 9;
+  return {code, [=](Point const& p) { return p[2] > 0.5 ? a : b * p[0]; }};
+}
+
+struct Face {
+  BoxProblem::Face::Type type;
+  int rank;
+  Data value, alpha;
+};
+
+struct Case {
+  std::array<std::int64_t, 3> cells;
+  Point origin, extent;
+  std::vector<Data> k;
+  Data f;
+  std::array<Face, 6> faces;
+
+  [[nodiscard]] BoxProblem problem() const {
+    BoxProblem result{cells, origin, extent, {}, f.code, {}};
+    for (Data const& component : k)
+      result.coefficient.push_back(component.code);
+    for (std::size_t i = 0; i < 6; ++i)
+      result.faces[i] = {faces[i].type, faces[i].rank, faces[i].value.code, faces[i].alpha.code};
+    return result;
+  }
+};
+
+Face dirichlet(int rank, Data const& value) {
+  return {BoxProblem::Face::Type::dirichlet, rank, value, {}};
+}
+Face neumann(Data const& value) {
+  return {BoxProblem::Face::Type::neumann, 9, value, {}};
+}
+Face robin(Data const& alpha, Data const& value) {
+  return {BoxProblem::Face::Type::robin, 9, value, alpha};
+}
+
+/// The system by the textbook: element matrices, faces, then elimination, in a map of rows.
+struct Reference {
+  std::vector<std::map<std::int64_t, double>> rows;
+  std::vector<double> rhs, fixed;
+  std::vector<bool> is_fixed;
+
+  explicit Reference(Case const& c) {
+    std::array<std::int64_t, 3> const m{c.cells[0] + 1, c.cells[1] + 1, c.cells[2] + 1};
+    auto const n = static_cast<std::size_t>(m[0] * m[1] * m[2]);
+    rows.resize(n);
+    rhs.assign(n, 0);
+    fixed.assign(n, 0);
+    is_fixed.assign(n, false);
+    double const g = 0.5 / std::sqrt(3.);
+    std::array<double, 2> const gauss{0.5 - g, 0.5 + g};
+    Point h{};
+    for (std::size_t d = 0; d < 3; ++d)
+      h[d] = c.extent[d] / static_cast<double>(c.cells[d]);
+    auto const node = [&](std::array<std::int64_t, 3> const& i) { return (i[2] * m[1] + i[1]) * m[0] + i[0]; };
+    auto const linear = [](int b, double t) { return b == 1 ? t : 1 - t; };
+    for (std::int64_t z = 0; z < c.cells[2]; ++z)
+      for (std::int64_t y = 0; y < c.cells[1]; ++y)
+        for (std::int64_t x = 0; x < c.cells[0]; ++x) {
+          std::array<std::int64_t, 3> const cell{x, y, z};
+          for (int q = 0; q < 8; ++q) {
+            Point t{gauss[q & 1], gauss[q >> 1 & 1], gauss[q >> 2]}, at{};
+            for (std::size_t d = 0; d < 3; ++d)
+              at[d] = c.origin[d] + h[d] * (static_cast<double>(cell[d]) + t[d]);
+            double const weight = h[0] * h[1] * h[2] / 8;
+            std::array<std::array<double, 3>, 8> gradient{};
+            std::array<double, 8> value{};
+            std::array<std::int64_t, 8> dof{};
+            for (int a = 0; a < 8; ++a) {
+              std::array<int, 3> const bits{a & 1, a >> 1 & 1, a >> 2};
+              dof[a] = node({x + bits[0], y + bits[1], z + bits[2]});
+              value[a] = linear(bits[0], t[0]) * linear(bits[1], t[1]) * linear(bits[2], t[2]);
+              for (std::size_t d = 0; d < 3; ++d) {
+                gradient[a][d] = (bits[d] == 1 ? 1 : -1) / h[d];
+                for (std::size_t e = 0; e < 3; ++e)
+                  if (e != d)
+                    gradient[a][d] *= linear(bits[e], t[e]);
+              }
+            }
+            for (int a = 0; a < 8; ++a) {
+              rhs[dof[a]] += weight * c.f.value(at) * value[a];
+              for (int b = 0; b < 8; ++b)
+                for (std::size_t d = 0; d < 3; ++d)
+                  rows[dof[a]][dof[b]] += weight * c.k[c.k.size() == 3 ? d : 0].value(at) * gradient[a][d] * gradient[b][d];
+            }
+          }
+        }
+    for (std::size_t face = 0; face < 6; ++face) {
+      std::size_t const d = face / 2, e = d == 0 ? 1 : 0, l = d == 2 ? 1 : 2;
+      if (c.faces[face].type == BoxProblem::Face::Type::dirichlet)
+        continue;
+      std::array<std::int64_t, 3> corner{};
+      corner[d] = face % 2 == 0 ? 0 : c.cells[d];
+      for (corner[l] = 0; corner[l] < c.cells[l]; ++corner[l])
+        for (corner[e] = 0; corner[e] < c.cells[e]; ++corner[e])
+          for (int q = 0; q < 4; ++q) {
+            Point at{};
+            at[d] = c.origin[d] + h[d] * static_cast<double>(corner[d]);
+            at[e] = c.origin[e] + h[e] * (static_cast<double>(corner[e]) + gauss[q & 1]);
+            at[l] = c.origin[l] + h[l] * (static_cast<double>(corner[l]) + gauss[q >> 1]);
+            double const weight = h[e] * h[l] / 4;
+            auto const shape = [&](int a) { return linear(a & 1, gauss[q & 1]) * linear(a >> 1, gauss[q >> 1]); };
+            auto const dof = [&](int a) {
+              auto i = corner;
+              i[e] += a & 1;
+              i[l] += a >> 1;
+              return node(i);
+            };
+            for (int a = 0; a < 4; ++a) {
+              rhs[dof(a)] += weight * c.faces[face].value.value(at) * shape(a);
+              for (int b = 0; c.faces[face].type == BoxProblem::Face::Type::robin && b < 4; ++b)
+                rows[dof(a)][dof(b)] += weight * c.faces[face].alpha.value(at) * shape(a) * shape(b);
+            }
+          }
+    }
+    for (int rank = 8; rank >= 0; --rank)  // the lowest comes last and wins
+      for (std::size_t face = 0; face < 6; ++face)
+        if (c.faces[face].type == BoxProblem::Face::Type::dirichlet && c.faces[face].rank == rank)
+          for (std::int64_t i = 0; i < static_cast<std::int64_t>(n); ++i) {
+            std::array<std::int64_t, 3> const at{i % m[0], i / m[0] % m[1], i / (m[0] * m[1])};
+            if (at[face / 2] != (face % 2 == 0 ? 0 : c.cells[face / 2]))
+              continue;
+            is_fixed[i] = true;
+            fixed[i] = c.faces[face].value.value({c.origin[0] + h[0] * static_cast<double>(at[0]),
+                                                  c.origin[1] + h[1] * static_cast<double>(at[1]),
+                                                  c.origin[2] + h[2] * static_cast<double>(at[2])});
+          }
+    for (std::size_t i = 0; i < n; ++i) {
+      std::map<std::int64_t, double> kept;
+      for (auto const& [j, a] : rows[i])
+        if (static_cast<std::int64_t>(i) == j || (!is_fixed[i] && !is_fixed[j]))
+          kept[j] = a;
+        else if (!is_fixed[i])
+          rhs[i] -= a * fixed[j];
+      rows[i] = kept;
+      if (is_fixed[i])
+        rhs[i] = 0;
+    }
+  }
+};
+
+template <class B>
+class BoxSystemOn : public OnBackend<B::value> {
+protected:
+  void expect_reference(Case const& c) {
+    BoxProblem const problem = c.problem();
+    Reference const reference(c);
+    BoxSystem const system(*this->context, problem);
+    CsrMatrix const matrix = system.matrix().to_csr();
+    auto const n = static_cast<std::int64_t>(reference.rows.size());
+    ASSERT_EQ(matrix.n_rows, n);
+    std::int64_t nnz = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto const& row = reference.rows[i];
+      nnz += static_cast<std::int64_t>(row.size());
+      ASSERT_EQ(matrix.row_ptr[i + 1] - matrix.row_ptr[i], static_cast<std::int64_t>(row.size())) << "row " << i;
+      double largest = 0;
+      for (auto const& [j, a] : row)
+        largest = std::max(largest, std::abs(a));
+      auto e = matrix.row_ptr[i];
+      for (auto const& [j, a] : row) {
+        ASSERT_EQ(matrix.columns[e], j);
+        ASSERT_NEAR(matrix.values[e], a, 4e-15 * largest) << "row " << i << ", column " << j;
+        ++e;
+      }
+    }
+    EXPECT_EQ(system.nnz(), nnz);
+    HostVector<double> rhs(static_cast<std::size_t>(n));
+    system.rhs().download(std::span<double>(rhs));
+    double scale = 0;
+    for (double const b : reference.rhs)
+      scale = std::max(scale, std::abs(b));
+    double total = 0;
+    for (double const b : reference.rhs)
+      total += system.pure_neumann() ? b : 0;
+    double const volume = c.extent[0] * c.extent[1] * c.extent[2];
+    std::array<std::int64_t, 3> const m{c.cells[0] + 1, c.cells[1] + 1, c.cells[2] + 1};
+    for (std::int64_t i = 0; i < n; ++i) {
+      double integral = volume / static_cast<double>(c.cells[0] * c.cells[1] * c.cells[2]);
+      std::array<std::int64_t, 3> const at{i % m[0], i / m[0] % m[1], i / (m[0] * m[1])};
+      for (std::size_t d = 0; d < 3; ++d)
+        integral *= at[d] == 0 || at[d] == c.cells[d] ? 0.5 : 1;
+      ASSERT_NEAR(rhs[i], reference.rhs[i] - total / volume * integral, 1e-14 * scale) << "row " << i;
+    }
+    Array<double> x(*this->context, n);
+    x.set_zero();
+    system.set_dirichlet(x.data());
+    HostVector<double> host(static_cast<std::size_t>(n));
+    x.download(std::span<double>(host));
+    for (std::int64_t i = 0; i < n; ++i)
+      ASSERT_NEAR(host[i], reference.fixed[i], 1e-14 * (1 + std::abs(reference.fixed[i]))) << "row " << i;
+    BoxSystem const again(*this->context, problem);
+    CsrMatrix const same = again.matrix().to_csr();
+    EXPECT_TRUE(std::equal(matrix.values.begin(), matrix.values.end(), same.values.begin(), same.values.end())) << "other bits";
+  }
+};
+TYPED_TEST_SUITE(BoxSystemOn, Backends, BackendNames);
+
+std::array<Face, 6> all_dirichlet(Data const& value) {
+  return {dirichlet(0, value), dirichlet(0, value), dirichlet(0, value),
+          dirichlet(0, value), dirichlet(0, value), dirichlet(0, value)};
+}
+
+TYPED_TEST(BoxSystemOn, ConstantsAndDirichlet) {
+  this->expect_reference({{5, 4, 6}, {0, 0, 0}, {1, 1, 1}, {constant(2)}, constant(3), all_dirichlet(constant(0))});
+}
+
+TYPED_TEST(BoxSystemOn, VariableDataOfAllConditions) {
+  std::array<Face, 6> const faces{
+      dirichlet(2, polynomial(1, 2, 3)), neumann(sine(0.5, 3)),      robin(polynomial(1, 1, 1), sine(1, 2)),
+      dirichlet(1, sine(2, 1)),          dirichlet(0, constant(-3)), robin(constant(0), constant(2))};
+  this->expect_reference({{7, 6, 5}, {-0.5, 0.25, 0.1}, {1.5, 0.7, 2}, {polynomial(3, 0.5, 0.25)}, sine(0.1, 5), faces});
+}
+
+TYPED_TEST(BoxSystemOn, ThreeComponentsAndBranches) {
+  std::array<Face, 6> faces = all_dirichlet(branches(1, 2));
+  faces[3] = neumann(constant(1));
+  this->expect_reference(
+      {{4, 9, 3}, {0, 0, 0}, {1, 3, 1}, {polynomial(1, 1, 1), constant(10), sine(2, 1)}, branches(4, -1), faces});
+}
+
+TYPED_TEST(BoxSystemOn, TheSmallestAndThinOnes) {
+  for (std::array<std::int64_t, 3> const cells :
+       {std::array<std::int64_t, 3>{2, 2, 2}, {3, 2, 2}, {2, 3, 4}, {40, 2, 3}, {2, 2, 37}, {3, 33, 2}, {4, 4, 4}, {12, 3, 3}})
+    this->expect_reference({cells,
+                            {0, 0, 0},
+                            {1, 2, 3},
+                            {polynomial(1, 1, 1)},
+                            polynomial(0, 1, 1),
+                            {dirichlet(0, constant(1)), robin(constant(2), constant(1)), neumann(polynomial(1, 0, 1)),
+                             neumann(constant(0)), dirichlet(3, sine(0, 1)), neumann(constant(0))}});
+}
+
+TYPED_TEST(BoxSystemOn, SlabsOfPlanes) {
+  // Several slabs on the host.
+  this->expect_reference({{130, 128, 5},
+                          {0, 0, 0},
+                          {1, 1, 1},
+                          {sine(2, 1)},
+                          polynomial(1, 1, 0),
+                          {dirichlet(0, constant(1)), neumann(constant(1)), neumann(constant(1)), neumann(constant(0)),
+                           neumann(constant(0)), dirichlet(1, constant(2))}});
+}
+
+TYPED_TEST(BoxSystemOn, PureNeumannIsMadeCompatible) {
+  std::array<Face, 6> faces{neumann(constant(1)), neumann(sine(1, 1)),  neumann(constant(0)),
+                            neumann(constant(0)), neumann(constant(2)), robin(constant(0), constant(1))};
+  Case const c{{6, 5, 7}, {0, 0, 0}, {1, 1, 2}, {polynomial(1, 1, 0)}, sine(3, 2), faces};
+  BoxSystem const system(*this->context, c.problem());
+  EXPECT_TRUE(system.pure_neumann());
+  this->expect_reference(c);
+}
+
+TYPED_TEST(BoxSystemOn, PlacesOfBadData) {
+  Case c{{4, 4, 4}, {0, 0, 0}, {1, 1, 1}, {polynomial(-0.5, 0, 1)}, constant(1), all_dirichlet(constant(0))};
+  try {
+    BoxSystem const system(*this->context, c.problem());
+    FAIL() << "k is negative where z < 0.5";
+  } catch (BoxDataError const& error) {
+    EXPECT_EQ(error.quantity, BoxDataError::Quantity::coefficient);
+    EXPECT_NEAR(error.at[2], (0.5 - 0.5 / std::sqrt(3.)) / 4, 1e-15) << "the first point in order";
+  }
+  c.k = {constant(1)};
+  c.faces[2] = robin(polynomial(-0.5, 0, 1), constant(0));
+  try {
+    BoxSystem const system(*this->context, c.problem());
+    FAIL() << "alpha is negative";
+  } catch (BoxDataError const& error) {
+    EXPECT_EQ(error.quantity, BoxDataError::Quantity::alpha);
+    EXPECT_EQ(error.face, 2);
+    EXPECT_EQ(error.at[1], 0);
+  }
+  using I = Instruction;
+  c.faces = all_dirichlet(constant(0));
+  c.f = {{I(Op::constant, 1), I(Op::x), I(Op::constant, 0), I(Op::multiply), I(Op::divide)}, {}};
+  EXPECT_THROW(BoxSystem(*this->context, c.problem()), BoxDataError);
+}
+
+TYPED_TEST(BoxSystemOn, SumsOfTheData) {
+  Case const c{{8, 6, 4}, {0, 0, 0}, {2, 1, 1}, {constant(1)}, polynomial(-1, 0, 2), all_dirichlet(constant(0))};
+  BoxSystem const system(*this->context, c.problem());
+  EXPECT_NEAR(system.source().sum, 0, 1e-14);
+  EXPECT_NEAR(system.source().absolute, 1, 0.02);  // int |2 z - 1| = 1/2 over the volume of 2
+  EXPECT_FALSE(system.pure_neumann());
+}
+
+}  // namespace
+
+}  // namespace poisson::testing
