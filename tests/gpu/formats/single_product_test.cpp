@@ -105,13 +105,14 @@ protected:
     EXPECT_EQ(download(dot)[0], T(-5));
     matrix.product_dot(device_x.data(), device_y.data(), dot.data(), running.data());
     auto const result = download(device_y);
-    double sum = 0, size = 0;
+    long double sum = 0;  // a million terms, one after another, lose too much in double
+    double size = 0;
     for (std::size_t i = 0; i < n; ++i) {
       ASSERT_NEAR(static_cast<double>(result[i]), expected[i], tolerance(i) * scale[i]) << "row " << i;
-      sum += wide_x[i] * expected[i];
+      sum += static_cast<long double>(wide_x[i]) * expected[i];
       size += std::abs(wide_x[i]) * scale[i];
     }
-    EXPECT_NEAR(static_cast<double>(download(dot)[0]), sum, (std::is_same_v<T, float> ? 64 * u : 1e-14) * size);
+    EXPECT_NEAR(static_cast<double>(download(dot)[0]), static_cast<double>(sum), (std::is_same_v<T, float> ? 64 * u : 1e-14) * size);
   }
 };
 
