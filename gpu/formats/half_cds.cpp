@@ -2,6 +2,7 @@
 
 #include "gpu/formats/csr.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
 
 namespace poisson {
@@ -32,6 +33,13 @@ HalfCds::HalfCds(Context& context, std::int64_t n, DiagonalStorage storage)
   view_.offsets = storage_.offsets;
   view_.backend_offsets = storage_.backend_offsets.data();
   storage_.entries.set_pointers(view_);
+}
+
+bool HalfCds::residual(double const* x, double const* x_low, double const* b, double* r) const {
+  if (precision() == MatrixPrecision::single)
+    return false;
+  kernels_for<CheckKernels>(context()).residual(context(), view_, x, x_low, b, r);
+  return true;
 }
 
 std::unique_ptr<Matrix> HalfCds::copied_to(Context& target) const {

@@ -27,6 +27,8 @@ public:
   std::int64_t n_rows() const override { return view_.n; }
   std::int64_t n_columns() const override { return view_.n; }
 
+  bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
+
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;

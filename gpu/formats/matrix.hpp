@@ -38,6 +38,14 @@ public:
   /// both sides where the matrix was symmetric only to rounding or stored a zero on one side only.
   [[nodiscard]] CsrMatrix to_csr() const;
 
+  /// r = b - A (x + x_low), rounded at the end, straight from the stored entries by code that products do not share
+  /// (kernels/check.hpp); x_low may be null. Pointers are in the backend's memory. False, and nothing is done, where a format has
+  /// no such loop: then to_csr tells the entries.
+  [[nodiscard]] virtual bool residual(double const* x, double const* x_low, double const* b, double* r) const {
+    static_cast<void>(x), static_cast<void>(x_low), static_cast<void>(b), static_cast<void>(r);
+    return false;
+  }
+
   /// Wall-clock seconds of the conversion from CSR, on either backend, and of copying CSR or the result to the device (0 on the
   /// host).
   double convert_seconds = 0;

@@ -3,37 +3,72 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/host_device.hpp"
 #include "gpu/kernels/csr.hpp"
+#include "gpu/kernels/half_cds.hpp"
 
 #include <cmath>
 
 namespace poisson {
 
-/// (b - A (x + x_lo))_i, rounded at the end: products are exact, and sums carry three doubles, so that solutions in double-double
-/// can be judged. Compile without contraction on the host; on a device there is no product that it could reach.
-[[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(CsrView const& a, std::int64_t row, double const* x,
-                                                                double const* x_lo, double b) {
-  double sum[3] = {b, 0, 0};
-  auto const add = [&](double v) {
-    for (int i = 0; i < 2; ++i) {  // two_sum (Knuth 1969): v becomes what the sum lost
-      double const s = sum[i] + v, of_v = s - sum[i];
-      v = (sum[i] - (s - of_v)) + (v - of_v);
-      sum[i] = s;
-    }
-    sum[2] += v;
-  };
-  auto const add_product = [&](double f, double g) {
+/// A sum of products without rounding errors worth mentioning: products are exact, and the sum carries three doubles, so that
+/// solutions in double-double can be judged. Compile without contraction on the host; on a device there is no product that it could
+/// reach.
+class AccurateSum {
+public:
+  explicit POISSON_HOST_DEVICE AccurateSum(double first) : sum_{first, 0, 0} {}
+  POISSON_HOST_DEVICE void add_product(double f, double g) {
     double const product = std::fma(f, g, 0.0);  // and not f * g, which a compiler could fuse with what follows
     add(product);
     add(std::fma(f, g, -product));
-  };
-  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
-    add_product(-a.values[e], x[a.columns[e]]);
-    if (x_lo != nullptr)
-      add_product(-a.values[e], x_lo[a.columns[e]]);
   }
-  // What cancelled in sum[0] may have left it as large as sum[1].
-  double const s = sum[0] + sum[1], of_1 = s - sum[0];
-  return s + ((sum[0] - (s - of_1)) + (sum[1] - of_1) + sum[2]);
+  /// Rounded.
+  [[nodiscard]] POISSON_HOST_DEVICE double value() const {
+    // What cancelled in sum_[0] may have left it as large as sum_[1].
+    double const s = sum_[0] + sum_[1], of_1 = s - sum_[0];
+    return s + ((sum_[0] - (s - of_1)) + (sum_[1] - of_1) + sum_[2]);
+  }
+
+private:
+  POISSON_HOST_DEVICE void add(double v) {
+    for (int i = 0; i < 2; ++i) {  // two_sum (Knuth 1969): v becomes what the sum lost
+      double const s = sum_[i] + v, of_v = s - sum_[i];
+      v = (sum_[i] - (s - of_v)) + (v - of_v);
+      sum_[i] = s;
+    }
+    sum_[2] += v;
+  }
+  double sum_[3];
+};
+
+/// (b - A (x + x_lo))_i, rounded at the end; x_lo may be null.
+[[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(CsrView const& a, std::int64_t row, double const* x,
+                                                                double const* x_lo, double b) {
+  AccurateSum sum(b);
+  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
+    sum.add_product(-a.values[e], x[a.columns[e]]);
+    if (x_lo != nullptr)
+      sum.add_product(-a.values[e], x_lo[a.columns[e]]);
+  }
+  return sum.value();
+}
+/// The same with diagonals; low values count.
+[[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(HalfCdsView const& a, std::int64_t n_offsets, std::int64_t row,
+                                                                double const* x, double const* x_lo, double b) {
+  AccurateSum sum(b);
+  auto const add = [&](std::int64_t place, std::int64_t column) {
+    sum.add_product(-a.values[place], x[column]);
+    if (x_lo != nullptr)
+      sum.add_product(-a.values[place], x_lo[column]);
+    if (a.low_values != nullptr)
+      sum.add_product(-a.low_values[place], x[column]);
+  };
+  for (std::int64_t k = 0; k < n_offsets; ++k) {
+    std::int64_t const offset = a.backend_offsets[k];
+    if (row >= offset)
+      add(k * a.n + row, row - offset);
+    if (offset > 0 && row + offset < a.n)
+      add(k * a.n + row + offset, row + offset);
+  }
+  return sum.value();
 }
 
 /// Checks of products and solutions, independent of the code under test.
@@ -46,6 +81,8 @@ public:
 
   /// r_i = residual_of_row; x_lo may be null. Pointers are in the context's memory. Enqueues.
   virtual void residual(Context& context, CsrView const& a, double const* x, double const* x_lo, double const* b,
+                        double* r) const = 0;
+  virtual void residual(Context& context, HalfCdsView const& a, double const* x, double const* x_lo, double const* b,
                         double* r) const = 0;
 
   static CheckKernels const& cpu();

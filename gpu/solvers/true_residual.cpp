@@ -1,6 +1,7 @@
 // Compiled with -ffp-contract=off, see core/double_double.hpp.
 #include "gpu/solvers/true_residual.hpp"
 
+#include "gpu/core/array.hpp"
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/host_vector.hpp"
@@ -63,6 +64,24 @@ void CsrResidualCheck::residual(std::span<double const> x, std::span<double cons
         sum = sum + two_prod(-matrix_.values[e], x_low[matrix_.columns[e]]);
     r[row] = sum.hi;
   }
+}
+
+void StoredResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                                   std::span<double> r) const {
+  Context& context = matrix_.context();
+  if (context.backend() == Backend::cpu) {
+    if (matrix_.residual(x.data(), x_low.empty() ? nullptr : x_low.data(), b.data(), r.data()))
+      return;
+  } else {
+    Array<double> const of_x(context, x), of_low(context, x_low), of_b(context, b);
+    Array<double> of_r(context, n_rows());
+    if (matrix_.residual(of_x.data(), x_low.empty() ? nullptr : of_low.data(), of_b.data(), of_r.data())) {
+      of_r.download(r);
+      return;
+    }
+  }
+  CsrMatrix const csr = matrix_.to_csr();
+  CsrResidualCheck(csr).residual(x, x_low, b, r);
 }
 
 double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/formats/matrix.hpp"
 
 #include <cstdint>
 #include <span>
@@ -31,6 +32,20 @@ public:
 
 private:
   CsrMatrix const& matrix_;
+};
+
+/// From the entries as they are stored, where they are: for a matrix that was assembled on a backend. Products share none of this
+/// code (Matrix::residual). The matrix outlives it.
+class StoredResidualCheck final : public ResidualCheck {
+public:
+  explicit StoredResidualCheck(Matrix const& matrix) : matrix_(matrix) {}
+  [[nodiscard]] std::int64_t n_rows() const override { return matrix_.n_rows(); }
+  [[nodiscard]] std::int64_t n_columns() const override { return matrix_.n_columns(); }
+  void residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                std::span<double> r) const override;
+
+private:
+  Matrix const& matrix_;
 };
 
 /// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither

@@ -32,6 +32,13 @@ public:
     for (std::int64_t row = 0; row < a.n_rows; ++row)
       r[row] = residual_of_row(a, row, x, x_lo, b[row]);
   }
+
+  void residual(Context&, HalfCdsView const& a, double const* x, double const* x_lo, double const* b, double* r) const override {
+    auto const n_offsets = static_cast<std::int64_t>(a.offsets.size());
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < a.n; ++row)
+      r[row] = residual_of_row(a, n_offsets, row, x, x_lo, b[row]);
+  }
 };
 
 }  // namespace

@@ -39,6 +39,13 @@ __global__ void residual_kernel(CsrView a, double const* x, double const* x_lo, 
     r[row] = residual_of_row(a, row, x, x_lo, b[row]);
 }
 
+__global__ void residual_kernel(HalfCdsView a, std::int64_t n_offsets, double const* x, double const* x_lo, double const* b,
+                                double* r) {
+  std::int64_t const row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (row < a.n)
+    r[row] = residual_of_row(a, n_offsets, row, x, x_lo, b[row]);
+}
+
 class CudaCheck final : public CheckKernels {
 public:
   double largest_error(Context& context, CsrView const& a, double const* x, double const* y) const override {
@@ -58,6 +65,15 @@ public:
     if (a.n_rows == 0)
       return;
     residual_kernel<<<cuda::n_blocks(a.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(a, x, x_lo, b, r);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void residual(Context& context, HalfCdsView const& a, double const* x, double const* x_lo, double const* b,
+                double* r) const override {
+    if (a.n == 0)
+      return;
+    residual_kernel<<<cuda::n_blocks(a.n, threads), threads, 0, cuda::of(context).stream()>>>(
+        a, static_cast<std::int64_t>(a.offsets.size()), x, x_lo, b, r);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };
