@@ -7,6 +7,7 @@
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
+#include "assembly/system/source_check.hpp"
 #include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/threads.hpp"
@@ -38,7 +39,7 @@ std::int64_t count_box_diagonals(BoxGrid const& box, int order) {
   return static_cast<std::int64_t>(shifts.size());
 }
 
-Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int coefficient_components) {
+Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int coefficient_components, AssembledInto into) {
   Estimate estimate;
   auto& mesh = estimate.mesh;
   mesh.cells = counts.cells;
@@ -53,10 +54,12 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   std::int64_t const local = static_cast<std::int64_t>(spec.order + 1) * (spec.order + 1) * (spec.order + 1);
   std::int64_t const n = mesh.dofs;
   std::int64_t const space = mesh.lexicographic ? 0 : mesh.cells * (4 * local + 4) + 24 * n;
-  std::int64_t const matrix = CsrMatrix::csr_bytes(n, mesh.nnz);
+  bool const csr = into == AssembledInto::csr, on_device = into == AssembledInto::half_cds_on_device;
+  std::int64_t const matrix = csr ? CsrMatrix::csr_bytes(n, mesh.nnz) : 0;
   // The solver's format: diagonals on boxes; elsewhere CSR, whose arrays are shared.
-  std::int64_t const converted = mesh.lexicographic ? (mesh.n_diagonals + 1) / 2 * 8 * n : 0;
-  std::int64_t const vectors = 10 * 8 * n;
+  std::int64_t const converted = mesh.lexicographic && !on_device ? (mesh.n_diagonals + 1) / 2 * 8 * n : 0;
+  // With the matrix on a device the host has the right-hand side, its scaled copy, the solution and a residual.
+  std::int64_t const vectors = (on_device ? 4 : 10) * 8 * n;
   std::int64_t const fields = n * 8 * (spec.exact ? 6 : 4) + mesh.cells * (8 * local + 4 + 24 + 8 * coefficient_components);
   // Numbering and pattern need lists of the cells around unknowns and copies of the space; the writer copies the fields once.
   std::int64_t const numbering = mesh.lexicographic ? 0 : 2 * space + 4 * mesh.cells * local + 24 * n;
@@ -72,18 +75,18 @@ struct Validated {
 };
 
 /// Everything that can be wrong with a specification and shows without the refined mesh.
-Validated validate(ProblemSpec const& spec) {
+Validated validate(ProblemSpec const& spec, AssembledInto into) {
   auto counts = predict_counts(spec.mesh);
   ProblemData data(spec, counts.boundary_ids, counts.material_ids);
   check_index_range(spec.mesh, counts, spec.order);
-  auto estimate = make_estimate(spec, counts, data.coefficient_components());
+  auto estimate = make_estimate(spec, counts, data.coefficient_components(), into);
   return {std::move(counts), std::move(data), std::move(estimate)};
 }
 
 }  // namespace
 
-Estimate estimate(ProblemSpec const& spec) {
-  return validate(spec).estimate;
+Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
+  return validate(spec, into).estimate;
 }
 
 struct Discretization::Impl {
@@ -106,6 +109,10 @@ struct Discretization::Impl {
   }
 
   [[nodiscard]] bool is_pure_neumann() const {
+    if (!pure_neumann && space.box)  // has one part, and a Dirichlet face fixes it
+      for (auto const& [id, index] : data.boundary_of)
+        if (data.boundary[index].type == BoundaryType::dirichlet)
+          pure_neumann = false;
     if (!pure_neumann)
       pure_neumann = assembly::is_pure_neumann(space, element, data);
     return *pure_neumann;
@@ -119,9 +126,9 @@ struct Discretization::Impl {
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
 };
 
-Discretization::Discretization(ProblemSpec spec) {
+Discretization::Discretization(ProblemSpec spec, AssembledInto into) {
   dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
-  auto validated = validate(spec);
+  auto validated = validate(spec, into);
   check_memory(validated.estimate.host_bytes, "this problem (mesh, matrix, solution and output together)");
   impl_ = std::make_unique<Impl>(spec, std::move(validated));
 }
@@ -184,13 +191,27 @@ void Discretization::refuse(BoxDataError const& error) const {
 HostVector<double> Discretization::reconstruct(LinearSystem const& system, HostVector<double> x) const {
   assert(static_cast<std::int64_t>(x.size()) == impl_->space.n_dofs);
   system.constraints.expand(x);
-  if (system.pure_neumann) {
-    auto const integrals = basis_integrals(impl_->space, impl_->element);
-    double const mean = ordered_dot(integrals, x) / ordered_sum(integrals);
-    for (double& value : x)
-      value -= mean;
-  }
+  if (system.pure_neumann)
+    subtract_mean(x);
   return x;
+}
+
+void Discretization::subtract_mean(HostVector<double>& u) const {
+  auto const integrals = basis_integrals(impl_->space, impl_->element);
+  double const mean = ordered_dot(integrals, u) / ordered_sum(integrals);
+  for (double& value : u)
+    value -= mean;
+}
+
+double Discretization::compatibility_defect(double total, double absolute) {
+  return assembly::compatibility_defect(total, absolute);
+}
+
+std::string Discretization::source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const {
+  Space const& space = impl_->space;
+  Function const& source = impl_->data.source;
+  return check_source(space, impl_->element, source, {integral, absolute},
+                      largest_cells(space, impl_->element, source, largest_of_lines));
 }
 
 ErrorNorms Discretization::errors(std::span<double const> u) const {

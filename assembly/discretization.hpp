@@ -28,6 +28,9 @@ struct MeshSummary {
   std::set<unsigned> material_ids;
 };
 
+/// Where the matrix is assembled: here, into CSR; or by gpu/elements, straight into half_cds, on the host or on a device.
+enum class AssembledInto { csr, half_cds_on_host, half_cds_on_device };
+
 /// Counts of a problem, and the host memory that mesh, matrix and output will need (bytes).
 struct Estimate {
   MeshSummary mesh;
@@ -35,7 +38,7 @@ struct Estimate {
 };
 /// Predicts them without refining the mesh, numbering unknowns or assembling. Validates expressions, mesh generator or file, and
 /// that the boundary conditions and coefficients cover all boundary ids and material ids. Errors: InputError with the key path.
-[[nodiscard]] Estimate estimate(ProblemSpec const& spec);
+[[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
 
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. It hides deal.II from the rest of the program. The
 /// constructor builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns: lexicographically
@@ -44,7 +47,7 @@ struct Estimate {
 /// that `estimate` predicts is not available; Interrupted after an interrupt was requested.
 class Discretization {
 public:
-  explicit Discretization(ProblemSpec spec);
+  explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
   ~Discretization();
   Discretization(Discretization&&) noexcept;
 
@@ -53,6 +56,14 @@ public:
   [[nodiscard]] LinearSystem assemble();
   /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
+  /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
+  /// solution.
+  [[nodiscard]] static double compatibility_defect(double total, double absolute);
+  /// The warning that `assemble` puts into its result, for a source whose integrals were computed elsewhere.
+  /// `largest_of_lines`: for every line of cells in x of a box the largest integral of |f| over one of its cells.
+  [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
+  /// Shifts u so that its integral is zero.
+  void subtract_mean(HostVector<double>& u) const;
   /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
   [[noreturn]] void refuse(BoxDataError const& error) const;
   /// u = C x + g from the solution x of a system of this discretisation. In a pure Neumann problem u is shifted so that its

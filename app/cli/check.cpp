@@ -1,6 +1,7 @@
 #include "app/cli/check.hpp"
 
 #include "app/io/console.hpp"
+#include "app/run/assembled_system.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/sweep.hpp"
 #include "assembly/discretization.hpp"
@@ -13,12 +14,18 @@ namespace poisson::app {
 
 namespace {
 
-/// A device is looked for where the run would look for one.
+/// Where a run would compute.
+Backend backend_of(RunConfig const& config) {
+  return config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu);
+}
+
+assembly::Estimate estimate_of(RunConfig const& config) {
+  return assembly::estimate(config.problem, plan_matrix(config, backend_of(config)).into);
+}
+
 FormatChoice predicted_format(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  bool const on_device = config.backend ? *config.backend == Backend::cuda : why_no_cuda().empty();
-  FormatChoice choice =
-      choose_format(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true}, config.matrix.format_options(),
-                    on_device ? Backend::cuda : Backend::cpu, forecast_of(config.matrix, config.solver, mesh.dofs));
+  FormatChoice choice = choose_format(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true}, config.matrix.format_options(),
+                                      backend_of(config), forecast_of(config.matrix, config.solver, mesh.dofs));
   choice.format = config.matrix.format.value_or(choice.format);
   return choice;
 }
@@ -51,10 +58,12 @@ void print_sweep(Configuration const& configuration) {
         RunConfig const& config = cases[i].configuration->config();
         RunConfig problem;
         problem.problem = config.problem;
+        problem.matrix = config.matrix;
+        problem.backend = config.backend;
         std::string const key = resolved_yaml(problem);
         auto found = known.find(key);
         if (found == known.end())
-          found = known.emplace(key, assembly::estimate(config.problem)).first;
+          found = known.emplace(key, estimate_of(config)).first;
         assembly::Estimate const& e = found->second;
         Size const size{i, e, solver_memory(config, e.mesh, predicted_format(config, e.mesh))};
         auto const less = [](Size const& a, Size const& b) {
@@ -92,7 +101,7 @@ void print_sweep(Configuration const& configuration) {
 
 int print_check(Configuration const& configuration) {
   RunConfig const& config = configuration.config();
-  assembly::Estimate const estimated = assembly::estimate(config.problem);
+  assembly::Estimate const estimated = estimate_of(config);
   assembly::MeshSummary const& mesh = estimated.mesh;
   char const* const about = mesh.exact_counts ? "" : "about ";
 
@@ -111,7 +120,7 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(estimated.host_bytes)) << "\n";
 
   FormatChoice const choice = predicted_format(config, mesh);
-  bool const on_device = config.backend ? *config.backend == Backend::cuda : why_no_cuda().empty();
+  bool const on_device = backend_of(config) == Backend::cuda;
   std::cout << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
             << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
   for (std::string const& line : grid_lines(table_of(choice)))

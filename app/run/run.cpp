@@ -3,6 +3,7 @@
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
 #include "app/io/matrix_market.hpp"
+#include "app/run/assembled_system.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
 #include "output/files/atomic_file.hpp"
@@ -23,33 +24,31 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.order = config.problem.order;
 
   stages.unless_interrupted([&] {
-    auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(config.problem); });
+    MatrixPlan const plan = plan_matrix(config, stages.backend());
+    auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(config.problem, plan.into); });
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
 
-    auto system = record.clock.time(Stage::assembly, [&] { return discretization.assemble(); });
-    auto const matrix = std::make_shared<CsrMatrix const>(std::move(system.matrix));
-    record.nnz = matrix->nnz();
-    record.csr_bytes = matrix->bytes();
+    auto system = record.clock.time(Stage::assembly, [&] { return AssembledSystem(discretization, plan, stages); });
+    record.nnz = system.nnz();
+    record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
-    if (system.pure_neumann) {
-      record.compatibility_defect = system.compatibility_defect;
-      console.line("    pure Neumann: compatibility defect " + number_text(system.compatibility_defect) +
+    if (system.pure_neumann()) {
+      record.compatibility_defect = system.compatibility_defect();
+      console.line("    pure Neumann: compatibility defect " + number_text(system.compatibility_defect()) +
                    " of the data, removed; the solution has mean zero");
     }
+    record.integral_f = system.integral_f();
 
-    record.integral_f = system.integral_f;
-    if (!system.source_warning.empty()) {
-      record.warnings.push_back(configuration.locate(InputError("problem.source", system.source_warning)));
+    system.store(plan, stages);
+    HostVector<double> x = stages.solve(system.rhs(), system.pure_neumann());
+    stages.verify(system.rhs(), x);
+    if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system.source_warning(); }); !warning.empty()) {
+      record.warnings.push_back(configuration.locate(InputError("problem.source", warning)));
       console.warning(record.warnings.back());
     }
-
-    stages.convert(matrix);
-    HostVector<double> x = stages.solve(system.rhs, system.pure_neumann);
-    stages.verify(system.rhs, x);
-    HostVector<double> const u =
-        record.clock.time(Stage::reconstruct, [&] { return discretization.reconstruct(system, std::move(x)); });
+    HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
     record.clock.time(Stage::verify, [&] {
       if (first_not_finite(u) == u.size())
         record.quantities = discretization.quantities(u);
@@ -63,8 +62,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {
-        return analyse({config, discretization, system, *matrix, stored, u, record.result, context}, directory, record.analysis,
-                       console);
+        return analyse({config, discretization, system.system(), system.matrix(), stored, u, record.result, context}, directory,
+                       record.analysis, console);
       });
   });
 

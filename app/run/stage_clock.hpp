@@ -9,12 +9,13 @@
 
 namespace poisson::app {
 
-enum class Stage { read, mesh, assembly, convert, transfer, solve, verify, reconstruct, analysis, output };
+enum class Stage { read, device, mesh, assembly, convert, transfer, solve, verify, reconstruct, analysis, output };
 }  // namespace poisson::app
 
 template <>
 struct poisson::Names<poisson::app::Stage> {
-  static constexpr std::array<Named<app::Stage>, 10> values{{{app::Stage::read, "read"},
+  static constexpr std::array<Named<app::Stage>, 11> values{{{app::Stage::read, "read"},
+                                                             {app::Stage::device, "device"},
                                                              {app::Stage::mesh, "mesh"},
                                                              {app::Stage::assembly, "assembly"},
                                                              {app::Stage::convert, "convert"},

@@ -101,7 +101,7 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
   std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())
     throw EnvironmentError("backend cuda: " + no_cuda);
-  Backend const backend = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
+  Backend const backend = backend_ = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
   future_context_ = std::async(backend == Backend::cuda ? std::launch::async : std::launch::deferred,
                                [backend] { return make_context(backend); });
@@ -133,37 +133,60 @@ std::unique_ptr<Matrix> Stages::store() {
   if (config_.matrix.format)
     return make_configured_matrix(*config_.matrix.format, matrix_, *context_, config_.matrix.format_options());
   Forecast const forecast = forecast_of(config_.matrix, config_.solver, matrix_->n_rows);
-  record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(forecast.products)) + " products";
   auto stored = make_configured_matrix(forecast, matrix_, *context_, config_.matrix.format_options(), record.choice.emplace());
-  if (console_.verbose())
-    console_.grid(table_of(*record.choice));
+  tell_choice(*record.choice);
   return stored;
 }
 
+void Stages::tell_choice(FormatChoice const& choice) {
+  record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(choice.forecast.products)) + " products";
+  if (console_.verbose())
+    console_.grid(table_of(choice));
+}
+
+Context& Stages::context() {
+  if (context_ == nullptr) {
+    record.clock.time(Stage::device, [&] { context_ = future_context_.get(); });
+    record.device = context_->description().name;
+  }
+  return *context_;
+}
+
 void Stages::convert(std::shared_ptr<CsrMatrix const> matrix) {
+  static_cast<void>(context());
   record.clock.time(Stage::convert, [&] {
     matrix_ = std::move(matrix);
-    context_ = future_context_.get();
-    record.device = context_->description().name;
     stored_ = store();
   });
   record.clock.move(Stage::convert, Stage::transfer, stored_->transfer_seconds);
   if (stored_->asymmetry > rounding_asymmetry)
     console_.warning("the matrix is symmetric only to " + number_text(stored_->asymmetry) + " of the largest entry of a row; " +
                      std::string(name_of(stored_->format())) + " stores its lower triangle and takes that for the upper one");
-  record.format = stored_->format();
-  record.matrix_bytes = stored_->bytes();
-  record.padding_ratio = stored_->padding_ratio();
+  record_matrix();
   report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)));
   if (context_->backend() == Backend::cuda)
     report_stage(Stage::transfer, "to " + record.device);
 }
 
+void Stages::adopt(std::unique_ptr<Matrix> matrix, std::optional<FormatChoice> choice) {
+  stored_ = std::move(matrix);
+  record.choice = std::move(choice);
+  if (record.choice)
+    tell_choice(*record.choice);
+  record_matrix();
+}
+
+void Stages::record_matrix() {
+  record.format = stored_->format();
+  record.matrix_bytes = stored_->bytes();
+  record.padding_ratio = stored_->padding_ratio();
+}
+
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
-  HostVector<double> x(static_cast<std::size_t>(matrix_->n_rows));
+  HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
   SolverOptions solver = config_.solver;
   solver.constant_null_space = constant_null_space;
-  solver.csr = [&] { return matrix_; };
+  solver.csr = [&] { return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr()); };
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
   clear_interrupt();
@@ -181,7 +204,10 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
 }
 
 void Stages::verify(std::span<double const> b, std::span<double const> x) {
-  record.clock.time(Stage::verify, [&] { record.residual_true = true_residual(*matrix_, x, b, record.result.x_low); });
+  record.clock.time(Stage::verify, [&] {
+    record.residual_true = matrix_ != nullptr ? true_residual(*matrix_, x, b, record.result.x_low)
+                                              : true_residual(StoredResidualCheck(*stored_), x, b, record.result.x_low);
+  });
   measure_bandwidth();
   report_stage(Stage::verify, "true residual " + number_text(record.residual_true));
 }

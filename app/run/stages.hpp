@@ -17,6 +17,7 @@
 #include <future>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -66,6 +67,14 @@ public:
     }
   }
 
+  [[nodiscard]] Backend backend() const { return backend_; }
+  /// Waits until it is there.
+  [[nodiscard]] Context& context();
+
+  /// Takes a matrix that was assembled in its format, in the memory of context(), in place of `convert`. `choice` is what `auto`
+  /// decided from.
+  void adopt(std::unique_ptr<Matrix> matrix, std::optional<FormatChoice> choice);
+
   /// Converts the matrix to the format of the configuration, in the backend's memory.
   void convert(std::shared_ptr<CsrMatrix const> matrix);
 
@@ -112,13 +121,17 @@ private:
   void measure_bandwidth();
   [[nodiscard]] std::unique_ptr<Matrix> store();
 
+  void record_matrix();
+  void tell_choice(FormatChoice const& choice);
+
   RunConfig const& config_;
   Console& console_;
   ResultsDirectory directory_;
+  Backend backend_{};
   std::exception_ptr output_error_;
   std::future<std::unique_ptr<Context>> future_context_;
   std::unique_ptr<Context> context_;
-  std::shared_ptr<CsrMatrix const> matrix_;
+  std::shared_ptr<CsrMatrix const> matrix_;  ///< null when the matrix was not assembled into CSR
   std::unique_ptr<Matrix> stored_;
 };
 

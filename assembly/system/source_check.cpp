@@ -311,6 +311,20 @@ void LargestCells::offer(std::int64_t cell, double amount) {
   entries_.insert(at, {amount, cell});
 }
 
+std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element, Function const& source,
+                                               std::span<double const> largest_of_lines) {
+  LargestCells lines(most_candidates), cells(most_candidates);
+  for (std::size_t line = 0; line < largest_of_lines.size(); ++line)
+    lines.offer(static_cast<std::int64_t>(line), largest_of_lines[line]);
+  CellSamples samples(space, element, source);
+  PieceQuadrature as_assembled(samples, 1, space.order + 1);
+  std::int64_t const of_line = space.box->cells[0];
+  for (auto const& [amount, line] : lines.entries())
+    for (std::int64_t cell = line * of_line; cell < (line + 1) * of_line; ++cell)
+      cells.offer(cell, as_assembled.total(cell).absolute);
+  return cells.entries();
+}
+
 std::string check_source(Space const& space, ReferenceElement const& element, Function const& source, SourceSums const& sums,
                          std::vector<LargestCells::Entry> const& most) {
   if (source.is_constant())

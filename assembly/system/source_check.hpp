@@ -4,6 +4,7 @@
 #include "assembly/system/problem_data.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,5 +41,10 @@ struct SourceSums {
 /// some hundred thousand. A peak that vanishes at every point of evaluation is not found (docs/theory.md).
 [[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, Function const& source,
                                        SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
+
+/// The cells of a box with the largest integrals of |f|, from those lines of cells in x that hold the largest: `largest_of_lines`
+/// has the largest integral over a cell of every line, y fastest.
+[[nodiscard]] std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element,
+                                                             Function const& source, std::span<double const> largest_of_lines);
 
 }  // namespace poisson::assembly

@@ -354,13 +354,8 @@ private:
   void make_compatible() {
     auto integrals = basis_integrals(space_, element_);
     constraints().restrict_to_free(integrals);
-    double const total = ordered_sum(system_.rhs), scale = source_.absolute + boundary_abs_;
-    system_.compatibility_defect = scale > 0 ? total / scale : 0;
-    if (std::abs(system_.compatibility_defect) > largest_compatibility_defect)
-      throw InputError("problem.boundary",
-                       "the problem has no solution: with Neumann conditions only, int f + int g must be 0, but it is " +
-                           to_text(total) + ", " + to_text(system_.compatibility_defect) +
-                           " of int |f| + int |g|; change the source or the boundary values, or fix u somewhere");
+    double const total = ordered_sum(system_.rhs);
+    system_.compatibility_defect = compatibility_defect(total, source_.absolute + boundary_abs_);
     double const shift = total / ordered_sum(integrals);
     for (std::int64_t i = 0; i < space_.n_dofs; ++i)
       system_.rhs[i] -= shift * integrals[i];
@@ -387,6 +382,16 @@ private:
 };
 
 }  // namespace
+
+double compatibility_defect(double total, double absolute) {
+  double const defect = absolute > 0 ? total / absolute : 0;
+  if (std::abs(defect) > largest_compatibility_defect)
+    throw InputError("problem.boundary",
+                     "the problem has no solution: with Neumann conditions only, int f + int g must be 0, but it is " +
+                         to_text(total) + ", " + to_text(defect) +
+                         " of int |f| + int |g|; change the source or the boundary values, or fix u somewhere");
+  return defect;
+}
 
 bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   return Assembler(space, element, data, Constraints()).prepare();

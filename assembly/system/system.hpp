@@ -21,4 +21,8 @@ struct AssemblyTimes {
 /// quadrature point. Errors: as assemble_system.
 [[nodiscard]] bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
+/// total / absolute, of the integrals of f and the boundary values and of their absolute values in a pure Neumann problem; 0 where
+/// both are 0. Throws InputError when the data contradict each other by more than rounding and quadrature explain.
+[[nodiscard]] double compatibility_defect(double total, double absolute);
+
 }  // namespace poisson::assembly

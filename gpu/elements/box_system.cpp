@@ -1,7 +1,6 @@
 #include "gpu/elements/box_system.hpp"
 
 #include "gpu/core/error.hpp"
-#include "gpu/core/host_vector.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -197,6 +196,15 @@ void BoxSystem::assemble(BoxProblem const& problem) {
     FieldSums const sums = kernels_.sums(context_, 2 * count * nx * ny, f.points[0] + 2 * (first - f.first_plane) * nx * ny);
     source_.sum += volume / 8 * sums.sum;
     source_.absolute += volume / 8 * sums.absolute;
+    std::int64_t const lines = problem.cells[1] * count;
+    Array<double> largest(context_, lines);
+    kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count},
+                              f.points[0] + 2 * (first - f.first_plane) * nx * ny, largest.data());
+    std::size_t const known = largest_of_lines_.size();
+    largest_of_lines_.resize(known + static_cast<std::size_t>(lines));
+    largest.download(std::span<double>(largest_of_lines_).subspan(known));
+    for (std::size_t i = known; i < largest_of_lines_.size(); ++i)
+      largest_of_lines_[i] *= volume / 8;
   };
   if (!source_varies) {
     double const whole = problem.extent[0] * problem.extent[1] * problem.extent[2];
@@ -255,8 +263,22 @@ void BoxSystem::assemble(BoxProblem const& problem) {
   matrix_->row_not_finite = row_not_finite;
 }
 
-void BoxSystem::set_dirichlet(double* x) const {
-  kernels_.set_dirichlet(context_, box_, x);
+HostVector<double> BoxSystem::take_rhs() {
+  HostVector<double> host(static_cast<std::size_t>(rhs_.size()));
+  rhs_.download(std::span<double>(host));
+  rhs_ = {};
+  return host;
+}
+
+void BoxSystem::set_dirichlet(std::span<double> x) const {
+  auto const host = make_context(Backend::cpu);
+  BoxElements box = box_;
+  std::array<Array<double>, 6> values;
+  for (std::size_t face = 0; face < 6; ++face) {
+    values[face] = face_values_[face].copy_to(*host);
+    box.faces[face].value = values[face].data();
+  }
+  BoxElementKernels::cpu().set_dirichlet(*host, box, x.data());
 }
 
 }  // namespace poisson

@@ -2,12 +2,15 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/box_problem.hpp"
+#include "gpu/core/host_vector.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/box_elements.hpp"
 
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 
 namespace poisson {
 
@@ -29,6 +32,8 @@ public:
   /// Gives the matrix away.
   [[nodiscard]] std::unique_ptr<Matrix> take_matrix() { return std::move(matrix_); }
   [[nodiscard]] Array<double> const& rhs() const { return rhs_; }
+  /// The right-hand side in host memory; the backend's copy is freed.
+  [[nodiscard]] HostVector<double> take_rhs();
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }
   [[nodiscard]] std::int64_t nnz() const { return nnz_; }  ///< of the full matrix
   /// Neither Dirichlet values nor an alpha > 0: the constant vector spans the null space.
@@ -36,8 +41,11 @@ public:
   [[nodiscard]] FieldSums const& source() const { return source_; }      ///< integrals of f and |f|
   [[nodiscard]] FieldSums const& boundary() const { return boundary_; }  ///< of the values of Neumann and Robin conditions
 
-  /// Writes the Dirichlet values into x, in the backend's memory.
-  void set_dirichlet(double* x) const;
+  /// Where f varies: for every line of cells in x the largest integral of |f| over one of its cells, y fastest; else empty.
+  [[nodiscard]] HostVector<double> const& largest_source_of_lines() const { return largest_of_lines_; }
+
+  /// Writes the Dirichlet values into x, which has n_rows entries in host memory.
+  void set_dirichlet(std::span<double> x) const;
 
 private:
   void evaluate_faces(BoxProblem const& problem);
@@ -57,6 +65,7 @@ private:
   std::int64_t nnz_ = 0;
   bool pure_neumann_ = false;
   FieldSums source_, boundary_;
+  HostVector<double> largest_of_lines_;
 };
 
 }  // namespace poisson

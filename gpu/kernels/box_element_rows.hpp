@@ -31,6 +31,15 @@ struct Node {
   return field.points[c][((2 * (cz - field.first_plane) + (q >> 2)) * ny + 2 * cy + (q >> 1 & 1)) * nx + 2 * cx + (q & 1)];
 }
 
+/// The sum of |values| at the eight points of a cell of a grid of nx x ny x ... points.
+[[nodiscard]] inline POISSON_HOST_DEVICE double absolute_of_cell(double const* values, std::int64_t nx, std::int64_t ny,
+                                                                 std::int64_t cx, std::int64_t cy, std::int64_t cz) {
+  double sum = 0;
+  for (int q = 0; q < 8; ++q)
+    sum += std::abs(values[((2 * cz + (q >> 2)) * ny + 2 * cy + (q >> 1 & 1)) * nx + 2 * cx + (q & 1)]);
+  return sum;
+}
+
 /// No node around this one has a condition, nor has it itself.
 [[nodiscard]] inline POISSON_HOST_DEVICE bool is_deep(BoxElements const& box, Node const& node) {
   bool deep = true;

@@ -84,6 +84,11 @@ public:
   /// The sum of n values and of their absolute values, added in a fixed order. Waits.
   [[nodiscard]] virtual FieldSums sums(Context& context, std::int64_t n, double const* values) const = 0;
 
+  /// For every line of cells in x the largest sum of |values| at the eight points of one of its cells. `values` is a grid of 2
+  /// cells[0] x 2 cells[1] x 2 cells[2] points, `largest` has cells[1] cells[2] entries, y fastest.
+  virtual void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,
+                                double* largest) const = 0;
+
   /// Rows of the system in the planes first_plane <= z < end_plane of nodes. `values` are the diagonals of half_cds, n_rows values
   /// each: values[s n + i] = a(i, i - offset s), with offsets in ascending order: 14 where every direction has at least three
   /// nodes. Rows and columns of Dirichlet nodes keep their diagonal entry only; what is not there is -0.0. rhs_i = the load, less

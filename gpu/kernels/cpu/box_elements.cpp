@@ -145,6 +145,17 @@ public:
     return result;
   }
 
+  void largest_of_lines(Context&, std::array<std::int64_t, 3> const& cells, double const* values, double* largest) const override {
+    std::int64_t const lines = cells[1] * cells[2];
+#pragma omp parallel for schedule(static) if (8 * lines * cells[0] >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      double most = 0;
+      for (std::int64_t x = 0; x < cells[0]; ++x)
+        most = std::max(most, box_rows::absolute_of_cell(values, 2 * cells[0], 2 * cells[1], x, line % cells[1], line / cells[1]));
+      largest[line] = most;
+    }
+  }
+
   void rows(Context&, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components, BoxField const& k,
             BoxField const& f, double* values, double* rhs) const override {
     if (components == 1)

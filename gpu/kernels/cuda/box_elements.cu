@@ -42,6 +42,21 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+/// One warp a line.
+__global__ void __launch_bounds__(threads) lines_kernel(std::int64_t nx, std::int64_t ny, std::int64_t nz,
+                                                        double const* __restrict__ values, double* __restrict__ largest) {
+  std::int64_t const line = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / 32;
+  if (line >= ny * nz)
+    return;
+  double most = 0;
+  for (std::int64_t x = threadIdx.x % 32; x < nx; x += 32)
+    most = fmax(most, box_rows::absolute_of_cell(values, 2 * nx, 2 * ny, x, line % ny, line / ny));
+  for (int distance = 16; distance > 0; distance /= 2)
+    most = fmax(most, cuda::shuffle_down(most, distance));
+  if (threadIdx.x % 32 == 0)
+    largest[line] = most;
+}
+
 /// One thread a row. Written: 120 bytes a row. k and f at the points are read once from memory and often from L1.
 template <int components>
 __global__ void __launch_bounds__(threads_of_rows)
@@ -131,6 +146,13 @@ public:
     double host[2];
     result.download(host);
     return {host[0], host[1]};
+  }
+
+  void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,
+                        double* largest) const override {
+    lines_kernel<<<cuda::n_blocks(cells[1] * cells[2], threads / 32), threads, 0, cuda::of(context).stream()>>>(
+        cells[0], cells[1], cells[2], values, largest);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,

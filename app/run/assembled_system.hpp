@@ -1,0 +1,60 @@
+#pragma once
+
+#include "app/run/stages.hpp"
+#include "assembly/discretization.hpp"
+#include "gpu/elements/box_system.hpp"
+
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace poisson::app {
+
+/// How the matrix of a run is made.
+struct MatrixPlan {
+  assembly::AssembledInto into = assembly::AssembledInto::csr;
+  std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it took half_cds before anything is assembled
+};
+
+/// Boxes of trilinear elements are assembled by gpu/elements, straight into half_cds, where that is the format: given, or taken by
+/// `auto`. Everything else is assembled into CSR and converted; so are entries in double_double, boxes whose matrix an analysis
+/// needs, and those for which matrix.conversion asks for a way of converting.
+[[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend);
+
+/// The system of a run, however it was assembled.
+class AssembledSystem {
+public:
+  /// Assembles. Throws InputError where the data are not admissible, EnvironmentError, Interrupted.
+  AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages);
+
+  /// Gives the matrix to the stages, converted where that is needed.
+  void store(MatrixPlan const& plan, Stages& stages);
+
+  [[nodiscard]] HostVector<double> const& rhs() const { return system_.rhs; }
+  [[nodiscard]] bool pure_neumann() const { return system_.pure_neumann; }
+  [[nodiscard]] double compatibility_defect() const { return system_.compatibility_defect; }
+  [[nodiscard]] double integral_f() const { return system_.integral_f; }
+  [[nodiscard]] std::int64_t nnz() const { return nnz_; }
+  /// Empty, or how much of the source the quadrature misses. What looks for that may still be at work: waits for it.
+  [[nodiscard]] std::string source_warning();
+  /// u from the solution x.
+  [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;
+
+  /// For analyses. Precondition: the plan was to assemble into CSR. The system is without its matrix.
+  [[nodiscard]] assembly::LinearSystem const& system() const { return system_; }
+  [[nodiscard]] CsrMatrix const& matrix() const { return *matrix_; }
+
+private:
+  void assemble_box(MatrixPlan const& plan, Stages& stages);
+
+  assembly::Discretization const& discretization_;
+  assembly::LinearSystem system_;  ///< of a box that was assembled on the backend: its right-hand side and numbers only
+  std::shared_ptr<CsrMatrix const> matrix_;
+  std::optional<BoxSystem> box_;
+  std::int64_t nnz_ = 0;
+  std::future<std::string> source_warning_;
+};
+
+}  // namespace poisson::app
