@@ -208,7 +208,7 @@ std::vector<Example> const& examples() {
 
 template <class C>
 class CodSellTest : public OnCase<C> {};
-using CodSellCases = ::testing::Types<Case<Format::cod_sell, Backend::cpu>, Case<Format::cod_sell, Backend::cuda>>;
+using CodSellCases = EveryBackend<Format::cod_sell>;
 TYPED_TEST_SUITE(CodSellTest, CodSellCases, CaseNames);
 
 /// Rows 0, 2, 5 and 7 of figure 3.1 of the thesis as a matrix of their own: bases 0, 1, 2, 4, distances 1 and 3, and one entry more
