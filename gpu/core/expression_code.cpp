@@ -4,66 +4,6 @@
 
 namespace poisson {
 
-namespace {
-
-/// Points of a block: a few stacked values of them stay in the first-level cache.
-constexpr std::int64_t block_points = 64;
-
-bool has_branches(ExpressionCode const& code) {
-  return std::any_of(code.begin(), code.end(), [](Instruction const& i) { return i.op == Op::jump || i.op == Op::jump_if_zero; });
-}
-
-/// One block; `stack` has room for stack_depth(code) * block_points values.
-void evaluate_block(ExpressionCode const& code, std::int64_t n, double const* x, double const* y, double const* z, double* stack,
-                    double* values) {
-  double* top = stack - block_points;
-  auto const push = [&](double const* from) {
-    top += block_points;
-    std::copy_n(from, n, top);
-  };
-  for (Instruction const& instruction : code)
-    switch (instruction.op) {
-    case Op::constant:
-      top += block_points;
-      std::fill_n(top, n, instruction.value);
-      break;
-    case Op::x:
-      push(x);
-      break;
-    case Op::y:
-      push(y);
-      break;
-    case Op::z:
-      push(z);
-      break;
-    case Op::jump_if_zero:
-    case Op::jump:
-      break;  // not in here
-#define POISSON_CASE(name, value)                                                                                                  \
-  case Op::name:                                                                                                                   \
-    for (std::int64_t i = 0; i < n; ++i) {                                                                                         \
-      double const a = top[i];                                                                                                     \
-      top[i] = value;                                                                                                              \
-    }                                                                                                                              \
-    break;
-      POISSON_UNARY_OPERATORS(POISSON_CASE)
-#undef POISSON_CASE
-#define POISSON_CASE(name, value)                                                                                                  \
-  case Op::name:                                                                                                                   \
-    top -= block_points;                                                                                                           \
-    for (std::int64_t i = 0; i < n; ++i) {                                                                                         \
-      double const a = top[i], b = top[i + block_points];                                                                          \
-      top[i] = value;                                                                                                              \
-    }                                                                                                                              \
-    break;
-      POISSON_BINARY_OPERATORS(POISSON_CASE)
-#undef POISSON_CASE
-    }
-  std::copy_n(top, n, values);
-}
-
-}  // namespace
-
 int stack_depth(ExpressionCode const& code) {
   int depth = 0, most = 0;
   for (Instruction const& instruction : code) {
@@ -86,24 +26,105 @@ int stack_depth(ExpressionCode const& code) {
   return most;
 }
 
-void evaluate_points(ExpressionCode const& code, std::int64_t n, double const* x, double const* y, double const* z,
-                     double* values) {
-  if (has_branches(code)) {
-    ExpressionView const view{code.data(), static_cast<std::int32_t>(code.size())};
-    for (std::int64_t i = 0; i < n; ++i)
-      values[i] = evaluate<expression_stack_size>(view, x[i], y[i], z[i]);
+LineEvaluator::LineEvaluator(ExpressionCode const& code, std::int64_t n, double const* x)
+    : code_(code),
+      n_(n),
+      x_(x),
+      branches_(
+          std::any_of(code.begin(), code.end(), [](Instruction const& i) { return i.op == Op::jump || i.op == Op::jump_if_zero; })),
+      by_depth_(static_cast<std::size_t>(stack_depth(code))),
+      by_instruction_(code.size()) {}
+
+double* LineEvaluator::result_of(std::size_t instruction, std::size_t depth, bool of_x_only) {
+  std::vector<double>& array = of_x_only ? by_instruction_[instruction] : by_depth_[depth];
+  if (of_x_only && !array.empty())
+    return nullptr;
+  array.resize(static_cast<std::size_t>(n_));
+  return array.data();
+}
+
+template <class F>
+void LineEvaluator::unary(std::size_t instruction, F const& f) {
+  Value& top = stack_.back();
+  if (top.array == nullptr) {
+    top.number = f(top.number);
     return;
   }
-  double fixed[8 * block_points];
-  std::vector<double> more;
-  int const depth = stack_depth(code);
-  double* stack = fixed;
-  if (depth > 8) {
-    more.resize(static_cast<std::size_t>(depth * block_points));
-    stack = more.data();
+  double const* const a = top.array;
+  if (double* const out = result_of(instruction, stack_.size() - 1, top.of_x_only); out != nullptr)
+    for (std::int64_t i = 0; i < n_; ++i)
+      out[i] = f(a[i]);
+  top.array = (top.of_x_only ? by_instruction_[instruction] : by_depth_[stack_.size() - 1]).data();
+}
+
+template <class F>
+void LineEvaluator::binary(std::size_t instruction, F const& f) {
+  Value const right = stack_.back();
+  stack_.pop_back();
+  Value& left = stack_.back();
+  if (left.array == nullptr && right.array == nullptr) {
+    left.number = f(left.number, right.number);
+    left.of_x_only = left.of_x_only && right.of_x_only;
+    return;
   }
-  for (std::int64_t begin = 0; begin < n; begin += block_points)
-    evaluate_block(code, std::min(block_points, n - begin), x + begin, y + begin, z + begin, stack, values + begin);
+  bool const of_x_only = left.of_x_only && right.of_x_only;
+  double const *const a = left.array, *const b = right.array;
+  if (double* const out = result_of(instruction, stack_.size() - 1, of_x_only); out != nullptr) {
+    if (b == nullptr)
+      for (std::int64_t i = 0; i < n_; ++i)
+        out[i] = f(a[i], right.number);
+    else if (a == nullptr)
+      for (std::int64_t i = 0; i < n_; ++i)
+        out[i] = f(left.number, b[i]);
+    else
+      for (std::int64_t i = 0; i < n_; ++i)
+        out[i] = f(a[i], b[i]);
+  }
+  left = {(of_x_only ? by_instruction_[instruction] : by_depth_[stack_.size() - 1]).data(), 0, of_x_only};
+}
+
+void LineEvaluator::operator()(double y, double z, double* values) {
+  if (branches_) {
+    for (std::int64_t i = 0; i < n_; ++i)
+      values[i] = evaluate(code_, x_[i], y, z);
+    return;
+  }
+  stack_.clear();
+  for (std::size_t at = 0; at < code_.size(); ++at)
+    switch (code_[at].op) {
+    case Op::constant:
+      stack_.push_back({nullptr, code_[at].value, true});
+      break;
+    case Op::x:
+      stack_.push_back({x_, 0, true});
+      break;
+    case Op::y:
+      stack_.push_back({nullptr, y, false});
+      break;
+    case Op::z:
+      stack_.push_back({nullptr, z, false});
+      break;
+    case Op::jump_if_zero:
+    case Op::jump:
+      break;  // not in here
+#define POISSON_CASE(name, value)                                                                                                  \
+  case Op::name:                                                                                                                   \
+    unary(at, [](double a) -> double { return value; });                                                                           \
+    break;
+      POISSON_UNARY_OPERATORS(POISSON_CASE)
+#undef POISSON_CASE
+#define POISSON_CASE(name, value)                                                                                                  \
+  case Op::name:                                                                                                                   \
+    binary(at, [](double a, double b) -> double { return value; });                                                                \
+    break;
+      POISSON_BINARY_OPERATORS(POISSON_CASE)
+#undef POISSON_CASE
+    }
+  Value const& result = stack_.back();
+  if (result.array != nullptr)
+    std::copy_n(result.array, n_, values);
+  else
+    std::fill_n(values, n_, result.number);
 }
 
 }  // namespace poisson

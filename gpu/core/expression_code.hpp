@@ -3,6 +3,7 @@
 #include "gpu/core/host_device.hpp"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -166,9 +167,37 @@ template <int stack_size>
   return evaluate<expression_stack_size>({code.data(), static_cast<std::int32_t>(code.size())}, x, y, z);
 }
 
-/// The values at n points. On the host; threads may share the code. Operator by operator for blocks of points, which is several
-/// times as fast as one point after another; where the code has branches that points may take differently, one after another all
-/// the same.
-void evaluate_points(ExpressionCode const& code, std::int64_t n, double const* x, double const* y, double const* z, double* values);
+/// Values of an expression on lines of points with equal y and z, on the host: for tensor products of points. Operators are applied
+/// to whole lines; what does not depend on x is computed once a line, and what depends on x alone once for all lines. Where the
+/// code has branches, which points may take differently, points are evaluated one after another. Not shared between threads.
+class LineEvaluator {
+public:
+  /// `code` and the n coordinates x outlive it.
+  LineEvaluator(ExpressionCode const& code, std::int64_t n, double const* x);
+  /// values[i] = code at (x[i], y, z), with the bits that `evaluate` gives.
+  void operator()(double y, double z, double* values);
+
+private:
+  /// A value on the stack: an array over the line, or where that is null the same number everywhere.
+  struct Value {
+    double const* array = nullptr;
+    double number = 0;
+    bool of_x_only = false;
+  };
+  template <class F>
+  void unary(std::size_t instruction, F const& f);
+  template <class F>
+  void binary(std::size_t instruction, F const& f);
+  /// Where the result of the instruction goes, an array at height `depth` of the stack; null where it is known from an earlier
+  /// line.
+  double* result_of(std::size_t instruction, std::size_t depth, bool of_x_only);
+
+  ExpressionCode const& code_;
+  std::int64_t n_;
+  double const* x_;
+  bool branches_ = false;
+  std::vector<Value> stack_;
+  std::vector<std::vector<double>> by_depth_, by_instruction_;  ///< arrays of this line, and those of x only
+};
 
 }  // namespace poisson

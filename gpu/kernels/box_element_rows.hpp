@@ -78,7 +78,7 @@ POISSON_HOST_DEVICE inline void deep_row(BoxElements const& box, BoxTables<compo
 }
 
 /// Whether the node has a Dirichlet value, and which.
-[[nodiscard]] inline POISSON_HOST_DEVICE bool dirichlet_value(BoxElements const& box, Node const& node, double& value) {
+inline POISSON_HOST_DEVICE bool dirichlet_value(BoxElements const& box, Node const& node, double& value) {
   bool found = false;
   std::int32_t rank = 0;
   for (int face = 0; face < 6; ++face) {
@@ -135,33 +135,44 @@ POISSON_HOST_DEVICE inline void any_row(BoxElements const& box, BoxTables<compon
       inside = inside && c[d] >= 0 && c[d] + 1 < box.nodes[d];
     if (!inside)
       continue;
+    double of_cell[8] = {};
     for (int q = 0; q < 8; ++q) {
       for (int component = 0; component < components; ++component) {
         double const value = field_value(box, k, component, c[0], c[1], c[2], q);
+        POISSON_UNROLL
         for (int b = 0; b < 8; ++b)
-          entries[13 - 9 * ((a >> 2) - (b >> 2)) - 3 * ((a >> 1 & 1) - (b >> 1 & 1)) - ((a & 1) - (b & 1))] +=
-              value * tables.stiffness[component][q][a][b];
+          of_cell[b] += value * tables.stiffness[component][q][a][b];
       }
       load += (field_value(box, f, 0, c[0], c[1], c[2], q) - f.shift) * tables.load[q][a];
     }
+    for (int b = 0; b < 8; ++b)
+      entries[13 - 9 * ((a >> 2) - (b >> 2)) - 3 * ((a >> 1 & 1) - (b >> 1 & 1)) - ((a & 1) - (b & 1))] += of_cell[b];
   }
   for (int face = 0; face < 6; ++face)
     if (box.faces[face].type != BoxFace::Type::dirichlet && node.i[face / 2] == (face % 2 == 0 ? 0 : box.nodes[face / 2] - 1))
       add_face(box, face, node, entries, load);
-  double own = 0;
-  bool const fixed = dirichlet_value(box, node, own);
+  // Where a neighbour lies in each direction: beyond the box, on a Dirichlet face, or neither.
+  constexpr int beyond = -2, free = -1;
+  int place[3][3];
+  for (int d = 0; d < 3; ++d)
+    for (int step = 0; step < 3; ++step) {
+      std::int64_t const i = node.i[d] + step - 1;
+      int const face = i == 0 ? 2 * d : i == box.nodes[d] - 1 ? 2 * d + 1 : free;
+      place[d][step] = i < 0 || i >= box.nodes[d]                                      ? beyond
+                       : face >= 0 && box.faces[face].type == BoxFace::Type::dirichlet ? face
+                                                                                       : free;
+    }
+  bool const fixed = place[0][1] >= 0 || place[1][1] >= 0 || place[2][1] >= 0;
   for (int s = 0; s < 27; ++s) {
-    if (s == 13)
+    int const at[3] = {place[0][s % 3], place[1][s / 3 % 3], place[2][s / 9]};
+    bool const exists = at[0] != beyond && at[1] != beyond && at[2] != beyond;
+    if (s == 13 || (exists && !fixed && at[0] < 0 && at[1] < 0 && at[2] < 0))
       continue;
-    Node const other{{node.i[0] + s % 3 - 1, node.i[1] + s / 3 % 3 - 1, node.i[2] + s / 9 - 1}};
-    bool exists = true;
-    for (int d = 0; d < 3; ++d)
-      exists = exists && other.i[d] >= 0 && other.i[d] < box.nodes[d];
-    double value = 0;
-    if (exists && !fixed && !dirichlet_value(box, other, value))
-      continue;
-    if (exists && !fixed)
+    if (exists && !fixed) {
+      double value = 0;
+      dirichlet_value(box, Node{{node.i[0] + s % 3 - 1, node.i[1] + s / 3 % 3 - 1, node.i[2] + s / 9 - 1}}, value);
       load -= entries[s] * value;
+    }
     entries[s] = -0.0;
   }
   if (fixed)

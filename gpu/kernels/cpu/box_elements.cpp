@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 namespace poisson {
 
@@ -17,51 +18,78 @@ using box_rows::Node;
 /// Neighbouring rows that are made together, so that their sums fill vector registers.
 constexpr int strip = 8;
 
-/// The strip's values of one component at Gauss point q of the cells that begin with (cx, cy, cz).
-inline void strip_values(BoxElements const& box, BoxField const& field, int c, std::int64_t cx, std::int64_t cy, std::int64_t cz,
-                         int q, double (&values)[strip]) {
-  if (field.points[static_cast<std::size_t>(c)] == nullptr) {
-    for (double& value : values)
-      value = field.constant[static_cast<std::size_t>(c)];
-    return;
-  }
-  std::int64_t const nx = 2 * (box.nodes[0] - 1), ny = 2 * (box.nodes[1] - 1);
-  double const* const first = field.points[static_cast<std::size_t>(c)] +
-                              ((2 * (cz - field.first_plane) + (q >> 2)) * ny + 2 * cy + (q >> 1 & 1)) * nx + 2 * cx + (q & 1);
-  for (int w = 0; w < strip; ++w)
-    values[w] = first[2 * w];
-}
+/// Values at the Gauss points of the cells around a strip of nodes: [cy + 2 cz of the cell, 0 or 1 before and after the node][q][x
+/// of the cell], the first cell being the one before the first node.
+using StripValues = double[4][8][strip + 1];
 
-/// deep_row for `strip` neighbouring nodes: the same sums in the same order.
-template <int components>
-void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k, BoxField const& f, Node const& node,
-               double (&entries)[14][strip], double (&load)[strip]) {
-  for (auto& entry : entries)
-    std::fill_n(entry, strip, 0.0);
-  std::fill_n(load, strip, 0.0);
-  for (int cell = 0; cell < 8; ++cell) {
-    int const a = 7 - cell;
-    std::int64_t const cx = node.i[0] - 1 + (cell & 1), cy = node.i[1] - 1 + (cell >> 1 & 1), cz = node.i[2] - 1 + (cell >> 2);
-    for (int q = 0; q < 8; ++q) {
-      double values[strip];
-      for (int c = 0; c < components; ++c) {
-        strip_values(box, k, c, cx, cy, cz, q, values);
-        for (int b = 0; b < 8; ++b) {
-          int const before = 9 * ((a >> 2) - (b >> 2)) + 3 * ((a >> 1 & 1) - (b >> 1 & 1)) + ((a & 1) - (b & 1));
-          if (before < 0)
-            continue;
-          double const factor = tables.stiffness[c][q][a][b];
-#pragma omp simd
-          for (int w = 0; w < strip; ++w)
-            entries[before][w] += values[w] * factor;
-        }
+/// Of one component of a field that is not constant.
+void load_strip(BoxElements const& box, BoxField const& field, int c, Node const& node, StripValues& values) {
+  std::int64_t const nx = 2 * (box.nodes[0] - 1), ny = 2 * (box.nodes[1] - 1);
+  for (int line = 0; line < 4; ++line) {
+    std::int64_t const cy = node.i[1] - 1 + (line & 1), cz = node.i[2] - 1 + (line >> 1) - field.first_plane;
+    for (int q = 0; q < 8; q += 2) {
+      double const* const first =
+          field.points[static_cast<std::size_t>(c)] + ((2 * cz + (q >> 2)) * ny + 2 * cy + (q >> 1 & 1)) * nx + 2 * (node.i[0] - 1);
+      for (int x = 0; x <= strip; ++x) {
+        values[line][q][x] = first[2 * x];
+        values[line][q + 1][x] = first[2 * x + 1];
       }
-      strip_values(box, f, 0, cx, cy, cz, q, values);
-#pragma omp simd
-      for (int w = 0; w < strip; ++w)
-        load[w] += (values[w] - f.shift) * tables.load[q][a];
     }
   }
+}
+
+void fill_strip(double constant, StripValues& values) {
+  for (auto& line : values)
+    for (auto& of_point : line)
+      std::fill_n(of_point, strip + 1, constant);
+}
+
+/// What one of the eight cells contributes to deep_rows. Its number is a constant, so that entries are registers and no loop is
+/// left.
+template <int cell, int components>
+inline void add_cell(BoxTables<components> const& tables, int c, StripValues const& values, double (&entries)[14][strip]) {
+  constexpr int a = 7 - cell, line = cell >> 1, first = cell & 1;
+  auto const add = [&]<int b>(std::integral_constant<int, b>) {
+    constexpr int before = 9 * ((a >> 2) - (b >> 2)) + 3 * ((a >> 1 & 1) - (b >> 1 & 1)) + ((a & 1) - (b & 1));
+    if constexpr (before >= 0) {
+      double sums[strip];
+      std::copy_n(entries[before], strip, sums);
+      for (int q = 0; q < 8; ++q)
+#pragma omp simd
+        for (int w = 0; w < strip; ++w)
+          sums[w] += values[line][q][first + w] * tables.stiffness[c][q][a][b];
+      std::copy_n(sums, strip, entries[before]);
+    }
+  };
+  [&]<int... b>(std::integer_sequence<int, b...>) {
+    (add(std::integral_constant<int, b>()), ...);
+  }
+  (std::make_integer_sequence<int, 8>());
+}
+
+/// deep_row for `strip` neighbouring nodes: the same sums, with components one after the other. `of_k` and `of_f` hold the
+/// constants of fields that do not vary; others are loaded.
+template <int components>
+void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k, BoxField const& f, Node const& node,
+               StripValues (&of_k)[components], StripValues& of_f, double (&entries)[14][strip], double (&load)[strip]) {
+  for (auto& entry : entries)
+    std::fill_n(entry, strip, 0.0);
+  for (int c = 0; c < components; ++c) {
+    if (k.points[static_cast<std::size_t>(c)] != nullptr)
+      load_strip(box, k, c, node, of_k[c]);
+    [&]<int... cell>(std::integer_sequence<int, cell...>) {
+      (add_cell<cell>(tables, c, of_k[c], entries), ...);
+    }
+    (std::make_integer_sequence<int, 8>());
+  }
+  if (f.points[0] != nullptr)
+    load_strip(box, f, 0, node, of_f);
+  std::fill_n(load, strip, 0.0);
+  for (int cell = 0; cell < 8; ++cell)
+    for (int q = 0; q < 8; ++q)
+#pragma omp simd
+      for (int w = 0; w < strip; ++w)
+        load[w] += (of_f[cell >> 1][q][(cell & 1) + w] - f.shift) * tables.load[q][7 - cell];
 }
 
 template <int components>
@@ -69,34 +97,43 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
                double* values, double* rhs) {
   auto const tables = box_tables<components>(box.cell);
   std::int64_t const nx = box.nodes[0], ny = box.nodes[1], n = box.n_rows();
-#pragma omp parallel for collapse(2) schedule(static) if ((end_plane - first_plane) * ny * nx * 300 >= cpu::work_worth_threads)
-  for (std::int64_t z = first_plane; z < end_plane; ++z)
-    for (std::int64_t y = 0; y < ny; ++y) {
-      std::int64_t const line = (z * ny + y) * nx;
-      for (std::int64_t x = 0; x < nx;) {
-        Node const node{{x, y, z}};
-        if (box_rows::is_deep(box, node) && x + strip + 2 <= nx) {
-          double entries[14][strip], load[strip];
-          deep_rows(box, tables, k, f, node, entries, load);
-          for (int s = 0; s < 14; ++s)
-            std::copy_n(entries[s], strip, values + s * n + line + x);
-          std::copy_n(load, strip, rhs + line + x);
-          x += strip;
-          continue;
+#pragma omp parallel if ((end_plane - first_plane) * ny * nx * 300 >= cpu::work_worth_threads)
+  {
+    StripValues of_k[components], of_f;
+    for (int c = 0; c < components; ++c)
+      fill_strip(k.constant[static_cast<std::size_t>(c)], of_k[c]);
+    fill_strip(f.constant[0], of_f);
+#pragma omp for collapse(2) schedule(static)
+    for (std::int64_t z = first_plane; z < end_plane; ++z)
+      for (std::int64_t y = 0; y < ny; ++y) {
+        std::int64_t const line = (z * ny + y) * nx;
+        for (std::int64_t x = 0; x < nx;) {
+          Node const node{{x, y, z}};
+          if (box_rows::is_deep(box, node) && nx >= strip + 4) {
+            // The last strip begins earlier, and makes some rows again.
+            std::int64_t const from = std::min(x, nx - 2 - strip);
+            double entries[14][strip], load[strip];
+            deep_rows(box, tables, k, f, Node{{from, y, z}}, of_k, of_f, entries, load);
+            for (int s = 0; s < 14; ++s)
+              std::copy_n(entries[s], strip, values + s * n + line + from);
+            std::copy_n(load, strip, rhs + line + from);
+            x = from + strip;
+            continue;
+          }
+          if (box_rows::is_deep(box, node)) {
+            double entries[14];
+            box_rows::deep_row(box, tables, k, f, node, entries, rhs[line + x]);
+            for (int s = 0; s < 14; ++s)
+              values[s * n + line + x] = entries[s];
+          } else {
+            double entries[27];
+            box_rows::any_row(box, tables, k, f, node, entries, rhs[line + x]);
+            box_rows::store_row(n, line + x, entries, values);
+          }
+          ++x;
         }
-        if (box_rows::is_deep(box, node)) {
-          double entries[14];
-          box_rows::deep_row(box, tables, k, f, node, entries, rhs[line + x]);
-          for (int s = 0; s < 14; ++s)
-            values[s * n + line + x] = entries[s];
-        } else {
-          double entries[27];
-          box_rows::any_row(box, tables, k, f, node, entries, rhs[line + x]);
-          box_rows::store_row(n, line + x, entries, values);
-        }
-        ++x;
       }
-    }
+  }
 }
 
 class CpuBoxElements final : public BoxElementKernels {
@@ -108,13 +145,11 @@ public:
     std::int64_t lowest = *failed;
 #pragma omp parallel reduction(min : lowest) if (grid.size() * code.size >= cpu::work_worth_threads)
     {
-      std::vector<double> y(static_cast<std::size_t>(nx)), z(static_cast<std::size_t>(nx));
+      LineEvaluator line_values(instructions, nx, grid.coordinates[0]);
 #pragma omp for schedule(static)
       for (std::int64_t line = 0; line < lines; ++line) {
-        std::fill(y.begin(), y.end(), grid.coordinates[1][line % grid.n[1]]);
-        std::fill(z.begin(), z.end(), grid.coordinates[2][line / grid.n[1]]);
         double* const out = values + line * nx;
-        evaluate_points(instructions, nx, grid.coordinates[0], y.data(), z.data(), out);
+        line_values(grid.coordinates[1][line % grid.n[1]], grid.coordinates[2][line / grid.n[1]], out);
         bool all = true;
         for (std::int64_t i = 0; i < nx; ++i)
           all = all && passes(check, out[i]);

@@ -1,0 +1,88 @@
+#include "gpu/core/expression_code.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace poisson::testing {
+
+namespace {
+
+using I = Instruction;
+
+/// Every operator, on operands of every kind: a constant, x, y, and combinations.
+std::vector<ExpressionCode> codes() {
+  std::vector<ExpressionCode> all;
+  std::vector<ExpressionCode> const operands{{I(Op::constant, 0.3)},
+                                             {I(Op::x)},
+                                             {I(Op::y)},
+                                             {I(Op::x), I(Op::constant, 2), I(Op::multiply)},
+                                             {I(Op::x), I(Op::y), I(Op::add)},
+                                             {I(Op::z), I(Op::sin)}};
+  for (auto op = static_cast<int>(Op::negate); op <= static_cast<int>(Op::maximum); ++op)
+    for (ExpressionCode const& a : operands) {
+      ExpressionCode code = a;
+      if (operands_of(static_cast<Op>(op)) == 1) {
+        code.emplace_back(static_cast<Op>(op));
+        all.push_back(code);
+        continue;
+      }
+      for (ExpressionCode const& b : operands) {
+        code = a;
+        code.insert(code.end(), b.begin(), b.end());
+        code.emplace_back(static_cast<Op>(op));
+        all.push_back(code);
+      }
+    }
+  // sin(x) * y + sin(x) * (x - z), with a part of x alone below other values of the stack
+  all.push_back({I(Op::y), I(Op::x), I(Op::sin), I(Op::multiply), I(Op::x), I(Op::sin), I(Op::x), I(Op::z), I(Op::subtract),
+                 I(Op::multiply), I(Op::add)});
+  // x > y ? x : z
+  ExpressionCode branches{I(Op::x), I(Op::y), I(Op::greater), I(Op::jump_if_zero), I(Op::x), I(Op::jump), I(Op::z)};
+  branches[3].target = 6;
+  branches[5].target = 7;
+  all.push_back(branches);
+  return all;
+}
+
+TEST(ExpressionCode, LinesHaveTheBitsOfPoints) {
+  std::vector<double> x;
+  for (int i = 0; i < 37; ++i)
+    x.push_back(-1.25 + 0.07 * i);
+  std::vector<double> values(x.size());
+  for (ExpressionCode const& code : codes()) {
+    LineEvaluator line(code, static_cast<std::int64_t>(x.size()), x.data());
+    for (auto const& [y, z] : {std::pair{0.5, -0.25}, {-1.0, 0.75}, {0.0, 2.0}}) {  // what is kept from one line must fit the next
+      line(y, z, values.data());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        double const expected = evaluate(code, x[i], y, z);
+        if (std::isnan(expected))
+          EXPECT_TRUE(std::isnan(values[i]));
+        else
+          EXPECT_EQ(values[i], expected) << "operator " << static_cast<int>(code.back().op) << " at " << x[i] << ", " << y;
+      }
+    }
+  }
+}
+
+TEST(ExpressionCode, DepthOfTheStack) {
+  EXPECT_EQ(stack_depth({I(Op::constant, 1)}), 1);
+  EXPECT_EQ(stack_depth({I(Op::x), I(Op::y), I(Op::add)}), 2);
+  EXPECT_EQ(stack_depth({I(Op::x), I(Op::y), I(Op::z), I(Op::multiply), I(Op::multiply)}), 3);
+  EXPECT_EQ(stack_depth(codes().back()), 2);
+}
+
+TEST(ExpressionCode, ValuesByHand) {
+  auto const value = [](ExpressionCode const& code) { return evaluate(code, 2, -3, 0.5); };
+  EXPECT_EQ(value({I(Op::y), I(Op::constant, 2), I(Op::modulo)}), 1);  // the sign of the divisor
+  EXPECT_EQ(value({I(Op::x), I(Op::cube), I(Op::negate)}), -8);
+  EXPECT_EQ(value({I(Op::x), I(Op::y), I(Op::maximum), I(Op::z), I(Op::minimum)}), 0.5);
+  EXPECT_EQ(value({I(Op::y), I(Op::sign), I(Op::z), I(Op::step), I(Op::subtract)}), -2);
+  EXPECT_EQ(value({I(Op::x), I(Op::logical_not), I(Op::z), I(Op::logical_or)}), 1);
+}
+
+}  // namespace
+
+}  // namespace poisson::testing
