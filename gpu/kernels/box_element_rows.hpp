@@ -7,12 +7,6 @@
 /// The rows of BoxElementKernels, one at a time, for both backends.
 namespace poisson::box_rows {
 
-#ifdef __CUDACC__
-#define POISSON_UNROLL _Pragma("unroll")
-#else
-#define POISSON_UNROLL
-#endif
-
 /// Place of a node in the lattice of all nodes.
 struct Node {
   std::int64_t i[3];
