@@ -54,10 +54,12 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   std::int64_t const local = static_cast<std::int64_t>(spec.order + 1) * (spec.order + 1) * (spec.order + 1);
   std::int64_t const n = mesh.dofs;
   std::int64_t const space = mesh.lexicographic ? 0 : mesh.cells * (4 * local + 4) + 24 * n;
-  bool const csr = into == AssembledInto::csr, on_device = into == AssembledInto::half_cds_on_device;
+  bool const csr = into == AssembledInto::csr,
+             on_device = into == AssembledInto::half_cds_on_device || into == AssembledInto::matrix_free_on_device,
+             stored = csr || into == AssembledInto::half_cds_on_host;
   std::int64_t const matrix = csr ? CsrMatrix::csr_bytes(n, mesh.nnz) : 0;
   // The solver's format: diagonals on boxes; elsewhere CSR, whose arrays are shared.
-  std::int64_t const converted = mesh.lexicographic && !on_device ? (mesh.n_diagonals + 1) / 2 * 8 * n : 0;
+  std::int64_t const converted = mesh.lexicographic && stored ? (mesh.n_diagonals + 1) / 2 * 8 * n : 0;
   // With the matrix on a device the host has the right-hand side, its scaled copy, the solution and a residual.
   std::int64_t const vectors = (on_device ? 4 : 10) * 8 * n;
   std::int64_t const fields = n * 8 * (spec.exact ? 6 : 4) + mesh.cells * (8 * local + 4 + 24 + 8 * coefficient_components);

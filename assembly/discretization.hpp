@@ -28,8 +28,9 @@ struct MeshSummary {
   std::set<unsigned> material_ids;
 };
 
-/// Where the matrix is assembled: here, into CSR; or by gpu/elements, straight into half_cds, on the host or on a device.
-enum class AssembledInto { csr, half_cds_on_host, half_cds_on_device };
+/// Where the matrix is assembled: here, into CSR; or by gpu/elements, on the host or on a device, straight into half_cds or
+/// matrix_free.
+enum class AssembledInto { csr, half_cds_on_host, half_cds_on_device, matrix_free_on_host, matrix_free_on_device };
 
 /// Counts of a problem, and the host memory that mesh, matrix and output will need (bytes).
 struct Estimate {

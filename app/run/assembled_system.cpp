@@ -1,6 +1,7 @@
 #include "app/run/assembled_system.hpp"
 
 #include "app/run/format_choice.hpp"
+#include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 
 #include <array>
@@ -9,28 +10,54 @@
 
 namespace poisson::app {
 
-MatrixPlan plan_matrix(RunConfig const& config, Backend backend) {
-  assembly::MeshSpec const& mesh = config.problem.mesh;
-  MatrixOptions const& matrix = config.matrix;
-  bool const wanted = !matrix.format || *matrix.format == Format::half_cds;
-  if (!wanted || !mesh.file.empty() || mesh.generator != "box" || config.problem.order != 1 || !config.analysis.empty() ||
-      matrix.precision != MatrixPrecision::double_ || matrix.conversion != Conversion::automatic || mesh.refinements < 0 ||
-      mesh.refinements > 30)
-    return {};
+namespace {
+
+using assembly::AssembledInto;
+
+/// Cells of the box that the run is on, if it is one that gpu/elements can assemble.
+std::optional<std::array<std::int64_t, 3>> box_cells(assembly::ProblemSpec const& problem) {
+  assembly::MeshSpec const& mesh = problem.mesh;
+  if (!mesh.file.empty() || mesh.generator != "box" || problem.order != 1 || mesh.refinements < 0 || mesh.refinements > 30)
+    return std::nullopt;
   std::array<std::int64_t, 3> cells = mesh.cells;
   for (std::int64_t& n : cells) {
     if (n < 1 || n > std::int64_t{1} << 31)
-      return {};
+      return std::nullopt;
     n <<= mesh.refinements;
   }
-  if (!BoxSystem::fits(cells))
+  return BoxSystem::fits(cells) ? std::optional(cells) : std::nullopt;
+}
+
+[[noreturn]] void refuse_matrix_free(std::string const& reason) {
+  throw InputError("matrix.format",
+                   "matrix_free is for boxes of at least 2 x 2 x 2 cells with elements of order 1 and a coefficient that "
+                   "is constant, and " +
+                       reason + "; use half_cds, or auto");
+}
+
+}  // namespace
+
+MatrixPlan plan_matrix(RunConfig const& config, Backend backend) {
+  MatrixOptions const& matrix = config.matrix;
+  bool const free = matrix.format == Format::matrix_free;
+  auto const cells = box_cells(config.problem);
+  if (free) {
+    if (!cells)
+      refuse_matrix_free("this mesh or element is not");
+    if (!config.analysis.empty() || matrix.precision != MatrixPrecision::double_)
+      refuse_matrix_free(matrix.precision != MatrixPrecision::double_ ? "has no entries to store in another precision"
+                                                                      : "has no matrix for analysis.svd");
+    return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
+  }
+  bool const wanted = !matrix.format || *matrix.format == Format::half_cds;
+  if (!wanted || !cells || !config.analysis.empty() || matrix.precision != MatrixPrecision::double_ ||
+      matrix.conversion != Conversion::automatic)
     return {};
-  MatrixPlan plan{
-      backend == Backend::cuda ? assembly::AssembledInto::half_cds_on_device : assembly::AssembledInto::half_cds_on_host, {}};
+  MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}};
   if (matrix.format)
     return plan;
   MatrixShape shape{1, 1, 27, true};
-  for (std::int64_t const n : cells) {
+  for (std::int64_t const n : *cells) {
     shape.n_rows *= n + 1;
     shape.nnz *= 3 * n + 1;
   }
@@ -40,7 +67,7 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend) {
 
 AssembledSystem::AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages)
     : discretization_(discretization) {
-  if (plan.into != assembly::AssembledInto::csr) {
+  if (plan.into != AssembledInto::csr) {
     assemble_box(plan, stages);
     return;
   }
@@ -51,11 +78,15 @@ AssembledSystem::AssembledSystem(assembly::Discretization& discretization, Matri
 
 void AssembledSystem::assemble_box(MatrixPlan const& plan, Stages& stages) {
   std::optional<BoxProblem> const problem = discretization_.box_problem();
+  bool const free = plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device;
+  if (free && !BoxSystem::can_be_matrix_free(*problem))
+    refuse_matrix_free("this coefficient varies");
+  Format const format = free ? Format::matrix_free : Format::half_cds;
   Context& context = stages.context();
-  require_memory(context, BoxSystem::peak_bytes(*problem, context.backend()), "the matrix in half_cds, with its assembly,",
-                 "use a coarser mesh or the cpu backend");
+  require_memory(context, BoxSystem::peak_bytes(*problem, format, context.backend()),
+                 "the matrix in " + std::string(name_of(format)) + ", with its assembly,", "use a coarser mesh or the cpu backend");
   try {
-    box_.emplace(context, *problem);
+    box_.emplace(context, *problem, format);
   } catch (BoxDataError const& error) {
     discretization_.refuse(error);
   }
@@ -67,7 +98,7 @@ void AssembledSystem::assemble_box(MatrixPlan const& plan, Stages& stages) {
   nnz_ = box_->nnz();
   system_.rhs = box_->take_rhs();
   // On a device the host has time for this while the device solves.
-  bool const beside = plan.into == assembly::AssembledInto::half_cds_on_device;
+  bool const beside = context.backend() == Backend::cuda;
   source_warning_ = std::async(beside ? std::launch::async : std::launch::deferred, [this] {
     return discretization_.source_warning(box_->source().sum, box_->source().absolute, box_->largest_source_of_lines());
   });

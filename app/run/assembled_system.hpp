@@ -18,9 +18,10 @@ struct MatrixPlan {
   std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it took half_cds before anything is assembled
 };
 
-/// Boxes of trilinear elements are assembled by gpu/elements, straight into half_cds, where that is the format: given, or taken by
-/// `auto`. Everything else is assembled into CSR and converted; so are entries in double_double, boxes whose matrix an analysis
-/// needs, and those for which matrix.conversion asks for a way of converting.
+/// Boxes of trilinear elements are assembled by gpu/elements: straight into half_cds where that is the format, given or taken by
+/// `auto`, or matrix_free, which is possible for them only (InputError). Everything else is assembled into CSR and converted; so
+/// are entries in double_double, boxes whose matrix an analysis needs, and those for which matrix.conversion asks for a way of
+/// converting.
 [[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend);
 
 /// The system of a run, however it was assembled.

@@ -2,8 +2,10 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/elements/box_operator.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/box_element_rows.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -48,16 +50,23 @@ bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
   return nodes < 0x1p31;
 }
 
-std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Backend backend) {
-  std::int64_t rows = 1;
-  for (std::int64_t const n : problem.cells)
-    rows *= n + 1;
-  return 15 * 8 * rows + 64 * problem.cells[0] * problem.cells[1] * planes_at_once(problem, backend) * fields_of(problem);
+bool BoxSystem::can_be_matrix_free(BoxProblem const& problem) {
+  return std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
 }
 
-BoxSystem::BoxSystem(Context& context, BoxProblem const& problem)
+std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Backend backend) {
+  std::int64_t rows = 1, inner = 1;
+  for (std::int64_t const n : problem.cells) {
+    rows *= n + 1;
+    inner *= n - 1;
+  }
+  std::int64_t const matrix = format == Format::half_cds ? 14 * 8 * rows : 27 * 8 * (rows - inner);
+  return matrix + 8 * rows + 64 * problem.cells[0] * problem.cells[1] * planes_at_once(problem, backend) * fields_of(problem);
+}
+
+BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context, 1) {
-  assert(fits(problem.cells));
+  assert(fits(problem.cells) && (format == Format::half_cds || can_be_matrix_free(problem)));
   double const low = 0.5 - 0.5 / std::sqrt(3.);
   for (std::size_t d = 0; d < 3; ++d) {
     std::int64_t const n = problem.cells[d];
@@ -76,7 +85,7 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem)
   }
   failed_.upload(std::span<std::int64_t const>(&none_failed, 1));
   evaluate_faces(problem);
-  assemble(problem);
+  assemble(problem, format);
 }
 
 /// `values` = code at the tensor product of parts of three coordinate arrays.
@@ -150,13 +159,13 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
   }
 }
 
-void BoxSystem::assemble(BoxProblem const& problem) {
+void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   std::int64_t const n = box_.n_rows(), nz = box_.nodes[2], nx = 2 * problem.cells[0], ny = 2 * problem.cells[1];
   auto const components = static_cast<int>(problem.coefficient.size());
   std::int64_t const planes = planes_at_once(problem, context_.backend());
   double const volume = box_.cell[0] * box_.cell[1] * box_.cell[2];
   rhs_ = Array<double>(context_, n);
-  Array<double> values(context_, 14 * n);
+  Array<double> values(context_, format == Format::half_cds ? 14 * n : 0);
 
   auto const field_of = [&](std::vector<ExpressionCode const*> const& codes, std::array<Array<double>, 3>& points) {
     BoxField field;
@@ -234,7 +243,7 @@ void BoxSystem::assemble(BoxProblem const& problem) {
       add_source(summed, end_cells - summed);
       summed = end_cells;
     }
-    kernels_.rows(context_, box_, first, end, components, k, f, values.data(), rhs_.data());
+    kernels_.rows(context_, box_, first, end, components, k, f, values.size() > 0 ? values.data() : nullptr, rhs_.data());
     first = end;
   }
 
@@ -244,6 +253,14 @@ void BoxSystem::assemble(BoxProblem const& problem) {
     free[face / 2] -= box_.faces[face].type == BoxFace::Type::dirichlet ? 1 : 0;
   std::int64_t const free_nodes = free[0] * free[1] * free[2];
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + n - free_nodes;
+  if (format == Format::matrix_free)
+    make_operator(components, k);
+  else
+    make_half_cds(std::move(values));
+}
+
+void BoxSystem::make_half_cds(Array<double> values) {
+  std::int64_t const n = box_.n_rows();
   std::vector<std::int32_t> offsets;
   for (int dz = 0; dz <= 1; ++dz)
     for (int dy = -1; dy <= 1; ++dy)
@@ -261,6 +278,27 @@ void BoxSystem::assemble(BoxProblem const& problem) {
   matrix_ = HalfCds::from_diagonals(context_, n, std::move(offsets), std::move(values),
                                     static_cast<double>(14 * n) / (0.5 * static_cast<double>(nnz_ + n)));
   matrix_->row_not_finite = row_not_finite;
+}
+
+void BoxSystem::make_operator(int components, BoxField const& k) {
+  BoxStencilView view{box_, {}, nullptr, 0};
+  // The row of any node that is deep is the stencil.
+  BoxElements const cube{{5, 5, 5}, box_.cell, {}};
+  double entries[14], load = 0;
+  BoxField constant = k;
+  constant.first_plane = 0;
+  if (components == 1)
+    box_rows::deep_row(cube, box_tables<1>(box_.cell), constant, BoxField{}, {{2, 2, 2}}, entries, load);
+  else
+    box_rows::deep_row(cube, box_tables<3>(box_.cell), constant, BoxField{}, {{2, 2, 2}}, entries, load);
+  for (int dz = 0; dz < 2; ++dz)
+    for (int dy = 0; dy < 2; ++dy)
+      for (int dx = 0; dx < 2; ++dx)
+        view.weights[4 * dz + 2 * dy + dx] = entries[9 * dz + 3 * dy + dx];
+  std::int64_t const n_face_rows = box_rows::Shell(box_, 0, box_.nodes[2], 1).size();
+  Array<double> face_rows(context_, 27 * n_face_rows);
+  kernels_for<BoxStencilKernels>(context_).fill_face_rows(context_, box_, components, k, face_rows.data());
+  matrix_ = std::make_unique<BoxOperator>(context_, view, std::move(face_rows));
 }
 
 HostVector<double> BoxSystem::take_rhs() {

@@ -14,19 +14,22 @@
 
 namespace poisson {
 
-/// The Galerkin system of trilinear elements on a box, assembled where it will be solved, straight into half_cds: no mesh, no CSR.
-/// Element integrals by two Gauss points per direction. Rows and columns of nodes with Dirichlet values keep their diagonal entry
-/// only, and their right-hand side is 0.
+/// The Galerkin system of trilinear elements on a box, assembled where it will be solved, straight into half_cds, or matrix_free:
+/// no mesh, no CSR. Element integrals by two Gauss points per direction. Rows and columns of nodes with Dirichlet values keep their
+/// diagonal entry only, and their right-hand side is 0.
 class BoxSystem {
 public:
   /// Whether a box is assembled here: at least three nodes per direction and less than 2^31 nodes.
   [[nodiscard]] static bool fits(std::array<std::int64_t, 3> const& cells);
-  /// Bytes in the backend's memory at the peak of the assembly, and of what stays.
-  [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Backend backend);
+  /// Whether matrix_free is possible: k is constant.
+  [[nodiscard]] static bool can_be_matrix_free(BoxProblem const& problem);
+  /// Bytes in the backend's memory at the peak of the assembly.
+  [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
 
   /// Precondition: fits. Throws BoxDataError, OutOfMemoryError, Interrupted. With conditions of Neumann type only, f is shifted by
   /// a constant so that the right-hand side is orthogonal to the constant vector.
-  BoxSystem(Context& context, BoxProblem const& problem);
+  /// `format`: half_cds, or matrix_free where that is possible.
+  BoxSystem(Context& context, BoxProblem const& problem, Format format = Format::half_cds);
 
   [[nodiscard]] Matrix const& matrix() const { return *matrix_; }
   /// Gives the matrix away.
@@ -49,7 +52,9 @@ public:
 
 private:
   void evaluate_faces(BoxProblem const& problem);
-  void assemble(BoxProblem const& problem);
+  void make_half_cds(Array<double> values);
+  void make_operator(int components, BoxField const& k);
+  void assemble(BoxProblem const& problem, Format format);
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
                 double* values, BoxDataError::Quantity quantity, int face);

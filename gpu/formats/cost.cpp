@@ -30,7 +30,7 @@ struct Tuning {
 struct BackendTuning {
   double bandwidth;       ///< nominal, bytes per second
   double product_launch;  ///< seconds
-  std::array<Tuning, Names<Format>::values.size()> formats;
+  std::array<Tuning, n_stored_formats> formats;
 };
 
 /// One H200, copy 4.25 TB/s. Products: medians on the 27-point box of 256^3 nodes, and on refined balls and a shell (Q1, Q2, Q3)

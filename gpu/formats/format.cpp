@@ -50,6 +50,8 @@ bool is_power_of_two(std::int64_t value, std::int64_t largest) {
 }
 
 void require_valid(Format format, FormatOptions const& options, Context const& context) {
+  if (format == Format::matrix_free)
+    throw InputError("format", "matrix_free is made from a problem, and there is only a matrix here; use csr, or auto");
   if (options.conversion == Conversion::device && context.backend() == Backend::cpu)
     throw InputError("conversion", "found device, but the matrix will live on the cpu backend; allowed there: automatic, "
                                    "sequential, host; or use the cuda backend");

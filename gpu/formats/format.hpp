@@ -10,16 +10,21 @@
 
 namespace poisson {
 
-enum class Format { csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds };
+/// matrix_free stores no matrix: it is made from a problem (gpu/elements), and nothing is converted to it.
+enum class Format { csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds, matrix_free };
 template <>
 struct Names<Format> {
-  static constexpr std::array<Named<Format>, 6> values{{{Format::csr, "csr"},
+  static constexpr std::array<Named<Format>, 7> values{{{Format::csr, "csr"},
                                                         {Format::crs_t, "crs_t"},
                                                         {Format::sell_c_sigma, "sell_c_sigma"},
                                                         {Format::cod_sell, "cod_sell"},
                                                         {Format::cds, "cds"},
-                                                        {Format::half_cds, "half_cds"}}};
+                                                        {Format::half_cds, "half_cds"},
+                                                        {Format::matrix_free, "matrix_free"}}};
 };
+
+/// Formats that a matrix can be converted to: the first so many.
+inline constexpr std::size_t n_stored_formats = Names<Format>::values.size() - 1;
 
 /// Where a matrix is converted from CSR:
 /// `sequential`  by one thread of the host, the reference algorithm (of cod_sell; for other formats the same as `host`),

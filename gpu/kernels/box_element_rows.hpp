@@ -173,24 +173,27 @@ POISSON_HOST_DEVICE inline void any_row(BoxElements const& box, BoxTables<compon
     load = 0;
 }
 
-/// Number t of the nodes that are not deep, in an order of no importance, among those with first <= z < end. Every direction has at
-/// least three nodes; of three or four of them all are near a face.
+/// Number t of the nodes that are less than `thickness` nodes away from a face, in an order of no importance, among those with
+/// first <= z < end: with 1 those on faces, with 2 all that are not deep. Every direction has at least three nodes.
 struct Shell {
+  std::int64_t thickness;
   std::int64_t nodes[3], near[3];  ///< near: how many coordinates of a direction lie next to a face
   std::int64_t first, end;         ///< planes
   std::int64_t near_planes;        ///< of these
 
-  POISSON_HOST_DEVICE Shell(BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane)
-      : first(first_plane), end(end_plane), near_planes(0) {
+  POISSON_HOST_DEVICE Shell(BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int nodes_from_face = 2)
+      : thickness(nodes_from_face), first(first_plane), end(end_plane), near_planes(0) {
     for (int d = 0; d < 3; ++d) {
       nodes[d] = box.nodes[d];
-      near[d] = nodes[d] < 4 ? nodes[d] : 4;
+      near[d] = nodes[d] < 2 * thickness ? nodes[d] : 2 * thickness;
     }
     for (int s = 0; s < near[2]; ++s)
       near_planes += place(2, s) >= first && place(2, s) < end ? 1 : 0;
   }
-  /// The s-th coordinate of a direction that is near a face: 0, 1, n - 2, n - 1.
-  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t place(int d, std::int64_t s) const { return s < 2 ? s : nodes[d] - near[d] + s; }
+  /// The s-th coordinate of a direction that is near a face: with thickness 2 0, 1, n - 2, n - 1.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t place(int d, std::int64_t s) const {
+    return s < thickness ? s : nodes[d] - near[d] + s;
+  }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t of_plane() const { return nodes[0] * nodes[1]; }
   /// Of a plane that is not near a face.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t of_ring() const { return near[1] * nodes[0] + (nodes[1] - near[1]) * near[0]; }
@@ -209,13 +212,13 @@ struct Shell {
       return {{in_plane % nodes[0], in_plane / nodes[0], z}};
     }
     t -= near_planes * of_plane();
-    std::int64_t const low = first > 2 ? first : 2;  // planes between the near ones follow each other
+    std::int64_t const low = first > thickness ? first : thickness;  // planes between the near ones follow each other
     std::int64_t const z = low + t / of_ring();
     t %= of_ring();
     if (t < near[1] * nodes[0])
       return {{t % nodes[0], place(1, t / nodes[0]), z}};
     t -= near[1] * nodes[0];
-    return {{place(0, t % near[0]), 2 + t / near[0], z}};
+    return {{place(0, t % near[0]), thickness + t / near[0], z}};
   }
 };
 
@@ -223,6 +226,12 @@ struct Shell {
 inline POISSON_HOST_DEVICE void store_row(std::int64_t n, std::int64_t row, double const (&entries)[27], double* values) {
   for (int s = 0; s < 14; ++s)
     values[s * n + row] = entries[13 - s];
+}
+
+/// Whether the plane `i` of direction d is a Dirichlet face: its nodes count as 0 in products.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool is_dirichlet_plane(BoxElements const& box, int d, std::int64_t i) {
+  return (i == 0 && box.faces[2 * d].type == BoxFace::Type::dirichlet) ||
+         (i == box.nodes[d] - 1 && box.faces[2 * d + 1].type == BoxFace::Type::dirichlet);
 }
 
 }  // namespace poisson::box_rows

@@ -90,10 +90,10 @@ public:
                                 double* largest) const = 0;
 
   /// Rows of the system in the planes first_plane <= z < end_plane of nodes. `values` are the diagonals of half_cds, n_rows values
-  /// each: values[s n + i] = a(i, i - offset s), with offsets in ascending order: 14 where every direction has at least three
-  /// nodes. Rows and columns of Dirichlet nodes keep their diagonal entry only; what is not there is -0.0. rhs_i = the load, less
-  /// what Dirichlet values contribute; 0 in rows of Dirichlet nodes. Precondition: at least three nodes per direction; `k` and `f`
-  /// hold the planes of cells on both sides of those of the nodes.
+  /// each, or null where only the right-hand side is wanted: values[s n + i] = a(i, i - offset s), with offsets in ascending order:
+  /// 14 where every direction has at least three nodes. Rows and columns of Dirichlet nodes keep their diagonal entry only; what is
+  /// not there is -0.0. rhs_i = the load, less what Dirichlet values contribute; 0 in rows of Dirichlet nodes. Precondition: at
+  /// least three nodes per direction; `k` and `f` hold the planes of cells on both sides of those of the nodes.
   virtual void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,
                     BoxField const& k, BoxField const& f, double* values, double* rhs) const = 0;
 

@@ -114,7 +114,7 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
             std::int64_t const from = std::min(x, nx - 2 - strip);
             double entries[14][strip], load[strip];
             deep_rows(box, tables, k, f, Node{{from, y, z}}, of_k, of_f, entries, load);
-            for (int s = 0; s < 14; ++s)
+            for (int s = 0; s < 14 && values != nullptr; ++s)
               std::copy_n(entries[s], strip, values + s * n + line + from);
             std::copy_n(load, strip, rhs + line + from);
             x = from + strip;
@@ -123,12 +123,13 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
           if (box_rows::is_deep(box, node)) {
             double entries[14];
             box_rows::deep_row(box, tables, k, f, node, entries, rhs[line + x]);
-            for (int s = 0; s < 14; ++s)
+            for (int s = 0; s < 14 && values != nullptr; ++s)
               values[s * n + line + x] = entries[s];
           } else {
             double entries[27];
             box_rows::any_row(box, tables, k, f, node, entries, rhs[line + x]);
-            box_rows::store_row(n, line + x, entries, values);
+            if (values != nullptr)
+              box_rows::store_row(n, line + x, entries, values);
           }
           ++x;
         }

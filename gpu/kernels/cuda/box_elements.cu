@@ -71,9 +71,10 @@ __global__ void __launch_bounds__(threads_of_rows)
   double entries[14], load = 0;
   box_rows::deep_row(box, tables, k, f, node, entries, load);
   std::int64_t const row = box_rows::index_of(box, node), n = box.n_rows();
+  if (values != nullptr)
 #pragma unroll
-  for (int s = 0; s < 14; ++s)
-    cuda::store_streaming(values + s * n, row, entries[s]);
+    for (int s = 0; s < 14; ++s)
+      cuda::store_streaming(values + s * n, row, entries[s]);
   rhs[row] = load;
 }
 
@@ -88,7 +89,8 @@ __global__ void __launch_bounds__(threads_of_rows)
   double entries[27], load = 0;
   box_rows::any_row(box, tables, k, f, node, entries, load);
   std::int64_t const row = box_rows::index_of(box, node);
-  box_rows::store_row(box.n_rows(), row, entries, values);
+  if (values != nullptr)
+    box_rows::store_row(box.n_rows(), row, entries, values);
   rhs[row] = load;
 }
 

@@ -6,6 +6,7 @@
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/box_elements.hpp"
+#include "gpu/kernels/box_stencil.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
 #include "gpu/kernels/check.hpp"
@@ -55,6 +56,9 @@ CsrKernels const& CsrKernels::cuda() {
   refuse();
 }
 BoxKernels const& BoxKernels::cuda() {
+  refuse();
+}
+BoxStencilKernels const& BoxStencilKernels::cuda() {
   refuse();
 }
 BoxElementKernels const& BoxElementKernels::cuda() {

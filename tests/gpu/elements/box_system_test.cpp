@@ -1,7 +1,10 @@
 #include "gpu/elements/box_system.hpp"
 
+#include "gpu/core/double_double.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/vector.hpp"
 #include "tests/gpu/cases.hpp"
+#include "tests/gpu/matrices.hpp"
 
 #include <array>
 #include <cmath>
@@ -190,10 +193,97 @@ struct Reference {
 template <class B>
 class BoxSystemOn : public OnBackend<B::value> {
 protected:
-  void expect_reference(Case const& c) {
+  /// Products, their dots and the residual in every arithmetic, beside sums over the entries.
+  void expect_products(Matrix const& a, CsrMatrix const& csr) {
+    products_in<double>(a, csr, 2e-15);
+    products_in<DoubleDouble>(a, csr, 1e-29);
+    if (a.format() == Format::matrix_free)  // stored matrices have products in float when they are stored in single
+      products_in<float>(a, csr, 1e-6);
+    auto const n = static_cast<std::size_t>(csr.n_rows);
+    std::vector<double> const x = random_vector(csr.n_rows, 5), low = random_vector(csr.n_rows, 6),
+                              b = random_vector(csr.n_rows, 7);
+    std::vector<double> tiny = low, r(n);
+    for (double& v : tiny)
+      v *= 1e-18;
+    Array<double> const on_x(*this->context, std::span<double const>(x)), on_low(*this->context, std::span<double const>(tiny)),
+        on_b(*this->context, std::span<double const>(b));
+    Array<double> on_r(*this->context, csr.n_rows);
+    ASSERT_TRUE(a.residual(on_x.data(), on_low.data(), on_b.data(), on_r.data()));
+    on_r.download(std::span<double>(r));
+    for (std::size_t i = 0; i < n; ++i) {
+      DoubleDouble sum = b[i];
+      double scale = std::abs(b[i]);
+      for (auto e = csr.row_ptr[i]; e < csr.row_ptr[i + 1]; ++e) {
+        sum = sum - csr.values[e] * (DoubleDouble(x[csr.columns[e]]) + tiny[csr.columns[e]]);
+        scale += std::abs(csr.values[e]);
+      }
+      ASSERT_NEAR(r[i], static_cast<double>(sum), 3e-16 * std::abs(r[i]) + 1e-30 * scale) << "residual of row " << i;
+    }
+  }
+  template <class T>
+  void products_in(Matrix const& a, CsrMatrix const& csr, double tolerance) {
+    auto const n = static_cast<std::size_t>(csr.n_rows);
+    HostVector<T> x(n), y(n), result(n);
+    auto const numbers = random_vector(2 * csr.n_rows, 3);
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = static_cast<T>(numbers[i]);
+      y[i] = static_cast<T>(numbers[n + i]);
+    }
+    Vector<T> const on_x(*this->context, std::span<T const>(x));
+    LinearOperator<T> const& op = a;
+    auto const exact = [&](std::size_t i, double& scale) {
+      DoubleDouble sum = 0;
+      scale = 0;
+      for (auto e = csr.row_ptr[i]; e < csr.row_ptr[i + 1]; ++e) {
+        sum = sum + csr.values[e] * DoubleDouble(x[csr.columns[e]]);
+        scale += std::abs(csr.values[e] * static_cast<double>(x[csr.columns[e]]));
+      }
+      return sum;
+    };
+    for (auto const& [alpha, beta] : {std::pair{1.0, 0.0}, {-2.5, 0.75}}) {
+      HostVector<T> start = y;
+      if (beta == 0)
+        std::fill(start.begin(), start.end(), std::numeric_limits<T>::quiet_NaN());
+      Vector<T> on_y(*this->context, std::span<T const>(start));
+      op.product(static_cast<T>(alpha), on_x.data(), static_cast<T>(beta), on_y.data());
+      on_y.download(std::span<T>(result));
+      for (std::size_t i = 0; i < n; ++i) {
+        double scale = 0;
+        DoubleDouble const expected = alpha * exact(i, scale) + (beta == 0 ? DoubleDouble(0) : beta * DoubleDouble(y[i]));
+        double const off = static_cast<double>(DoubleDouble(result[i]) - expected);
+        ASSERT_LE(std::abs(off), tolerance * (std::abs(alpha) * scale + std::abs(static_cast<double>(y[i])) + 1e-300))
+            << "row " << i;
+      }
+    }
+    std::int32_t const no = 0, yes = 1;
+    Array<std::int32_t> const running(*this->context, std::span<std::int32_t const>(&no, 1)),
+        stopped(*this->context, std::span<std::int32_t const>(&yes, 1));
+    Vector<T> on_y(*this->context, std::span<T const>(y));
+    T dot = -5;
+    Array<T> on_dot(*this->context, std::span<T const>(&dot, 1));
+    op.product_dot(on_x.data(), on_y.data(), on_dot.data(), stopped.data());
+    on_y.download(std::span<T>(result));
+    EXPECT_TRUE(std::equal(result.begin(), result.end(), y.begin())) << "a product that is stopped changes nothing";
+    op.product_dot(on_x.data(), on_y.data(), on_dot.data(), running.data());
+    on_y.download(std::span<T>(result));
+    on_dot.download(std::span<T>(&dot, 1));
+    DoubleDouble sum = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      double scale = 0;
+      DoubleDouble const expected = exact(i, scale);
+      ASSERT_LE(std::abs(static_cast<double>(DoubleDouble(result[i]) - expected)), tolerance * (scale + 1e-300)) << "row " << i;
+      sum = sum + expected * DoubleDouble(x[i]);
+      size += scale * std::abs(static_cast<double>(x[i]));
+    }
+    EXPECT_LE(std::abs(static_cast<double>(DoubleDouble(dot) - sum)), 8 * tolerance * size);
+  }
+
+  void expect_reference(Case const& c, Format format = Format::half_cds) {
     BoxProblem const problem = c.problem();
     Reference const reference(c);
-    BoxSystem const system(*this->context, problem);
+    BoxSystem const system(*this->context, problem, format);
+    EXPECT_EQ(system.matrix().format(), format);
     CsrMatrix const matrix = system.matrix().to_csr();
     auto const n = static_cast<std::int64_t>(reference.rows.size());
     ASSERT_EQ(matrix.n_rows, n);
@@ -234,7 +324,8 @@ protected:
     system.set_dirichlet(host);
     for (std::int64_t i = 0; i < n; ++i)
       ASSERT_NEAR(host[i], reference.fixed[i], 1e-14 * (1 + std::abs(reference.fixed[i]))) << "row " << i;
-    BoxSystem const again(*this->context, problem);
+    expect_products(system.matrix(), matrix);
+    BoxSystem const again(*this->context, problem, format);
     CsrMatrix const same = again.matrix().to_csr();
     EXPECT_TRUE(std::equal(matrix.values.begin(), matrix.values.end(), same.values.begin(), same.values.end())) << "other bits";
   }
@@ -274,6 +365,46 @@ TYPED_TEST(BoxSystemOn, TheSmallestAndThinOnes) {
                             polynomial(0, 1, 1),
                             {dirichlet(0, constant(1)), robin(constant(2), constant(1)), neumann(polynomial(1, 0, 1)),
                              neumann(constant(0)), dirichlet(3, sine(0, 1)), neumann(constant(0))}});
+}
+
+TYPED_TEST(BoxSystemOn, MatrixFree) {
+  std::array<Face, 6> const faces{
+      dirichlet(2, polynomial(1, 2, 3)), neumann(sine(0.5, 3)),      robin(polynomial(1, 1, 1), sine(1, 2)),
+      dirichlet(1, sine(2, 1)),          dirichlet(0, constant(-3)), robin(constant(0), constant(2))};
+  for (std::array<std::int64_t, 3> const cells : {std::array<std::int64_t, 3>{7, 6, 5},
+                                                  {2, 2, 2},
+                                                  {3, 2, 2},
+                                                  {40, 3, 2},
+                                                  {2, 3, 40},
+                                                  {3, 33, 4},
+                                                  {34, 9, 9},
+                                                  {33, 17, 38},
+                                                  {5, 9, 34}}) {
+    SCOPED_TRACE(cells[0]);
+    this->expect_reference({cells, {0, 0.5, 0}, {1, 2, 1.5}, {constant(3)}, sine(0.1, 5), faces}, Format::matrix_free);
+    this->expect_reference({cells,
+                            {0, 0.5, 0},
+                            {1, 2, 1.5},
+                            {constant(3), constant(1), constant(0.5)},
+                            constant(1),
+                            all_dirichlet(polynomial(1, 1, 0))},
+                           Format::matrix_free);
+  }
+}
+
+TYPED_TEST(BoxSystemOn, MatrixFreePureNeumann) {
+  Face const f = neumann(sine(1, 1));
+  this->expect_reference({{9, 8, 7}, {0, 0, 0}, {1, 1, 1}, {constant(1)}, sine(3, 2), {f, f, f, f, f, f}}, Format::matrix_free);
+}
+
+TYPED_TEST(BoxSystemOn, MatrixFreeHasCopies) {
+  Case const c{{9, 8, 7}, {0, 0, 0}, {1, 1, 1}, {constant(1)}, constant(1), all_dirichlet(constant(0))};
+  BoxSystem const system(*this->context, c.problem(), Format::matrix_free);
+  auto const host = make_context(Backend::cpu);
+  auto const copy = system.matrix().copy_to(*host);
+  CsrMatrix const a = system.matrix().to_csr(), b = copy->to_csr();
+  EXPECT_TRUE(std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end()));
+  EXPECT_LT(copy->bytes(), CsrMatrix::csr_bytes(a.n_rows, a.nnz()));
 }
 
 TYPED_TEST(BoxSystemOn, SlabsOfPlanes) {

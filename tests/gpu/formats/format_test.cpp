@@ -267,7 +267,7 @@ TYPED_TEST(AutoTest, TheTableIsThatOfTheMatrix) {
     EXPECT_EQ(choice.forecast.products, 500);
     CsrMatrix const back = matrix->to_csr();
     EXPECT_TRUE(back.columns == csr->columns && back.values == csr->values) << name_of(choice.format);
-    ASSERT_EQ(choice.estimates.size(), Names<Format>::values.size());
+    ASSERT_EQ(choice.estimates.size(), n_stored_formats);
     for (FormatEstimate const& estimate : choice.estimates) {
       SCOPED_TRACE(std::string(name_of(estimate.format)));
       if (!estimate.refusal.empty())

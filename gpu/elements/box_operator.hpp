@@ -1,0 +1,65 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/box_stencil.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace poisson {
+
+/// The matrix of trilinear elements with constant k on a box, matrix-free: a stencil, and the stored rows of nodes on faces, 216
+/// bytes each. An operator in float, double and double-double.
+class BoxOperator final : public Matrix {
+public:
+  /// `view` has box and weights; `face_rows` are its face_rows, in the context's memory. `nnz` counts the entries of the full
+  /// matrix.
+  BoxOperator(Context& context, BoxStencilView const& view, Array<double> face_rows);
+
+  Format format() const override { return Format::matrix_free; }
+  MatrixPrecision precision() const override { return MatrixPrecision::double_; }
+  std::int64_t bytes() const override { return face_rows_.bytes(); }
+  double padding_ratio() const override { return 1; }
+  std::int64_t n_rows() const override { return view_.box.n_rows(); }
+  std::int64_t n_columns() const override { return view_.box.n_rows(); }
+  std::int64_t bytes_read(float) const override { return bytes(); }
+  std::int64_t bytes_read(double) const override { return bytes(); }
+  std::int64_t bytes_read(DoubleDouble) const override { return bytes(); }
+
+  void product(float alpha, float const* x, float beta, float* y) const override {
+    kernels_.product(context(), view_, alpha, x, beta, y);
+  }
+  void product(double alpha, double const* x, double beta, double* y) const override {
+    kernels_.product(context(), view_, alpha, x, beta, y);
+  }
+  void product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const override {
+    kernels_.product(context(), view_, alpha, x, beta, y);
+  }
+  void product_dot(float const* x, float* y, float* dot, std::int32_t const* stop) const override {
+    kernels_.product_dot(context(), view_, x, y, dot, stop);
+  }
+  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override {
+    kernels_.product_dot(context(), view_, x, y, dot, stop);
+  }
+  void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
+                   std::int32_t const* stop) const override {
+    kernels_.product_dot(context(), view_, x, y, dot, stop);
+  }
+  void diagonal(float* d) const override;
+  void diagonal(double* d) const override { kernels_.diagonal(context(), view_, d); }
+  void diagonal(Pointer<DoubleDouble> d) const override;
+  bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
+
+protected:
+  std::unique_ptr<Matrix> copied_to(Context& target) const override;
+  CsrMatrix host_csr() const override;
+
+private:
+  BoxStencilKernels const& kernels_;
+  BoxStencilView view_;
+  Array<double> face_rows_;
+};
+
+}  // namespace poisson
