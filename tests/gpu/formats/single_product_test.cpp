@@ -112,7 +112,8 @@ protected:
       sum += static_cast<long double>(wide_x[i]) * expected[i];
       size += std::abs(wide_x[i]) * scale[i];
     }
-    EXPECT_NEAR(static_cast<double>(download(dot)[0]), static_cast<double>(sum), (std::is_same_v<T, float> ? 64 * u : 1e-14) * size);
+    EXPECT_NEAR(static_cast<double>(download(dot)[0]), static_cast<double>(sum),
+                (std::is_same_v<T, float> ? 64 * u : 1e-14) * size);
   }
 };
 
