@@ -215,13 +215,14 @@ public:
     auto const known_points = [&](std::size_t size) { return dealii::ArrayView<Point const>(points_.data(), size); };
     auto const q = static_cast<std::size_t>(inner_), n_outer = 8 + 12 * q + 6 * q * q;
     auto const of = [&](int entry) -> Manifold const& { return manifolds[entry] ? *manifolds[entry] : flat_; };
-    // One manifold for all: it sees the vertices only. Transfinite interpolation does better from the faces.
+    // One manifold for all sees the vertices only; so does transfinite interpolation, which knows faces and edges itself.
     Manifold const* const own = manifolds[inside];
-    bool single = dynamic_cast<dealii::TransfiniteInterpolationManifold<3> const*>(own) == nullptr;
+    bool single = true;
     for (int face = 0; face < 6; ++face)
       single = single && manifolds[face_entry(face)] == own;
     for (int edge = 0; edge < 12; ++edge)
       single = single && manifolds[edge_entry(edge)] == own;
+    single = single || dynamic_cast<dealii::TransfiniteInterpolationManifold<3> const*>(own) != nullptr;
     if (single) {
       of(inside).get_new_points(known_points(8), vertex_weights_, view(8, points_.size() - 8));
       return;
