@@ -13,7 +13,6 @@
 #include <deal.II/grid/manifold_lib.h>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
-#include <omp.h>
 #include <typeinfo>
 
 namespace poisson::assembly {
@@ -60,9 +59,9 @@ bool straight(Manifolds const& manifolds) {
   return std::all_of(manifolds.begin(), manifolds.end(), [](auto const* manifold) { return manifold == nullptr; });
 }
 
-/// Surroundings of the new point of an edge, face or cell, and their weights, as deal.II lists them (Manifold::get_new_point_on_line
-/// and TriaAccessor::center with interpolation): vertices, then midpoints of edges, then of faces. Offsets count steps of the
-/// finer grid. Faces and cells: transfinite interpolation (Gordon and Thiel, 1982).
+/// Surroundings of the new point of an edge, face or cell, and their weights, as deal.II lists them
+/// (Manifold::get_new_point_on_line and TriaAccessor::center with interpolation): vertices, then midpoints of edges, then of faces.
+/// Offsets count steps of the finer grid. Faces and cells: transfinite interpolation (Gordon and Thiel, 1982).
 struct Stencil {
   std::vector<std::array<int, 3>> offsets;
   std::vector<double> weights;
@@ -112,14 +111,57 @@ Stencil make_stencil(unsigned directions) {
   return stencil;
 }
 
-/// Runs body(i) for i in [0, count), in threads or in this one.
+/// In which way deal.II lists the points around a new one on the rim of a lattice: in the own coordinates of the coarse face or
+/// edge. Inside it is that of the lattice. Where a manifold finds points by an iteration, the result depends on it in the last
+/// digits.
+struct RimFrames {
+  explicit RimFrames(LatticeTopology::Lattice const& lattice) {
+    for (auto& signs : reversed)
+      signs = {false, false, false};
+    for (int edge = 0; edge < 12; ++edge)
+      reversed[edge_entry(edge)][hex_edges[edge].direction] = lattice.reversed_edges >> edge & 1;
+    for (int face = 0; face < 6; ++face) {
+      // Corner (a, b) of the face's own coordinates as an offset in the lattice.
+      auto const offset = [&](int a, int b) {
+        auto const seen = from_own(lattice.orientations[face], a + 1, b + 1, 2);
+        std::array<int, 3> result{};
+        result[face_u(face)] = static_cast<int>(seen[0]) - 1;
+        result[face_v(face)] = static_cast<int>(seen[1]) - 1;
+        return result;
+      };
+      around[face] = {offset(-1, -1), offset(1, -1), offset(-1, 1), offset(1, 1),
+                      offset(-1, 0),  offset(1, 0),  offset(0, -1), offset(0, 1)};
+      for (int d = 0; d < 3; ++d)
+        reversed[face_entry(face)][d] = around[face][5][d] + around[face][7][d] < 0;
+    }
+  }
+  std::array<std::array<bool, 3>, 27> reversed;             ///< lines in a direction run against it
+  std::array<std::array<std::array<int, 3>, 8>, 6> around;  ///< of quadrilaterals in a face the offsets of a stencil
+};
+
+/// Runs body(state, lattice, row) for `rows` rows, of `row_points` points each, of all `n` lattices. One parallel region covers all
+/// lattices, so that threads have work in few large and in many small ones. Little work is done by this thread alone: starting the
+/// others would take as long.
+template <class MakeState, class Body>
+void for_rows(std::int64_t n, std::int64_t rows, std::int64_t row_points, MakeState const& make_state, Body const& body) {
+  std::int64_t const total = n * rows, size = std::max<std::int64_t>(1, 256 / row_points);
+  auto const run = [&](auto& state, std::int64_t block) {
+    auto const [begin, end] = part(total, size, block);
+    for (std::int64_t i = begin; i < end; ++i)
+      body(state, i / rows, i % rows);
+  };
+  if (total * row_points >= 1024) {
+    parallel_for(n_parts(total, size), make_state, run);
+    return;
+  }
+  auto state = make_state();
+  for (std::int64_t block = 0; block < n_parts(total, size); ++block)
+    run(state, block);
+}
 template <class Body>
-void for_rows(bool threads, std::int64_t count, Body const& body) {
-  if (threads)
-    parallel_for(count, body);
-  else
-    for (std::int64_t i = 0; i < count; ++i)
-      body(i);
+void for_rows(std::int64_t n, std::int64_t rows, std::int64_t row_points, Body const& body) {
+  for_rows(
+      n, rows, row_points, [] { return 0; }, [&](int, std::int64_t lattice, std::int64_t row) { body(lattice, row); });
 }
 
 /// Nodes of MappingQ(p) on one curved cell: the (p + 1)^3 Gauss-Lobatto nodes, found from the cell's vertices and manifolds as
@@ -209,9 +251,7 @@ public:
   [[nodiscard]] Point const& node(int i) const { return points_[place_[i]]; }
 
   void compute(Manifolds const& manifolds) {
-    auto const view = [&](std::size_t begin, std::size_t size) {
-      return dealii::ArrayView<Point>(points_.data() + begin, size);
-    };
+    auto const view = [&](std::size_t begin, std::size_t size) { return dealii::ArrayView<Point>(points_.data() + begin, size); };
     auto const known_points = [&](std::size_t size) { return dealii::ArrayView<Point const>(points_.data(), size); };
     auto const q = static_cast<std::size_t>(inner_), n_outer = 8 + 12 * q + 6 * q * q;
     auto const of = [&](int entry) -> Manifold const& { return manifolds[entry] ? *manifolds[entry] : flat_; };
@@ -265,7 +305,18 @@ private:
   dealii::FlatManifold<3> flat_;
 };
 
-/// Fills the nodes of one lattice.
+/// What a lattice is made from, and its 3 m^3 coordinates, direction by direction.
+struct StraightLattice {
+  std::array<Point, 8> vertices;
+  double* points;
+};
+struct CurvedLattice {
+  Manifolds manifolds;
+  RimFrames frames;
+  double* points;
+};
+
+/// Fills the nodes of lattices.
 class Builder {
 public:
   Builder(LatticeMesh const& mesh, std::vector<double> const& nodes)
@@ -276,30 +327,32 @@ public:
       stencils_[directions] = make_stencil(directions);
   }
 
-  /// `points`: 3 m^3 coordinates, direction by direction. `threads`: this lattice's rows are divided among all threads.
-  void build(std::array<Point, 8> const& vertices, Manifolds const& manifolds, bool threads, double* points) const {
+  void add(std::array<Point, 8> const& vertices, Manifolds const& manifolds, LatticeTopology::Lattice const& lattice,
+           double* points) {
     if (straight(manifolds)) {
-      for_rows(threads, m_ * m_, [&](std::int64_t row) { trilinear_row(vertices, row % m_, row / m_, points); });
+      straight_.push_back({vertices, points});
       return;
     }
     for (int vertex = 0; vertex < 8; ++vertex)
       set(points, LatticeTopology::vertex_node(vertex, m_), vertices[vertex]);
+    curved_.push_back({manifolds, RimFrames(lattice), points});
+  }
+
+  void build() const {
+    for_rows(std::ssize(straight_), m_ * m_, m_, [&](std::int64_t lattice, std::int64_t row) {
+      trilinear_row(straight_[lattice].vertices, row % m_, row / m_, straight_[lattice].points);
+    });
+    // From cells of 2 `step` fine cells a side: first the edges get new points, then the faces, then the cells.
     for (std::int64_t step = n_ / 2; step >= 1; step /= 2)
       for (unsigned const directions : {1U, 2U, 4U, 6U, 5U, 3U, 7U})
-        halve(directions, step, manifolds, threads, points);
-    if (p_ == 1)
-      return;
-    auto const cells = [&](CurvedCell& cell, std::int64_t row) {
-      for (std::int64_t a = 0; a < n_; ++a)
-        fill_cell({a, row % n_, row / n_}, manifolds, cell, points);
-    };
-    if (threads)
-      parallel_for(n_ * n_, [&] { return CurvedCell(nodes_); }, cells);
-    else {
-      CurvedCell cell(nodes_);
-      for (std::int64_t row = 0; row < n_ * n_; ++row)
-        cells(cell, row);
-    }
+        halve(directions, step);
+    if (p_ > 1)
+      for_rows(
+          std::ssize(curved_), n_ * n_, n_ * p_ * p_ * p_, [&] { return CurvedCell(nodes_); },
+          [&](CurvedCell& cell, std::int64_t lattice, std::int64_t row) {
+            for (std::int64_t i = 0; i < n_; ++i)
+              fill_cell({i, row % n_, row / n_}, curved_[lattice].manifolds, cell, curved_[lattice].points);
+          });
   }
 
 private:
@@ -329,9 +382,11 @@ private:
     }
   }
 
-  /// One pass of a level: from cells of 2 `step` fine cells a side, the new points of all entities that extend in `directions`.
-  void halve(unsigned directions, std::int64_t step, Manifolds const& manifolds, bool threads, double* points) const {
+  /// One pass of a level: the new points of all entities that extend in `directions`.
+  void halve(unsigned directions, std::int64_t step) const {
     Stencil const& stencil = stencils_[directions];
+    bool const line = std::popcount(directions) == 1;
+    int const face = std::popcount(directions) == 2 ? 2 * std::countr_zero(~directions) : -1;
     std::vector<std::int64_t> offsets;
     for (auto const& offset : stencil.offsets)
       offsets.push_back(step * p_ * node(offset[0], offset[1], offset[2]));
@@ -342,7 +397,8 @@ private:
       count[d] = n_ / (2 * step) + (extends ? 0 : 1);
     }
     auto const side = [&](std::int64_t i) { return i == 0 ? 0 : i == n_ ? 2 : 1; };
-    for_rows(threads && count[1] * count[2] > 1, count[1] * count[2], [&](std::int64_t row) {
+    for_rows(std::ssize(curved_), count[1] * count[2], count[0], [&](std::int64_t lattice, std::int64_t row) {
+      auto const& [manifolds, frames, points] = curved_[lattice];
       std::int64_t const j = first[1] + 2 * step * (row % count[1]), k = first[2] + 2 * step * (row / count[1]);
       auto const entry = stride[1] * side(j) + stride[2] * side(k);
       // Along the row only the ends can differ in their manifold.
@@ -358,6 +414,15 @@ private:
         std::int64_t const at = node(i, j, k) * p_;
         for (std::size_t s = 0; s < offsets.size(); ++s)
           surrounding[s] = get(points, at + offsets[s]);
+        auto const here = entry + side(i);
+        if (line && frames.reversed[here][std::countr_zero(directions)])
+          std::swap(surrounding[0], surrounding[1]);
+        for (int const f : {face, face + 1})
+          if (face >= 0 && here == face_entry(f))
+            for (std::size_t s = 0; s < 8; ++s) {
+              auto const& offset = frames.around[f][s];
+              surrounding[s] = get(points, at + step * p_ * node(offset[0], offset[1], offset[2]));
+            }
         set(points, at,
             manifold->get_new_point(dealii::ArrayView<Point const>(surrounding.data(), offsets.size()),
                                     dealii::ArrayView<double const>(stencil.weights.data(), stencil.weights.size())));
@@ -379,8 +444,8 @@ private:
     }
   }
 
-  /// The nodes of one cell that are not vertices, and not on the low sides unless these are the lattice's: of the cells at a node the
-  /// first one sets it.
+  /// The nodes of one cell that are not vertices, and not on the low sides unless these are the lattice's: of the cells at a node
+  /// the first one sets it.
   void fill_cell(std::array<std::int64_t, 3> const& cell, Manifolds const& manifolds, CurvedCell& curved, double* points) const {
     std::int64_t const origin = node(cell[0], cell[1], cell[2]) * p_;
     std::array<Point, 8> vertices;
@@ -426,6 +491,8 @@ private:
   std::vector<double> const& nodes_;
   std::vector<double> parameter_;  ///< reference coordinates of the m nodes of a side
   std::array<Stencil, 8> stencils_;
+  std::vector<StraightLattice> straight_;
+  std::vector<CurvedLattice> curved_;
 };
 
 }  // namespace
@@ -449,18 +516,15 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
   std::int64_t const size = 3 * m * m * m;
   check_memory(static_cast<std::int64_t>(sizeof(double)) * size * n_lattices(), "the nodes of the mesh");
   points_.resize(static_cast<std::size_t>(size * n_lattices()));
-  Builder const builder(*this, nodes);
-  std::vector<dealii::Triangulation<3>::active_cell_iterator> cells;
-  for (auto const& cell : triangulation.active_cell_iterators())
-    cells.push_back(cell);
-  auto const build = [&](std::int64_t c, bool threads) {
-    auto const& cell = cells[c];
-    auto const manifold_of = [&](dealii::types::manifold_id id) -> Manifold const* {
-      if (id == dealii::numbers::flat_manifold_id)
-        return nullptr;
-      Manifold const& manifold = triangulation.get_manifold(id);
-      return plain(manifold) ? nullptr : &manifold;
-    };
+  Builder builder(*this, nodes);
+  auto const manifold_of = [&](dealii::types::manifold_id id) -> Manifold const* {
+    if (id == dealii::numbers::flat_manifold_id)
+      return nullptr;
+    Manifold const& manifold = triangulation.get_manifold(id);
+    return plain(manifold) ? nullptr : &manifold;
+  };
+  double* points = points_.data();
+  for (auto const& cell : triangulation.active_cell_iterators()) {
     std::array<Point, 8> vertices;
     Manifolds manifolds{};
     for (unsigned v = 0; v < 8; ++v)
@@ -470,15 +534,11 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
       manifolds[face_entry(face)] = manifold_of(cell->face(face)->manifold_id());
     for (int edge = 0; edge < 12; ++edge)
       manifolds[edge_entry(edge)] = manifold_of(cell->line(edge)->manifold_id());
-    builder.build(vertices, manifolds, threads, points_.data() + c * size);
-  };
+    builder.add(vertices, manifolds, topology->lattices[cell->active_cell_index()], points);
+    points += size;
+  }
   try {
-    // Few large lattices are divided among the threads, many small ones are handed out to them.
-    if (n_lattices() >= 4 * omp_get_max_threads())
-      parallel_for(n_lattices(), [&](std::int64_t c) { build(c, false); });
-    else
-      for (std::int64_t c = 0; c < n_lattices(); ++c)
-        build(c, m * m >= 64);
+    builder.build();
     share_rims();
   } catch (dealii::ExceptionBase const& exception) {
     obstacle = "deal.II says: " + brief_message(exception);

@@ -15,9 +15,10 @@ namespace poisson::assembly {
 /// The places are those of deal.II's refine_global(r), up to rounding. A lattice whose entities all have flat manifolds is the
 /// trilinear image of a regular grid: there successive midpoints are the same. Elsewhere each level halves edges, then faces, then
 /// cells by their manifolds, with the weights of transfinite interpolation; new entities inherit the manifold of what they lie in.
-/// Nodes inside cells and on their edges and faces (p >= 2) are those of MappingQ(p) where the mesh is curved, otherwise trilinear.
-/// On a face between curved cells whose manifolds differ deal.II's two cells can disagree about such nodes. As in Space, the node
-/// is then that of the cell that comes first.
+/// deal.II's transfinite manifolds invert their maps only to about 1e-11 of a coarse cell, and depend on the order of the points
+/// that they are given; this is deal.II's order, too. Nodes inside cells and on their edges and faces (p >= 2) are those of
+/// MappingQ(p) where the mesh is curved, otherwise trilinear. On a face between curved cells whose manifolds differ deal.II's two
+/// cells can disagree about such nodes. As in Space, the node is then that of the cell that comes first.
 class LatticeMesh {
 public:
   /// `coarse`: as make_coarse_mesh makes it; it is not needed afterwards. `nodes`: p + 1 Gauss-Lobatto points of [0, 1], ascending.

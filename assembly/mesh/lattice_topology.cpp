@@ -103,9 +103,12 @@ LatticeTopology::LatticeTopology(Mesh const& mesh) {
     }
     lattices.push_back(lattice);
   }
-  at_face = invert(lattices, face_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.faces; });
-  at_edge = invert(lattices, edge_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.edges; });
-  at_vertex = invert(lattices, vertex_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.vertices; });
+  at_face = invert(
+      lattices, face_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.faces; });
+  at_edge = invert(
+      lattices, edge_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.edges; });
+  at_vertex = invert(
+      lattices, vertex_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.vertices; });
 }
 
 }  // namespace poisson::assembly

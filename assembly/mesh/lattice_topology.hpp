@@ -30,8 +30,8 @@ inline constexpr std::array<HexEdge, 12> hex_edges{{{1, {0, 0, 0}},
                                                     {2, {0, 1, 0}},
                                                     {2, {1, 1, 0}}}};
 
-/// Face f of a hexahedron (-x +x -y +y -z +z) is normal to direction f / 2. Its coordinates (u, v), seen from the cell, run in these
-/// directions (cyclic, as in deal.II).
+/// Face f of a hexahedron (-x +x -y +y -z +z) is normal to direction f / 2. Its coordinates (u, v), seen from the cell, run in
+/// these directions (cyclic, as in deal.II).
 [[nodiscard]] constexpr int face_u(int face) {
   return (face / 2 + 1) % 3;
 }
@@ -78,7 +78,7 @@ struct LatticeTopology {
     std::array<std::int32_t, 12> edges;
     std::array<std::int32_t, 6> faces;
     std::array<FaceOrientation, 6> orientations;
-    std::uint16_t reversed_edges;                ///< bit e: edge e runs against its own direction
+    std::uint16_t reversed_edges;               ///< bit e: edge e runs against its own direction
     std::array<std::uint32_t, 6> boundary_ids;  ///< no_boundary on faces that two lattices share
     std::uint32_t material;
   };
@@ -92,8 +92,8 @@ struct LatticeTopology {
 
   [[nodiscard]] std::int32_t n_lattices() const { return static_cast<std::int32_t>(lattices.size()); }
 
-  /// Local nodes (lexicographic, x fastest, of m x m x m) of a part of a lattice: that at (u, v) of the face's own coordinates, at t
-  /// in the edge's own direction, or of a vertex.
+  /// Local nodes (lexicographic, x fastest, of m x m x m) of a part of a lattice: that at (u, v) of the face's own coordinates, at
+  /// t in the edge's own direction, or of a vertex.
   [[nodiscard]] std::int64_t face_node(LatticePart face, std::int64_t u, std::int64_t v, std::int64_t m) const {
     auto const [a, b] = from_own(lattices[face.lattice].orientations[face.number], u, v, m - 1);
     std::array<std::int64_t, 3> index{};

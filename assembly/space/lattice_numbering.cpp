@@ -89,17 +89,32 @@ std::int64_t LatticeNumbering::unknown(std::int32_t lattice, std::int64_t i, std
 }
 
 void LatticeNumbering::unknowns(std::int32_t lattice, std::int32_t* out) const {
+  std::int64_t const first = lattice * lattice_kinds.size(), p = lattice_kinds.order();
+  auto const inner = [&](std::int64_t i) { return i > 0 && i < m - 1; };
   for (std::int64_t k = 0; k < m; ++k)
-    for (std::int64_t j = 0; j < m; ++j)
-      for (std::int64_t i = 0; i < m; ++i)
-        *out++ = static_cast<std::int32_t>(unknown(lattice, i, j, k));
+    for (std::int64_t j = 0; j < m; ++j, out += m) {
+      if (!inner(j) || !inner(k)) {
+        for (std::int64_t i = 0; i < m; ++i)
+          out[i] = static_cast<std::int32_t>(unknown(lattice, i, j, k));
+        continue;
+      }
+      out[0] = static_cast<std::int32_t>(unknown(lattice, 0, j, k));
+      out[m - 1] = static_cast<std::int32_t>(unknown(lattice, m - 1, j, k));
+      // Nodes of a kind follow one another along x.
+      for (std::int64_t begin = 1; begin <= p && begin < m - 1; ++begin) {
+        std::int64_t next = first + lattice_kinds.place({begin, j, k});
+        for (std::int64_t i = begin; i < m - 1; i += p)
+          out[i] = static_cast<std::int32_t>(next++);
+      }
+    }
 }
 
 void LatticeNumbering::list_copies() {
   offsets.resize(static_cast<std::size_t>(n_rim()) + 1);
   std::int64_t n_copies = 0;
-  for (auto const& [parts, nodes] : {std::pair(&topology_->at_face, face_kinds.size()),
-                                     std::pair(&topology_->at_edge, edge_kinds.size()), std::pair(&topology_->at_vertex, std::int64_t{1})})
+  for (auto const& [parts, nodes] :
+       {std::pair(&topology_->at_face, face_kinds.size()), std::pair(&topology_->at_edge, edge_kinds.size()),
+        std::pair(&topology_->at_vertex, std::int64_t{1})})
     n_copies += nodes * static_cast<std::int64_t>(parts->parts.size());
   copies.resize(static_cast<std::size_t>(n_copies));
 
@@ -119,8 +134,9 @@ void LatticeNumbering::list_copies() {
             copies[at + c] = {here.lattice, static_cast<std::int32_t>(node(here, i))};
           }
           // A lattice may meet itself.
-          std::sort(copies.begin() + at, copies.begin() + at + n_parts_here,
-                    [](LatticeNode const& a, LatticeNode const& b) { return std::tie(a.lattice, a.node) < std::tie(b.lattice, b.node); });
+          std::sort(copies.begin() + at, copies.begin() + at + n_parts_here, [](LatticeNode const& a, LatticeNode const& b) {
+            return std::tie(a.lattice, a.node) < std::tie(b.lattice, b.node);
+          });
         }
       }
     });

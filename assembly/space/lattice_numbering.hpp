@@ -27,6 +27,7 @@ public:
   /// p, n >= 1.
   NodeKinds(std::int64_t p, std::int64_t n);
 
+  [[nodiscard]] std::int64_t order() const { return p_; }
   [[nodiscard]] std::int64_t size() const { return size_; }
   /// All kinds, in order; some may be empty.
   [[nodiscard]] std::vector<Kind> const& kinds() const { return kinds_; }
@@ -62,7 +63,7 @@ public:
   /// `topology` without an obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range).
   LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order);
 
-  std::int64_t m;             ///< nodes a side of a lattice
+  std::int64_t m;  ///< nodes a side of a lattice
   std::int64_t n_unknowns;
   std::int64_t first_face, first_edge, first_vertex;  ///< the first unknown inside a coarse face, inside an edge, at a vertex
   NodeKinds<3> lattice_kinds;

@@ -26,9 +26,9 @@ namespace poisson::assembly::test {
 using DofCell = dealii::DoFHandler<3>::cell_iterator;
 
 /// Calls action(cell, lattice, {i, j, k}) for all active cells, in deal.II's order; (i, j, k) follows from the children's numbers.
-inline void for_lattice_cells(
-    dealii::DoFHandler<3> const& dofs,
-    std::function<void(dealii::DoFHandler<3>::active_cell_iterator const&, int, std::array<std::int64_t, 3> const&)> const& action) {
+inline void for_lattice_cells(dealii::DoFHandler<3> const& dofs,
+                              std::function<void(dealii::DoFHandler<3>::active_cell_iterator const&, int,
+                                                 std::array<std::int64_t, 3> const&)> const& action) {
   for (auto const& cell : dofs.active_cell_iterators()) {
     std::array<std::int64_t, 3> index{};
     dealii::Triangulation<3>::cell_iterator ancestor = cell;
@@ -101,7 +101,8 @@ inline void expect_as_dealii(Mesh const& coarse, Mesh const& refined, int refine
     auto const expected = nodes_of(cell, element, mesh.isoparametric);
     for (unsigned l = 0; l < indices.size(); ++l) {
       std::int64_t const local = lexicographic[l];
-      std::int64_t const i = index[0] * order + local % q, j = index[1] * order + local / q % q, k = index[2] * order + local / q / q;
+      std::int64_t const i = index[0] * order + local % q, j = index[1] * order + local / q % q,
+                         k = index[2] * order + local / q / q;
       std::int64_t const unknown = numbering.unknown(lattice, i, j, k), dof = indices[l], node = (k * m + j) * m + i;
       if (unknown < 0 || unknown >= numbering.n_unknowns) {
         ++wrong;
@@ -119,9 +120,10 @@ inline void expect_as_dealii(Mesh const& coarse, Mesh const& refined, int refine
         place[d] = mesh.coordinates(lattice, d)[node];
       bool const vertex = local % q % order == 0 && local / q % q % order == 0 && local / q / q % order == 0;
       if (vertex || first)
-        distance = std::max(distance, place.distance(vertex ? cell->vertex(static_cast<unsigned>(
-                                                                  (local % q > 0) + 2 * (local / q % q > 0) + 4 * (local / q / q > 0)))
-                                                            : expected[local]));
+        distance =
+            std::max(distance, place.distance(vertex ? cell->vertex(static_cast<unsigned>(
+                                                           (local % q > 0) + 2 * (local / q % q > 0) + 4 * (local / q / q > 0)))
+                                                     : expected[local]));
     }
     wrong += mesh.topology->lattices[lattice].material != cell->material_id();
     for (unsigned f = 0; f < 6; ++f) {
@@ -142,6 +144,10 @@ inline void expect_as_dealii(Mesh const& coarse, Mesh const& refined, int refine
   std::int64_t n_rim_nodes = 0;
   for (int lattice = 0; lattice < mesh.n_lattices(); ++lattice)
     numbering.unknowns(lattice, all.data() + lattice * size);
+  wrong = 0;
+  for (std::int64_t i = 0; i < std::ssize(all); ++i)
+    wrong += all[i] != numbering.unknown(static_cast<int>(i / size), i % m, i / m % m, i / m / m % m);
+  EXPECT_EQ(wrong, 0);
   for (auto const unknown : all)
     n_rim_nodes += unknown >= numbering.first_face;
   ASSERT_EQ(numbering.offsets.size(), static_cast<std::size_t>(numbering.n_rim()) + 1);

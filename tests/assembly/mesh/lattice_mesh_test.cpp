@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 using dealii::Point;
 
-/// All refinements and orders for which the mesh has at most 200000 nodes.
+/// All refinements and orders for which the mesh has about 100000 nodes at most.
 void expect_all(MeshSpec spec, int most_refinements = 2) {
   SCOPED_TRACE(spec.generator + " " + spec.arguments + spec.file);
   int cases = 0;
@@ -23,7 +23,7 @@ void expect_all(MeshSpec spec, int most_refinements = 2) {
     spec.refinements = refinements;
     Mesh const coarse = make_coarse_mesh(spec), refined = make_mesh(spec);
     for (int order = 1; order <= 3; ++order)
-      if (static_cast<std::int64_t>(refined.triangulation->n_active_cells()) * order * order * order <= 200000) {
+      if (static_cast<std::int64_t>(refined.triangulation->n_active_cells()) * order * order * order <= 100000) {
         test::expect_as_dealii(coarse, refined, refinements, order);
         ++cases;
       }
@@ -78,8 +78,8 @@ TEST(LatticeMesh, RealFiles) {
   char const* const root = std::getenv("POISSON_REAL_DATA");
   if (!root)
     GTEST_SKIP() << "POISSON_REAL_DATA is not set";
-  for (char const* const name : {"sphere_r6.msh", "grid_in_msh_01.3da.v41.msh", "3d_test_abaqus.inp", "3d_test_cube_two_materials.inp",
-                                 "grid_in_vtk_3d_04.vtk"}) {
+  for (char const* const name : {"sphere_r6.msh", "grid_in_msh_01.3da.v41.msh", "3d_test_abaqus.inp",
+                                 "3d_test_cube_two_materials.inp", "grid_in_vtk_3d_04.vtk"}) {
     MeshSpec spec;
     spec.file = (fs::path(root) / "meshes" / name).string();
     expect_all(spec);
@@ -143,7 +143,7 @@ TEST(LatticeMesh, TwoCellsInAllOrientations) {
   ASSERT_EQ(all.size(), 24u);
   std::set<int> orientations;
   std::set<bool> reversed;
-  for (auto const& left : {all[0], all[5], all[11], all[18]})
+  for (auto const& left : {all[0], all[11]})
     for (auto const& right : all)
       for (bool const curved : {false, true}) {
         Mesh const coarse = two_cells(left, right, curved), refined = two_cells(left, right, curved);

@@ -19,7 +19,8 @@ TEST(LatticeNumbering, KindsOfALine) {
 }
 
 TEST(LatticeNumbering, KindsOfALattice) {
-  // p = 2, 2 cells: 5 nodes a side, inner ones 1 to 3, corners at 2 only. Edges along x, along y, faces normal to z, edges along z, ...
+  // p = 2, 2 cells: 5 nodes a side, inner ones 1 to 3, corners at 2 only. Edges along x, along y, faces normal to z, edges along z,
+  // ...
   NodeKinds<3> const kinds(2, 2);
   EXPECT_EQ(kinds.size(), 27);
   EXPECT_EQ(kinds.place({2, 2, 2}), 0);
