@@ -241,6 +241,13 @@ public:
       for (int vertex = 0; vertex < 8; ++vertex)
         vertex_weights_(row - 8, vertex) = side(x, vertex & 1) * side(y, vertex >> 1 & 1) * side(z, vertex >> 2);
     }
+    for (int face = 0; face < 6; ++face)
+      for (int s = 0; s < 4; ++s) {
+        HexEdge edge{s < 2 ? face_v(face) : face_u(face), {}};
+        edge.at[face / 2] = face % 2;
+        edge.at[s < 2 ? face_u(face) : face_v(face)] = s % 2;
+        edge_of_face_[face][s] = static_cast<int>(std::find(hex_edges.begin(), hex_edges.end(), edge) - hex_edges.begin());
+      }
     points_.resize(order_.size());
     perimeter_.resize(4 + 4 * q);
   }
@@ -274,18 +281,12 @@ public:
       of(edge_entry(e)).get_new_points(dealii::ArrayView<Point const>(ends.data(), 2), edge_weights_, view(8 + e * q, q));
     }
     for (int face = 0; face < 6; ++face) {
-      // In the face's coordinates: vertices, then edges u = 0, u = 1, v = 0, v = 1.
+      // In the face's coordinates: vertices, then edges.
       int const d = face / 2, u = face_u(face), v = face_v(face), base = face % 2 << d;
       for (int vertex = 0; vertex < 4; ++vertex)
         perimeter_[vertex] = points_[base | (vertex & 1) << u | (vertex >> 1) << v];
       for (int side = 0; side < 4; ++side) {
-        HexEdge edge{side < 2 ? v : u, {}};
-        edge.at[d] = face % 2;
-        edge.at[side < 2 ? u : v] = side % 2;
-        auto const number = static_cast<std::size_t>(
-            std::find_if(hex_edges.begin(), hex_edges.end(),
-                         [&](HexEdge const& other) { return other.direction == edge.direction && other.at == edge.at; }) -
-            hex_edges.begin());
+        auto const number = static_cast<std::size_t>(edge_of_face_[face][side]);
         std::copy_n(points_.begin() + static_cast<std::ptrdiff_t>(8 + number * q), q,
                     perimeter_.begin() + static_cast<std::ptrdiff_t>(4 + side * q));
       }
@@ -298,8 +299,9 @@ public:
 
 private:
   int p_, inner_;
-  std::vector<int> order_;  ///< of each point in MappingQ's order the lexicographic node
-  std::vector<int> place_;  ///< the inverse
+  std::vector<int> order_;                            ///< of each point in MappingQ's order the lexicographic node
+  std::vector<int> place_;                            ///< the inverse
+  std::array<std::array<int, 4>, 6> edge_of_face_{};  ///< edges u = 0, u = 1, v = 0, v = 1
   dealii::Table<2, double> edge_weights_, face_weights_, cell_weights_, vertex_weights_;
   std::vector<Point> points_, perimeter_;
   dealii::FlatManifold<3> flat_;
@@ -405,9 +407,9 @@ private:
       for (std::int64_t i = first[0]; i <= n_; i += 2 * step) {
         Manifold const* const manifold = manifolds[entry + side(i)];
         if (manifold == nullptr) {
-          std::int64_t const end = side(i) == 1 ? n_ : i + 1;
-          mean(offsets, stencil.weights, node(i, j, k) * p_, 2 * step * p_, (end - i + 2 * step - 1) / (2 * step), points);
-          i += ((end - i + 2 * step - 1) / (2 * step) - 1) * 2 * step;
+          std::int64_t const alike = side(i) == 1 ? (n_ - 1 - i) / (2 * step) + 1 : 1;
+          mean(offsets, stencil.weights, node(i, j, k) * p_, 2 * step * p_, alike, points);
+          i += (alike - 1) * 2 * step;
           continue;
         }
         std::array<Point, 26> surrounding;

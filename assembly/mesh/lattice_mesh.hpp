@@ -22,8 +22,9 @@ namespace poisson::assembly {
 class LatticeMesh {
 public:
   /// `coarse`: as make_coarse_mesh makes it; it is not needed afterwards. `nodes`: p + 1 Gauss-Lobatto points of [0, 1], ascending.
-  /// refinements >= 0. When `obstacle` is not empty, the mesh cannot be made in this way, and there are no nodes. Errors:
-  /// EnvironmentError when the nodes do not fit in memory, Interrupted.
+  /// refinements >= 0, and few enough that 32-bit indices suffice for the unknowns (check_index_range). When `obstacle` is not
+  /// empty, the mesh cannot be made in this way, and there are no nodes. Errors: EnvironmentError when the nodes do not fit in
+  /// memory, Interrupted.
   LatticeMesh(Mesh const& coarse, int refinements, std::vector<double> const& nodes);
 
   std::string obstacle;  ///< why the caller must refine the triangulation instead

@@ -16,6 +16,7 @@ struct Mesh;
 struct HexEdge {
   int direction;
   std::array<int, 3> at;  ///< 0 in its own direction
+  friend bool operator==(HexEdge const&, HexEdge const&) = default;
 };
 inline constexpr std::array<HexEdge, 12> hex_edges{{{1, {0, 0, 0}},
                                                     {1, {1, 0, 0}},
