@@ -1,0 +1,574 @@
+#include "assembly/mesh/lattice_mesh.hpp"
+
+#include "assembly/mesh/mesh.hpp"
+#include "assembly/mesh/sources.hpp"
+#include "assembly/parallel.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <deal.II/base/exceptions.h>
+#include <deal.II/base/table.h>
+#include <deal.II/grid/manifold.h>
+#include <deal.II/grid/manifold_lib.h>
+#include <deal.II/grid/tria_accessor.h>
+#include <deal.II/grid/tria_iterator.h>
+#include <typeinfo>
+
+namespace poisson::assembly {
+namespace {
+
+using Manifold = dealii::Manifold<3>;
+using Point = dealii::Point<3>;
+
+/// Whether deal.II finds new points on this manifold by get_new_point(s) with its default points and weights. A class that is
+/// derived from Manifold itself may do something else for lines, quads or hexahedra.
+bool known(Manifold const& manifold) {
+  return dynamic_cast<dealii::FlatManifold<3> const*>(&manifold) || dynamic_cast<dealii::SphericalManifold<3> const*>(&manifold) ||
+         dynamic_cast<dealii::ChartManifold<3, 3, 1> const*>(&manifold) ||
+         dynamic_cast<dealii::ChartManifold<3, 3, 2> const*>(&manifold) ||
+         dynamic_cast<dealii::ChartManifold<3, 3, 3> const*>(&manifold) ||
+         dynamic_cast<dealii::TransfiniteInterpolationManifold<3> const*>(&manifold);
+}
+
+/// A manifold whose new points are weighted means.
+bool plain(Manifold const& manifold) {
+  return typeid(manifold) == typeid(dealii::FlatManifold<3>) &&
+         static_cast<dealii::FlatManifold<3> const&>(manifold).get_periodicity().norm() == 0;
+}
+
+/// The manifolds of a cell and of what bounds it: entry (s, t, u), x fastest, with 0 for the low side of a direction, 1 for its
+/// inside, 2 for the high side. Null: points are weighted means. Entries of vertices are not used.
+using Manifolds = std::array<Manifold const*, 27>;
+
+constexpr int inside = 1 + 3 + 9;
+constexpr std::array<int, 3> stride{1, 3, 9};
+constexpr int face_entry(int face) {
+  return inside + (face % 2 == 0 ? -1 : 1) * stride[face / 2];
+}
+constexpr int edge_entry(int edge) {
+  HexEdge const& place = hex_edges[edge];
+  int entry = stride[place.direction];
+  for (int d = 0; d < 3; ++d)
+    if (d != place.direction)
+      entry += 2 * place.at[d] * stride[d];
+  return entry;
+}
+
+bool straight(Manifolds const& manifolds) {
+  return std::all_of(manifolds.begin(), manifolds.end(), [](auto const* manifold) { return manifold == nullptr; });
+}
+
+/// Surroundings of the new point of an edge, face or cell, and their weights, as deal.II lists them
+/// (Manifold::get_new_point_on_line and TriaAccessor::center with interpolation): vertices, then midpoints of edges, then of faces.
+/// Offsets count steps of the finer grid. Faces and cells: transfinite interpolation (Gordon and Thiel, 1982).
+struct Stencil {
+  std::vector<std::array<int, 3>> offsets;
+  std::vector<double> weights;
+};
+
+/// Bit d of `directions`: the entity extends in direction d.
+Stencil make_stencil(unsigned directions) {
+  Stencil stencil;
+  auto const add = [&](std::array<int, 3> offset, double weight) {
+    stencil.offsets.push_back(offset);
+    stencil.weights.push_back(weight);
+  };
+  auto const unit = [](int d, int sign) {
+    std::array<int, 3> offset{};
+    offset[d] = sign;
+    return offset;
+  };
+  int const dimension = std::popcount(directions);
+  if (dimension == 1) {
+    int const d = std::countr_zero(directions);
+    add(unit(d, -1), 0.5);
+    add(unit(d, 1), 0.5);
+  } else if (dimension == 2) {
+    int const face = 2 * std::countr_zero(~directions);
+    int const u = face_u(face), v = face_v(face);
+    for (int const b : {-1, 1})
+      for (int const a : {-1, 1}) {
+        auto offset = unit(u, a);
+        offset[v] = b;
+        add(offset, -0.25);
+      }
+    for (int const d : {u, v})
+      for (int const sign : {-1, 1})
+        add(unit(d, sign), 0.5);
+  } else {
+    for (int vertex = 0; vertex < 8; ++vertex)
+      add({2 * (vertex & 1) - 1, 2 * (vertex >> 1 & 1) - 1, 2 * (vertex >> 2) - 1}, 0.125);
+    for (HexEdge const& edge : hex_edges) {
+      std::array<int, 3> offset{};
+      for (int d = 0; d < 3; ++d)
+        offset[d] = d == edge.direction ? 0 : 2 * edge.at[d] - 1;
+      add(offset, -0.25);
+    }
+    for (int face = 0; face < 6; ++face)
+      add(unit(face / 2, face % 2 == 0 ? -1 : 1), 0.5);
+  }
+  return stencil;
+}
+
+/// In which way deal.II lists the points around a new one on the rim of a lattice: in the own coordinates of the coarse face or
+/// edge. Inside it is that of the lattice. Where a manifold finds points by an iteration, the result depends on it in the last
+/// digits.
+struct RimFrames {
+  explicit RimFrames(LatticeTopology::Lattice const& lattice) {
+    for (auto& signs : reversed)
+      signs = {false, false, false};
+    for (int edge = 0; edge < 12; ++edge)
+      reversed[edge_entry(edge)][hex_edges[edge].direction] = lattice.reversed_edges >> edge & 1;
+    for (int face = 0; face < 6; ++face) {
+      // Corner (a, b) of the face's own coordinates as an offset in the lattice.
+      auto const offset = [&](int a, int b) {
+        auto const seen = from_own(lattice.orientations[face], a + 1, b + 1, 2);
+        std::array<int, 3> result{};
+        result[face_u(face)] = static_cast<int>(seen[0]) - 1;
+        result[face_v(face)] = static_cast<int>(seen[1]) - 1;
+        return result;
+      };
+      around[face] = {offset(-1, -1), offset(1, -1), offset(-1, 1), offset(1, 1),
+                      offset(-1, 0),  offset(1, 0),  offset(0, -1), offset(0, 1)};
+      for (int d = 0; d < 3; ++d)
+        reversed[face_entry(face)][d] = around[face][5][d] + around[face][7][d] < 0;
+    }
+  }
+  std::array<std::array<bool, 3>, 27> reversed;             ///< lines in a direction run against it
+  std::array<std::array<std::array<int, 3>, 8>, 6> around;  ///< of quadrilaterals in a face the offsets of a stencil
+};
+
+/// Runs body(state, lattice, row) for `rows` rows, of `row_points` points each, of all `n` lattices. One parallel region covers all
+/// lattices, so that threads have work in few large and in many small ones. Little work is done by this thread alone: starting the
+/// others would take as long.
+template <class MakeState, class Body>
+void for_rows(std::int64_t n, std::int64_t rows, std::int64_t row_points, MakeState const& make_state, Body const& body) {
+  std::int64_t const total = n * rows, size = std::max<std::int64_t>(1, 256 / row_points);
+  auto const run = [&](auto& state, std::int64_t block) {
+    auto const [begin, end] = part(total, size, block);
+    for (std::int64_t i = begin; i < end; ++i)
+      body(state, i / rows, i % rows);
+  };
+  if (total * row_points >= 1024) {
+    parallel_for(n_parts(total, size), make_state, run);
+    return;
+  }
+  auto state = make_state();
+  for (std::int64_t block = 0; block < n_parts(total, size); ++block)
+    run(state, block);
+}
+template <class Body>
+void for_rows(std::int64_t n, std::int64_t rows, std::int64_t row_points, Body const& body) {
+  for_rows(
+      n, rows, row_points, [] { return 0; }, [&](int, std::int64_t lattice, std::int64_t row) { body(lattice, row); });
+}
+
+/// Nodes of MappingQ(p) on one curved cell: the (p + 1)^3 Gauss-Lobatto nodes, found from the cell's vertices and manifolds as
+/// MappingQ::compute_mapping_support_points does.
+class CurvedCell {
+public:
+  explicit CurvedCell(std::vector<double> const& nodes)
+      : p_(static_cast<int>(nodes.size()) - 1), inner_(p_ - 1), place_((p_ + 1) * (p_ + 1) * (p_ + 1)) {
+    int const q = inner_, n_edge = 12 * q, n_face = 6 * q * q;
+    auto const side = [&](double t, int at) { return at == 0 ? 1 - t : t; };
+    auto const lexicographic = [&](int i, int j, int k) { return (k * (p_ + 1) + j) * (p_ + 1) + i; };
+    for (int vertex = 0; vertex < 8; ++vertex)
+      order_.push_back(lexicographic((vertex & 1) * p_, (vertex >> 1 & 1) * p_, (vertex >> 2) * p_));
+    for (HexEdge const& edge : hex_edges)
+      for (int i = 1; i < p_; ++i) {
+        std::array<int, 3> index{edge.at[0] * p_, edge.at[1] * p_, edge.at[2] * p_};
+        index[edge.direction] = i;
+        order_.push_back(lexicographic(index[0], index[1], index[2]));
+      }
+    for (int face = 0; face < 6; ++face)
+      for (int v = 1; v < p_; ++v)
+        for (int u = 1; u < p_; ++u) {
+          std::array<int, 3> index{};
+          index[face / 2] = face % 2 * p_;
+          index[face_u(face)] = u;
+          index[face_v(face)] = v;
+          order_.push_back(lexicographic(index[0], index[1], index[2]));
+        }
+    for (int k = 1; k < p_; ++k)
+      for (int j = 1; j < p_; ++j)
+        for (int i = 1; i < p_; ++i)
+          order_.push_back(lexicographic(i, j, k));
+    for (std::size_t i = 0; i < order_.size(); ++i)
+      place_[order_[i]] = static_cast<int>(i);
+
+    edge_weights_.reinit(q, 2);
+    face_weights_.reinit(q * q, 4 + 4 * q);
+    cell_weights_.reinit(q * q * q, 8 + n_edge + n_face);
+    vertex_weights_.reinit(order_.size() - 8, 8);
+    for (int i = 0; i < q; ++i)
+      for (int end = 0; end < 2; ++end)
+        edge_weights_(i, end) = side(nodes[i + 1], end);
+    for (int j = 0; j < q; ++j)
+      for (int i = 0; i < q; ++i) {
+        double const u = nodes[i + 1], v = nodes[j + 1];
+        int const row = j * q + i;
+        for (int vertex = 0; vertex < 4; ++vertex)
+          face_weights_(row, vertex) = -side(u, vertex & 1) * side(v, vertex >> 1);
+        for (int end = 0; end < 2; ++end) {
+          face_weights_(row, 4 + end * q + j) = side(u, end);
+          face_weights_(row, 4 + (2 + end) * q + i) = side(v, end);
+        }
+      }
+    for (int k = 0; k < q; ++k)
+      for (int j = 0; j < q; ++j)
+        for (int i = 0; i < q; ++i) {
+          std::array<int, 3> const index{i, j, k};
+          std::array<double, 3> const x{nodes[i + 1], nodes[j + 1], nodes[k + 1]};
+          int const row = (k * q + j) * q + i;
+          for (int vertex = 0; vertex < 8; ++vertex)
+            cell_weights_(row, vertex) = side(x[0], vertex & 1) * side(x[1], vertex >> 1 & 1) * side(x[2], vertex >> 2);
+          for (int e = 0; e < 12; ++e) {
+            HexEdge const& edge = hex_edges[e];
+            double weight = -1;
+            for (int d = 0; d < 3; ++d)
+              if (d != edge.direction)
+                weight *= side(x[d], edge.at[d]);
+            cell_weights_(row, 8 + e * q + index[edge.direction]) = weight;
+          }
+          for (int face = 0; face < 6; ++face)
+            cell_weights_(row, 8 + n_edge + (face * q + index[face_v(face)]) * q + index[face_u(face)]) =
+                side(x[face / 2], face % 2);
+        }
+    for (std::size_t row = 8; row < order_.size(); ++row) {
+      int const i = order_[row];
+      double const x = nodes[i % (p_ + 1)], y = nodes[i / (p_ + 1) % (p_ + 1)], z = nodes[i / (p_ + 1) / (p_ + 1)];
+      for (int vertex = 0; vertex < 8; ++vertex)
+        vertex_weights_(row - 8, vertex) = side(x, vertex & 1) * side(y, vertex >> 1 & 1) * side(z, vertex >> 2);
+    }
+    for (int face = 0; face < 6; ++face)
+      for (int s = 0; s < 4; ++s) {
+        HexEdge edge{s < 2 ? face_v(face) : face_u(face), {}};
+        edge.at[face / 2] = face % 2;
+        edge.at[s < 2 ? face_u(face) : face_v(face)] = s % 2;
+        edge_of_face_[face][s] = static_cast<int>(std::find(hex_edges.begin(), hex_edges.end(), edge) - hex_edges.begin());
+      }
+    points_.resize(order_.size());
+    perimeter_.resize(4 + 4 * q);
+  }
+
+  /// Sets a vertex; they come first.
+  void set_vertex(int vertex, Point const& point) { points_[vertex] = point; }
+  /// Node (i, j, k), lexicographic, after compute.
+  [[nodiscard]] Point const& node(int i) const { return points_[place_[i]]; }
+
+  void compute(Manifolds const& manifolds) {
+    auto const view = [&](std::size_t begin, std::size_t size) { return dealii::ArrayView<Point>(points_.data() + begin, size); };
+    auto const known_points = [&](std::size_t size) { return dealii::ArrayView<Point const>(points_.data(), size); };
+    auto const q = static_cast<std::size_t>(inner_), n_outer = 8 + 12 * q + 6 * q * q;
+    auto const of = [&](int entry) -> Manifold const& { return manifolds[entry] ? *manifolds[entry] : flat_; };
+    // One manifold for all sees the vertices only; so does transfinite interpolation, which knows faces and edges itself.
+    Manifold const* const own = manifolds[inside];
+    bool single = true;
+    for (int face = 0; face < 6; ++face)
+      single = single && manifolds[face_entry(face)] == own;
+    for (int edge = 0; edge < 12; ++edge)
+      single = single && manifolds[edge_entry(edge)] == own;
+    single = single || dynamic_cast<dealii::TransfiniteInterpolationManifold<3> const*>(own) != nullptr;
+    if (single) {
+      of(inside).get_new_points(known_points(8), vertex_weights_, view(8, points_.size() - 8));
+      return;
+    }
+    for (int e = 0; e < 12; ++e) {
+      HexEdge const& edge = hex_edges[e];
+      int const first = edge.at[0] + 2 * edge.at[1] + 4 * edge.at[2];
+      std::array<Point, 2> const ends{points_[first], points_[first + (1 << edge.direction)]};
+      of(edge_entry(e)).get_new_points(dealii::ArrayView<Point const>(ends.data(), 2), edge_weights_, view(8 + e * q, q));
+    }
+    for (int face = 0; face < 6; ++face) {
+      // In the face's coordinates: vertices, then edges.
+      int const d = face / 2, u = face_u(face), v = face_v(face), base = face % 2 << d;
+      for (int vertex = 0; vertex < 4; ++vertex)
+        perimeter_[vertex] = points_[base | (vertex & 1) << u | (vertex >> 1) << v];
+      for (int side = 0; side < 4; ++side) {
+        auto const number = static_cast<std::size_t>(edge_of_face_[face][side]);
+        std::copy_n(points_.begin() + static_cast<std::ptrdiff_t>(8 + number * q), q,
+                    perimeter_.begin() + static_cast<std::ptrdiff_t>(4 + side * q));
+      }
+      of(face_entry(face))
+          .get_new_points(dealii::ArrayView<Point const>(perimeter_.data(), perimeter_.size()), face_weights_,
+                          view(8 + 12 * q + face * q * q, q * q));
+    }
+    of(inside).get_new_points(known_points(n_outer), cell_weights_, view(n_outer, q * q * q));
+  }
+
+private:
+  int p_, inner_;
+  std::vector<int> order_;                            ///< of each point in MappingQ's order the lexicographic node
+  std::vector<int> place_;                            ///< the inverse
+  std::array<std::array<int, 4>, 6> edge_of_face_{};  ///< edges u = 0, u = 1, v = 0, v = 1
+  dealii::Table<2, double> edge_weights_, face_weights_, cell_weights_, vertex_weights_;
+  std::vector<Point> points_, perimeter_;
+  dealii::FlatManifold<3> flat_;
+};
+
+/// What a lattice is made from, and its 3 m^3 coordinates, direction by direction.
+struct StraightLattice {
+  std::array<Point, 8> vertices;
+  double* points;
+};
+struct CurvedLattice {
+  Manifolds manifolds;
+  RimFrames frames;
+  double* points;
+};
+
+/// Fills the nodes of lattices.
+class Builder {
+public:
+  Builder(LatticeMesh const& mesh, std::vector<double> const& nodes)
+      : n_(mesh.n), m_(mesh.m), p_(mesh.order), isoparametric_(mesh.isoparametric), nodes_(nodes), parameter_(mesh.m) {
+    for (std::int64_t i = 0; i < m_; ++i)
+      parameter_[i] = (static_cast<double>(i / p_) + nodes[i % p_]) / static_cast<double>(n_);
+    for (unsigned directions = 1; directions < 8; ++directions)
+      stencils_[directions] = make_stencil(directions);
+  }
+
+  void add(std::array<Point, 8> const& vertices, Manifolds const& manifolds, LatticeTopology::Lattice const& lattice,
+           double* points) {
+    if (straight(manifolds)) {
+      straight_.push_back({vertices, points});
+      return;
+    }
+    for (int vertex = 0; vertex < 8; ++vertex)
+      set(points, LatticeTopology::vertex_node(vertex, m_), vertices[vertex]);
+    curved_.push_back({manifolds, RimFrames(lattice), points});
+  }
+
+  void build() const {
+    for_rows(std::ssize(straight_), m_ * m_, m_, [&](std::int64_t lattice, std::int64_t row) {
+      trilinear_row(straight_[lattice].vertices, row % m_, row / m_, straight_[lattice].points);
+    });
+    // From cells of 2 `step` fine cells a side: first the edges get new points, then the faces, then the cells.
+    for (std::int64_t step = n_ / 2; step >= 1; step /= 2)
+      for (unsigned const directions : {1U, 2U, 4U, 6U, 5U, 3U, 7U})
+        halve(directions, step);
+    if (p_ > 1)
+      for_rows(
+          std::ssize(curved_), n_ * n_, n_ * p_ * p_ * p_, [&] { return CurvedCell(nodes_); },
+          [&](CurvedCell& cell, std::int64_t lattice, std::int64_t row) {
+            for (std::int64_t i = 0; i < n_; ++i)
+              fill_cell({i, row % n_, row / n_}, curved_[lattice].manifolds, cell, curved_[lattice].points);
+          });
+  }
+
+private:
+  [[nodiscard]] std::int64_t size() const { return m_ * m_ * m_; }
+  [[nodiscard]] std::int64_t node(std::int64_t i, std::int64_t j, std::int64_t k) const { return (k * m_ + j) * m_ + i; }
+  [[nodiscard]] Point get(double const* points, std::int64_t at) const {
+    return {points[at], points[size() + at], points[2 * size() + at]};
+  }
+  void set(double* points, std::int64_t at, Point const& point) const {
+    for (unsigned d = 0; d < 3; ++d)
+      points[d * size() + at] = point[d];
+  }
+
+  /// Row (j, k) of the trilinear image of the regular grid.
+  void trilinear_row(std::array<Point, 8> const& vertices, std::int64_t j, std::int64_t k, double* points) const {
+    double const t = parameter_[j], s = parameter_[k];
+    for (unsigned d = 0; d < 3; ++d) {
+      auto const end = [&](int x) {
+        double const low = (1 - t) * vertices[x][d] + t * vertices[x + 2][d];
+        double const high = (1 - t) * vertices[x + 4][d] + t * vertices[x + 6][d];
+        return (1 - s) * low + s * high;
+      };
+      double const begin = end(0), last = end(1);
+      double* const x = points + d * size() + node(0, j, k);
+      for (std::int64_t i = 0; i < m_; ++i)
+        x[i] = (1 - parameter_[i]) * begin + parameter_[i] * last;
+    }
+  }
+
+  /// One pass of a level: the new points of all entities that extend in `directions`.
+  void halve(unsigned directions, std::int64_t step) const {
+    Stencil const& stencil = stencils_[directions];
+    bool const line = std::popcount(directions) == 1;
+    int const face = std::popcount(directions) == 2 ? 2 * std::countr_zero(~directions) : -1;
+    std::vector<std::int64_t> offsets;
+    for (auto const& offset : stencil.offsets)
+      offsets.push_back(step * p_ * node(offset[0], offset[1], offset[2]));
+    std::array<std::int64_t, 3> first{}, count{};
+    for (int d = 0; d < 3; ++d) {
+      bool const extends = directions >> d & 1;
+      first[d] = extends ? step : 0;
+      count[d] = n_ / (2 * step) + (extends ? 0 : 1);
+    }
+    auto const side = [&](std::int64_t i) { return i == 0 ? 0 : i == n_ ? 2 : 1; };
+    for_rows(std::ssize(curved_), count[1] * count[2], count[0], [&](std::int64_t lattice, std::int64_t row) {
+      auto const& [manifolds, frames, points] = curved_[lattice];
+      std::int64_t const j = first[1] + 2 * step * (row % count[1]), k = first[2] + 2 * step * (row / count[1]);
+      auto const entry = stride[1] * side(j) + stride[2] * side(k);
+      // Along the row only the ends can differ in their manifold.
+      for (std::int64_t i = first[0]; i <= n_; i += 2 * step) {
+        Manifold const* const manifold = manifolds[entry + side(i)];
+        if (manifold == nullptr) {
+          std::int64_t const alike = side(i) == 1 ? (n_ - 1 - i) / (2 * step) + 1 : 1;
+          mean(offsets, stencil.weights, node(i, j, k) * p_, 2 * step * p_, alike, points);
+          i += (alike - 1) * 2 * step;
+          continue;
+        }
+        std::array<Point, 26> surrounding;
+        std::int64_t const at = node(i, j, k) * p_;
+        for (std::size_t s = 0; s < offsets.size(); ++s)
+          surrounding[s] = get(points, at + offsets[s]);
+        auto const here = entry + side(i);
+        if (line && frames.reversed[here][std::countr_zero(directions)])
+          std::swap(surrounding[0], surrounding[1]);
+        for (int const f : {face, face + 1})
+          if (face >= 0 && here == face_entry(f))
+            for (std::size_t s = 0; s < 8; ++s) {
+              auto const& offset = frames.around[f][s];
+              surrounding[s] = get(points, at + step * p_ * node(offset[0], offset[1], offset[2]));
+            }
+        set(points, at,
+            manifold->get_new_point(dealii::ArrayView<Point const>(surrounding.data(), offsets.size()),
+                                    dealii::ArrayView<double const>(stencil.weights.data(), stencil.weights.size())));
+      }
+    });
+  }
+
+  /// Weighted means at `count` nodes from `at` on, `distance` apart.
+  void mean(std::vector<std::int64_t> const& offsets, std::vector<double> const& weights, std::int64_t at, std::int64_t distance,
+            std::int64_t count, double* points) const {
+    for (int d = 0; d < 3; ++d) {
+      double* const x = points + d * size() + at;
+      for (std::int64_t i = 0; i < count; ++i) {
+        double sum = 0;
+        for (std::size_t s = 0; s < offsets.size(); ++s)
+          sum += weights[s] * x[i * distance + offsets[s]];
+        x[i * distance] = sum;
+      }
+    }
+  }
+
+  /// The nodes of one cell that are not vertices, and not on the low sides unless these are the lattice's: of the cells at a node
+  /// the first one sets it.
+  void fill_cell(std::array<std::int64_t, 3> const& cell, Manifolds const& manifolds, CurvedCell& curved, double* points) const {
+    std::int64_t const origin = node(cell[0], cell[1], cell[2]) * p_;
+    std::array<Point, 8> vertices;
+    for (int vertex = 0; vertex < 8; ++vertex)
+      vertices[vertex] = get(points, origin + p_ * node(vertex & 1, vertex >> 1 & 1, vertex >> 2));
+    Manifolds own{};
+    if (isoparametric_)
+      for (int entry = 0; entry < 27; ++entry) {
+        int place = 0;
+        for (int d = 0; d < 3; ++d) {
+          int const side = entry / stride[d] % 3;
+          bool const rim = (side == 0 && cell[d] == 0) || (side == 2 && cell[d] == n_ - 1);
+          place += stride[d] * (rim ? side : 1);
+        }
+        own[entry] = manifolds[place];
+      }
+    bool const flat = straight(own);
+    if (!flat) {
+      for (int vertex = 0; vertex < 8; ++vertex)
+        curved.set_vertex(vertex, vertices[vertex]);
+      curved.compute(own);
+    }
+    auto const begin = [&](int d) { return cell[d] == 0 ? 0 : 1; };
+    for (int k = begin(2); k <= p_; ++k)
+      for (int j = begin(1); j <= p_; ++j)
+        for (int i = begin(0); i <= p_; ++i) {
+          if (i % p_ == 0 && j % p_ == 0 && k % p_ == 0)
+            continue;
+          Point point;
+          if (flat)
+            for (int vertex = 0; vertex < 8; ++vertex)
+              point += (vertex & 1 ? nodes_[i] : 1 - nodes_[i]) * (vertex & 2 ? nodes_[j] : 1 - nodes_[j]) *
+                       (vertex & 4 ? nodes_[k] : 1 - nodes_[k]) * vertices[vertex];
+          else
+            point = curved.node((k * (p_ + 1) + j) * (p_ + 1) + i);
+          set(points, origin + node(i, j, k), point);
+        }
+  }
+
+  std::int64_t n_, m_;
+  int p_;
+  bool isoparametric_;
+  std::vector<double> const& nodes_;
+  std::vector<double> parameter_;  ///< reference coordinates of the m nodes of a side
+  std::array<Stencil, 8> stencils_;
+  std::vector<StraightLattice> straight_;
+  std::vector<CurvedLattice> curved_;
+};
+
+}  // namespace
+
+LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<double> const& nodes)
+    : topology(std::make_shared<LatticeTopology const>(coarse)),
+      refinements(refinements_),
+      order(static_cast<int>(nodes.size()) - 1),
+      n(std::int64_t{1} << refinements_),
+      m(order * n + 1),
+      isoparametric(coarse.curved && order > 1) {
+  assert(refinements >= 0 && order >= 1);
+  obstacle = topology->obstacle;
+  dealii::Triangulation<3> const& triangulation = *coarse.triangulation;
+  for (auto const id : triangulation.get_manifold_ids())
+    if (id != dealii::numbers::flat_manifold_id && !known(triangulation.get_manifold(id)) && obstacle.empty())
+      obstacle = "manifold " + std::to_string(id) + " is of a kind whose new points are not known to be weighted by get_new_point";
+  if (!obstacle.empty())
+    return;
+
+  std::int64_t const size = 3 * m * m * m;
+  check_memory(static_cast<std::int64_t>(sizeof(double)) * size * n_lattices(), "the nodes of the mesh");
+  points_.resize(static_cast<std::size_t>(size * n_lattices()));
+  Builder builder(*this, nodes);
+  auto const manifold_of = [&](dealii::types::manifold_id id) -> Manifold const* {
+    if (id == dealii::numbers::flat_manifold_id)
+      return nullptr;
+    Manifold const& manifold = triangulation.get_manifold(id);
+    return plain(manifold) ? nullptr : &manifold;
+  };
+  double* points = points_.data();
+  for (auto const& cell : triangulation.active_cell_iterators()) {
+    std::array<Point, 8> vertices;
+    Manifolds manifolds{};
+    for (unsigned v = 0; v < 8; ++v)
+      vertices[v] = cell->vertex(v);
+    manifolds[inside] = manifold_of(cell->manifold_id());
+    for (int face = 0; face < 6; ++face)
+      manifolds[face_entry(face)] = manifold_of(cell->face(face)->manifold_id());
+    for (int edge = 0; edge < 12; ++edge)
+      manifolds[edge_entry(edge)] = manifold_of(cell->line(edge)->manifold_id());
+    builder.add(vertices, manifolds, topology->lattices[cell->active_cell_index()], points);
+    points += size;
+  }
+  try {
+    builder.build();
+    share_rims();
+  } catch (dealii::ExceptionBase const& exception) {
+    obstacle = "deal.II says: " + brief_message(exception);
+    points_ = {};
+  }
+}
+
+void LatticeMesh::share_rims() {
+  std::int64_t const size = m * m * m;
+  // The nodes of a part are copied from the first lattice that has it, `node(part, i)` for i in [0, count).
+  auto const share = [&](LatticeParts const& all, std::int64_t count, auto const& node) {
+    parallel_for(n_parts(all.size(), 64), [&](std::int64_t block) {
+      auto const [begin, end] = part(all.size(), 64, block);
+      for (std::int64_t e = begin; e < end; ++e) {
+        LatticePart const first = all.parts[all.offsets[e]];
+        for (std::int64_t other = all.offsets[e] + 1; other < all.offsets[e + 1]; ++other)
+          for (std::int64_t i = 0; i < count; ++i)
+            for (int d = 0; d < 3; ++d)
+              points_[(3 * static_cast<std::int64_t>(all.parts[other].lattice) + d) * size + node(all.parts[other], i)] =
+                  points_[(3 * static_cast<std::int64_t>(first.lattice) + d) * size + node(first, i)];
+      }
+    });
+  };
+  std::int64_t const inner = m - 2;
+  share(topology->at_face, inner * inner,
+        [&](LatticePart face, std::int64_t i) { return topology->face_node(face, 1 + i % inner, 1 + i / inner, m); });
+  share(topology->at_edge, inner, [&](LatticePart edge, std::int64_t i) { return topology->edge_node(edge, 1 + i, m); });
+  share(topology->at_vertex, 1, [&](LatticePart vertex, std::int64_t) { return LatticeTopology::vertex_node(vertex.number, m); });
+}
+
+}  // namespace poisson::assembly

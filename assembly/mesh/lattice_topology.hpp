@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+/// The coarse mesh as plain arrays. A coarse cell that is refined r times is a lattice of 2^r x 2^r x 2^r cells; what neighbouring
+/// lattices share follows from the coarse mesh alone.
+namespace poisson::assembly {
+
+struct Mesh;
+
+/// Edge e of a hexahedron, in deal.II's numbers: it runs in `direction`, and lies at 0 or 1 in the other two.
+struct HexEdge {
+  int direction;
+  std::array<int, 3> at;  ///< 0 in its own direction
+  friend bool operator==(HexEdge const&, HexEdge const&) = default;
+};
+inline constexpr std::array<HexEdge, 12> hex_edges{{{1, {0, 0, 0}},
+                                                    {1, {1, 0, 0}},
+                                                    {0, {0, 0, 0}},
+                                                    {0, {0, 1, 0}},
+                                                    {1, {0, 0, 1}},
+                                                    {1, {1, 0, 1}},
+                                                    {0, {0, 0, 1}},
+                                                    {0, {0, 1, 1}},
+                                                    {2, {0, 0, 0}},
+                                                    {2, {1, 0, 0}},
+                                                    {2, {0, 1, 0}},
+                                                    {2, {1, 1, 0}}}};
+
+/// Face f of a hexahedron (-x +x -y +y -z +z) is normal to direction f / 2. Its coordinates (u, v), seen from the cell, run in
+/// these directions (cyclic, as in deal.II).
+[[nodiscard]] constexpr int face_u(int face) {
+  return (face / 2 + 1) % 3;
+}
+[[nodiscard]] constexpr int face_v(int face) {
+  return (face / 2 + 2) % 3;
+}
+
+/// One of the eight ways in which the coordinates of a face, seen from a cell, map to the face's own: exchange u and v if bit 0 is
+/// set, then reverse u if bit 1 and v if bit 2 is set.
+using FaceOrientation = std::uint8_t;
+/// From the cell's coordinates to the face's own; both run from 0 to `last`.
+[[nodiscard]] constexpr std::array<std::int64_t, 2> to_own(FaceOrientation orientation, std::int64_t u, std::int64_t v,
+                                                           std::int64_t last) {
+  std::int64_t const a = orientation & 1 ? v : u, b = orientation & 1 ? u : v;
+  return {orientation & 2 ? last - a : a, orientation & 4 ? last - b : b};
+}
+/// The inverse of to_own.
+[[nodiscard]] constexpr std::array<std::int64_t, 2> from_own(FaceOrientation orientation, std::int64_t u, std::int64_t v,
+                                                             std::int64_t last) {
+  std::int64_t const a = orientation & 2 ? last - u : u, b = orientation & 4 ? last - v : v;
+  return orientation & 1 ? std::array{b, a} : std::array{a, b};
+}
+
+/// A face, edge or vertex of one lattice; `number` is the local one (0..5, 0..11 or 0..7).
+struct LatticePart {
+  std::int32_t lattice;
+  std::int32_t number;
+};
+
+/// The lattices at face, edge or vertex i: parts[offsets[i]] ... parts[offsets[i + 1] - 1], ascending.
+struct LatticeParts {
+  std::vector<std::int64_t> offsets;
+  std::vector<LatticePart> parts;
+  [[nodiscard]] std::int32_t size() const { return static_cast<std::int32_t>(offsets.size()) - 1; }
+};
+
+/// Vertices, edges and faces are numbered in the order in which the lattices come upon them. Each face has coordinates and each
+/// edge a direction of its own, which are deal.II's.
+struct LatticeTopology {
+  static constexpr std::uint32_t no_boundary = std::numeric_limits<std::uint32_t>::max();
+
+  struct Lattice {
+    std::array<std::int32_t, 8> vertices;  ///< vertex v lies at (v & 1, v >> 1 & 1, v >> 2)
+    std::array<std::int32_t, 12> edges;
+    std::array<std::int32_t, 6> faces;
+    std::array<FaceOrientation, 6> orientations;
+    std::uint16_t reversed_edges;               ///< bit e: edge e runs against its own direction
+    std::array<std::uint32_t, 6> boundary_ids;  ///< no_boundary on faces that two lattices share
+    std::uint32_t material;
+  };
+
+  /// An unrefined mesh; lattice c is its cell c. `obstacle` says why a mesh cannot be described in this way.
+  explicit LatticeTopology(Mesh const& mesh);
+
+  std::string obstacle;  ///< empty unless there is one; all else is then unspecified
+  std::vector<Lattice> lattices;
+  LatticeParts at_face, at_edge, at_vertex;
+
+  [[nodiscard]] std::int32_t n_lattices() const { return static_cast<std::int32_t>(lattices.size()); }
+
+  /// Local nodes (lexicographic, x fastest, of m x m x m) of a part of a lattice: that at (u, v) of the face's own coordinates, at
+  /// t in the edge's own direction, or of a vertex.
+  [[nodiscard]] std::int64_t face_node(LatticePart face, std::int64_t u, std::int64_t v, std::int64_t m) const {
+    auto const [a, b] = from_own(lattices[face.lattice].orientations[face.number], u, v, m - 1);
+    std::array<std::int64_t, 3> index{};
+    index[face.number / 2] = face.number % 2 == 0 ? 0 : m - 1;
+    index[face_u(face.number)] = a;
+    index[face_v(face.number)] = b;
+    return (index[2] * m + index[1]) * m + index[0];
+  }
+  [[nodiscard]] std::int64_t edge_node(LatticePart edge, std::int64_t t, std::int64_t m) const {
+    HexEdge const& place = hex_edges[edge.number];
+    bool const reversed = lattices[edge.lattice].reversed_edges >> edge.number & 1;
+    std::array<std::int64_t, 3> index{place.at[0] * (m - 1), place.at[1] * (m - 1), place.at[2] * (m - 1)};
+    index[place.direction] = reversed ? m - 1 - t : t;
+    return (index[2] * m + index[1]) * m + index[0];
+  }
+  [[nodiscard]] static std::int64_t vertex_node(std::int32_t vertex, std::int64_t m) {
+    return (m - 1) * (((vertex >> 2) * m + (vertex >> 1 & 1)) * m + (vertex & 1));
+  }
+};
+
+}  // namespace poisson::assembly

@@ -1,0 +1,95 @@
+#pragma once
+
+#include "assembly/mesh/lattice_topology.hpp"
+#include "gpu/core/host_vector.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace poisson::assembly {
+
+/// The order of the inner nodes of a line, face or lattice with n cells of order p a side: indices from 1 to p n - 1 in each of D
+/// directions. Nodes with the same place in their cells (the same indices modulo p) form a kind and lie together, lexicographically
+/// (first direction fastest): neighbouring rows of a matrix then have the same pattern. Kinds are ordered as cell corners, nodes on
+/// edges, on faces, inside cells.
+template <int D>
+class NodeKinds {
+public:
+  using Index = std::array<std::int64_t, D>;
+  struct Kind {
+    Index residue;  ///< indices modulo p
+    Index size;     ///< nodes in each direction
+    std::int64_t first;
+  };
+
+  /// p, n >= 1.
+  NodeKinds(std::int64_t p, std::int64_t n);
+
+  [[nodiscard]] std::int64_t order() const { return p_; }
+  [[nodiscard]] std::int64_t size() const { return size_; }
+  /// All kinds, in order; some may be empty.
+  [[nodiscard]] std::vector<Kind> const& kinds() const { return kinds_; }
+  /// The place of an inner node in the order, 0 to size() - 1.
+  [[nodiscard]] std::int64_t place(Index const& index) const {
+    std::int64_t kind = 0, local = 0;
+    for (int d = D - 1; d >= 0; --d)
+      kind = kind * p_ + index[d] % p_;
+    Kind const& found = kinds_[kind_of_residue_[kind]];
+    for (int d = D - 1; d >= 0; --d)
+      local = local * found.size[d] + index[d] / p_ - (found.residue[d] == 0 ? 1 : 0);
+    return found.first + local;
+  }
+
+private:
+  std::int64_t p_, size_ = 0;
+  std::vector<Kind> kinds_;
+  std::vector<int> kind_of_residue_;
+};
+
+/// A copy of an unknown: node `node` of m^3 (lexicographic) of a lattice.
+struct LatticeNode {
+  std::int32_t lattice;
+  std::int32_t node;
+  friend bool operator==(LatticeNode const&, LatticeNode const&) = default;
+};
+
+/// The unknowns of continuous Q_p elements on a mesh of lattices. First come the inner nodes of the lattices, lattice by lattice in
+/// the order of NodeKinds<3>; then those of the coarse faces and of the coarse edges, in the order of NodeKinds of their own
+/// coordinates, and the coarse vertices. Nothing of the size of the unknowns is stored but the copies of those on rims.
+class LatticeNumbering {
+public:
+  /// `topology` without an obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range).
+  LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order);
+
+  std::int64_t m;  ///< nodes a side of a lattice
+  std::int64_t n_unknowns;
+  std::int64_t first_face, first_edge, first_vertex;  ///< the first unknown inside a coarse face, inside an edge, at a vertex
+  NodeKinds<3> lattice_kinds;
+  NodeKinds<2> face_kinds;
+  NodeKinds<1> edge_kinds;
+
+  /// Unknown first_face + i, on the rim of a lattice, is the sum or the value of copies[offsets[i]] ... copies[offsets[i + 1] - 1]:
+  /// all nodes of lattices that it stands for, ascending by lattice, then by node. There are two inside a face that two lattices
+  /// share and one inside a face of the boundary.
+  HostVector<std::int64_t> offsets;
+  HostVector<LatticeNode> copies;
+
+  [[nodiscard]] std::int64_t n_rim() const { return n_unknowns - first_face; }
+  /// The unknown of node (i, j, k) of a lattice, 0 to m - 1 each.
+  [[nodiscard]] std::int64_t unknown(std::int32_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const;
+  /// Writes the unknowns of all m^3 nodes of a lattice, lexicographic (x fastest).
+  void unknowns(std::int32_t lattice, std::int32_t* out) const;
+
+private:
+  void list_copies();
+
+  std::shared_ptr<LatticeTopology const> topology_;
+};
+
+extern template class NodeKinds<1>;
+extern template class NodeKinds<2>;
+extern template class NodeKinds<3>;
+
+}  // namespace poisson::assembly
