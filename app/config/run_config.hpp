@@ -74,6 +74,7 @@ struct AnalysisSpec {
 struct OutputSpec {
   std::string directory;  ///< a loaded configuration always has one
   bool vtk_enabled = true;
+  std::optional<output::VtkFormat> vtk_format;  ///< no value: auto
   output::VtkOptions vtk;
   bool picture = true;
 };
@@ -116,6 +117,9 @@ struct RunConfig {
   std::vector<AnalysisSpec> analysis;
   OutputSpec output;
   SweepSpec sweep;
+
+  /// Whether the mesh is a box of equal cells, whose nodes are a lattice.
+  [[nodiscard]] bool is_box() const { return problem.mesh.file.empty() && problem.mesh.generator == "box"; }
 };
 
 }  // namespace poisson::app

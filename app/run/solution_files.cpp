@@ -27,14 +27,38 @@ std::string residuals_csv(std::vector<double> const& history) {
   return out.str();
 }
 
+/// What output.vtk.format: auto stands for.
+output::VtkFormat vtk_format(RunConfig const& config) {
+  return config.output.vtk_format.value_or(config.is_box() ? output::VtkFormat::image : output::VtkFormat::vtu);
+}
+
+void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<output::Field> const& points,
+               std::vector<output::Field> const& cells, RunConfig const& config) {
+  if (vtk_format(config) == output::VtkFormat::vtu)
+    output::write_vtu(path, mesh, points, cells, config.output.vtk);
+  else if (output::ImageGrid const* const image = mesh.image())
+    output::write_vti(path, *image, points, cells, config.output.vtk);
+  else
+    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk);
+}
+
 }  // namespace
+
+std::string vtk_file_name(RunConfig const& config) {
+  if (vtk_format(config) == output::VtkFormat::vtu)
+    return "solution.vtu";
+  return config.problem.order == 1 ? "solution.vti" : "solution.vtr";
+}
 
 void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
                           ResultRecord const& record, ResultsDirectory& directory) {
   if (!config.output.vtk_enabled && !(config.output.picture && output::pictures_built()))
     return;
-  assembly::OutputMesh const nodes = discretization.output_mesh();
-  assembly::SolutionFields const f = discretization.fields(u);
+  // Lagrange cells need equidistant nodes; all else takes those of the unknowns.
+  auto const places = config.output.vtk_enabled && vtk_format(config) == output::VtkFormat::vtu ? assembly::OutputNodes::equidistant
+                                                                                               : assembly::OutputNodes::unknowns;
+  assembly::OutputMesh const nodes = discretization.output_mesh(places);
+  assembly::SolutionFields const f = discretization.fields(u, places);
   output::Mesh const mesh = as_output(nodes);
   if (config.output.vtk_enabled) {
     std::vector<output::Field> points{{"u", 1, f.u, {}}};
@@ -44,9 +68,9 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
     }
     std::vector<output::Field> const cells{
         {"material", 1, {}, f.material}, {"coefficient", f.coefficient_components, f.coefficient, {}}, {"flux", 3, f.flux, {}}};
-    if (directory.try_write("solution.vtu",
-                            [&](fs::path const& path) { output::write_vtu(path, mesh, points, cells, config.output.vtk); }))
-      directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, "solution.vtu"}}); });
+    std::string const name = vtk_file_name(config);
+    if (directory.try_write(name, [&](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }))
+      directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   }
   if (config.output.picture && output::pictures_built()) {
     output::PictureOptions options;

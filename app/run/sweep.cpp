@@ -4,6 +4,7 @@
 #include "app/io/csv.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/solution_files.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -302,8 +303,10 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
       row["observed_orders"] = orders;
     row["result"] = c.result;
     list.push_back(row);
-    if (c.result.is_object() && fs::exists(directory.path() / c.directory / "solution.vtu"))
-      steps.push_back({static_cast<double>(i), c.directory + "/solution.vtu"});
+    if (!c.result.is_object() || !c.configuration)
+      continue;
+    if (std::string const file = c.directory + "/" + vtk_file_name(c.configuration->config()); fs::exists(directory.path() / file))
+      steps.push_back({static_cast<double>(i), file});
   }
   directory.try_write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
   directory.try_write(name + ".pvd", [&](fs::path const& path) { output::write_pvd(path, steps); });

@@ -8,6 +8,8 @@ namespace poisson::output {
 
 enum class VtkCompression { none, fast, best };
 enum class VtkPrecision { single, double_ };
+/// vtu: an unstructured grid; image: image data, or a rectilinear grid where the nodes are not equidistant.
+enum class VtkFormat { vtu, image };
 
 struct VtkOptions {
   VtkCompression compression = VtkCompression::fast;
@@ -20,6 +22,11 @@ template <>
 struct poisson::Names<poisson::output::VtkCompression> {
   static constexpr std::array<Named<output::VtkCompression>, 3> values{
       {{output::VtkCompression::none, "none"}, {output::VtkCompression::fast, "fast"}, {output::VtkCompression::best, "best"}}};
+};
+
+template <>
+struct poisson::Names<poisson::output::VtkFormat> {
+  static constexpr std::array<Named<output::VtkFormat>, 2> values{{{output::VtkFormat::vtu, "vtu"}, {output::VtkFormat::image, "image"}}};
 };
 
 template <>

@@ -37,6 +37,7 @@ def test_product_with_orders(poisson):
     assert len(steps) == 6
     for step in steps:
         assert (poisson.directory / "out" / step.get("file")).exists()
+    assert [step.get("file")[-4:] for step in steps] == 3 * [".vti"] + 3 * [".vtr"]
 
 
 def test_zip_and_jobs(poisson):

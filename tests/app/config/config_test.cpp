@@ -103,6 +103,7 @@ TEST(Config, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(c.solver.tolerance, 1e-12);
   EXPECT_EQ(c.solver.max_iterations, 10000);
   EXPECT_TRUE(c.output.vtk_enabled);
+  EXPECT_FALSE(c.output.vtk_format);
   EXPECT_TRUE(c.output.picture);
   EXPECT_EQ(c.output.directory, "results/case");
   EXPECT_TRUE(c.sweep.axes.empty());
@@ -124,7 +125,7 @@ matrix: {format: half_cds, slice_size: 64, sigma: 256, threads_per_row: 8, conve
 solver: {method: cg, precision: double, matrix_precision: double, preconditioner: jacobi, tolerance: 1e-8, max_iterations: 9223372036854775807}
 backend: cuda
 analysis: {svd: [{of: operator, modes: 2, max_dense: 100}, {of: field, points: 33, normal: y, at: -0.5, error: 1e-3}, {of: field, sample: box}]}
-output: {directory: "out dir", vtk: {enabled: false, compression: best, precision: single}, picture: false}
+output: {directory: "out dir", vtk: {enabled: false, format: vtu, compression: best, precision: single}, picture: false}
 sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y, z"], mode: product}
 )yaml");
   EXPECT_EQ(c.problem.mesh.origin, (std::array<double, 3>{-1, 0.5, 1e-3}));
@@ -169,6 +170,7 @@ sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y,
   EXPECT_EQ(c.analysis[2].points_per_direction(), 64);
   EXPECT_EQ(c.output.directory, "out dir");
   EXPECT_FALSE(c.output.vtk_enabled);
+  EXPECT_EQ(c.output.vtk_format, output::VtkFormat::vtu);
   EXPECT_EQ(c.output.vtk.compression, output::VtkCompression::best);
   EXPECT_EQ(c.output.vtk.precision, output::VtkPrecision::single);
   EXPECT_FALSE(c.output.picture);
