@@ -215,6 +215,33 @@ Keys<AnalysisSpec> const& analysis_keys() {
   return keys;
 }
 
+/// Some names of an enumeration, at least one.
+template <class E>
+struct SetOf {
+  Choice<E> element;
+  [[nodiscard]] std::string allowed() const { return "list of some of: " + element.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::vector<E>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, allowed());
+    std::vector<E> read;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      E value{};
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      element.read(node.items[i], item, value);
+      if (std::find(read.begin(), read.end(), value) != read.end())
+        reject(node.items[i].origin, item, "'" + element.write(value) + "' is given twice");
+      read.push_back(value);
+    }
+    out = std::move(read);
+  }
+  [[nodiscard]] std::string write(std::vector<E> const& value) const {
+    std::vector<std::string> names;
+    for (E const e : value)
+      names.push_back(element.write(e));
+    return "[" + join(names) + "]";
+  }
+};
+
 struct Analyses {
   [[nodiscard]] std::string allowed() const { return "list of analyses such as {of: operator} or {of: field, error: 1.0e-6}"; }
   void read(YamlNode const& node, std::string const& path, std::vector<AnalysisSpec>& out) const {
@@ -396,9 +423,14 @@ Keys<RunConfig> make_run_keys() {
           .or_null("results/NAME, NAME being the configuration file's name without extension"),
       section<RunConfig>("output.vtk", "Solution for ParaView."),
       declare("output.vtk.enabled", Boolean{}, POISSON_MEMBER(output.vtk_enabled), "", "Whether it is written."),
-      declare("output.vtk.format", AutoChoice<output::VtkFormat>{}, POISSON_MEMBER(output.vtk_format), "",
-              "vtu: an unstructured grid (.vtu), for any mesh. image: of a box only, the smallest file and the fastest to write: image "
-              "data (.vti), from order 2 on a rectilinear grid of the nodes (.vtr). auto: image for boxes, else vtu."),
+      declare(
+          "output.vtk.format", AutoChoice<output::VtkFormat>{}, POISSON_MEMBER(output.vtk_format), "",
+          "vtu: an unstructured grid (.vtu), for any mesh. image: of a box only, the smallest file and the fastest to write: image "
+          "data (.vti), from order 2 on a rectilinear grid of the nodes (.vtr). auto: image for boxes, else vtu."),
+      declare(
+          "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
+          "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
+          "the cells."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
               "Compression of the file."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",

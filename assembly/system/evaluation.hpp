@@ -28,7 +28,6 @@ namespace poisson::assembly {
 
 /// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells. `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u, double shift,
-                                             OutputNodes nodes = OutputNodes::equidistant);
+                                             std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant);
 
 }  // namespace poisson::assembly

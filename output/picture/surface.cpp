@@ -230,10 +230,11 @@ namespace {
 /// Of a lattice with m cells in each direction.
 std::vector<BoundaryFace> boundary_faces_of_lattice(std::array<std::int64_t, 3> const& m) {
   std::vector<BoundaryFace> faces;
-  std::int64_t cell = 0;
   for (std::int64_t k = 0; k < m[2]; ++k)
-    for (std::int64_t j = 0; j < m[1]; ++j)
-      for (std::int64_t i = 0; i < m[0]; ++i, ++cell) {
+    for (std::int64_t j = 0; j < m[1]; ++j) {
+      bool const inside = k > 0 && k < m[2] - 1 && j > 0 && j < m[1] - 1;  // only the ends of this line are on the boundary
+      for (std::int64_t i = 0; i < m[0]; i += inside && i < m[0] - 1 ? m[0] - 1 : 1) {
+        std::int64_t const cell = (k * m[1] + j) * m[0] + i;
         std::array<std::int64_t, 3> const index{i, j, k};
         for (int face = 0; face < 6; ++face) {
           auto const d = static_cast<std::size_t>(face / 2);
@@ -241,6 +242,7 @@ std::vector<BoundaryFace> boundary_faces_of_lattice(std::array<std::int64_t, 3> 
             faces.push_back({cell, face});
         }
       }
+    }
   return faces;
 }
 

@@ -26,7 +26,8 @@ struct poisson::Names<poisson::output::VtkCompression> {
 
 template <>
 struct poisson::Names<poisson::output::VtkFormat> {
-  static constexpr std::array<Named<output::VtkFormat>, 2> values{{{output::VtkFormat::vtu, "vtu"}, {output::VtkFormat::image, "image"}}};
+  static constexpr std::array<Named<output::VtkFormat>, 2> values{
+      {{output::VtkFormat::vtu, "vtu"}, {output::VtkFormat::image, "image"}}};
 };
 
 template <>

@@ -9,7 +9,6 @@
 #include <bit>
 #include <new>
 #include <omp.h>
-#include <system_error>
 #include <vtkLZ4DataCompressor.h>
 #include <vtkLZMADataCompressor.h>
 
@@ -156,12 +155,7 @@ void XmlFile::wait() {
 
 void XmlFile::write_encoded(std::size_t n) {
   wait();
-  auto const write = [this, data = encoded_[filling_].data(), n] { buffer_.sputn(data, static_cast<std::streamsize>(n)); };
-  try {
-    writing_ = std::async(std::launch::async, write);
-  } catch (std::system_error const&) {  // no more threads are allowed
-    write();
-  }
+  writing_ = std::async([this, data = encoded_[filling_].data(), n] { buffer_.sputn(data, static_cast<std::streamsize>(n)); });
   filling_ = 1 - filling_;
 }
 

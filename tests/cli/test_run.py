@@ -329,6 +329,17 @@ def test_higher_order_boxes_are_a_lattice_of_their_nodes(cube, order):
         assert np.array_equal(flux[::order, ::order, shift::order].reshape(-1, 3), of_cells)
 
 
+@pytest.mark.parametrize("format", ["image", "vtu"])
+def test_chosen_fields(cube, format):
+    poisson, config = cube
+    poisson("run", config, "--output", "out", "--set", f"output.vtk={{format: {format}, fields: [flux, error]}}")
+    grid = read_solution(poisson.directory / "out")
+    names = [[data.GetArrayName(i) for i in range(data.GetNumberOfArrays())] for data in (grid.GetPointData(), grid.GetCellData())]
+    assert names == [["error"], ["flux"]]
+    done = poisson("run", config, "--output", "no", "--set", "output.vtk.fields=[u, gradient]", code=1)
+    assert "output.vtk.fields[1]" in done.stderr and "coefficient" in done.stderr
+
+
 def test_image_data_need_a_box(poisson):
     config = poisson.write("""
     problem:
