@@ -262,8 +262,8 @@ INSTANTIATE_TEST_SUITE_P(
                  {"4:24: output.vtk.format: found 'image'", "generator: box only", "allowed for this mesh: auto, vtu"}},
         BadValue{
             "field_that_is_not_known",
-            "problem:" BOUNDARY "output:\n  vtk: {fields: [u, fluks]}\n",
-            {"4:21: output.vtk.fields[1]: found 'fluks'", "did you mean 'flux'?", "u, exact, error, material, coefficient, flux"}},
+            "problem:" BOUNDARY "output:\n  vtk: {fields: [u, fluxx]}\n",
+            {"4:21: output.vtk.fields[1]: found 'fluxx'", "did you mean 'flux'?", "u, exact, error, material, coefficient, flux"}},
         BadValue{"field_given_twice",
                  "problem:" BOUNDARY "output: {vtk: {fields: [u, u]}}\n",
                  {"output.vtk.fields[1]: 'u' is given twice"}},
