@@ -221,8 +221,8 @@ ErrorNorms Discretization::errors(std::span<double const> u) const {
   return error_norms(impl_->space, impl_->element, impl_->data, u, impl_->shift_of_exact());
 }
 
-OutputMesh Discretization::output_mesh() const {
-  return assembly::output_mesh(impl_->space, impl_->element);
+OutputMesh Discretization::output_mesh(OutputNodes nodes) const {
+  return assembly::output_mesh(impl_->space, impl_->element, nodes);
 }
 
 Quantities Discretization::quantities(std::span<double const> u) const {
@@ -230,9 +230,9 @@ Quantities Discretization::quantities(std::span<double const> u) const {
   return solution_quantities(impl_->space, impl_->element, impl_->data, u);
 }
 
-SolutionFields Discretization::fields(std::span<double const> u) const {
+SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0);
+  return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
 }
 
 Extent Discretization::extent() const {

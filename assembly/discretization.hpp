@@ -76,8 +76,8 @@ public:
   /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them.
-  [[nodiscard]] OutputMesh output_mesh() const;
-  [[nodiscard]] SolutionFields fields(std::span<double const> u) const;
+  [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
+  [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant) const;
   /// The axis-aligned bounding box of all nodes.
   [[nodiscard]] Extent extent() const;
   /// u at the points of a lattice, lattice.size() values, x fastest; NaN at points outside the mesh. A point on the boundary of

@@ -43,36 +43,70 @@ struct ImageGrid {
   }
 };
 
-/// A hexahedral mesh: arrays, or a lattice, which needs none. Precondition of all functions: it was made from one of both.
+/// An axis-aligned lattice with any distances: points (x_i, y_j, z_k), numbered x fastest. Its cells, numbered x fastest, are of
+/// order p and take p intervals in every direction, with the same relative distances of nodes in all cells. A view: the caller owns
+/// the coordinates, which ascend.
+struct RectilinearGrid {
+  int order = 1;
+  std::array<std::span<double const>, 3> coordinates;  ///< a multiple of the order, and one, in each direction
+
+  [[nodiscard]] std::int64_t n(std::size_t direction) const { return static_cast<std::int64_t>(coordinates[direction].size()); }
+  [[nodiscard]] std::int64_t n_points() const { return n(0) * n(1) * n(2); }
+  /// Cells in one direction.
+  [[nodiscard]] std::int64_t cells(std::size_t direction) const { return (n(direction) - 1) / order; }
+  [[nodiscard]] std::int64_t n_cells() const { return cells(0) * cells(1) * cells(2); }
+  [[nodiscard]] int nodes_per_cell() const { return (order + 1) * (order + 1) * (order + 1); }
+  [[nodiscard]] std::array<double, 3> point(std::int64_t node) const {
+    return {coordinates[0][static_cast<std::size_t>(node % n(0))], coordinates[1][static_cast<std::size_t>(node / n(0) % n(1))],
+            coordinates[2][static_cast<std::size_t>(node / (n(0) * n(1)))]};
+  }
+  /// Node i of a cell, lexicographic as in a Grid.
+  [[nodiscard]] std::int64_t node(std::int64_t cell, int i) const {
+    int const m = order + 1;
+    std::int64_t const x = cell % cells(0) * order + i % m, y = cell / cells(0) % cells(1) * order + i / m % m,
+                       z = cell / (cells(0) * cells(1)) * order + i / (m * m);
+    return (z * n(1) + y) * n(0) + x;
+  }
+};
+
+/// A hexahedral mesh: arrays, or a lattice, which needs none. Precondition of all functions: it was made from one of them.
 class Mesh {
 public:
   Mesh() = default;
   Mesh(Grid const& grid) : kind_(grid) {}
   Mesh(ImageGrid const& image) : kind_(image) {}
+  Mesh(RectilinearGrid const& rectilinear) : kind_(rectilinear) {}
 
   [[nodiscard]] Grid const* grid() const { return std::get_if<Grid>(&kind_); }
   [[nodiscard]] ImageGrid const* image() const { return std::get_if<ImageGrid>(&kind_); }
+  [[nodiscard]] RectilinearGrid const* rectilinear() const { return std::get_if<RectilinearGrid>(&kind_); }
 
-  [[nodiscard]] int order() const { return grid() != nullptr ? grid()->order : 1; }
-  [[nodiscard]] int nodes_per_cell() const { return grid() != nullptr ? grid()->nodes_per_cell() : 8; }
-  [[nodiscard]] std::int64_t n_points() const { return grid() != nullptr ? grid()->n_points() : image()->n_points(); }
-  [[nodiscard]] std::int64_t n_cells() const { return grid() != nullptr ? grid()->n_cells() : image()->n_cells(); }
+  [[nodiscard]] int order() const {
+    return grid() != nullptr ? grid()->order : rectilinear() != nullptr ? rectilinear()->order : 1;
+  }
+  [[nodiscard]] int nodes_per_cell() const { return (order() + 1) * (order() + 1) * (order() + 1); }
+  [[nodiscard]] std::int64_t n_points() const {
+    return std::visit([](auto const& mesh) { return mesh.n_points(); }, kind_);
+  }
+  [[nodiscard]] std::int64_t n_cells() const {
+    return std::visit([](auto const& mesh) { return mesh.n_cells(); }, kind_);
+  }
   [[nodiscard]] std::array<double, 3> point(std::int64_t node) const {
     if (Grid const* const g = grid()) {
       double const* const x = g->points.data() + 3 * node;
       return {x[0], x[1], x[2]};
     }
-    return image()->point(node);
+    return rectilinear() != nullptr ? rectilinear()->point(node) : image()->point(node);
   }
   /// Node i of a cell, i < nodes_per_cell().
   [[nodiscard]] std::int64_t node(std::int64_t cell, int i) const {
     if (Grid const* const g = grid())
       return g->cells[static_cast<std::size_t>(cell * g->nodes_per_cell() + i)];
-    return image()->node(cell, i);
+    return rectilinear() != nullptr ? rectilinear()->node(cell, i) : image()->node(cell, i);
   }
 
 private:
-  std::variant<Grid, ImageGrid> kind_;
+  std::variant<Grid, ImageGrid, RectilinearGrid> kind_;
 };
 
 /// Values on the points or on the cells of a Mesh: `components` per point or cell. Exactly one of `values` and `integers` is set.

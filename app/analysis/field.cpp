@@ -102,7 +102,7 @@ void write_approximation(Sampled const& field, TuckerApproximation const& all, a
                        {"rank_r", 1, all.approximation, {}},
                        {"error", 1, all.error, {}},
                        {"inside", 1, {}, field.inside}},
-                      input.config.output.vtk);
+                      {}, input.config.output.vtk);
   });
 }
 

@@ -215,6 +215,33 @@ Keys<AnalysisSpec> const& analysis_keys() {
   return keys;
 }
 
+/// Some names of an enumeration, at least one.
+template <class E>
+struct SetOf {
+  Choice<E> element;
+  [[nodiscard]] std::string allowed() const { return "list of some of: " + element.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::vector<E>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, allowed());
+    std::vector<E> read;
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      E value{};
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      element.read(node.items[i], item, value);
+      if (std::find(read.begin(), read.end(), value) != read.end())
+        reject(node.items[i].origin, item, "'" + element.write(value) + "' is given twice");
+      read.push_back(value);
+    }
+    out = std::move(read);
+  }
+  [[nodiscard]] std::string write(std::vector<E> const& value) const {
+    std::vector<std::string> names;
+    for (E const e : value)
+      names.push_back(element.write(e));
+    return "[" + join(names) + "]";
+  }
+};
+
 struct Analyses {
   [[nodiscard]] std::string allowed() const { return "list of analyses such as {of: operator} or {of: field, error: 1.0e-6}"; }
   void read(YamlNode const& node, std::string const& path, std::vector<AnalysisSpec>& out) const {
@@ -394,8 +421,16 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("output", "What is written."),
       declare("output.directory", Text{"path of a directory"}, POISSON_MEMBER(output.directory), "", "Where results go.")
           .or_null("results/NAME, NAME being the configuration file's name without extension"),
-      section<RunConfig>("output.vtk", "Solution for ParaView (.vtu)."),
+      section<RunConfig>("output.vtk", "Solution for ParaView."),
       declare("output.vtk.enabled", Boolean{}, POISSON_MEMBER(output.vtk_enabled), "", "Whether it is written."),
+      declare(
+          "output.vtk.format", AutoChoice<output::VtkFormat>{}, POISSON_MEMBER(output.vtk_format), "",
+          "vtu: an unstructured grid (.vtu), for any mesh. image: of a box only, the smallest file and the fastest to write: image "
+          "data (.vti), from order 2 on a rectilinear grid of the nodes (.vtr). auto: image for boxes, else vtu."),
+      declare(
+          "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
+          "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
+          "the cells."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
               "Compression of the file."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
@@ -521,6 +556,12 @@ void check_snapshots(YamlNode const& root, RunConfig const& config) {
   }
 }
 
+void check_output(YamlNode const& root, RunConfig const& config) {
+  if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
+    reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
+           "found 'image', which is for generator: box only; allowed for this mesh: auto, vtu");
+}
+
 /// The first key below `node` that is none of system_keys; a section of theirs is looked into.
 void check_system_below(YamlNode const& node, std::string const& path) {
   auto const& keys = system_keys();
@@ -580,6 +621,7 @@ void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
   check_sweep(root, config.sweep);
   check_snapshots(root, config);
+  check_output(root, config);
 }
 
 void check_system(YamlNode const& root) {

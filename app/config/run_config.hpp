@@ -71,9 +71,28 @@ struct AnalysisSpec {
   [[nodiscard]] std::int64_t points_per_direction() const { return points.value_or(sample == SampleShape::plane ? 256 : 64); }
 };
 
+/// What the solution's file for ParaView may hold, in its order there.
+enum class SolutionField { u, exact, error, material, coefficient, flux };
+}  // namespace poisson::app
+
+template <>
+struct poisson::Names<poisson::app::SolutionField> {
+  static constexpr std::array<Named<app::SolutionField>, 6> values{{{app::SolutionField::u, "u"},
+                                                                    {app::SolutionField::exact, "exact"},
+                                                                    {app::SolutionField::error, "error"},
+                                                                    {app::SolutionField::material, "material"},
+                                                                    {app::SolutionField::coefficient, "coefficient"},
+                                                                    {app::SolutionField::flux, "flux"}}};
+};
+
+namespace poisson::app {
+
 struct OutputSpec {
   std::string directory;  ///< a loaded configuration always has one
   bool vtk_enabled = true;
+  std::optional<output::VtkFormat> vtk_format;  ///< no value: auto
+  std::vector<SolutionField> vtk_fields{SolutionField::u,        SolutionField::exact,       SolutionField::error,
+                                        SolutionField::material, SolutionField::coefficient, SolutionField::flux};
   output::VtkOptions vtk;
   bool picture = true;
 };
@@ -116,6 +135,9 @@ struct RunConfig {
   std::vector<AnalysisSpec> analysis;
   OutputSpec output;
   SweepSpec sweep;
+
+  /// Whether the mesh is a box of equal cells, whose nodes are a lattice.
+  [[nodiscard]] bool is_box() const { return problem.mesh.file.empty() && problem.mesh.generator == "box"; }
 };
 
 }  // namespace poisson::app

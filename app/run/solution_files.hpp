@@ -6,8 +6,12 @@
 #include "assembly/discretization.hpp"
 
 #include <span>
+#include <string>
 
 namespace poisson::app {
+
+/// The name of the solution's file for ParaView, by output.vtk.format and the mesh.
+[[nodiscard]] std::string vtk_file_name(RunConfig const& config);
 
 /// Writes the solution for ParaView and its picture, if the configuration enables them. `u` has a value per unknown. Throws
 /// EnvironmentError.

@@ -69,7 +69,8 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
     return names;
   }
   add(true, {"configuration.yaml"});
-  add(config.output.vtk_enabled, {"solution.vtu", "solution.pvd"});
+  if (config.output.vtk_enabled)
+    names.insert(names.end(), {vtk_file_name(config), "solution.pvd"});
   add(picture, {"solution.png"});
   add(internal.keep_unknowns, {snapshot_file});
   for (std::size_t i = 0; i < config.analysis.size(); ++i)

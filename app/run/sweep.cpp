@@ -4,6 +4,7 @@
 #include "app/io/csv.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/solution_files.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -24,6 +25,7 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace poisson::app {
@@ -302,8 +304,10 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
       row["observed_orders"] = orders;
     row["result"] = c.result;
     list.push_back(row);
-    if (c.result.is_object() && fs::exists(directory.path() / c.directory / "solution.vtu"))
-      steps.push_back({static_cast<double>(i), c.directory + "/solution.vtu"});
+    if (!c.result.is_object() || !c.configuration)
+      continue;
+    if (std::string const file = c.directory + "/" + vtk_file_name(c.configuration->config()); fs::exists(directory.path() / file))
+      steps.push_back({static_cast<double>(i), file});
   }
   directory.try_write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
   directory.try_write(name + ".pvd", [&](fs::path const& path) { output::write_pvd(path, steps); });
@@ -363,14 +367,14 @@ void closing_grid(std::vector<Case> const& cases, SweepSpec const& sweep, Consol
       console.line("  case " + std::to_string(i) + " failed: " + cases[i].error);
 }
 
-/// Every combination of the values, valid or not. Throws InputError where none is valid.
-std::vector<Case> cases_of(Configuration const& configuration) {
+/// Every combination of the values, valid or not, with further settings `sets_of_all`.
+std::vector<Case> cases_with(Configuration const& configuration, std::vector<std::string> const& sets_of_all) {
   SweepSpec const& sweep = configuration.config().sweep;
   std::vector<Case> cases;
   for (auto& values : combinations(sweep)) {
     Case c;
     c.values = std::move(values);
-    std::vector<std::string> sets;
+    std::vector<std::string> sets = sets_of_all;
     for (std::size_t a = 0; a < sweep.axes.size(); ++a)
       sets.push_back(sweep.axes[a].path + "=" + c.values[a]);
     char index[16];
@@ -385,6 +389,24 @@ std::vector<Case> cases_of(Configuration const& configuration) {
       c.exit_code = exit_usage;
     }
     cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+/// Every combination of the values, valid or not. Throws InputError where none is valid.
+std::vector<Case> cases_of(Configuration const& configuration) {
+  std::vector<Case> cases = cases_with(configuration, {});
+  // ParaView reads no collection of several kinds of grids.
+  std::set<std::string> files;
+  for (Case const& c : cases)
+    if (c.configuration)
+      files.insert(vtk_file_name(c.configuration->config()));
+  if (OutputSpec const& output = configuration.config().output; output.vtk_enabled && files.size() > 1) {
+    if (output.vtk_format)
+      throw InputError("output.vtk.format",
+                       "'image' stands for another kind of grid in some cases than in others, and ParaView reads no "
+                       "collection of both; allowed for this sweep: auto, vtu");
+    cases = cases_with(configuration, {"output.vtk.format=vtu"});
   }
   if (std::none_of(cases.begin(), cases.end(), [](Case const& c) { return c.configuration.has_value(); }))
     throw InputError("sweep", "no case of the sweep is a valid configuration; the first: " + cases.front().error);

@@ -287,7 +287,8 @@ namespace {
 
 /// Takes values at an element's nodes, and its map, to equidistant nodes.
 struct Equidistant {
-  Equidistant(Space const& space, ReferenceElement const& element) : needed(space.order >= 3) {
+  Equidistant(Space const& space, ReferenceElement const& element, OutputNodes nodes)
+      : needed(space.order >= 3 && !(space.box && nodes == OutputNodes::unknowns)) {
     std::vector<double> places;
     for (int i = 0; i <= space.order; ++i)
       places.push_back(static_cast<double>(i) / space.order);
@@ -306,7 +307,7 @@ struct Equidistant {
       apply_tensor(values.n_functions, map.n_functions, w, w, w, cell.nodes(d), out[d].data(), work);
   }
 
-  bool needed;  ///< Gauss-Lobatto nodes are equidistant up to order 2
+  bool needed;  ///< Gauss-Lobatto nodes are equidistant up to order 2, and may be asked for
   Basis1D values, map;
   HostVector<std::int32_t> owner;  ///< the cell that decides, by unknown
 };
@@ -325,15 +326,22 @@ struct OutputCell {
 
 }  // namespace
 
-OutputMesh output_mesh(Space const& space, ReferenceElement const& element) {
+OutputMesh output_mesh(Space const& space, ReferenceElement const& element, OutputNodes nodes) {
   if (space.box && space.order == 1)
     return Lattice{space.box->origin, space.box_cell_size(), space.box_nodes};
+  if (space.box && nodes == OutputNodes::unknowns) {
+    NodeLattice lattice{space.order, {}};
+    for (int d = 0; d < 3; ++d)
+      for (std::int64_t i = 0; i < space.box_nodes[d]; ++i)
+        lattice.coordinates[d].push_back(space.box_coordinate(d, i));
+    return lattice;
+  }
   int const n_local = space.n_local;
   NodeMesh mesh;
   mesh.order = space.order;
   mesh.points.resize(3 * space.n_dofs);
   mesh.cells.resize(space.n_cells * n_local);
-  Equidistant const equidistant(space, element);
+  Equidistant const equidistant(space, element, nodes);
   if (!equidistant.needed)
     for_all_dofs(space, no_state, [&](int, std::int64_t const dof, std::int64_t) {
       auto const x = space.point(dof);
@@ -393,7 +401,7 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
 }
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, double shift) {
+                               std::span<double const> u, double shift, OutputNodes nodes) {
   int const n_local = space.n_local;
   SolutionFields fields;
   fields.u.resize(space.n_dofs);
@@ -412,7 +420,7 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     fields.exact[dof] = exact->finite(x, exact_name) - shift;
     fields.error[dof] = value - fields.exact[dof];
   };
-  Equidistant const equidistant(space, element);
+  Equidistant const equidistant(space, element, nodes);
   if (!equidistant.needed)
     for_all_dofs(
         space, [&] { return data.exact; },

@@ -22,11 +22,12 @@ namespace poisson::assembly {
                                              std::span<double const> u);
 
 /// Nodes and cells for output. For orders 1 and 2 the nodes are those of the unknowns; for higher orders, equidistant nodes in each
-/// reference cell replace the Gauss-Lobatto nodes, as VTK's Lagrange cells need.
-[[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element);
+/// reference cell replace the Gauss-Lobatto nodes, as VTK's Lagrange cells need, unless `nodes` says otherwise.
+[[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element,
+                                     OutputNodes nodes = OutputNodes::equidistant);
 
 /// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells. `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u, double shift);
+                                             std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant);
 
 }  // namespace poisson::assembly

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <variant>
+#include <vector>
 
 /// Results that are derived from a solution u, as plain data. Vectors in space are x, y, z.
 namespace poisson::assembly {
@@ -44,8 +45,20 @@ struct NodeMesh {
   /// (order + 1)^3 nodes per cell, lexicographic (x fastest) and equidistant in the reference cell.
   HostVector<std::int64_t> cells;
 };
-/// A box of order 1 is the lattice of its nodes, with the cells between them, x fastest.
-using OutputMesh = std::variant<Lattice, NodeMesh>;
+
+/// The nodes (x_i, y_j, z_k) of a box, numbered x fastest; a cell takes `order` intervals in each direction.
+struct NodeLattice {
+  int order = 1;
+  std::array<std::vector<double>, 3> coordinates;  ///< ascending
+};
+
+/// A box of order 1 is the lattice of its nodes, with the cells between them, x fastest; one of a higher order is a NodeLattice
+/// where the nodes of the unknowns are asked for. All else is a NodeMesh.
+using OutputMesh = std::variant<Lattice, NodeLattice, NodeMesh>;
+
+/// The nodes that results are given on. From order 3 on those of the unknowns are not equidistant in a cell, as VTK's Lagrange
+/// cells need it. `unknowns` makes a difference on boxes only.
+enum class OutputNodes { equidistant, unknowns };
 
 /// The solution on an OutputMesh: "per node" and "per cell" in its numbering; the components of a cell are adjacent.
 struct SolutionFields {

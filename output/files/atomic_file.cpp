@@ -119,7 +119,7 @@ bool FileBuffer::write_all(char const* data, std::size_t n) noexcept {
       error_ = written == 0 ? ENOSPC : errno;
     }
   }
-  return error_ == 0 || discard_;
+  return error_ == 0;
 }
 
 bool FileBuffer::flush() noexcept {
@@ -150,15 +150,13 @@ int FileBuffer::sync() {
 
 FileBuffer::pos_type FileBuffer::seekoff(off_type offset, std::ios_base::seekdir from, std::ios_base::openmode) {
   if (error_ != 0)
-    return pos_type(off_type(discard_ ? 0 : -1));
+    return pos_type(off_type(-1));
   if (offset == 0 && from == std::ios_base::cur) {
     auto const here = ::lseek(descriptor_, 0, SEEK_CUR);
     return here < 0 ? pos_type(off_type(-1)) : pos_type(here + (pptr() - pbase()));
   }
   if (!flush())
     return pos_type(off_type(-1));
-  if (error_ != 0)
-    return pos_type(off_type(0));
   int const whence = from == std::ios_base::beg ? SEEK_SET : from == std::ios_base::cur ? SEEK_CUR : SEEK_END;
   return pos_type(off_type(::lseek(descriptor_, offset, whence)));
 }

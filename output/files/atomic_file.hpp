@@ -45,9 +45,6 @@ public:
 
   /// errno of the first failure; 0: none yet.
   [[nodiscard]] int error() const noexcept { return error_; }
-  /// After the first error, discards what is written instead of failing the stream; close() returns the error. For writers that
-  /// crash when their stream fails.
-  void discard_after_error() noexcept { discard_ = true; }
   /// Writes the buffer and closes the file; returns error().
   int close() noexcept;
 
@@ -64,7 +61,6 @@ private:
 
   int descriptor_ = -1;
   int error_ = 0;
-  bool discard_ = false;
   std::vector<char> buffer_;
 };
 

@@ -12,16 +12,32 @@ namespace poisson::output {
 
 namespace {
 
-/// Lagrange polynomials on p + 1 equidistant nodes at s + 1 equidistant places: row i holds the weights of place i.
-std::vector<double> interpolation_matrix(int p, int s) {
+/// The nodes of a cell in one direction, from 0 to p.
+std::vector<double> nodes_of_a_cell(Mesh const& mesh) {
+  int const p = mesh.order();
+  std::vector<double> nodes;
+  RectilinearGrid const* const lattice = mesh.rectilinear();
+  for (int a = 0; a <= p; ++a)
+    if (lattice != nullptr && a < p && lattice->n(0) > p) {
+      auto const x = lattice->coordinates[0];
+      nodes.push_back(p * (x[static_cast<std::size_t>(a)] - x[0]) / (x[static_cast<std::size_t>(p)] - x[0]));
+    } else {
+      nodes.push_back(a);
+    }
+  return nodes;
+}
+
+/// Lagrange polynomials on `nodes` at s + 1 equidistant places: row i holds the weights of place i.
+std::vector<double> interpolation_matrix(std::vector<double> const& nodes, int s) {
+  std::size_t const p = nodes.size() - 1;
   std::vector<double> matrix;
   for (int i = 0; i <= s; ++i)
-    for (int a = 0; a <= p; ++a) {
-      double const x = static_cast<double>(i) * p / s;
+    for (std::size_t a = 0; a <= p; ++a) {
+      double const x = static_cast<double>(i) * static_cast<double>(p) / s;
       double weight = 1;
-      for (int b = 0; b <= p; ++b)
+      for (std::size_t b = 0; b <= p; ++b)
         if (b != a)
-          weight *= (x - b) / (a - b);
+          weight *= (x - nodes[b]) / (nodes[a] - nodes[b]);
       matrix.push_back(weight);
     }
   return matrix;
@@ -30,7 +46,11 @@ std::vector<double> interpolation_matrix(int p, int s) {
 class CellEvaluator {
 public:
   CellEvaluator(Mesh const& mesh, std::span<double const> values, int subdivisions)
-      : mesh_(mesh), values_(values), p_(mesh.order()), s_(subdivisions), matrix_(interpolation_matrix(p_, subdivisions)) {}
+      : mesh_(mesh),
+        values_(values),
+        p_(mesh.order()),
+        s_(subdivisions),
+        matrix_(interpolation_matrix(nodes_of_a_cell(mesh), subdivisions)) {}
 
   [[nodiscard]] int subdivisions() const noexcept { return s_; }
 
@@ -182,6 +202,8 @@ void add_cuts(CellEvaluator const& cells, std::int64_t cell, Octant const& octan
 BoundingBox bounding_box(Mesh const& mesh) {
   if (ImageGrid const* const image = mesh.image())
     return {image->point(0), image->point(image->n_points() - 1)};
+  if (RectilinearGrid const* const lattice = mesh.rectilinear())
+    return {lattice->point(0), lattice->point(lattice->n_points() - 1)};
   Grid const& grid = *mesh.grid();
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double low[3] = {infinity, infinity, infinity}, high[3] = {-infinity, -infinity, -infinity};
@@ -205,13 +227,14 @@ BoundingBox bounding_box(Mesh const& mesh) {
 
 namespace {
 
-std::vector<BoundaryFace> boundary_faces_of_image(ImageGrid const& image) {
-  std::array<std::int64_t, 3> const m{image.n[0] - 1, image.n[1] - 1, image.n[2] - 1};
+/// Of a lattice with m cells in each direction.
+std::vector<BoundaryFace> boundary_faces_of_lattice(std::array<std::int64_t, 3> const& m) {
   std::vector<BoundaryFace> faces;
-  std::int64_t cell = 0;
   for (std::int64_t k = 0; k < m[2]; ++k)
-    for (std::int64_t j = 0; j < m[1]; ++j)
-      for (std::int64_t i = 0; i < m[0]; ++i, ++cell) {
+    for (std::int64_t j = 0; j < m[1]; ++j) {
+      bool const inside = k > 0 && k < m[2] - 1 && j > 0 && j < m[1] - 1;  // only the ends of this line are on the boundary
+      for (std::int64_t i = 0; i < m[0]; i += inside && i < m[0] - 1 ? m[0] - 1 : 1) {
+        std::int64_t const cell = (k * m[1] + j) * m[0] + i;
         std::array<std::int64_t, 3> const index{i, j, k};
         for (int face = 0; face < 6; ++face) {
           auto const d = static_cast<std::size_t>(face / 2);
@@ -219,6 +242,7 @@ std::vector<BoundaryFace> boundary_faces_of_image(ImageGrid const& image) {
             faces.push_back({cell, face});
         }
       }
+    }
   return faces;
 }
 
@@ -299,6 +323,8 @@ BoundingBox cell_box(Mesh const& mesh, std::int64_t cell) {
       box.high[d] += image->spacing[d];
     return box;
   }
+  if (mesh.rectilinear() != nullptr)
+    return {mesh.point(mesh.node(cell, 0)), mesh.point(mesh.node(cell, mesh.nodes_per_cell() - 1))};
   box.low.fill(std::numeric_limits<double>::infinity());
   box.high.fill(-std::numeric_limits<double>::infinity());
   for (int i = 0; i < mesh.nodes_per_cell(); ++i) {
@@ -314,7 +340,11 @@ BoundingBox cell_box(Mesh const& mesh, std::int64_t cell) {
 }  // namespace
 
 std::vector<BoundaryFace> boundary_faces(Mesh const& mesh) {
-  return mesh.image() != nullptr ? boundary_faces_of_image(*mesh.image()) : boundary_faces_of_grid(*mesh.grid());
+  if (ImageGrid const* const image = mesh.image())
+    return boundary_faces_of_lattice({image->n[0] - 1, image->n[1] - 1, image->n[2] - 1});
+  if (RectilinearGrid const* const lattice = mesh.rectilinear())
+    return boundary_faces_of_lattice({lattice->cells(0), lattice->cells(1), lattice->cells(2)});
+  return boundary_faces_of_grid(*mesh.grid());
 }
 
 std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, Octant const& octant,

@@ -1,112 +1,104 @@
 #include "output/vtk/vtk_files.hpp"
 
 #include "output/files/atomic_file.hpp"
-
-#include "gpu/core/error.hpp"
+#include "output/vtk/xml_file.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <locale>
-#include <ostream>
 #include <stdexcept>
-#include <type_traits>
-#include <vtkCallbackCommand.h>
-#include <vtkCellArray.h>
-#include <vtkCellData.h>
 #include <vtkCellType.h>
-#include <vtkDoubleArray.h>
-#include <vtkErrorCode.h>
-#include <vtkExecutive.h>
-#include <vtkFloatArray.h>
 #include <vtkHigherOrderHexahedron.h>
-#include <vtkImageData.h>
-#include <vtkIntArray.h>
-#include <vtkLagrangeHexahedron.h>
-#include <vtkNew.h>
-#include <vtkOutputStream.h>
-#include <vtkPointData.h>
-#include <vtkPoints.h>
-#include <vtkSmartPointer.h>
-#include <vtkTypeInt32Array.h>
-#include <vtkTypeInt64Array.h>
-#include <vtkUnstructuredGrid.h>
 #include <vtkVersion.h>
-#include <vtkXMLImageDataWriter.h>
-#include <vtkXMLUnstructuredGridWriter.h>
 
 namespace poisson::output {
 
 namespace {
 
-/// VTK's writers, but through our own stream, so that the reason of a failure is known. VTK itself opens the file for nothing
-/// but to be content.
-class GridWriter : public vtkXMLUnstructuredGridWriter {
-public:
-  static GridWriter* New();
-  vtkTypeMacro(GridWriter, vtkXMLUnstructuredGridWriter)
+/// The shortest text that reads as the same number, whatever the locale.
+std::string number(double value) {
+  char text[32];
+  return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
 
-      std::ostream* stream = nullptr;
-
-protected:
-  int StartFile() override {
-    this->Stream = stream;
-    this->DataStream->SetStream(stream);
-    return this->Superclass::StartFile();
-  }
-};
-vtkStandardNewMacro(GridWriter);
-
-class ImageWriter : public vtkXMLImageDataWriter {
-public:
-  static ImageWriter* New();
-  vtkTypeMacro(ImageWriter, vtkXMLImageDataWriter)
-
-      std::ostream* stream = nullptr;
-
-protected:
-  int StartFile() override {
-    this->Stream = stream;
-    this->DataStream->SetStream(stream);
-    return this->Superclass::StartFile();
-  }
-};
-vtkStandardNewMacro(ImageWriter);
-
-/// A view where the types agree, else a converted copy. The writer only reads.
-template <class Array, class T>
-vtkSmartPointer<Array> to_vtk(std::span<T const> values, int components) {
-  using Value = typename Array::ValueType;
-  auto array = vtkSmartPointer<Array>::New();
-  array->SetNumberOfComponents(components);
-  auto const n = static_cast<std::int64_t>(values.size());
-  if constexpr (std::is_same_v<Value, T>) {
-    array->SetArray(const_cast<T*>(values.data()), n, /*save=*/1);
-  } else {
-    array->SetNumberOfValues(n);
-    Value* const out = array->GetPointer(0);
-#pragma omp parallel for
-    for (std::int64_t i = 0; i < n; ++i)
-      out[i] = static_cast<Value>(values[static_cast<std::size_t>(i)]);
-  }
+/// Numbers of floating point in the precision of the file. `value_of(i)` is value i.
+template <class ValueOf>
+DataArray floating(std::string name, int components, std::int64_t n, VtkPrecision precision, ValueOf const& value_of) {
+  DataArray array{std::move(name), precision == VtkPrecision::single ? ScalarType::float32 : ScalarType::float64, components, n};
+  array.fill = [precision, value_of](std::int64_t first, std::int64_t count, void* out) {
+    for (std::int64_t i = 0; i < count; ++i)
+      if (precision == VtkPrecision::single)
+        static_cast<float*>(out)[i] = static_cast<float>(value_of(first + i));
+      else
+        static_cast<double*>(out)[i] = value_of(first + i);
+  };
   return array;
 }
 
-vtkSmartPointer<vtkDataArray> to_vtk(std::span<double const> values, int components, VtkPrecision precision) {
-  if (precision == VtkPrecision::single)
-    return to_vtk<vtkFloatArray>(values, components);
-  return to_vtk<vtkDoubleArray>(values, components);
+DataArray floating(std::string name, int components, std::span<double const> values, VtkPrecision precision) {
+  DataArray array = floating(std::move(name), components, static_cast<std::int64_t>(values.size()), precision,
+                             [data = values.data()](std::int64_t i) { return data[i]; });
+  if (precision == VtkPrecision::double_)
+    array.data = values.data();
+  return array;
 }
 
-vtkSmartPointer<vtkDataArray> to_vtk(Field const& field, std::int64_t n, VtkPrecision precision) {
-  auto const size = field.values.size() + field.integers.size();
-  if (field.components < 1 || size != static_cast<std::size_t>(n) * static_cast<std::size_t>(field.components))
-    throw std::invalid_argument("field '" + field.name + "' has " + std::to_string(size) + " values instead of " +
-                                std::to_string(field.components) + " on each of " + std::to_string(n) + " places");
-  auto array = field.integers.empty() ? to_vtk(field.values, field.components, precision)
-                                      : vtkSmartPointer<vtkDataArray>(to_vtk<vtkIntArray>(field.integers, field.components));
-  array->SetName(field.name.c_str());
+DataArray array_of(Field const& field, VtkPrecision precision) {
+  if (field.integers.empty())
+    return floating(field.name, field.components, field.values, precision);
+  return {field.name, ScalarType::int32, field.components, static_cast<std::int64_t>(field.integers.size()), field.integers.data()};
+}
+
+/// A cell field on the p^3 cuboids of every cell.
+DataArray repeated(Field const& field, RectilinearGrid const& grid, VtkPrecision precision) {
+  std::int64_t const p = grid.order, c = field.components, nx = grid.n(0) - 1, ny = grid.n(1) - 1, nz = grid.n(2) - 1;
+  auto const place = [=, mx = grid.cells(0), my = grid.cells(1)](std::int64_t value) {
+    std::int64_t const cuboid = value / c, i = cuboid % nx / p, j = cuboid / nx % ny / p, k = cuboid / (nx * ny) / p;
+    return ((k * my + j) * mx + i) * c + value % c;
+  };
+  std::int64_t const n = nx * ny * nz * c;
+  if (field.integers.empty())
+    return floating(field.name, field.components, n, precision,
+                    [place, data = field.values.data()](std::int64_t i) { return data[place(i)]; });
+  DataArray array{field.name, ScalarType::int32, field.components, n};
+  array.fill = [place, data = field.integers.data()](std::int64_t first, std::int64_t count, void* out) {
+    for (std::int64_t i = 0; i < count; ++i)
+      static_cast<std::int32_t*>(out)[i] = data[place(first + i)];
+  };
   return array;
+}
+
+void check_sizes(std::vector<Field> const& fields, std::int64_t n) {
+  for (Field const& field : fields)
+    if (auto const size = field.values.size() + field.integers.size();
+        field.components < 1 || size != static_cast<std::size_t>(n) * static_cast<std::size_t>(field.components))
+      throw std::invalid_argument("field '" + field.name + "' has " + std::to_string(size) + " values instead of " +
+                                  std::to_string(field.components) + " on each of " + std::to_string(n) + " places");
+}
+
+void check_sizes(Mesh const& mesh, std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields) {
+  check_sizes(point_fields, mesh.n_points());
+  check_sizes(cell_fields, mesh.n_cells());
+}
+
+/// `array_on_cells` makes the array of a cell field.
+template <class ArrayOnCells>
+void write_fields(XmlFile& file, std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields,
+                  VtkOptions const& options, ArrayOnCells const& array_on_cells) {
+  // ParaView colours by the active scalars when it opens the file.
+  bool const scalars = !point_fields.empty() && point_fields.front().components == 1;
+  file.text(scalars ? "<PointData Scalars=\"" + xml_escaped(point_fields.front().name) + "\">\n" : std::string("<PointData>\n"));
+  for (Field const& field : point_fields)
+    file.array(array_of(field, options.precision));
+  file.text("</PointData>\n<CellData>\n");
+  for (Field const& field : cell_fields)
+    file.array(array_on_cells(field));
+  file.text("</CellData>\n");
+}
+
+/// "0 I 0 J 0 K" for so many points in each direction.
+std::string extent_text(std::array<std::int64_t, 3> const& n) {
+  return "0 " + std::to_string(n[0] - 1) + " 0 " + std::to_string(n[1] - 1) + " 0 " + std::to_string(n[2] - 1);
 }
 
 /// order[k]: lexicographic position of VTK's k-th node.
@@ -122,216 +114,123 @@ std::vector<int> vtk_node_order(int p) {
   return order;
 }
 
-template <class IndexArray>
-vtkSmartPointer<vtkCellArray> to_vtk_cells(Grid const& grid) {
-  using Index = typename IndexArray::ValueType;
-  auto const nodes = static_cast<std::int64_t>(grid.nodes_per_cell());
-  auto const n = grid.n_cells();
-  auto const order = vtk_node_order(grid.order);
-  vtkNew<IndexArray> offsets, connectivity;
-  offsets->SetNumberOfValues(n + 1);
-  connectivity->SetNumberOfValues(n * nodes);
-  Index* const start = offsets->GetPointer(0);
-  Index* const out = connectivity->GetPointer(0);
-  start[0] = 0;
-#pragma omp parallel for
-  for (std::int64_t c = 0; c < n; ++c) {
-    start[c + 1] = static_cast<Index>((c + 1) * nodes);
-    auto const* const cell = grid.cells.data() + c * nodes;
-    for (std::int64_t k = 0; k < nodes; ++k)
-      out[c * nodes + k] = static_cast<Index>(cell[order[static_cast<std::size_t>(k)]]);
-  }
-  auto cells = vtkSmartPointer<vtkCellArray>::New();
-  cells->SetData(offsets.Get(), connectivity.Get());
-  return cells;
-}
-
-/// VTK prints some numbers through streams of its own, which take the global locale.
-class ClassicLocale {
-public:
-  ClassicLocale() : before_(std::locale::global(std::locale::classic())) {}
-  ClassicLocale(ClassicLocale const&) = delete;
-  ClassicLocale& operator=(ClassicLocale const&) = delete;
-  ~ClassicLocale() { std::locale::global(before_); }
-
-private:
-  std::locale before_;
-};
-
-void remember_error(vtkObject*, unsigned long, void* client, void* text) {
-  auto& message = *static_cast<std::string*>(client);
-  if (message.empty() && text != nullptr)
-    message = static_cast<char const*>(text);
-}
-
-/// Binary data in base64 inside each array's element, compressed as asked. Raw data after the elements (<AppendedData>) would be a
-/// quarter smaller, but ParaView 5.11 with libexpat 2.5.0-1+deb12u2 or later stops there: "not well-formed (invalid token)"
-/// (libexpat issue 840, VTK issue 19258). The file appears under `path` only when it is complete.
-template <class Writer, class Data>
-void write_file(std::filesystem::path const& path, Data* data, VtkOptions const& options) {
-  AtomicFile file(path);
-  FileBuffer buffer(file.temporary_path());
-  // VTK frees what it has not allocated when its stream fails in the middle of inline data (9.1,
-  // vtkXMLUnstructuredDataWriter::WriteAPiece).
-  buffer.discard_after_error();
-  std::ostream stream(&buffer);
-  stream.imbue(std::locale::classic());
-  std::string message;
-  vtkNew<vtkCallbackCommand> observer;
-  observer->SetCallback(remember_error);
-  observer->SetClientData(&message);
-
-  vtkNew<Writer> writer;
-  // Errors would otherwise be printed, by the writer and by what drives it.
-  writer->AddObserver(vtkCommand::ErrorEvent, observer);
-  writer->GetExecutive()->AddObserver(vtkCommand::ErrorEvent, observer);
-  writer->stream = &stream;
-  writer->SetFileName(file.temporary_path().c_str());
-  writer->SetInputData(data);
-  writer->SetDataModeToBinary();
-  writer->SetHeaderTypeToUInt64();
-  // Measured on 256 MB (128^3 cells, six fields): LZ4 0.8 s for 146 MB, LZMA 9 s for 51 MB; zlib lies between in both, and
-  // higher levels of LZMA gain nothing.
-  switch (options.compression) {
-  case VtkCompression::none:
-    writer->SetCompressorTypeToNone();
-    break;
-  case VtkCompression::fast:
-    writer->SetCompressorTypeToLZ4();
-    writer->SetCompressionLevel(9);
-    writer->SetBlockSize(std::size_t{1} << 18);
-    break;
-  case VtkCompression::best:
-    writer->SetCompressorTypeToLZMA();
-    writer->SetCompressionLevel(2);
-    writer->SetBlockSize(std::size_t{1} << 20);
-    break;
-  }
-  int const written = [&] {
-    ClassicLocale const locale;
-    return writer->Write();
-  }();
-  if (int const error = buffer.close(); error != 0)
-    throw_write_error(path, error);
-  if (written == 0 || writer->GetErrorCode() != vtkErrorCode::NoError)
-    throw EnvironmentError("cannot write '" + path.string() + "': VTK reports " +
-                           (message.empty() ? "error " + std::to_string(writer->GetErrorCode()) : message));
-  file.commit();
-}
-
-}  // namespace
-
-namespace {
-
-/// The arrays of a lattice.
-struct Expanded {
-  HostVector<double> points;
-  HostVector<std::int64_t> cells;
-
-  explicit Expanded(ImageGrid const& image)
-      : points(3 * static_cast<std::size_t>(image.n_points())), cells(8 * static_cast<std::size_t>(image.n_cells())) {
-    auto const n_points = image.n_points(), n_cells = image.n_cells();
-#pragma omp parallel for
-    for (std::int64_t i = 0; i < n_points; ++i) {
-      auto const x = image.point(i);
-      std::copy(x.begin(), x.end(), points.begin() + 3 * i);
+/// The nodes of all cells, one cell after the other, in VTK's order.
+template <class Index>
+DataArray connectivity(Mesh const& mesh, ScalarType type) {
+  DataArray array{"connectivity", type, 1, mesh.n_cells() * mesh.nodes_per_cell()};
+  array.fill = [mesh, order = vtk_node_order(mesh.order())](std::int64_t first, std::int64_t count, void* out) {
+    auto* const nodes = static_cast<Index*>(out);
+    std::int64_t const m = mesh.nodes_per_cell();
+    std::int64_t cell = first / m;
+    auto k = static_cast<std::size_t>(first % m);
+    for (std::int64_t i = 0; i < count; ++cell, k = 0) {
+      if (ImageGrid const* const image = mesh.image()) {
+        std::int64_t const corner = image->node(cell, 0);
+        for (; k < order.size() && i < count; ++k, ++i) {
+          int const at = order[k];
+          nodes[i] = static_cast<Index>(corner + (at & 1) + ((at >> 1 & 1) + (at >> 2) * image->n[1]) * image->n[0]);
+        }
+      } else {
+        std::int64_t const* const own = mesh.grid()->cells.data() + cell * m;
+        for (; k < order.size() && i < count; ++k, ++i)
+          nodes[i] = static_cast<Index>(own[order[k]]);
+      }
     }
-#pragma omp parallel for
-    for (std::int64_t i = 0; i < n_cells; ++i) {
-      std::int64_t const first = image.node(i, 0);
-      for (int corner = 0; corner < 8; ++corner)
-        cells[static_cast<std::size_t>(8 * i + corner)] =
-            first + (corner & 1) + ((corner >> 1 & 1) + (corner >> 2) * image.n[1]) * image.n[0];
-    }
-  }
-};
+  };
+  return array;
+}
 
-void write_grid(std::filesystem::path const& path, Grid const& grid, std::vector<Field> const& point_fields,
-                std::vector<Field> const& cell_fields, VtkOptions const& options) {
-  if (grid.order < 1 || grid.order > 10)
-    throw std::invalid_argument("cells of order " + std::to_string(grid.order) + " cannot be written");
-  vtkNew<vtkUnstructuredGrid> data;
-  vtkNew<vtkPoints> points;
-  points->SetData(to_vtk(grid.points, 3, options.precision));
-  data->SetPoints(points);
-  // Half the bytes where 32 bits suffice.
-  bool const narrow = std::max<std::int64_t>(grid.n_points(), static_cast<std::int64_t>(grid.cells.size())) <=
-                      std::numeric_limits<std::int32_t>::max();
-  data->SetCells(grid.order == 1 ? VTK_HEXAHEDRON : VTK_LAGRANGE_HEXAHEDRON,
-                 narrow ? to_vtk_cells<vtkTypeInt32Array>(grid) : to_vtk_cells<vtkTypeInt64Array>(grid));
-  for (auto const& field : point_fields)
-    data->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
-  for (auto const& field : cell_fields)
-    data->GetCellData()->AddArray(to_vtk(field, grid.n_cells(), options.precision));
-  // ParaView colours by the active scalars when it opens the file.
-  if (!point_fields.empty() && point_fields.front().components == 1)
-    data->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
-
-  write_file<GridWriter>(path, data.Get(), options);
+/// Where the nodes of the next cell begin, for all cells.
+template <class Index>
+DataArray offsets(Mesh const& mesh, ScalarType type) {
+  DataArray array{"offsets", type, 1, mesh.n_cells()};
+  array.fill = [m = std::int64_t{mesh.nodes_per_cell()}](std::int64_t first, std::int64_t count, void* out) {
+    for (std::int64_t i = 0; i < count; ++i)
+      static_cast<Index*>(out)[i] = static_cast<Index>((first + i + 1) * m);
+  };
+  return array;
 }
 
 }  // namespace
 
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options) {
-  if (Grid const* const grid = mesh.grid()) {
-    write_grid(path, *grid, point_fields, cell_fields, options);
-    return;
+  if (mesh.rectilinear() != nullptr)
+    throw std::invalid_argument("a rectilinear grid has no Lagrange cells: their nodes are equidistant");
+  if (mesh.order() < 1 || mesh.order() > 10)
+    throw std::invalid_argument("cells of order " + std::to_string(mesh.order()) + " cannot be written");
+  check_sizes(mesh, point_fields, cell_fields);
+  bool const lagrange = mesh.order() > 1;
+  // Readers renumber the nodes of Lagrange cells in files older than 2.2.
+  XmlFile file(path, "UnstructuredGrid", lagrange ? "2.2" : "1.0", options);
+  file.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(mesh.n_points()) + "\" NumberOfCells=\"" +
+            std::to_string(mesh.n_cells()) + "\">\n");
+  write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
+
+  file.text("<Points>\n");
+  if (Grid const* const grid = mesh.grid())
+    file.array(floating("Points", 3, grid->points, options.precision));
+  else
+    file.array(floating("Points", 3, 3 * mesh.n_points(), options.precision,
+                        [image = *mesh.image()](std::int64_t i) { return image.point(i / 3)[static_cast<std::size_t>(i % 3)]; }));
+  file.text("</Points>\n<Cells>\n");
+  // Half the bytes where 32 bits suffice.
+  if (std::max(mesh.n_points(), mesh.n_cells() * mesh.nodes_per_cell()) <= std::numeric_limits<std::int32_t>::max()) {
+    file.array(connectivity<std::int32_t>(mesh, ScalarType::int32));
+    file.array(offsets<std::int32_t>(mesh, ScalarType::int32));
+  } else {
+    file.array(connectivity<std::int64_t>(mesh, ScalarType::int64));
+    file.array(offsets<std::int64_t>(mesh, ScalarType::int64));
   }
-  Expanded const arrays(*mesh.image());
-  write_grid(path, {1, arrays.points, arrays.cells}, point_fields, cell_fields, options);
+  DataArray types{"types", ScalarType::uint8, 1, mesh.n_cells()};
+  types.fill = [lagrange](std::int64_t, std::int64_t count, void* out) {
+    std::fill_n(static_cast<unsigned char*>(out), count,
+                static_cast<unsigned char>(lagrange ? VTK_LAGRANGE_HEXAHEDRON : VTK_HEXAHEDRON));
+  };
+  file.array(types);
+  file.text("</Cells>\n</Piece>\n</UnstructuredGrid>\n");
+  file.commit();
 }
 
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
-               VtkOptions const& options) {
-  vtkNew<vtkImageData> image;
-  image->SetOrigin(grid.low.data());
-  // A direction of one point has no spacing; VTK wants one.
-  image->SetSpacing(grid.spacing[0] > 0 ? grid.spacing[0] : 1, grid.spacing[1] > 0 ? grid.spacing[1] : 1,
-                    grid.spacing[2] > 0 ? grid.spacing[2] : 1);
-  image->SetDimensions(static_cast<int>(grid.n[0]), static_cast<int>(grid.n[1]), static_cast<int>(grid.n[2]));
-  for (auto const& field : point_fields)
-    image->GetPointData()->AddArray(to_vtk(field, grid.n_points(), options.precision));
-  if (!point_fields.empty() && point_fields.front().components == 1)
-    image->GetPointData()->SetActiveScalars(point_fields.front().name.c_str());
-  write_file<ImageWriter>(path, image.Get(), options);
-}
-
-namespace {
-
-std::string escaped(std::string const& text) {
-  std::string result;
-  for (char const c : text) {
-    switch (c) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default:
-      result += c;
-    }
+               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  check_sizes(grid, point_fields, cell_fields);
+  XmlFile file(path, "ImageData", "1.0", options);
+  std::string const extent = extent_text(grid.n);
+  std::string origin, spacing;
+  for (std::size_t d = 0; d < 3; ++d) {
+    origin += (d > 0 ? " " : "") + number(grid.low[d]);
+    // A direction of one point has no spacing; VTK wants one.
+    spacing += (d > 0 ? " " : "") + number(grid.spacing[d] > 0 ? grid.spacing[d] : 1);
   }
-  return result;
+  file.text("<ImageData WholeExtent=\"" + extent + "\" Origin=\"" + origin + "\" Spacing=\"" + spacing + "\">\n<Piece Extent=\"" +
+            extent + "\">\n");
+  write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
+  file.text("</Piece>\n</ImageData>\n");
+  file.commit();
 }
 
-}  // namespace
+void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  check_sizes(grid, point_fields, cell_fields);
+  XmlFile file(path, "RectilinearGrid", "1.0", options);
+  std::string const extent = extent_text({grid.n(0), grid.n(1), grid.n(2)});
+  file.text("<RectilinearGrid WholeExtent=\"" + extent + "\">\n<Piece Extent=\"" + extent + "\">\n");
+  write_fields(file, point_fields, cell_fields, options,
+               [&](Field const& field) { return repeated(field, grid, options.precision); });
+  file.text("<Coordinates>\n");
+  for (std::size_t d = 0; d < 3; ++d)
+    file.array(floating(std::string(1, "xyz"[d]), 1, grid.coordinates[d], options.precision));
+  file.text("</Coordinates>\n</Piece>\n</RectilinearGrid>\n");
+  file.commit();
+}
 
 void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries) {
   std::string text = "<?xml version=\"1.0\"?>\n"
                      "<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n  <Collection>\n";
   for (auto const& entry : entries) {
-    char number[32];
-    auto const end = std::to_chars(number, number + sizeof number, entry.time).ptr;
     text +=
-        "    <DataSet timestep=\"" + std::string(number, end) + "\" group=\"\" part=\"0\" file=\"" + escaped(entry.file) + "\"/>\n";
+        "    <DataSet timestep=\"" + number(entry.time) + "\" group=\"\" part=\"0\" file=\"" + xml_escaped(entry.file) + "\"/>\n";
   }
   text += "  </Collection>\n</VTKFile>\n";
   write_text_file(path, text);

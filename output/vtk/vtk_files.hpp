@@ -1,52 +1,29 @@
 #pragma once
 
 #include "output/grid.hpp"
+#include "output/vtk/vtk_options.hpp"
 
-#include "gpu/core/names.hpp"
-
-#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace poisson::output {
 
-enum class VtkCompression { none, fast, best };
-}  // namespace poisson::output
-
-template <>
-struct poisson::Names<poisson::output::VtkCompression> {
-  static constexpr std::array<Named<output::VtkCompression>, 3> values{
-      {{output::VtkCompression::none, "none"}, {output::VtkCompression::fast, "fast"}, {output::VtkCompression::best, "best"}}};
-};
-
-namespace poisson::output {
-
-enum class VtkPrecision { single, double_ };
-}  // namespace poisson::output
-
-template <>
-struct poisson::Names<poisson::output::VtkPrecision> {
-  static constexpr std::array<Named<output::VtkPrecision>, 2> values{
-      {{output::VtkPrecision::single, "single"}, {output::VtkPrecision::double_, "double"}}};
-};
-
-namespace poisson::output {
-
-struct VtkOptions {
-  VtkCompression compression = VtkCompression::fast;
-  VtkPrecision precision = VtkPrecision::double_;
-};
-
-/// Writes an unstructured grid (VTU) with VTK's writer: inline base64, compressed. Cells of order 1 are VTK_HEXAHEDRON, of higher
-/// orders VTK_LAGRANGE_HEXAHEDRON; a lattice is written as hexahedra. The file appears under `path` only when it is complete.
-/// Throws EnvironmentError with file and reason (no space left, not writable ...).
+/// Writes an unstructured grid (VTU). Cells of order 1 are VTK_HEXAHEDRON, of higher orders VTK_LAGRANGE_HEXAHEDRON; image data are
+/// written as hexahedra. Precondition: the mesh is no RectilinearGrid. Here and below: threads compress; the file appears under
+/// `path` only when it is complete; ParaView colours by the first point field, if it has one component. Throws EnvironmentError
+/// with file and reason (no space left, not writable ...).
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
 
-/// Writes image data (VTI) with point fields; all else as write_vtu.
+/// Writes image data (VTI): points and cells follow from a few numbers.
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
-               VtkOptions const& options);
+               std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+/// Writes a rectilinear grid (VTR) of the nodes. Its cells are the p^3 cuboids between the nodes of a cell of order p; each has the
+/// cell fields of that cell.
+void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options);
 
 /// One data set of a collection.
 struct PvdEntry {

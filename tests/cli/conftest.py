@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import textwrap
 
@@ -62,14 +63,28 @@ def cube(poisson):
     return poisson, poisson.write(CUBE, "cube.yaml")
 
 
-def read_vtu(path):
-    from vtkmodules.vtkIOXML import vtkXMLUnstructuredGridReader
+def read_vtk(path):
+    """What VTK's reader of this kind of file finds in it."""
+    from vtkmodules import vtkIOXML
 
-    reader = vtkXMLUnstructuredGridReader()
+    reader = {".vtu": vtkIOXML.vtkXMLUnstructuredGridReader, ".vti": vtkIOXML.vtkXMLImageDataReader,
+              ".vtr": vtkIOXML.vtkXMLRectilinearGridReader}[path.suffix]()
     reader.SetFileName(str(path))
     reader.Update()
     assert reader.GetErrorCode() == 0
     return reader.GetOutput()
+
+
+def solution_file(directory):
+    """The file for ParaView that the record of a run names."""
+    names = [name for name in json.loads((directory / "result.json").read_text())["files"] if re.fullmatch(r"solution\.(vt.|hdf)", name)]
+    assert len(names) == 1, names
+    assert names[0] in (directory / "solution.pvd").read_text()
+    return directory / names[0]
+
+
+def read_solution(directory):
+    return read_vtk(solution_file(directory))
 
 
 def array(attributes, name):

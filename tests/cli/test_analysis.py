@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import CUBE, array, read_vtu
+from conftest import CUBE, array, read_solution, read_vtk, solution_file
 
 QUIET = "output: {picture: false}\n"
 
@@ -70,7 +70,7 @@ def test_operator_of_a_box_has_its_closed_form_values(poisson):
     assert max(entry["orthogonality_u"], entry["orthogonality_v"], entry["residual"]) < 1e-12
     assert "condition" in done.stdout and "cg has to reach" in done.stdout
 
-    modes = read_vtu(poisson.directory / "out/svd0_operator_modes.vtu")
+    modes = read_vtk(poisson.directory / "out/svd0_operator_modes.vtu")
     points = np.array([modes.GetPoint(i) for i in range(modes.GetNumberOfPoints())])
     x, y, z = points.T
     for name, (i, j, k) in (("smallest_1", waves[-1]), ("largest_1", waves[0])):
@@ -200,9 +200,9 @@ def test_a_failing_analysis_costs_nothing_else(poisson):
     done = poisson("run", config, "--output", "out", code=1)
     assert "misses the mesh" in done.stderr
     record = poisson.record()
-    assert record["status"] == "converged" and "solution.vtu" in record["files"]
+    assert record["status"] == "converged" and "solution.vti" in record["files"]
     assert "misses the mesh" in record["analysis"][0]["error"] and record["analysis"][1]["rank"] == 1
-    assert (poisson.directory / "out/solution.vtu").exists()
+    assert solution_file(poisson.directory / "out").exists()
 
 
 def test_no_free_unknown(poisson):
@@ -263,13 +263,13 @@ def test_modes_and_reduced_model_of_a_sweep(poisson):
     assert [row["case"] for row in rows] == ["0", "1", "3", "4", "5", "2"] and rows[-1]["problem.boundary[0].alpha"] == "2"
 
     # the solutions are what modes and coefficients give
-    grid = read_vtu(poisson.directory / "out/svd0_snapshots_modes.vtu")
+    grid = read_vtk(poisson.directory / "out/svd0_snapshots_modes.vtu")
     modes = grid.GetPointData()
     x = np.array([grid.GetPoint(i) for i in range(grid.GetNumberOfPoints())])
     fixed = (x[:, 0] < 1e-9) | (np.abs(x[:, 1:] - 0.5) > 0.5 - 1e-9).any(axis=1)
     for row in rows:
         case = next(c for c in summary["cases"] if str(c["case"]) == row["case"])
-        u = array(read_vtu(poisson.directory / "out" / case["directory"] / "solution.vtu").GetPointData(), "u")
+        u = array(read_solution(poisson.directory / "out" / case["directory"]).GetPointData(), "u")
         sum_of_modes = sum(float(row[f"mode_{k}"]) * array(modes, f"mode_{k}") for k in (1, 2, 3))
         assert np.abs(u - np.where(fixed, x[:, 1], sum_of_modes)).max() < 4e-3
         if row["case"] == "2":
@@ -366,5 +366,5 @@ def test_interrupt_in_an_analysis_keeps_the_solution(poisson):
     assert process.returncode == 130, out + err
     record = poisson.record()
     assert record["status"] == "interrupted" and record["exit_code"] == 130 and "in the analysis" in record["reason"]
-    assert record["errors"]["l2"] > 0 and "solution.vtu" in record["files"]
-    assert (poisson.directory / "out/solution.vtu").exists() and len(record["analysis"]) <= 1
+    assert record["errors"]["l2"] > 0 and "solution.vti" in record["files"]
+    assert solution_file(poisson.directory / "out").exists() and len(record["analysis"]) <= 1

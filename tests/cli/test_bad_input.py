@@ -159,9 +159,9 @@ def test_file_size_limit_stands_for_a_full_disk(poisson):
         resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 
     done = poisson("run", config, "--output", "out", "--set", "output.picture=false", "--set", "output.vtk.compression=none", code=3, preexec_fn=limit)
-    assert "solution.vtu" in done.stderr
+    assert "solution.vti" in done.stderr
     files = set(os.listdir(poisson.directory / "out"))
-    assert "solution.vtu" not in files and "result.json" in files
+    assert "solution.vti" not in files and "result.json" in files
     assert set(poisson.record()["files"]) == files
     assert "iterations" in done.stdout  # what was found is told all the same
 
@@ -174,10 +174,10 @@ def test_full_disk(poisson):
     try:
         config = poisson.write(CUBE.replace("[8, 8, 8]", "[24, 24, 24]"))
         done = poisson("run", config, "--output", "disk/out", code=3)
-        assert "solution.vtu" in done.stderr or "No space" in done.stderr
+        assert "solution.vti" in done.stderr or "No space" in done.stderr
         assert "iterations" in done.stdout
         left = os.listdir(disk / "out") if (disk / "out").exists() else []
-        assert "solution.vtu" not in left and not [f for f in left if f.startswith(".") or "tmp" in f]
+        assert "solution.vti" not in left and not [f for f in left if f.startswith(".") or "tmp" in f]
     finally:
         subprocess.run(["umount", disk], check=True)
 

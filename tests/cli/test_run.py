@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import array, read_vtu
+from conftest import array, read_solution, solution_file
 
 
 def test_record_and_files(cube):
@@ -28,19 +28,21 @@ def test_record_and_files(cube):
     for name in r["files"]:
         assert (poisson.directory / "out" / name).stat().st_size > 0
     assert set(r["files"]) == set(os.listdir(poisson.directory / "out"))
-    assert {"result.json", "residuals.csv", "solution.vtu", "solution.pvd", "resolved.yaml"} <= set(r["files"])
+    assert {"result.json", "residuals.csv", "solution.vti", "solution.pvd", "resolved.yaml"} <= set(r["files"])
     rows = list(csv.DictReader(open(poisson.directory / "out/residuals.csv")))
     assert len(rows) == r["solver"]["iterations"] + 1
     assert math.isclose(float(rows[0]["relative_residual"]), 1.0)
     assert math.isclose(float(rows[-1]["relative_residual"]), r["solver"]["residual_recursive"])
-    for word in ("mesh", "assembly", "solve", "unknowns", "non-zeros", "iterations", "GB/s", "solution.vtu"):
+    for word in ("mesh", "assembly", "solve", "unknowns", "non-zeros", "iterations", "GB/s", "solution.vti"):
         assert word in done.stdout, word
 
 
-def test_solution_in_the_file_is_the_solution(cube):
+@pytest.mark.parametrize("format, name", [("auto", "solution.vti"), ("image", "solution.vti"), ("vtu", "solution.vtu")])
+def test_solution_in_the_file_is_the_solution(cube, format, name):
     poisson, config = cube
-    poisson("run", config, "--output", "out")
-    grid = read_vtu(poisson.directory / "out/solution.vtu")
+    poisson("run", config, "--output", "out", "--set", f"output.vtk.format={format}")
+    assert solution_file(poisson.directory / "out").name == name
+    grid = read_solution(poisson.directory / "out")
     assert grid.GetNumberOfPoints() == 729 and grid.GetNumberOfCells() == 512
     u, exact, error = (array(grid.GetPointData(), name) for name in ("u", "exact", "error"))
     x = np.array([grid.GetPoint(i) for i in range(729)])
@@ -206,7 +208,7 @@ def test_formats_agree(cube):
         poisson("run", config, "--output", fmt, "--set", f"matrix.format={fmt}", "--backend", "cpu", "--quiet")
         r = poisson.record(fmt)
         assert r["matrix"]["format"] == fmt and r["backend"] == "cpu"
-        results[fmt] = array(read_vtu(poisson.directory / fmt / "solution.vtu").GetPointData(), "u")
+        results[fmt] = array(read_solution(poisson.directory / fmt).GetPointData(), "u")
     assert np.allclose(results["csr"], results["half_cds"], rtol=0, atol=1e-12)
 
 
@@ -214,7 +216,7 @@ def test_same_bits_twice(cube):
     poisson, config = cube
     for name in ("a", "b"):
         poisson("run", config, "--output", name, "--threads", 2, "--quiet")
-    a, b = (array(read_vtu(poisson.directory / n / "solution.vtu").GetPointData(), "u") for n in "ab")
+    a, b = (array(read_solution(poisson.directory / n).GetPointData(), "u") for n in "ab")
     assert a.tobytes() == b.tobytes()
 
 
@@ -228,7 +230,7 @@ def test_earlier_results_are_refused_and_kept(cube):
     poisson("run", config, "--output", "out", "--overwrite", "--set", "problem.boundary[0].ids=[77]", code=1)
     assert before == {f: (poisson.directory / "out" / f).read_bytes() for f in os.listdir(poisson.directory / "out")}
     poisson("run", config, "--output", "out", "--overwrite", "--set", "output.vtk.enabled=false", "--set", "output.picture=false")
-    assert "solution.vtu" not in os.listdir(poisson.directory / "out")
+    assert not [f for f in os.listdir(poisson.directory / "out") if f.startswith("solution")]
 
 
 def test_not_converged_is_written_and_marked(cube):
@@ -237,7 +239,7 @@ def test_not_converged_is_written_and_marked(cube):
     r = poisson.record()
     assert r["status"] == "max_iterations" and r["solver"]["iterations"] == 3 and r["reason"]
     assert r["solver"]["residual_true"] > 1e-12
-    assert (poisson.directory / "out/solution.vtu").exists()
+    assert solution_file(poisson.directory / "out").exists()
     assert "max_iterations" in done.stdout
 
 
@@ -265,9 +267,9 @@ def test_single_precision_file_is_smaller(cube):
     poisson, config = cube
     poisson("run", config, "--output", "d", "--quiet", "--set", "output.vtk.compression=none")
     poisson("run", config, "--output", "s", "--quiet", "--set", "output.vtk.compression=none", "--set", "output.vtk.precision=single")
-    d, s = (poisson.directory / n / "solution.vtu" for n in "ds")
+    d, s = (solution_file(poisson.directory / n) for n in "ds")
     assert s.stat().st_size < 0.8 * d.stat().st_size
-    assert np.allclose(*(array(read_vtu(f).GetPointData(), "u") for f in (d, s)), atol=1e-6)
+    assert np.allclose(*(array(read_solution(f.parent).GetPointData(), "u") for f in (d, s)), atol=1e-6)
 
 
 def test_pure_neumann(poisson):
@@ -291,13 +293,64 @@ def test_higher_order_and_lagrange_cells(cube):
     poisson, config = cube
     errors = []
     for order in (1, 2, 3):
-        poisson("run", config, "--output", f"o{order}", "--quiet", "--set", f"problem.element.order={order}", "--set", "problem.mesh.cells=[4,4,4]")
+        poisson("run", config, "--output", f"o{order}", "--quiet", "--set", f"problem.element.order={order}", "--set", "problem.mesh.cells=[4,4,4]",
+                "--set", "output.vtk.format=vtu")
         r = poisson.record(f"o{order}")
         assert r["dofs"] == (4 * order + 1) ** 3
         errors.append(r["errors"]["l2"])
-        grid = read_vtu(poisson.directory / f"o{order}/solution.vtu")
+        grid = read_solution(poisson.directory / f"o{order}")
         assert grid.GetNumberOfPoints() == r["dofs"] and grid.GetCellType(0) == (12 if order == 1 else 72)
     assert errors[0] > 5 * errors[1] > 25 * errors[2]
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_higher_order_boxes_are_a_lattice_of_their_nodes(cube, order):
+    """The nodes are those of the unknowns, where `exact` is met best; the parts of a cell have its flux."""
+    poisson, config = cube
+    words = ["--quiet", "--set", f"problem.element.order={order}", "--set", "problem.mesh={cells: [4, 3, 2], extent: [2, 1, 1]}", "--set",
+             "problem.boundary[0].value='x + 2*y*z'", "--set", "problem.exact='x + 2*y*z'", "--set", "problem.coefficient='1 + x'",
+             "--set", "problem.source='-1'"]
+    poisson("run", config, "--output", "r", *words)
+    poisson("run", config, "--output", "u", *words, "--set", "output.vtk.format=vtu")
+    assert solution_file(poisson.directory / "r").name == "solution.vtr"
+    grid, other = (read_solution(poisson.directory / d) for d in "ru")
+    n = [order * c + 1 for c in (4, 3, 2)]
+    assert list(grid.GetDimensions()) == n and grid.GetNumberOfPoints() == poisson.record("r")["dofs"]
+    x = np.array([grid.GetPoint(i) for i in range(grid.GetNumberOfPoints())])
+    lobatto = {2: [0, 0.5, 1], 3: [0, (1 - 5**-0.5) / 2, (1 + 5**-0.5) / 2, 1]}[order]
+    assert np.allclose(x[: order + 1, 0], np.array(lobatto) / 2, atol=1e-15)
+    u = array(grid.GetPointData(), "u")
+    assert np.allclose(u, x[:, 0] + 2 * x[:, 1] * x[:, 2], atol=1e-10)
+    assert np.array_equal(array(grid.GetPointData(), "error"), u - array(grid.GetPointData(), "exact"))
+    flux, of_cells = (array(g.GetCellData(), "flux") for g in (grid, other))
+    flux = flux.reshape(n[2] - 1, n[1] - 1, n[0] - 1, 3)
+    for shift in range(order):
+        assert np.array_equal(flux[shift::order, shift::order, ::order].reshape(-1, 3), of_cells)
+        assert np.array_equal(flux[::order, ::order, shift::order].reshape(-1, 3), of_cells)
+
+
+@pytest.mark.parametrize("format", ["image", "vtu"])
+def test_chosen_fields(cube, format):
+    poisson, config = cube
+    poisson("run", config, "--output", "out", "--set", f"output.vtk={{format: {format}, fields: [flux, error]}}")
+    grid = read_solution(poisson.directory / "out")
+    names = [[data.GetArrayName(i) for i in range(data.GetNumberOfArrays())] for data in (grid.GetPointData(), grid.GetCellData())]
+    assert names == [["error"], ["flux"]]
+    done = poisson("run", config, "--output", "no", "--set", "output.vtk.fields=[u, gradient]", code=1)
+    assert "output.vtk.fields[1]" in done.stderr and "coefficient" in done.stderr
+
+
+def test_image_data_need_a_box(poisson):
+    config = poisson.write("""
+    problem:
+      mesh: {generator: hyper_cube}
+      boundary: [{ids: all, type: dirichlet, value: "0"}]
+    output: {picture: false}
+    """)
+    done = poisson("run", config, "--output", "out", "--set", "output.vtk.format=image", code=1)
+    assert "output.vtk.format" in done.stderr and "box" in done.stderr and not (poisson.directory / "out").exists()
+    poisson("run", config, "--output", "out")
+    assert solution_file(poisson.directory / "out").name == "solution.vtu"
 
 
 def test_interrupt_writes_what_there_is(cube):
@@ -315,7 +368,7 @@ def test_interrupt_writes_what_there_is(cube):
     out, err = process.communicate(timeout=120)
     r = poisson.record()
     assert process.returncode == r["exit_code"] == 130, out + err
-    assert r["status"] == "interrupted" and (poisson.directory / "out/solution.vtu").exists()
+    assert r["status"] == "interrupted" and solution_file(poisson.directory / "out").exists()
     assert not [f for f in os.listdir(poisson.directory / "out") if f not in r["files"]]
 
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import xml.etree.ElementTree as xml
 
-from conftest import CUBE
+from conftest import CUBE, read_vtk
 
 SWEEP = CUBE + """
 sweep:
@@ -37,6 +37,14 @@ def test_product_with_orders(poisson):
     assert len(steps) == 6
     for step in steps:
         assert (poisson.directory / "out" / step.get("file")).exists()
+    # ParaView reads no collection of several kinds of grids.
+    assert {step.get("file")[-4:] for step in steps} == {".vtu"}
+    assert "output.vtk.format" in poisson("sweep", config, "--output", "no", "--set", "output.vtk.format=image", code=1).stderr
+    poisson("sweep", config, "--output", "lattices", "--set", "sweep={problem.mesh.cells: [[2, 2, 2], [4, 3, 2]]}", "--quiet")
+    steps = xml.parse(poisson.directory / "lattices/case.pvd").getroot().findall(".//DataSet")
+    assert [step.get("file")[-4:] for step in steps] == [".vti", ".vti"]
+    for step in steps:
+        read_vtk(poisson.directory / "lattices" / step.get("file"))
 
 
 def test_zip_and_jobs(poisson):

@@ -103,6 +103,8 @@ TEST(Config, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(c.solver.tolerance, 1e-12);
   EXPECT_EQ(c.solver.max_iterations, 10000);
   EXPECT_TRUE(c.output.vtk_enabled);
+  EXPECT_FALSE(c.output.vtk_format);
+  EXPECT_EQ(c.output.vtk_fields.size(), Names<SolutionField>::values.size());
   EXPECT_TRUE(c.output.picture);
   EXPECT_EQ(c.output.directory, "results/case");
   EXPECT_TRUE(c.sweep.axes.empty());
@@ -124,7 +126,7 @@ matrix: {format: half_cds, slice_size: 64, sigma: 256, threads_per_row: 8, conve
 solver: {method: cg, precision: double, matrix_precision: double, preconditioner: jacobi, tolerance: 1e-8, max_iterations: 9223372036854775807}
 backend: cuda
 analysis: {svd: [{of: operator, modes: 2, max_dense: 100}, {of: field, points: 33, normal: y, at: -0.5, error: 1e-3}, {of: field, sample: box}]}
-output: {directory: "out dir", vtk: {enabled: false, compression: best, precision: single}, picture: false}
+output: {directory: "out dir", vtk: {enabled: false, format: vtu, fields: [flux, u], compression: best, precision: single}, picture: false}
 sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y, z"], mode: product}
 )yaml");
   EXPECT_EQ(c.problem.mesh.origin, (std::array<double, 3>{-1, 0.5, 1e-3}));
@@ -169,6 +171,8 @@ sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y,
   EXPECT_EQ(c.analysis[2].points_per_direction(), 64);
   EXPECT_EQ(c.output.directory, "out dir");
   EXPECT_FALSE(c.output.vtk_enabled);
+  EXPECT_EQ(c.output.vtk_format, output::VtkFormat::vtu);
+  EXPECT_EQ(c.output.vtk_fields, (std::vector{SolutionField::flux, SolutionField::u}));
   EXPECT_EQ(c.output.vtk.compression, output::VtkCompression::best);
   EXPECT_EQ(c.output.vtk.precision, output::VtkPrecision::single);
   EXPECT_FALSE(c.output.picture);
@@ -253,6 +257,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"root_is_text", "hello\n", {"1:1: (whole file): found 'hello'"}},
         BadValue{"no_problem", "solver: {}\n", {"1:1: problem.boundary: is missing"}},
         BadValue{"no_boundary", "problem:\n  source: 1\n", {"problem.boundary: is missing"}},
+        BadValue{"image_without_a_box",
+                 "problem:\n  mesh: {generator: hyper_ball}" BOUNDARY "output: {vtk: {format: image}}\n",
+                 {"4:24: output.vtk.format: found 'image'", "generator: box only", "allowed for this mesh: auto, vtu"}},
+        BadValue{
+            "field_that_is_not_known",
+            "problem:" BOUNDARY "output:\n  vtk: {fields: [u, fluxx]}\n",
+            {"4:21: output.vtk.fields[1]: found 'fluxx'", "did you mean 'flux'?", "u, exact, error, material, coefficient, flux"}},
+        BadValue{"field_given_twice",
+                 "problem:" BOUNDARY "output: {vtk: {fields: [u, u]}}\n",
+                 {"output.vtk.fields[1]: 'u' is given twice"}},
+        BadValue{"no_field", "problem:" BOUNDARY "output: {vtk: {fields: []}}\n", {"output.vtk.fields: found a list of 0"}},
         BadValue{"empty_boundary", "problem:\n  boundary: []\n", {"2:13: problem.boundary: found a list of 0"}},
         BadValue{"boundary_is_a_map",
                  "problem:\n  boundary: {ids: all}\n",

@@ -498,6 +498,47 @@ TEST(Picture, LatticeLooksLikeItsHexahedra) {
   EXPECT_TRUE(text_of(directory / "image.png") == text_of(directory / "arrays.png"));
 }
 
+// The nodes of a rectilinear grid need not be equidistant: its cells' polynomials are those through its nodes.
+TEST(CutSurface, RectilinearGridsHaveThePolynomialsOfTheirNodes) {
+  auto const nodes = [](double low, double h, int cells) {
+    std::vector<double> x{low};
+    for (int c = 0; c < cells; ++c)
+      for (double const at : {0.5 - std::sqrt(0.05), 0.5 + std::sqrt(0.05), 1.0})
+        x.push_back(low + h * (c + at));
+    return x;
+  };
+  std::vector<double> const x = nodes(-1, 0.5, 4), y = nodes(0, 1, 2), z = nodes(2, 0.25, 3);
+  RectilinearGrid const grid{3, {x, y, z}};
+  auto const value = [](Vec3 const& at) {
+    return at[0] * at[0] * at[0] - 2 * at[1] * at[1] * at[2] + at[0] * at[2] * at[2] * at[2];
+  };
+  std::vector<double> u;
+  std::vector<double> points;
+  std::vector<std::int64_t> cells;
+  for (std::int64_t i = 0; i < grid.n_points(); ++i) {
+    u.push_back(value(grid.point(i)));
+    for (double const coordinate : grid.point(i))
+      points.push_back(coordinate);
+  }
+  for (std::int64_t cell = 0; cell < grid.n_cells(); ++cell)
+    for (int i = 0; i < grid.nodes_per_cell(); ++i)
+      cells.push_back(grid.node(cell, i));
+  EXPECT_EQ(boundary_faces(grid), naive_boundary({3, points, cells}));
+  auto const box = bounding_box(grid), expected = bounding_box(Grid{3, points, cells});
+  EXPECT_EQ(box.low, expected.low);
+  EXPECT_EQ(box.high, expected.high);
+
+  // Vertices on the boundary are where the polynomials are evaluated; those on the cuts lie between such.
+  auto const triangles = cut_surface(grid, u, {.corner = {0.1, 0.7, 2.3}}, boundary_faces(grid), 5);
+  std::size_t on_cuts = 0;
+  for (auto const& triangle : triangles)
+    for (auto const& vertex : triangle.vertex) {
+      EXPECT_NEAR(vertex.value, value(vertex.position), triangle.plane < 0 ? 1e-12 : 0.1);
+      on_cuts += triangle.plane < 0 ? 0 : 1;
+    }
+  EXPECT_GT(on_cuts, 0U);
+}
+
 TEST(Picture, ValuesMustMatchTheGrid) {
   auto const block = make_block(2, 2, 2, 1, bubble);
   TemporaryDirectory directory;

@@ -1,5 +1,6 @@
 #include "output/vtk/vtk_files.hpp"
 
+#include "output/vtk/base64.hpp"
 #include "tests/output/output_helpers.hpp"
 
 #include <array>
@@ -8,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <locale>
+#include <omp.h>
 #include <random>
 #include <sstream>
 #include <tuple>
@@ -18,23 +20,33 @@
 #include <vtkDataArray.h>
 #include <vtkDoubleArray.h>
 #include <vtkFloatArray.h>
+#include <vtkImageData.h>
 #include <vtkIntArray.h>
 #include <vtkNew.h>
 #include <vtkPointData.h>
+#include <vtkRectilinearGrid.h>
 #include <vtkSmartPointer.h>
 #include <vtkUnstructuredGrid.h>
+#include <vtkXMLImageDataReader.h>
+#include <vtkXMLRectilinearGridReader.h>
 #include <vtkXMLUnstructuredGridReader.h>
 
 namespace poisson::output::test {
 
 namespace {
 
-vtkSmartPointer<vtkUnstructuredGrid> read_vtu(std::filesystem::path const& path) {
-  vtkNew<vtkXMLUnstructuredGridReader> reader;
+/// With one of VTK's readers.
+template <class Reader>
+auto read(std::filesystem::path const& path) {
+  vtkNew<Reader> reader;
   reader->SetFileName(path.c_str());
   reader->Update();
   EXPECT_EQ(reader->GetErrorCode(), 0U);
-  return reader->GetOutput();
+  return vtkSmartPointer(reader->GetOutput());
+}
+
+vtkSmartPointer<vtkUnstructuredGrid> read_vtu(std::filesystem::path const& path) {
+  return read<vtkXMLUnstructuredGridReader>(path);
 }
 
 std::string text_of(std::filesystem::path const& path) {
@@ -210,6 +222,151 @@ INSTANTIATE_TEST_SUITE_P(Vtk, RoundTrip,
                                   std::string(name_of(std::get<2>(test.param)));
                          });
 
+/// Fields of any numbers on so many points and cells.
+struct RandomFields {
+  RandomFields(std::int64_t n_points, std::int64_t n_cells) : u(n_points), error(n_points), flux(3 * n_cells), material(n_cells) {
+    std::mt19937 random(5);
+    std::normal_distribution<double> normal;
+    for (auto* values : {&u, &error, &flux})
+      for (auto& v : *values)
+        v = normal(random);
+    for (std::size_t i = 0; i < material.size(); ++i)
+      material[i] = static_cast<int>(i % 7) - 1;
+    u[0] = std::numeric_limits<double>::infinity();
+    u[1] = -0.0;
+    u[2] = 1e-310;
+  }
+  [[nodiscard]] std::vector<Field> points() const { return {{"u", 1, u, {}}, {"error", 1, error, {}}}; }
+  [[nodiscard]] std::vector<Field> cells() const { return {{"material", 1, {}, material}, {"flux", 3, flux, {}}}; }
+
+  std::vector<double> u, error, flux;
+  std::vector<int> material;
+};
+
+void expect_values(vtkDataArray* found, std::span<double const> expected, VtkPrecision precision) {
+  if (precision == VtkPrecision::single)
+    expect_same<vtkFloatArray>(found, expected);
+  else
+    expect_same<vtkDoubleArray>(found, expected);
+}
+
+class Lattices : public testing::TestWithParam<std::tuple<VtkCompression, VtkPrecision>> {};
+INSTANTIATE_TEST_SUITE_P(Vtk, Lattices,
+                         testing::Combine(testing::Values(VtkCompression::none, VtkCompression::fast, VtkCompression::best),
+                                          testing::Values(VtkPrecision::single, VtkPrecision::double_)),
+                         [](auto const& test) {
+                           return std::string(name_of(std::get<0>(test.param))) + "_" +
+                                  std::string(name_of(std::get<1>(test.param)));
+                         });
+
+TEST_P(Lattices, ImageDataComeBack) {
+  auto const [compression, precision] = GetParam();
+  ImageGrid const image{{0.1, -2, 1e-7}, {1.0 / 3, 0.5, 0.125}, {5, 3, 4}};
+  RandomFields const fields(image.n_points(), image.n_cells());
+  TemporaryDirectory directory;
+  write_vti(directory / "u.vti", image, fields.points(), fields.cells(), {compression, precision});
+  EXPECT_EQ(directory.names(), std::set<std::string>{"u.vti"});
+  EXPECT_EQ(text_of(directory / "u.vti").find("<AppendedData"), std::string::npos);
+  auto const data = read<vtkXMLImageDataReader>(directory / "u.vti");
+  for (int d = 0; d < 3; ++d) {
+    EXPECT_EQ(data->GetDimensions()[d], image.n[static_cast<std::size_t>(d)]);
+    EXPECT_EQ(data->GetOrigin()[d], image.low[static_cast<std::size_t>(d)]);
+    EXPECT_EQ(data->GetSpacing()[d], image.spacing[static_cast<std::size_t>(d)]);
+  }
+  EXPECT_EQ(data->GetPointData()->GetNumberOfArrays(), 2);
+  EXPECT_EQ(data->GetCellData()->GetNumberOfArrays(), 2);
+  expect_values(data->GetPointData()->GetArray("u"), fields.u, precision);
+  expect_values(data->GetPointData()->GetArray("error"), fields.error, precision);
+  expect_values(data->GetCellData()->GetArray("flux"), fields.flux, precision);
+  EXPECT_EQ(data->GetCellData()->GetArray("flux")->GetNumberOfComponents(), 3);
+  auto* const material = vtkIntArray::SafeDownCast(data->GetCellData()->GetArray("material"));
+  ASSERT_NE(material, nullptr);
+  for (std::size_t i = 0; i < fields.material.size(); ++i)
+    ASSERT_EQ(material->GetValue(static_cast<vtkIdType>(i)), fields.material[i]);
+  ASSERT_NE(data->GetPointData()->GetScalars(), nullptr);
+  EXPECT_STREQ(data->GetPointData()->GetScalars()->GetName(), "u");
+}
+
+// Every cuboid between nodes has the values of the cell that it is a part of.
+TEST_P(Lattices, RectilinearGridsComeBack) {
+  auto const [compression, precision] = GetParam();
+  // Two cells of order 3 in x, one in y and three in z, with the Gauss-Lobatto nodes of order 3.
+  auto const nodes = [](double low, double h, int cells) {
+    std::vector<double> x{low};
+    for (int c = 0; c < cells; ++c)
+      for (double const at : {0.5 - std::sqrt(0.05), 0.5 + std::sqrt(0.05), 1.0})
+        x.push_back(low + h * (c + at));
+    return x;
+  };
+  std::vector<double> const x = nodes(-1, 0.3, 2), y = nodes(0, 1, 1), z = nodes(5, 0.1, 3);
+  RectilinearGrid const grid{3, {x, y, z}};
+  ASSERT_EQ(grid.n_points(), 7 * 4 * 10);
+  ASSERT_EQ(grid.n_cells(), 6);
+  RandomFields const fields(grid.n_points(), grid.n_cells());
+  TemporaryDirectory directory;
+  write_vtr(directory / "u.vtr", grid, fields.points(), fields.cells(), {compression, precision});
+  EXPECT_EQ(text_of(directory / "u.vtr").find("<AppendedData"), std::string::npos);
+  auto const data = read<vtkXMLRectilinearGridReader>(directory / "u.vtr");
+  expect_values(data->GetXCoordinates(), x, precision);
+  expect_values(data->GetYCoordinates(), y, precision);
+  expect_values(data->GetZCoordinates(), z, precision);
+  expect_values(data->GetPointData()->GetArray("u"), fields.u, precision);
+  ASSERT_EQ(data->GetNumberOfCells(), 6 * 27);
+  std::vector<double> flux;
+  auto* const material = vtkIntArray::SafeDownCast(data->GetCellData()->GetArray("material"));
+  ASSERT_NE(material, nullptr);
+  for (int k = 0; k < 9; ++k)
+    for (int j = 0; j < 3; ++j)
+      for (int i = 0; i < 6; ++i) {
+        int const cell = i / 3 + 2 * (k / 3);
+        ASSERT_EQ(material->GetValue(i + 6 * (j + 3 * k)), fields.material[static_cast<std::size_t>(cell)]);
+        flux.insert(flux.end(), fields.flux.begin() + 3 * cell, fields.flux.begin() + 3 * cell + 3);
+      }
+  expect_values(data->GetCellData()->GetArray("flux"), flux, precision);
+  EXPECT_EQ(data->GetCellData()->GetArray("flux")->GetNumberOfComponents(), 3);
+}
+
+// Arrays that several threads compress in several batches, and that end within a block and within a group of base64.
+TEST(Vtk, LargeArraysComeBackWhateverTheThreads) {
+  ImageGrid const image{{0, 0, 0}, {1, 1, 1}, {101, 103, 117}};
+  RandomFields const fields(image.n_points(), image.n_cells());
+  TemporaryDirectory directory;
+  for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast}) {
+    int const before = omp_get_max_threads();
+    for (int const threads : {1, 5}) {
+      omp_set_num_threads(threads);
+      write_vti(directory / ("u" + std::to_string(threads)), image, fields.points(), fields.cells(),
+                {compression, VtkPrecision::double_});
+    }
+    omp_set_num_threads(before);
+    EXPECT_TRUE(text_of(directory / "u1") == text_of(directory / "u5"));
+    auto const data = read<vtkXMLImageDataReader>(directory / "u5");
+    expect_same<vtkDoubleArray>(data->GetPointData()->GetArray("error"), fields.error);
+    expect_same<vtkDoubleArray>(data->GetCellData()->GetArray("flux"), fields.flux);
+  }
+}
+
+TEST(Base64, EveryLengthAndEveryByte) {
+  std::vector<unsigned char> bytes(300);
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<unsigned char>(i < 256 ? i : random());
+  std::string const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (std::size_t n = 0; n <= bytes.size(); ++n) {
+    std::string expected;  // bit by bit
+    for (std::size_t bit = 0; bit < 8 * n; bit += 6) {
+      unsigned six = 0;
+      for (std::size_t b = bit; b < bit + 6; ++b)
+        six = 2 * six + (b < 8 * n ? bytes[b / 8] >> (7 - b % 8) & 1U : 0U);
+      expected += alphabet[six];
+    }
+    expected.resize((expected.size() + 3) / 4 * 4, '=');
+    std::string found(base64_size(n), '?');
+    encode_base64(bytes.data(), n, found.data());
+    ASSERT_EQ(found, expected) << n << " bytes";
+  }
+}
+
 TEST(Vtk, CompressionMakesSmallerFiles) {
   auto const block = make_block(20, 20, 20, 1, [](Vec const& x) { return x[0] * x[1]; });
   TemporaryDirectory directory;
@@ -274,6 +431,7 @@ TEST(Vtk, FieldOfTheWrongSizeIsRefused) {
   std::vector<double> const few(26);
   EXPECT_THROW(write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, few, {}}}, {}, {}), std::invalid_argument);
   EXPECT_THROW(write_vtu(directory / "u.vtu", block.grid(), {}, {{"u", 1, block.u, {}}}, {}), std::invalid_argument);
+  EXPECT_THROW(write_vti(directory / "u.vti", {{}, {1, 1, 1}, {3, 3, 3}}, {}, {{"u", 1, few, {}}}, {}), std::invalid_argument);
   EXPECT_TRUE(directory.names().empty());
 }
 

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "gpu/core/names.hpp"
+
+#include <array>
+
+namespace poisson::output {
+
+enum class VtkCompression { none, fast, best };
+enum class VtkPrecision { single, double_ };
+/// vtu: an unstructured grid; image: image data, or a rectilinear grid where the nodes are not equidistant.
+enum class VtkFormat { vtu, image };
+
+struct VtkOptions {
+  VtkCompression compression = VtkCompression::fast;
+  VtkPrecision precision = VtkPrecision::double_;
+};
+
+}  // namespace poisson::output
+
+template <>
+struct poisson::Names<poisson::output::VtkCompression> {
+  static constexpr std::array<Named<output::VtkCompression>, 3> values{
+      {{output::VtkCompression::none, "none"}, {output::VtkCompression::fast, "fast"}, {output::VtkCompression::best, "best"}}};
+};
+
+template <>
+struct poisson::Names<poisson::output::VtkFormat> {
+  static constexpr std::array<Named<output::VtkFormat>, 2> values{
+      {{output::VtkFormat::vtu, "vtu"}, {output::VtkFormat::image, "image"}}};
+};
+
+template <>
+struct poisson::Names<poisson::output::VtkPrecision> {
+  static constexpr std::array<Named<output::VtkPrecision>, 2> values{
+      {{output::VtkPrecision::single, "single"}, {output::VtkPrecision::double_, "double"}}};
+};

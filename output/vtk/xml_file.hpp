@@ -1,0 +1,77 @@
+#pragma once
+
+#include "output/files/atomic_file.hpp"
+#include "output/vtk/vtk_options.hpp"
+
+#include "gpu/core/host_vector.hpp"
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <vtkDataCompressor.h>
+#include <vtkSmartPointer.h>
+
+namespace poisson::output {
+
+enum class ScalarType { uint8, int32, int64, float32, float64 };
+[[nodiscard]] std::size_t size_of(ScalarType type);
+
+/// The values of an array of a file: in memory, or made piece by piece.
+struct DataArray {
+  std::string name;
+  ScalarType type = ScalarType::float64;
+  int components = 1;
+  std::int64_t n_values = 0;   ///< components included
+  void const* data = nullptr;  ///< n_values values; null: `fill` makes them
+  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once; must not throw.
+  std::function<void(std::int64_t first, std::int64_t n, void* out)> fill{};
+};
+
+/// Text as it may stand in an attribute.
+[[nodiscard]] std::string xml_escaped(std::string_view text);
+
+/// A file of VTK's XML formats with arrays as inline base64, compressed block by block. The threads compress and encode a batch of
+/// blocks while another thread writes the batch before, so that memory is needed for some batches only, whatever the size of an
+/// array. The file appears under its final name only with `commit`. All functions throw EnvironmentError with file and reason.
+///
+/// VTK's own writers compress and encode in one thread. Their raw data after the elements (<AppendedData>) would be a quarter
+/// smaller, but ParaView 5.11 with libexpat 2.5.0-1+deb12u2 or later stops there: "not well-formed (invalid token)" (libexpat issue
+/// 840, VTK issue 19258).
+class XmlFile {
+public:
+  /// `type` and `version` are those of the element VTKFile.
+  XmlFile(std::filesystem::path const& path, std::string_view type, std::string_view version, VtkOptions const& options);
+
+  void text(std::string_view text);
+  /// The element of an array.
+  void array(DataArray const& array);
+  void commit();
+
+private:
+  /// What a thread works with.
+  struct Worker {
+    vtkSmartPointer<vtkDataCompressor> compressor;  ///< null: no compression
+    HostVector<unsigned char> made, packed;         ///< a block before and after compression
+  };
+
+  /// Has the first n characters of encoded_[filling_] written while the other one is filled.
+  void write_encoded(std::size_t n);
+  void wait();
+
+  std::filesystem::path path_;
+  AtomicFile file_;
+  FileBuffer buffer_;
+  std::size_t block_bytes_ = std::size_t{1} << 18;  ///< of an array, before compression
+  std::vector<Worker> workers_;
+  std::array<HostVector<char>, 2> encoded_;  ///< batches of blocks in base64
+  std::size_t filling_ = 0;
+  std::future<void> writing_;  ///< the last member: its end is waited for before what it uses is gone
+};
+
+}  // namespace poisson::output
