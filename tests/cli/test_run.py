@@ -212,6 +212,43 @@ def test_formats_agree(cube):
     assert np.allclose(results["csr"], results["half_cds"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("precision", ["double", "refined", "double_double"])
+def test_matrix_free_agrees(cube, precision):
+    poisson, config = cube
+    conditions = ["--set", "problem.boundary=[{ids: [0, 3], type: dirichlet, value: x*y}, {ids: [1], type: robin, alpha: 1+z, value: '2'}, "
+                  "{ids: all, type: neumann, value: '0.5'}]", "--set", "problem.coefficient=['2', '1', '0.5']"]
+    results = {}
+    for fmt in ("csr", "half_cds", "matrix_free"):
+        poisson("run", config, "--output", fmt, "--set", f"matrix.format={fmt}", "--backend", "cpu", "--quiet", *conditions,
+                "--set", f"solver.precision={precision}")
+        r = poisson.record(fmt)
+        assert r["status"] == "converged" and r["matrix"]["format"] == fmt
+        results[fmt] = (array(read_solution(poisson.directory / fmt).GetPointData(), "u"), r["quantities"]["energy"], r["nnz"])
+    for fmt in ("half_cds", "matrix_free"):
+        assert np.allclose(results["csr"][0], results[fmt][0], rtol=0, atol=1e-10)
+        assert results[fmt][1] == pytest.approx(results["csr"][1], rel=1e-10) and results[fmt][2] == results["csr"][2]
+    r = poisson.record("matrix_free")
+    assert r["matrix"]["bytes"] < 0.5 * r["matrix"]["csr_bytes"]
+
+
+@pytest.mark.parametrize("preconditioner", ["jacobi", "ic0"])
+def test_matrix_free_with_preconditioners(cube, preconditioner):
+    poisson, config = cube
+    poisson("run", config, "--output", "out", "--set", "matrix.format=matrix_free", "--backend", "cpu", "--quiet",
+            "--set", f"solver.preconditioner={preconditioner}")
+    assert poisson.record()["status"] == "converged"
+
+
+@pytest.mark.parametrize("change, reason", [("problem.coefficient='1+x'", "this coefficient varies"),
+                                            ("problem.element.order=2", "this mesh or element is not"),
+                                            ("problem.mesh.cells=[1, 4, 4]", "this mesh or element is not"),
+                                            ("analysis.svd=[{of: field}]", "no matrix for analysis.svd")])
+def test_matrix_free_is_refused(cube, change, reason):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--set", "matrix.format=matrix_free", "--set", change, code=1)
+    assert "matrix.format" in done.stderr and reason in done.stderr and "half_cds" in done.stderr
+
+
 def test_same_bits_twice(cube):
     poisson, config = cube
     for name in ("a", "b"):
