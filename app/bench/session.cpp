@@ -124,8 +124,6 @@ bool shares_csr(Format format) {
 
 std::vector<Variant> variants(BenchOptions const& options) {
   std::vector<Variant> result;
-  if (std::find(options.formats.begin(), options.formats.end(), Format::matrix_free) != options.formats.end())
-    throw InputError("--format", "matrix_free is made from a problem, and benchmarks have matrices");
   for (auto const& [format, name] : Names<Format>::values) {
     if (format == Format::matrix_free)
       continue;

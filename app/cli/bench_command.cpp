@@ -110,6 +110,9 @@ void parse_formats(po::variables_map const& map, BenchWords const& w, BenchOptio
     }
     if (!rest.empty() || !options.automatic)
       options.formats = parse_names<Format>("bench", "format", rest);
+    if (rest.find(name_of(Format::matrix_free)) != std::string::npos)
+      throw InputError("--format", "matrix_free is made from a problem, and benchmarks measure matrices");
+    std::erase(options.formats, Format::matrix_free);  // of "all"
   }
   if (map.count("slice-size") > 0)
     options.slice_sizes = parse_integers("bench", "--slice-size", w.slice_sizes, 1, 1024, true);

@@ -216,7 +216,7 @@ def test_formats_agree(cube):
 def test_matrix_free_agrees(cube, precision):
     poisson, config = cube
     conditions = ["--set", "problem.boundary=[{ids: [0, 3], type: dirichlet, value: x*y}, {ids: [1], type: robin, alpha: 1+z, value: '2'}, "
-                  "{ids: all, type: neumann, value: '0.5'}]", "--set", "problem.coefficient=['2', '1', '0.5']"]
+                  "{ids: all, type: neumann, value: '0.5'}]", "--set", "problem.coefficient=['2', '1', '0.5']", "--set", "problem.mesh.cells=[16,16,16]"]
     results = {}
     for fmt in ("csr", "half_cds", "matrix_free"):
         poisson("run", config, "--output", fmt, "--set", f"matrix.format={fmt}", "--backend", "cpu", "--quiet", *conditions,

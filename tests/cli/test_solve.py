@@ -89,7 +89,7 @@ def test_record_and_files(poisson):
     assert r["solver"]["method"] == "cg" and r["solver"]["preconditioner"] == "none" and r["solver"]["tolerance"] == 1e-12
     assert 1 <= r["solver"]["iterations"] <= 3 and r["solver"]["residual_recursive"] <= 1e-12 and r["solver"]["residual_true"] <= 1e-12
     assert not {"mesh", "order", "errors", "configuration", "compatibility_defect"} & set(r)
-    assert set(r["timing"]) == {"read", "convert", "transfer", "solve", "verify", "output", "total"}
+    assert set(r["timing"]) == {"read", "device", "convert", "transfer", "solve", "verify", "output", "total"}
     assert 0 < r["timing"]["read"] < r["timing"]["total"]
     assert r["memory"]["host_peak_bytes"] > 1e6
     assert set(r["files"]) == set(os.listdir(poisson.directory / "out"))
