@@ -13,7 +13,7 @@ namespace poisson::assembly {
 namespace {
 
 /// Evaluations of `exact` that an error norm may cost before only the fewest points of the quadrature rule are used.
-constexpr std::int64_t evaluation_budget = 20'000'000;
+constexpr std::int64_t evaluation_budget = 4'000'000;
 constexpr int most_points = 14;
 
 /// Points per direction: p + 3, and more on coarse meshes. They carry the quadrature and the interpolation that `exact` is

@@ -667,8 +667,9 @@ TEST(Config, SchemaIsAConfigurationWithTheDefaults) {
                                 "base_candidates",
                                 "expected_products"})
     EXPECT_TRUE(schema.find(" " + key + ":") != std::string::npos || schema.find("\n" + key + ":") != std::string::npos) << key;
-  EXPECT_TRUE(contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds, matrix_free.",
-                                "Unit: length.", "Allowed: integer from 1 to 8."}));
+  EXPECT_TRUE(
+      contains(schema, {"tolerance: 1.0e-12", "Allowed: auto, csr, crs_t, sell_c_sigma, cod_sell, cds, half_cds, matrix_free.",
+                        "Unit: length.", "Allowed: integer from 1 to 8."}));
 }
 
 TEST(Config, AutoIsNoValue) {
