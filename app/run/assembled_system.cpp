@@ -97,11 +97,13 @@ void AssembledSystem::assemble_box(MatrixPlan const& plan, Stages& stages) {
         box_->source().sum + box_->boundary().sum, box_->source().absolute + box_->boundary().absolute);
   nnz_ = box_->nnz();
   system_.rhs = box_->take_rhs();
-  // On a device the host has time for this while the device solves.
-  bool const beside = context.backend() == Backend::cuda;
-  source_warning_ = std::async(beside ? std::launch::async : std::launch::deferred, [this] {
+  auto const check = [this] {
     return discretization_.source_warning(box_->source().sum, box_->source().absolute, box_->largest_source_of_lines());
-  });
+  };
+  if (context.backend() == Backend::cuda)  // the host has time for it while the device solves
+    source_warning_ = std::async(std::launch::async, check);
+  else
+    system_.source_warning = check();
 }
 
 void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {
@@ -112,7 +114,12 @@ void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {
 }
 
 std::string AssembledSystem::source_warning() {
-  return source_warning_.valid() ? source_warning_.get() : system_.source_warning;
+  if (source_warning_.valid())
+    try {
+      system_.source_warning = source_warning_.get();
+    } catch (Interrupted const&) {  // of the solve, whose result counts
+    }
+  return system_.source_warning;
 }
 
 HostVector<double> AssembledSystem::reconstruct(HostVector<double> x) const {

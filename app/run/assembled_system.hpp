@@ -29,6 +29,7 @@ class AssembledSystem {
 public:
   /// Assembles. Throws InputError where the data are not admissible, EnvironmentError, Interrupted.
   AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages);
+  AssembledSystem(AssembledSystem const&) = delete;  // another thread may look at it
 
   /// Gives the matrix to the stages, converted where that is needed.
   void store(MatrixPlan const& plan, Stages& stages);
@@ -38,7 +39,9 @@ public:
   [[nodiscard]] double compatibility_defect() const { return system_.compatibility_defect; }
   [[nodiscard]] double integral_f() const { return system_.integral_f; }
   [[nodiscard]] std::int64_t nnz() const { return nnz_; }
-  /// Empty, or how much of the source the quadrature misses. What looks for that may still be at work: waits for it.
+  /// Whether the source is still being checked, on the host while the device solves.
+  [[nodiscard]] bool checks_source() const { return source_warning_.valid(); }
+  /// Empty, or how much of the source the quadrature misses. Waits for the check; one that an interrupt has ended says nothing.
   [[nodiscard]] std::string source_warning();
   /// u from the solution x.
   [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;

@@ -41,13 +41,22 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     }
     record.integral_f = system.integral_f();
 
+    auto const warn_of_source = [&] {
+      if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system.source_warning(); });
+          !warning.empty()) {
+        record.warnings.push_back(configuration.locate(InputError("problem.source", warning)));
+        console.warning(record.warnings.back());
+      }
+    };
+    bool const warn_later = system.checks_source();
+    if (!warn_later)
+      warn_of_source();
+
     system.store(plan, stages);
     HostVector<double> x = stages.solve(system.rhs(), system.pure_neumann());
     stages.verify(system.rhs(), x);
-    if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system.source_warning(); }); !warning.empty()) {
-      record.warnings.push_back(configuration.locate(InputError("problem.source", warning)));
-      console.warning(record.warnings.back());
-    }
+    if (warn_later)
+      warn_of_source();
     HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
     record.clock.time(Stage::verify, [&] {
       if (first_not_finite(u) == u.size())

@@ -102,13 +102,13 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
   std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())
     throw EnvironmentError("backend cuda: " + no_cuda);
-  Backend const backend = backend_ = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
+  backend_ = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
-  future_context_ = std::async(backend == Backend::cuda ? std::launch::async : std::launch::deferred,
-                               [backend] { return make_context(backend); });
+  future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async : std::launch::deferred,
+                               [backend = backend_] { return make_context(backend); });
   record.solver = config.solver;
   record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
-  record.backend = name_of(backend);
+  record.backend = name_of(backend_);
   record.threads = thread_count();
   console.line("poisson " POISSON_VERSION ": " + title);
 }

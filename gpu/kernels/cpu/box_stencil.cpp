@@ -75,10 +75,11 @@ private:
   std::vector<Sum<T>> lines_[4];
 };
 
-/// Calls row(i, (A x)_i) for all rows and part_done(part) after those of each of n_parts(a) parts; parts by any thread.
+/// Parts that threads work on: inner lines, then blocks of the rows on faces.
 [[nodiscard]] std::int64_t n_parts(BoxStencilView const& a) {
   return (a.box.nodes[1] - 2) * (a.box.nodes[2] - 2) + cpu::n_blocks(a.n_face_rows);
 }
+/// Calls row(part, i, (A x)_i) for all rows; those of a part by one thread, in order.
 template <class T, class Row>
 void for_rows(BoxStencilView const& a, ConstPointer<T> x, Row const& row) {
   std::int64_t const ny = a.box.nodes[1] - 2, lines = ny * (a.box.nodes[2] - 2), parts = n_parts(a);
