@@ -1,0 +1,126 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/host_device.hpp"
+#include "gpu/core/host_vector.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// The nodes of a lattice of m x m x m and its rim, the nodes with an index 0 or m - 1. The rim is numbered plane by plane in z:
+/// the whole first plane, x fastest, the whole last one, then the rings of those between: their first line, their last line, and of
+/// the lines between the first and the last node, all first ones before the last ones.
+struct LatticeRim {
+  std::int64_t m;
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t plane() const { return m * m; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t ring() const { return 4 * (m - 1); }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const { return 2 * plane() + (m - 2) * ring(); }
+  [[nodiscard]] POISSON_HOST_DEVICE bool holds(std::int64_t i, std::int64_t j, std::int64_t k) const {
+    return i == 0 || j == 0 || k == 0 || i == m - 1 || j == m - 1 || k == m - 1;
+  }
+  /// The number of a node of the rim.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t place(std::int64_t i, std::int64_t j, std::int64_t k) const {
+    if (k == 0)
+      return j * m + i;
+    if (k == m - 1)
+      return plane() + j * m + i;
+    std::int64_t const first = 2 * plane() + (k - 1) * ring();
+    if (j == 0)
+      return first + i;
+    if (j == m - 1)
+      return first + m + i;
+    return first + 2 * m + (i == 0 ? 0 : m - 2) + j - 1;
+  }
+};
+
+/// Where the nodes of a mesh of lattices are in vectors. Each lattice has n cells of order p and m = p n + 1 nodes a side. Vectors
+/// have one entry for each unknown: first the inner nodes of the lattices, lattice by lattice; in each, nodes with the same place
+/// in their cells (the same indices modulo p, a kind) lie together, lexicographically, x fastest. Then, in any order, the unknowns
+/// on rims, each of which is a node of one or more lattices.
+struct LatticeLayout {
+  std::int64_t n_lattices = 0, n_unknowns = 0;
+  std::int32_t order = 1, cells = 0;    ///< p; n
+  HostVector<std::int32_t> kind_first;  ///< p^3: [(z p + y) p + x], with the indices modulo p, is the first inner node of the kind
+  HostVector<std::int32_t> rim_unknowns;  ///< of node `place` of the rim of a lattice: [lattice * rim.size() + place]
+  HostVector<std::int64_t> copy_offsets;  ///< unknown n_inner() + i is at the places copies[copy_offsets[i]] ...
+  HostVector<std::int32_t> copies;        ///< ... copies[copy_offsets[i + 1] - 1] of rim_unknowns, ascending
+
+  [[nodiscard]] std::int64_t nodes() const { return std::int64_t{order} * cells + 1; }  ///< m
+  [[nodiscard]] LatticeRim rim() const { return {nodes()}; }
+  [[nodiscard]] std::int64_t inner_of_lattice() const { return (nodes() - 2) * (nodes() - 2) * (nodes() - 2); }
+  [[nodiscard]] std::int64_t n_inner() const { return n_lattices * inner_of_lattice(); }
+};
+
+/// The same as pointers into a backend's memory.
+struct LatticeView {
+  std::int64_t n_lattices = 0, n_unknowns = 0;
+  std::int32_t order = 1, cells = 0, m = 0;
+  std::int32_t const* kind_first = nullptr;
+  std::int32_t const* rim_unknowns = nullptr;
+  std::int64_t const* copy_offsets = nullptr;
+  std::int32_t const* copies = nullptr;
+
+  [[nodiscard]] POISSON_HOST_DEVICE LatticeRim rim() const { return {m}; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t nodes_of_lattice() const { return std::int64_t{m} * m * m; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t inner_of_lattice() const { return std::int64_t{m - 2} * (m - 2) * (m - 2); }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_inner() const { return n_lattices * inner_of_lattice(); }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_rim() const { return n_unknowns - n_inner(); }
+  /// The unknown of an inner node; all indices from 1 to m - 2.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t inner_unknown(std::int64_t lattice, std::int32_t i, std::int32_t j,
+                                                               std::int32_t k) const {
+    std::int64_t const first = lattice * inner_of_lattice();
+    if (order == 1)
+      return first + (std::int64_t{k - 1} * (m - 2) + (j - 1)) * (m - 2) + (i - 1);
+    std::int32_t const x = i % order, y = j % order, z = k % order;
+    std::int32_t const nx = x == 0 ? cells - 1 : cells, ny = y == 0 ? cells - 1 : cells;
+    return first + kind_first[(z * order + y) * order + x] +
+           (std::int64_t{k / order - (z == 0 ? 1 : 0)} * ny + (j / order - (y == 0 ? 1 : 0))) * nx + (i / order - (x == 0 ? 1 : 0));
+  }
+  /// The unknown of any node.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t unknown(std::int64_t lattice, std::int32_t i, std::int32_t j,
+                                                         std::int32_t k) const {
+    return rim().holds(i, j, k) ? rim_unknowns[lattice * rim().size() + rim().place(i, j, k)] : inner_unknown(lattice, i, j, k);
+  }
+};
+
+/// A layout in a backend's memory. Throws OutOfMemoryError.
+class LatticeArrays {
+public:
+  LatticeArrays() = default;
+  LatticeArrays(Context& context, LatticeLayout const& layout)
+      : kind_first_(context, layout.kind_first),
+        rim_unknowns_(context, layout.rim_unknowns),
+        copy_offsets_(context, layout.copy_offsets),
+        copies_(context, layout.copies),
+        shape_{layout.n_lattices, layout.n_unknowns, layout.order, layout.cells, static_cast<std::int32_t>(layout.nodes())} {}
+
+  [[nodiscard]] LatticeView view() const {
+    LatticeView result = shape_;
+    result.kind_first = kind_first_.data();
+    result.rim_unknowns = rim_unknowns_.data();
+    result.copy_offsets = copy_offsets_.data();
+    result.copies = copies_.data();
+    return result;
+  }
+  [[nodiscard]] std::int64_t bytes() const {
+    return kind_first_.bytes() + rim_unknowns_.bytes() + copy_offsets_.bytes() + copies_.bytes();
+  }
+  [[nodiscard]] LatticeArrays copy_to(Context& target) const {
+    LatticeArrays result;
+    result.kind_first_ = kind_first_.copy_to(target);
+    result.rim_unknowns_ = rim_unknowns_.copy_to(target);
+    result.copy_offsets_ = copy_offsets_.copy_to(target);
+    result.copies_ = copies_.copy_to(target);
+    result.shape_ = shape_;
+    return result;
+  }
+
+private:
+  Array<std::int32_t> kind_first_, rim_unknowns_;
+  Array<std::int64_t> copy_offsets_;
+  Array<std::int32_t> copies_;
+  LatticeView shape_;  ///< without pointers
+};
+
+}  // namespace poisson

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "gpu/core/lattice_layout.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+namespace poisson::test {
+
+/// A box that is made of nx x ny x nz lattices of n cells of order p a side, and the same box without lattices: its nodes,
+/// lexicographically (x fastest).
+struct LatticeBox {
+  LatticeLayout layout;
+  std::array<std::int64_t, 3> nodes;     ///< of the whole box
+  std::vector<std::int32_t> unknown_of;  ///< by node of the box
+
+  /// The node of the box at (i, j, k) of a lattice.
+  [[nodiscard]] std::int64_t node(std::int64_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const {
+    std::int64_t const pn = layout.nodes() - 1;
+    std::int64_t const x = lattice % lattices[0] * pn + i, y = lattice / lattices[0] % lattices[1] * pn + j,
+                       z = lattice / (lattices[0] * lattices[1]) * pn + k;
+    return (z * nodes[1] + y) * nodes[0] + x;
+  }
+  std::array<std::int64_t, 3> lattices;
+};
+
+inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, std::int32_t cells, std::int32_t order = 1) {
+  LatticeBox box;
+  box.lattices = lattices;
+  LatticeLayout& layout = box.layout;
+  layout.n_lattices = lattices[0] * lattices[1] * lattices[2];
+  layout.order = order;
+  layout.cells = cells;
+  std::int64_t const m = layout.nodes();
+  LatticeRim const rim = layout.rim();
+  std::int64_t n_nodes = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    box.nodes[d] = lattices[d] * (m - 1) + 1;
+    n_nodes *= box.nodes[d];
+  }
+  box.unknown_of.assign(static_cast<std::size_t>(n_nodes), -1);
+
+  // Kinds in the order of their residues.
+  std::int32_t first = 0;
+  for (std::int32_t z = 0; z < order; ++z)
+    for (std::int32_t y = 0; y < order; ++y)
+      for (std::int32_t x = 0; x < order; ++x) {
+        layout.kind_first.push_back(first);
+        first += (cells - (z == 0 ? 1 : 0)) * (cells - (y == 0 ? 1 : 0)) * (cells - (x == 0 ? 1 : 0));
+      }
+  LatticeView view;
+  view.n_lattices = layout.n_lattices;
+  view.order = order;
+  view.cells = cells;
+  view.m = static_cast<std::int32_t>(m);
+  view.kind_first = layout.kind_first.data();
+  std::map<std::int64_t, std::vector<std::int32_t>> places;  // on rims, by node of the box
+  for (std::int64_t l = 0; l < layout.n_lattices; ++l)
+    for (std::int32_t k = 0; k < m; ++k)
+      for (std::int32_t j = 0; j < m; ++j)
+        for (std::int32_t i = 0; i < m; ++i)
+          if (rim.holds(i, j, k))
+            places[box.node(l, i, j, k)].push_back(static_cast<std::int32_t>(l * rim.size() + rim.place(i, j, k)));
+          else
+            box.unknown_of[static_cast<std::size_t>(box.node(l, i, j, k))] =
+                static_cast<std::int32_t>(view.inner_unknown(l, i, j, k));
+
+  layout.n_unknowns = layout.n_inner();
+  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  layout.copy_offsets.push_back(0);
+  for (auto& [node, copies] : places) {
+    std::sort(copies.begin(), copies.end());
+    auto const unknown = static_cast<std::int32_t>(layout.n_unknowns++);
+    box.unknown_of[static_cast<std::size_t>(node)] = unknown;
+    for (std::int32_t const place : copies) {
+      layout.rim_unknowns[static_cast<std::size_t>(place)] = unknown;
+      layout.copies.push_back(place);
+    }
+    layout.copy_offsets.push_back(static_cast<std::int64_t>(layout.copies.size()));
+  }
+  return box;
+}
+
+}  // namespace poisson::test
