@@ -1,5 +1,6 @@
 #include "assembly/discretization.hpp"
 
+#include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/mesh/mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
@@ -102,6 +103,11 @@ struct Discretization::Impl {
     if (counts.box)
       return {*counts.box, element};
     try {
+      if (spec.mesh.refinements > 0) {
+        LatticeMesh const lattices(make_coarse_mesh(spec.mesh), spec.mesh.refinements, element.nodes);
+        if (lattices.obstacle.empty())
+          return {lattices, element};
+      }
       // The triangulation is given up as soon as the space is made: it is the larger part of a mesh's memory.
       return {make_mesh(spec.mesh), element};
     } catch (dealii::ExceptionBase const& error) {

@@ -88,10 +88,10 @@ std::int64_t LatticeNumbering::unknown(std::int32_t lattice, std::int64_t i, std
   return first_vertex + place.vertices[high(0) + 2 * high(1) + 4 * high(2)];
 }
 
-void LatticeNumbering::unknowns(std::int32_t lattice, std::int32_t* out) const {
+void LatticeNumbering::unknowns(std::int32_t lattice, std::int64_t first_plane, std::int64_t end, std::int32_t* out) const {
   std::int64_t const first = lattice * lattice_kinds.size(), p = lattice_kinds.order();
   auto const inner = [&](std::int64_t i) { return i > 0 && i < m - 1; };
-  for (std::int64_t k = 0; k < m; ++k)
+  for (std::int64_t k = first_plane; k < end; ++k)
     for (std::int64_t j = 0; j < m; ++j, out += m) {
       if (!inner(j) || !inner(k)) {
         for (std::int64_t i = 0; i < m; ++i)

@@ -79,8 +79,9 @@ public:
   [[nodiscard]] std::int64_t n_rim() const { return n_unknowns - first_face; }
   /// The unknown of node (i, j, k) of a lattice, 0 to m - 1 each.
   [[nodiscard]] std::int64_t unknown(std::int32_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const;
-  /// Writes the unknowns of all m^3 nodes of a lattice, lexicographic (x fastest).
-  void unknowns(std::int32_t lattice, std::int32_t* out) const;
+  /// Writes the unknowns of the nodes of planes k = first_plane ... end - 1 of a lattice, lexicographic (x fastest).
+  void unknowns(std::int32_t lattice, std::int64_t first_plane, std::int64_t end, std::int32_t* out) const;
+  void unknowns(std::int32_t lattice, std::int32_t* out) const { unknowns(lattice, 0, m, out); }
 
 private:
   void list_copies();

@@ -1,5 +1,6 @@
 #include "assembly/space/space.hpp"
 
+#include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/mesh/mesh.hpp"
 #include "assembly/parallel.hpp"
 
@@ -45,7 +46,6 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
              grid.extent[d] * ((static_cast<double>(i / order) + element.nodes[i % order]) / static_cast<double>(grid.cells[d]));
     x.back() = grid.origin[d] + grid.extent[d];
   }
-  components = {0, n_dofs};
   boundary_ids = {0, 1, 2, 3, 4, 5};
   material_ids = {0};
   for (int face = 0; face < 6; ++face) {
@@ -133,6 +133,119 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
   number_and_sort_cells();
 }
 
+Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
+    : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric) {
+  constexpr std::int64_t fewest_cells_of_side = 4;
+  LatticeTopology const& topology = *mesh.topology;
+  LatticeNumbering numbering(mesh.topology, mesh.refinements, order);
+  std::int64_t const n = mesh.n, m = mesh.m, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
+  n_cells = n_lattices * cells_of_lattice;
+  n_dofs = numbering.n_unknowns;
+  n_vertices = n_lattices * (n - 1) * (n - 1) * (n - 1) + topology.at_face.size() * (n - 1) * (n - 1) +
+               topology.at_edge.size() * (n - 1) + topology.at_vertex.size();
+  cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
+
+  cell_dofs_.resize(n_cells * n_local);
+  points_.resize(3 * n_dofs);
+  material_.resize(n_cells);
+  int const q = order + 1;
+  // The unknowns of the nodes of a few planes at a time, from which those of the cells between them follow.
+  std::int64_t const layers = std::max<std::int64_t>(1, std::min(n, 4096 / (n * n)));
+  std::int64_t const slabs = n_parts(n, layers);
+  parallel_for(
+      n_lattices * slabs, [] { return std::vector<std::int32_t>(); },
+      [&](std::vector<std::int32_t>& unknowns, std::int64_t const task) {
+        auto const lattice = static_cast<std::int32_t>(task / slabs);
+        auto const [begin, end] = part(n, layers, task % slabs);
+        std::int64_t const first_plane = begin * order, n_planes = (end - begin) * order + 1;
+        unknowns.resize(n_planes * m * m);
+        numbering.unknowns(lattice, first_plane, first_plane + n_planes, unknowns.data());
+        // A lattice writes the points of its inner nodes and, of a node on rims, the first of its copies.
+        // The plane between two slabs belongs to the upper one.
+        std::int64_t const own_planes = end == n ? n_planes : n_planes - 1;
+        for (std::int64_t i = 0; i < own_planes * m * m; ++i) {
+          std::int64_t const node = first_plane * m * m + i, unknown = unknowns[i];
+          if (unknown >= numbering.first_face) {
+            LatticeNode const& owner = numbering.copies[numbering.offsets[unknown - numbering.first_face]];
+            if (owner.lattice != lattice || owner.node != node)
+              continue;
+          }
+          for (int d = 0; d < 3; ++d)
+            points_[3 * unknown + d] = mesh.coordinates(lattice, d)[node];
+        }
+        std::int64_t cell = lattice * cells_of_lattice + begin * n * n;
+        for (std::int64_t z = 0; z < end - begin; ++z)
+          for (std::int64_t y = 0; y < n; ++y)
+            for (std::int64_t x = 0; x < n; ++x, ++cell) {
+              std::int32_t* out = cell_dofs_.data() + cell * n_local;
+              for (int k = 0; k < q; ++k)
+                for (int j = 0; j < q; ++j, out += q)
+                  std::copy_n(unknowns.data() + ((z * order + k) * m + y * order + j) * m + x * order, q, out);
+              material_[cell] = topology.lattices[lattice].material;
+            }
+      });
+
+  for (std::int32_t l = 0; l < n_lattices; ++l) {
+    LatticeTopology::Lattice const& lattice = topology.lattices[l];
+    material_ids.insert(lattice.material);
+    for (int face = 0; face < 6; ++face) {
+      if (lattice.boundary_ids[face] == LatticeTopology::no_boundary)
+        continue;
+      boundary_ids.insert(lattice.boundary_ids[face]);
+      int const d = face / 2;
+      std::array<std::int64_t, 3> const stride{1, n, n * n};
+      std::int64_t const first = l * cells_of_lattice + (face % 2 == 0 ? 0 : (n - 1) * stride[d]);
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < n; ++i)
+          boundary_faces.push_back({static_cast<std::int32_t>(first + i * stride[d == 0 ? 1 : 0] + j * stride[d == 2 ? 1 : 2]),
+                                    lattice.boundary_ids[face], face});
+    }
+  }
+  if (n < fewest_cells_of_side) {
+    number_and_sort_cells();
+    return;
+  }
+  std::sort(boundary_faces.begin(), boundary_faces.end(),
+            [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+  find_components(topology, cells_of_lattice);
+  lattices = std::move(numbering);
+}
+
+void Space::find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice) {
+  // Lattices that share a vertex are connected. Each points to one with a lower number, or to itself.
+  std::vector<std::int32_t> to(topology.lattices.size());
+  std::iota(to.begin(), to.end(), 0);
+  auto const root = [&](std::int32_t l) {
+    while (to[l] != l)
+      l = to[l] = to[to[l]];
+    return l;
+  };
+  LatticeParts const& at = topology.at_vertex;
+  for (std::int64_t v = 0; v < at.size(); ++v)
+    for (auto i = at.offsets[v] + 1; i < at.offsets[v + 1]; ++i) {
+      std::int32_t const a = root(at.parts[at.offsets[v]].lattice), b = root(at.parts[i].lattice);
+      to[std::max(a, b)] = std::min(a, b);
+    }
+  runs_.clear();
+  n_components = 0;
+  std::vector<std::int32_t> number(to.size());
+  for (std::int32_t l = 0; l < topology.n_lattices(); ++l) {
+    number[l] = root(l) == l ? n_components++ : number[root(l)];
+    if (runs_.empty() || runs_.back().component != number[l])
+      runs_.push_back({l * cells_of_lattice, number[l]});
+  }
+}
+
+std::int32_t Space::component(std::int64_t cell) const {
+  auto const next =
+      std::upper_bound(runs_.begin(), runs_.end(), cell, [](std::int64_t c, Run const& run) { return c < run.first; });
+  return std::prev(next)->component;
+}
+
+std::int64_t Space::cell_of_component(std::int32_t component) const {
+  return std::find_if(runs_.begin(), runs_.end(), [&](Run const& run) { return run.component == component; })->first;
+}
+
 void Space::number_and_sort_cells() {
   // Breadth-first over unknowns whose neighbours are those of the cells around it. When an unknown is reached, all unknowns of
   // its cells follow, so that every cell needs to be looked at only once and no graph of the unknowns is built.
@@ -173,7 +286,7 @@ void Space::number_and_sort_cells() {
     return order_of_dofs.back();
   };
 
-  components.clear();
+  runs_.clear();
   for (std::int32_t dof = 0; dof < n_dofs; ++dof) {
     if (dof_stamp[dof] != 0)
       continue;
@@ -185,10 +298,10 @@ void Space::number_and_sort_cells() {
       order_of_dofs.resize(dofs_before);
       order_of_cells.resize(cells_before);
     }
-    components.push_back(static_cast<std::int64_t>(dofs_before));
+    runs_.push_back({static_cast<std::int64_t>(cells_before), static_cast<std::int32_t>(runs_.size())});
     visit(root);
   }
-  components.push_back(n_dofs);
+  n_components = static_cast<std::int32_t>(runs_.size());
 
   std::vector<std::int32_t> new_dof(n_dofs), new_cell(n_cells);
   for (std::int64_t i = 0; i < n_dofs; ++i)

@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/counts.hpp"
 #include "assembly/space/constraints.hpp"
+#include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "gpu/core/host_vector.hpp"
 
@@ -14,6 +15,7 @@
 namespace poisson::assembly {
 
 struct Mesh;
+class LatticeMesh;
 
 /// A face of one cell on the boundary of the mesh.
 struct BoundaryFace {
@@ -34,8 +36,12 @@ class Space {
 public:
   /// A box: unknowns numbered lexicographically (x fastest) over its (p N_x + 1) x (p N_y + 1) x (p N_z + 1) nodes.
   Space(BoxGrid const& box, ReferenceElement const& element);
-  /// Any other mesh: unknowns in Cuthill-McKee order, cells in the order in which that search visits them.
+  /// Any mesh: unknowns in Cuthill-McKee order, cells in the order in which that search visits them.
   Space(Mesh const& mesh, ReferenceElement const& element);
+  /// A globally refined mesh without a fine triangulation: the same space. Lattices of four cells a side or more have their cells
+  /// together, lexicographically (x fastest), and unknowns are numbered as LatticeNumbering says; those of smaller ones as above.
+  /// Precondition: the mesh has no obstacle, and was made for this element.
+  Space(LatticeMesh const& mesh, ReferenceElement const& element);
 
   int order;
   int n_local;  ///< unknowns of a cell: (order + 1)^3
@@ -45,13 +51,18 @@ public:
   std::array<std::int64_t, 3> box_nodes{};  ///< nodes of the box per direction
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
-  std::vector<std::int64_t> components;  ///< first unknown of every connected component of the mesh, and n_dofs
-  std::int64_t cells_per_part;           ///< size of the parts that threads work on; depends on the mesh only
+  std::optional<LatticeNumbering> lattices;  ///< where unknowns are numbered by lattices
+  std::int32_t n_components = 1;             ///< connected components of the mesh
+  std::int64_t cells_per_part;               ///< size of the parts that threads work on; depends on the mesh only
 
   /// Writes the n_local unknowns of a cell, lexicographic (x fastest) in its own frame.
   void dofs(std::int64_t cell, std::int32_t* out) const;
   /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
+  /// The connected component in which a cell lies.
+  [[nodiscard]] std::int32_t component(std::int64_t cell) const;
+  /// A cell of a component.
+  [[nodiscard]] std::int64_t cell_of_component(std::int32_t component) const;
   [[nodiscard]] unsigned material(std::int64_t cell) const { return box ? 0U : material_[cell]; }
   /// Boxes only, here and below: the indices (i, j, k) of a cell.
   [[nodiscard]] std::array<std::int64_t, 3> box_cell(std::int64_t cell) const {
@@ -71,7 +82,14 @@ public:
   [[nodiscard]] HostVector<std::int32_t> owners() const;
 
 private:
+  /// Cells from `first` to that of the next run lie in one connected component.
+  struct Run {
+    std::int64_t first;
+    std::int32_t component;
+  };
+
   void number_and_sort_cells();
+  void find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice);
   /// Calls action(unknown) for all unknowns that a cell writes to. `own` is scratch of n_local entries.
   template <class Action>
   void for_written(std::int64_t cell, Constraints const& constraints, std::int32_t* own, Action const& action) const;
@@ -79,6 +97,7 @@ private:
   HostVector<std::int32_t> cell_dofs_;
   HostVector<double> points_;
   HostVector<unsigned> material_;
+  std::vector<Run> runs_{{0, 0}};  ///< ascending
   std::array<std::vector<double>, 3> box_coordinates_;
 };
 

@@ -109,7 +109,7 @@ private:
   /// Neumann and Robin data. Robin's mass matrices wait, as weights at the points, until there is a matrix to add them to.
   void add_boundary_integrals() {
     system_.rhs.resize(space_.n_dofs, 0.0);
-    anchored_.assign(space_.components.size() - 1, false);
+    anchored_.assign(static_cast<std::size_t>(space_.n_components), false);
     std::array<PointTables, 6> geometry;
     for (int face = 0; face < 6; ++face) {
       face_shape_[face] = tabulate(element_.nodes, element_.face_points[face]);
@@ -124,7 +124,7 @@ private:
       auto const& condition = data_.boundary_at(face.boundary_id);
       space_.dofs(face.cell, dofs.data());
       if (condition.type == BoundaryType::dirichlet) {
-        anchored_[component(dofs[0])] = true;
+        anchored_[static_cast<std::size_t>(space_.component(face.cell))] = true;
         continue;
       }
       cell.reset(face.cell, dofs.data());
@@ -148,7 +148,7 @@ private:
         }
       }
       if (effective) {
-        anchored_[component(dofs[0])] = true;
+        anchored_[static_cast<std::size_t>(space_.component(face.cell))] = true;
         robin_faces_.push_back(i);
         robin_weights_.insert(robin_weights_.end(), robin.begin(), robin.end());
       }
@@ -164,11 +164,6 @@ private:
         system_.rhs[free] += weight * f;
   }
 
-  [[nodiscard]] std::size_t component(std::int32_t dof) const {
-    auto const next = std::upper_bound(space_.components.begin(), space_.components.end(), std::int64_t{dof});
-    return static_cast<std::size_t>(next - space_.components.begin()) - 1;
-  }
-
   void check_solvability() {
     auto const free = static_cast<std::size_t>(std::count(anchored_.begin(), anchored_.end(), false));
     if (free == 0)
@@ -177,11 +172,12 @@ private:
       system_.pure_neumann = true;
       return;
     }
-    auto const first = static_cast<std::size_t>(std::find(anchored_.begin(), anchored_.end(), false) - anchored_.begin());
+    auto const first = static_cast<std::int32_t>(std::find(anchored_.begin(), anchored_.end(), false) - anchored_.begin());
+    std::vector<std::int32_t> dofs(space_.n_local);
+    space_.dofs(space_.cell_of_component(first), dofs.data());
     throw InputError("problem.boundary",
                      "the mesh has " + std::to_string(anchored_.size()) + " parts that do not touch, and " + std::to_string(free) +
-                         " of them (one at (x, y, z) = " + to_text(space_.point(space_.components[first])) + ") " +
-                         (free == 1 ? "has" : "have") +
+                         " of them (one at (x, y, z) = " + to_text(space_.point(dofs[0])) + ") " + (free == 1 ? "has" : "have") +
                          " neither a Dirichlet condition nor a Robin condition with alpha > 0: the solution is not unique "
                          "there; give every part such a condition");
   }

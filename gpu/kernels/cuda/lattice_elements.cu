@@ -1,0 +1,211 @@
+#include "gpu/kernels/lattice_elements.hpp"
+
+#include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/lattice_element_rows.hpp"
+
+namespace poisson {
+
+namespace {
+
+using lattice_rows::Place;
+
+constexpr int threads = 256, threads_of_rows = 128;
+
+/// Cell number t of those in the layers listed.
+__device__ __forceinline__ Place cell_of(LatticeElements const& elements, std::int64_t const* listed, std::int64_t t) {
+  std::int64_t const of_layer = elements.cells_of_layer();
+  std::int32_t const n = elements.lattices.cells, in_layer = static_cast<std::int32_t>(t % of_layer);
+  std::int64_t const layer = listed[t / of_layer];
+  return {layer / n, {in_layer % n, in_layer / n, static_cast<std::int32_t>(layer % n)}};
+}
+
+__device__ __forceinline__ void lower(std::int64_t* failed, std::int64_t found) {
+  atomicMin(reinterpret_cast<unsigned long long*>(failed), static_cast<unsigned long long>(found));
+}
+
+/// One thread a Gauss point; those of a warp are the same point of neighbouring cells.
+template <int stack_size>
+__global__ void __launch_bounds__(threads)
+    evaluate_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ LatticeTables const tables,
+                    CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, ExpressionView const code,
+                    ValueCheck const check, double* __restrict__ values, std::int64_t* failed) {
+  std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  int const q = static_cast<int>(blockIdx.y);
+  if (t >= n_listed * of_layer)
+    return;
+  Place const cell = cell_of(elements, listed, t);
+  auto const vertices = lattice_rows::vertices_of(elements, cell);
+  double const value =
+      evaluate<stack_size>(code, lattice_rows::coordinate(tables, vertices.x[0], q),
+                           lattice_rows::coordinate(tables, vertices.x[1], q), lattice_rows::coordinate(tables, vertices.x[2], q));
+  std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
+  values[q * layers.count * of_layer + number] = value;
+  if (!passes(check, value))
+    lower(failed, 8 * (layers.first * of_layer + number) + q);
+}
+
+__global__ void __launch_bounds__(threads)
+    tensors_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ LatticeTables const tables,
+                   CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, int components,
+                   __grid_constant__ std::array<LatticeField, 3> const k, LatticeField const f, double shift,
+                   double* __restrict__ tensor, double* __restrict__ load, std::int64_t* failed) {
+  std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (t >= n_listed * of_layer)
+    return;
+  Place const cell = cell_of(elements, listed, t);
+  std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
+  if (!lattice_rows::store_tensors(tables, lattice_rows::vertices_of(elements, cell), components, k, f, shift,
+                                   layers.count * of_layer, number, tensor, load))
+    lower(failed, 8 * (layers.first * of_layer + number));
+}
+
+/// One warp a line.
+__global__ void __launch_bounds__(threads)
+    lines_kernel(std::int64_t n, std::int64_t n_cells, double const* __restrict__ load, double* __restrict__ largest) {
+  std::int64_t const line = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / 32;
+  if (line * n >= n_cells)
+    return;
+  double most = 0;
+  for (std::int64_t x = threadIdx.x % 32; x < n; x += 32)
+    most = fmax(most, lattice_rows::absolute_of_cell(load, n_cells, line * n + x));
+  for (int distance = 16; distance > 0; distance /= 2)
+    most = fmax(most, cuda::shuffle_down(most, distance));
+  if (threadIdx.x % 32 == 0)
+    largest[line] = most;
+}
+
+/// One thread a row. Written: 120 bytes a row. Data at the points are read once from memory, and by the rows around a cell from
+/// caches.
+__global__ void __launch_bounds__(threads_of_rows)
+    deep_rows_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ LatticeTables const tables,
+                     CellLayers const layers, std::int64_t first_plane, std::int64_t n_planes, double const* __restrict__ tensor,
+                     double const* __restrict__ load, double* __restrict__ values, double* __restrict__ rhs) {
+  std::int32_t const m = elements.lattices.m, inner = m - 4;
+  std::int64_t const t = std::int64_t{blockIdx.x} * threads_of_rows + threadIdx.x;
+  if (t >= n_planes * inner * inner)
+    return;
+  std::int32_t const in_plane = static_cast<std::int32_t>(t % (std::int64_t{inner} * inner));
+  std::int64_t const plane = first_plane + t / (std::int64_t{inner} * inner);
+  Place const node{plane / m, {2 + in_plane % inner, 2 + in_plane / inner, static_cast<std::int32_t>(plane % m)}};
+  if (!lattice_rows::is_deep(m, node))
+    return;
+  double entries[14][1], loads[1];
+  lattice_rows::deep_rows(elements, tables, layers, node, tensor, load, entries, loads);
+  std::int64_t const row = lattice_rows::row_of(elements, node), n_values = elements.n_values();
+#pragma unroll
+  for (int s = 0; s < 14; ++s)
+    cuda::store_streaming(values + s * n_values, row, entries[s][0]);
+  rhs[elements.lattices.inner_unknown(node.lattice, node.i[0], node.i[1], node.i[2])] = loads[0];
+}
+
+/// Of a plane of nodes those less than two nodes from the rim: all of them where the plane is, else a ring of two lines around.
+__global__ void __launch_bounds__(threads_of_rows)
+    rim_rows_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ LatticeTables const tables,
+                    CellLayers const layers, std::int64_t first_plane, double const* __restrict__ tensor,
+                    double const* __restrict__ load, double* __restrict__ values, double* __restrict__ rhs,
+                    double* __restrict__ rim_rhs) {
+  std::int32_t const m = elements.lattices.m;
+  std::int64_t const plane = first_plane + blockIdx.y;
+  auto const k = static_cast<std::int32_t>(plane % m);
+  bool const whole = k < 2 || k >= m - 2;
+  std::int32_t const t = static_cast<std::int32_t>(blockIdx.x * threads_of_rows + threadIdx.x);
+  Place node{plane / m, {0, 0, k}};
+  if (whole) {
+    if (t >= m * m)
+      return;
+    node.i[0] = t % m;
+    node.i[1] = t / m;
+  } else if (t < 4 * m) {  // the lines 0, 1, m - 2, m - 1
+    std::int32_t const line = t / m;
+    node.i[0] = t % m;
+    node.i[1] = line < 2 ? line : m - 4 + line;
+  } else {
+    std::int32_t const left = t - 4 * m, column = left % 4;
+    node.i[0] = column < 2 ? column : m - 4 + column;
+    node.i[1] = 2 + left / 4;
+    if (node.i[1] >= m - 2)
+      return;
+  }
+  lattice_rows::store_any_row(elements, tables, layers, node, tensor, load, values, rhs, rim_rhs);
+}
+
+__global__ void __launch_bounds__(threads) sum_copies_kernel(__grid_constant__ LatticeElements const elements,
+                                                             double const* __restrict__ rim_values, double* __restrict__ out) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < elements.lattices.n_rim())
+    out[elements.lattices.n_inner() + i] = lattice_rows::sum_of_copies(elements, rim_values, i);
+}
+
+class CudaLatticeElements final : public LatticeElementKernels {
+public:
+  void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
+                std::int64_t n_listed, ExpressionView code, int depth, ValueCheck check, double* values,
+                std::int64_t* failed) const override {
+    std::int64_t const n_cells = n_listed * elements.cells_of_layer();
+    if (n_cells == 0)
+      return;
+    auto const launch = [&](auto kernel) {
+      kernel<<<dim3(cuda::n_blocks(n_cells, threads), 8), threads, 0, cuda::of(context).stream()>>>(
+          elements, lattice_tables(), layers, listed, n_listed, code, check, values, failed);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    };
+    // The stack is in local memory: a small one stays in L1.
+    if (depth <= 4)
+      launch(evaluate_kernel<4>);
+    else if (depth <= 16)
+      launch(evaluate_kernel<16>);
+    else
+      launch(evaluate_kernel<expression_stack_size>);
+  }
+
+  void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
+               std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
+               double* tensor, double* load, std::int64_t* failed) const override {
+    std::int64_t const n_cells = n_listed * elements.cells_of_layer();
+    if (n_cells == 0)
+      return;
+    tensors_kernel<<<cuda::n_blocks(n_cells, threads), threads, 0, cuda::of(context).stream()>>>(
+        elements, lattice_tables(), layers, listed, n_listed, components, k, f, shift, tensor, load, failed);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void largest_of_lines(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,
+                        double* largest) const override {
+    std::int64_t const n = elements.lattices.cells, lines = layers.count * n;
+    lines_kernel<<<cuda::n_blocks(lines, threads / 32), threads, 0, cuda::of(context).stream()>>>(n, lines * n, load, largest);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void rows(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t first_plane,
+            std::int64_t end_plane, double const* tensor, double const* load, double* values, double* rhs,
+            double* rim_rhs) const override {
+    auto const stream = cuda::of(context).stream();
+    std::int64_t const m = elements.lattices.m, inner = m - 4, n_planes = end_plane - first_plane;
+    LatticeTables const tables = lattice_tables();
+    if (inner > 0)
+      deep_rows_kernel<<<cuda::n_blocks(n_planes * inner * inner, threads_of_rows), threads_of_rows, 0, stream>>>(
+          elements, tables, layers, first_plane, n_planes, tensor, load, values, rhs);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    constexpr std::int64_t most_planes = 65535;  // of a grid in y
+    for (std::int64_t first = first_plane; first < end_plane; first += most_planes) {
+      dim3 const grid(cuda::n_blocks(m * m, threads_of_rows), static_cast<unsigned>(std::min(most_planes, end_plane - first)));
+      rim_rows_kernel<<<grid, threads_of_rows, 0, stream>>>(elements, tables, layers, first, tensor, load, values, rhs, rim_rhs);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    }
+  }
+
+  void sum_copies(Context& context, LatticeElements const& elements, double const* rim_values, double* out) const override {
+    sum_copies_kernel<<<cuda::n_blocks(elements.lattices.n_rim(), threads), threads, 0, cuda::of(context).stream()>>>(
+        elements, rim_values, out);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+};
+
+}  // namespace
+
+LatticeElementKernels const& LatticeElementKernels::cuda() {
+  static CudaLatticeElements const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

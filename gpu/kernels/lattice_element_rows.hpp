@@ -1,0 +1,300 @@
+#pragma once
+
+#include "gpu/kernels/lattice_elements.hpp"
+
+#include <cmath>
+
+/// What LatticeElementKernels do cell by cell and row by row, for both backends.
+namespace poisson::lattice_rows {
+
+/// A cell, or a node, of a lattice.
+struct Place {
+  std::int64_t lattice;
+  std::int32_t i[3];
+};
+
+/// The coordinates of the eight vertices of a cell.
+struct Vertices {
+  double x[3][8];
+};
+[[nodiscard]] inline POISSON_HOST_DEVICE Vertices vertices_of(LatticeElements const& elements, Place const& cell) {
+  std::int64_t const m = elements.lattices.m, nodes = elements.lattices.nodes_of_lattice();
+  std::int64_t const first = (cell.i[2] * m + cell.i[1]) * m + cell.i[0];
+  Vertices result;
+  POISSON_UNROLL
+  for (int d = 0; d < 3; ++d) {
+    double const* const x = elements.coordinates + (3 * cell.lattice + d) * nodes + first;
+    POISSON_UNROLL
+    for (int v = 0; v < 8; ++v)
+      result.x[d][v] = x[((v >> 2) * m + (v >> 1 & 1)) * m + (v & 1)];
+  }
+  return result;
+}
+
+/// A coordinate of Gauss point q.
+[[nodiscard]] inline POISSON_HOST_DEVICE double coordinate(LatticeTables const& tables, double const (&x)[8], int q) {
+  double sum = 0;
+  POISSON_UNROLL
+  for (int v = 0; v < 8; ++v)
+    sum += tables.value[q][v] * x[v];
+  return sum;
+}
+
+/// Cofactors of the Jacobian matrix at Gauss point q, row by row: det(J) J^-T. Returns det(J).
+inline POISSON_HOST_DEVICE double cofactors(LatticeTables const& tables, Vertices const& vertices, int q, double (&c)[9]) {
+  double j[9];
+  POISSON_UNROLL
+  for (int i = 0; i < 3; ++i)
+    POISSON_UNROLL
+  for (int d = 0; d < 3; ++d) {
+    double sum = 0;
+    POISSON_UNROLL
+    for (int v = 0; v < 8; ++v)
+      sum += vertices.x[i][v] * tables.gradient[q][v][d];
+    j[3 * i + d] = sum;
+  }
+  c[0] = j[4] * j[8] - j[5] * j[7];
+  c[1] = j[5] * j[6] - j[3] * j[8];
+  c[2] = j[3] * j[7] - j[4] * j[6];
+  c[3] = j[2] * j[7] - j[1] * j[8];
+  c[4] = j[0] * j[8] - j[2] * j[6];
+  c[5] = j[1] * j[6] - j[0] * j[7];
+  c[6] = j[1] * j[5] - j[2] * j[4];
+  c[7] = j[2] * j[3] - j[0] * j[5];
+  c[8] = j[0] * j[4] - j[1] * j[3];
+  return j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+}
+
+/// scale c^T diag(k) c: entry (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2).
+inline POISSON_HOST_DEVICE void tensor_of(double scale, double const (&k)[3], double const (&c)[9], double (&d)[6]) {
+  auto const entry = [&](int a, int b) {
+    return scale * (k[0] * c[a] * c[b] + k[1] * c[3 + a] * c[3 + b] + k[2] * c[6 + a] * c[6 + b]);
+  };
+  d[0] = entry(0, 0);
+  d[1] = entry(1, 1);
+  d[2] = entry(2, 2);
+  d[3] = entry(0, 1);
+  d[4] = entry(0, 2);
+  d[5] = entry(1, 2);
+}
+
+/// What LatticeElementKernels::tensors stores for one cell; false where det(J) is not positive at one of its points.
+inline POISSON_HOST_DEVICE bool store_tensors(LatticeTables const& tables, Vertices const& vertices, int components,
+                                              std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
+                                              std::int64_t n_cells, std::int64_t cell, double* tensor, double* load) {
+  bool good = true;
+  for (int q = 0; q < 8; ++q) {
+    std::int64_t const at = q * n_cells + cell;
+    auto const value = [&](LatticeField const& field) { return field.points != nullptr ? field.points[at] : field.constant; };
+    double c[9];
+    double const det = cofactors(tables, vertices, q, c);
+    good = good && det > 0;
+    load[at] = LatticeTables::weight * det * (value(f) - shift);
+    if (tensor == nullptr)
+      continue;
+    double const first = value(k[0]);
+    double const of_point[3] = {first, components == 1 ? first : value(k[1]), components == 1 ? first : value(k[2])};
+    double d[6];
+    tensor_of(LatticeTables::weight / det, of_point, c, d);
+    POISSON_UNROLL
+    for (int entry = 0; entry < 6; ++entry)
+      tensor[8 * entry * n_cells + at] = d[entry];
+  }
+  return good;
+}
+
+/// The sum of |load| over the points of a cell.
+[[nodiscard]] inline POISSON_HOST_DEVICE double absolute_of_cell(double const* load, std::int64_t n_cells, std::int64_t cell) {
+  double sum = 0;
+  for (int q = 0; q < 8; ++q)
+    sum += std::abs(load[q * n_cells + cell]);
+  return sum;
+}
+
+/// Entry i of what LatticeElementKernels::sum_copies writes.
+[[nodiscard]] inline POISSON_HOST_DEVICE double sum_of_copies(LatticeElements const& elements, double const* rim_values,
+                                                              std::int64_t i) {
+  LatticeView const& lattices = elements.lattices;
+  double sum = 0;
+  for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c)
+    sum += rim_values[lattices.copies[c]];
+  return elements.fixed[i] != 0 ? 0 : sum;
+}
+
+/// Number of a cell in a run of layers.
+[[nodiscard]] inline POISSON_HOST_DEVICE std::int64_t number_in(LatticeElements const& elements, CellLayers const& layers,
+                                                                std::int64_t lattice, std::int64_t x, std::int64_t y,
+                                                                std::int64_t z) {
+  std::int64_t const n = elements.lattices.cells;
+  return ((lattice * n + z - layers.first) * n + y) * n + x;
+}
+
+/// No node around this one is on the rim, nor is it itself.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool is_deep(std::int32_t m, Place const& node) {
+  bool deep = true;
+  for (int d = 0; d < 3; ++d)
+    deep = deep && node.i[d] >= 2 && node.i[d] + 3 <= m;
+  return deep;
+}
+
+/// Number of b before a: 9 dz + 3 dy + dx.
+[[nodiscard]] constexpr POISSON_HOST_DEVICE int before(int a, int b) {
+  return 9 * ((a >> 2) - (b >> 2)) + 3 * ((a >> 1 & 1) - (b >> 1 & 1)) + ((a & 1) - (b & 1));
+}
+
+/// Rows of `width` nodes that are deep and follow one another in x: entries[s] couples a node with the one that comes before it by
+/// 9 dz + 3 dy + dx = s.
+template <int width>
+inline POISSON_HOST_DEVICE void deep_rows(LatticeElements const& elements, LatticeTables const& tables, CellLayers const& layers,
+                                          Place const& node, double const* tensor, double const* load, double (&entries)[14][width],
+                                          double (&loads)[width]) {
+  std::int64_t const n_cells = layers.count * elements.cells_of_layer();
+  POISSON_UNROLL
+  for (auto& entry : entries)
+    for (double& value : entry)
+      value = 0;
+  for (double& value : loads)
+    value = 0;
+  POISSON_UNROLL
+  for (int cell = 0; cell < 8; ++cell) {
+    int const a = 7 - cell;  // the node's own number in the cell
+    std::int64_t const first = number_in(elements, layers, node.lattice, node.i[0] - 1 + (cell & 1),
+                                         node.i[1] - 1 + (cell >> 1 & 1), node.i[2] - 1 + (cell >> 2));
+    for (int q = 0; q < 8; ++q) {
+      double const(&g)[3] = tables.gradient[q][a];
+      double v[3][width];
+      double const* const d = tensor + q * n_cells + first;
+      std::int64_t const next = 8 * n_cells;
+#pragma omp simd
+      for (int w = 0; w < width; ++w) {
+        double const xx = d[w], yy = d[next + w], zz = d[2 * next + w], xy = d[3 * next + w], xz = d[4 * next + w],
+                     yz = d[5 * next + w];
+        v[0][w] = xx * g[0] + xy * g[1] + xz * g[2];
+        v[1][w] = xy * g[0] + yy * g[1] + yz * g[2];
+        v[2][w] = xz * g[0] + yz * g[1] + zz * g[2];
+        loads[w] += load[q * n_cells + first + w] * tables.value[q][a];
+      }
+      POISSON_UNROLL
+      for (int b = 0; b < 8; ++b)
+        if (before(a, b) >= 0) {
+          double const(&of_b)[3] = tables.gradient[q][b];
+#pragma omp simd
+          for (int w = 0; w < width; ++w)
+            entries[before(a, b)][w] += v[0][w] * of_b[0] + v[1][w] * of_b[1] + v[2][w] * of_b[2];
+        }
+    }
+  }
+}
+
+/// What a face with data contributes to the row of one of its nodes: entries[13 + 9 dz + 3 dy + dx] of the node at that distance.
+inline POISSON_HOST_DEVICE void add_face(LatticeElements const& elements, std::int32_t number, int face, Place const& node,
+                                         double (&entries)[27], double& load) {
+  std::int64_t const n = elements.lattices.cells;
+  int const d = face / 2, e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2;
+  double const near = 0.5 + 0.5 / std::sqrt(3.), far = 1 - near;
+  int const stride[3] = {1, 3, 9};
+  for (int cell = 0; cell < 4; ++cell) {
+    std::int64_t const ce = node.i[e] - 1 + (cell & 1), cg = node.i[g] - 1 + (cell >> 1);
+    if (ce < 0 || cg < 0 || ce >= n || cg >= n)
+      continue;
+    int const a = 3 - cell;
+    for (int q = 0; q < 4; ++q) {
+      std::int64_t const at = 4 * ((number * n + cg) * n + ce) + q;
+      auto const phi = [&](int b) { return ((b & 1) == (q & 1) ? near : far) * ((b >> 1) == (q >> 1) ? near : far); };
+      load += phi(a) * elements.face_load[at];
+      if (elements.face_mass != nullptr)
+        for (int b = 0; b < 4; ++b)
+          entries[13 + ((b & 1) - (a & 1)) * stride[e] + ((b >> 1) - (a >> 1)) * stride[g]] +=
+              phi(a) * phi(b) * elements.face_mass[at];
+    }
+  }
+}
+
+/// Whether a node on the rim has a Dirichlet value, and which.
+inline POISSON_HOST_DEVICE bool fixed_value(LatticeElements const& elements, Place const& node, double& value) {
+  LatticeView const& lattices = elements.lattices;
+  LatticeRim const rim = lattices.rim();
+  if (!rim.holds(node.i[0], node.i[1], node.i[2]))
+    return false;
+  std::int64_t const i =
+      lattices.rim_unknowns[node.lattice * rim.size() + rim.place(node.i[0], node.i[1], node.i[2])] - lattices.n_inner();
+  value = elements.fixed_value[i];
+  return elements.fixed[i] != 0;
+}
+
+/// The row of any node: entries[13 + 9 dz + 3 dy + dx], -0.0 for what is not there.
+inline POISSON_HOST_DEVICE void any_row(LatticeElements const& elements, LatticeTables const& tables, CellLayers const& layers,
+                                        Place const& node, double const* tensor, double const* load_at, double (&entries)[27],
+                                        double& load) {
+  std::int32_t const n = elements.lattices.cells, m = elements.lattices.m;
+  std::int64_t const n_cells = layers.count * elements.cells_of_layer();
+  for (double& entry : entries)
+    entry = 0;
+  load = 0;
+  for (int cell = 0; cell < 8; ++cell) {
+    int const a = 7 - cell;
+    std::int32_t const x = node.i[0] - 1 + (cell & 1), y = node.i[1] - 1 + (cell >> 1 & 1), z = node.i[2] - 1 + (cell >> 2);
+    if (x < 0 || y < 0 || z < 0 || x >= n || y >= n || z >= n)
+      continue;
+    std::int64_t const number = number_in(elements, layers, node.lattice, x, y, z);
+    for (int q = 0; q < 8; ++q) {
+      double const(&g)[3] = tables.gradient[q][a];
+      double const* const d = tensor + q * n_cells + number;
+      std::int64_t const next = 8 * n_cells;
+      double const v[3] = {d[0] * g[0] + d[3 * next] * g[1] + d[4 * next] * g[2],
+                           d[3 * next] * g[0] + d[next] * g[1] + d[5 * next] * g[2],
+                           d[4 * next] * g[0] + d[5 * next] * g[1] + d[2 * next] * g[2]};
+      for (int b = 0; b < 8; ++b) {
+        double const(&of_b)[3] = tables.gradient[q][b];
+        entries[13 - before(a, b)] += v[0] * of_b[0] + v[1] * of_b[1] + v[2] * of_b[2];
+      }
+      load += load_at[q * n_cells + number] * tables.value[q][a];
+    }
+  }
+  for (int face = 0; face < 6; ++face)
+    if (node.i[face / 2] == (face % 2 == 0 ? 0 : m - 1))
+      if (std::int32_t const number = elements.face_data[6 * node.lattice + face]; number >= 0)
+        add_face(elements, number, face, node, entries, load);
+  double value = 0;
+  bool const fixed = fixed_value(elements, node, value);
+  for (int s = 0; s < 27; ++s) {
+    if (s == 13)
+      continue;
+    Place const other{node.lattice, {node.i[0] + s % 3 - 1, node.i[1] + s / 3 % 3 - 1, node.i[2] + s / 9 - 1}};
+    bool exists = true;
+    for (int d = 0; d < 3; ++d)
+      exists = exists && other.i[d] >= 0 && other.i[d] < m;
+    if (exists && !fixed) {
+      if (!fixed_value(elements, other, value))
+        continue;
+      load -= entries[s] * value;
+    }
+    entries[s] = -0.0;
+  }
+  if (fixed)
+    load = 0;
+}
+
+/// The row of a node among those of all lattices.
+[[nodiscard]] inline POISSON_HOST_DEVICE std::int64_t row_of(LatticeElements const& elements, Place const& node) {
+  std::int64_t const m = elements.lattices.m;
+  return ((node.lattice * m + node.i[2]) * m + node.i[1]) * m + node.i[0];
+}
+
+/// Makes the row of any node and stores it.
+inline POISSON_HOST_DEVICE void store_any_row(LatticeElements const& elements, LatticeTables const& tables,
+                                              CellLayers const& layers, Place const& node, double const* tensor, double const* load,
+                                              double* values, double* rhs, double* rim_rhs) {
+  double entries[27], sum = 0;
+  any_row(elements, tables, layers, node, tensor, load, entries, sum);
+  std::int64_t const row = row_of(elements, node), n_values = elements.n_values();
+  for (int s = 0; s < 14; ++s)
+    values[s * n_values + row] = entries[13 - s];
+  LatticeRim const rim = elements.lattices.rim();
+  if (rim.holds(node.i[0], node.i[1], node.i[2]))
+    rim_rhs[node.lattice * rim.size() + rim.place(node.i[0], node.i[1], node.i[2])] = sum;
+  else
+    rhs[elements.lattices.inner_unknown(node.lattice, node.i[0], node.i[1], node.i[2])] = sum;
+}
+
+}  // namespace poisson::lattice_rows
