@@ -175,10 +175,10 @@ std::optional<BoxProblem> Discretization::box_problem() const {
   return problem;
 }
 
-void Discretization::refuse(BoxDataError const& error) const {
-  using Quantity = BoxDataError::Quantity;
+void Discretization::refuse(DataError const& error) const {
+  using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;
-  auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.face)); };
+  auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.part)); };
   switch (error.quantity) {
   case Quantity::coefficient:
     static_cast<void>(data.coefficient(0)(error.at, 0));

@@ -66,7 +66,7 @@ public:
   /// Shifts u so that its integral is zero.
   void subtract_mean(HostVector<double>& u) const;
   /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
-  [[noreturn]] void refuse(BoxDataError const& error) const;
+  [[noreturn]] void refuse(DataError const& error) const;
   /// u = C x + g from the solution x of a system of this discretisation. In a pure Neumann problem u is shifted so that its
   /// integral is zero.
   [[nodiscard]] HostVector<double> reconstruct(LinearSystem const& system, HostVector<double> x) const;

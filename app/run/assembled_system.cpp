@@ -87,7 +87,7 @@ void AssembledSystem::assemble_box(MatrixPlan const& plan, Stages& stages) {
                  "the matrix in " + std::string(name_of(format)) + ", with its assembly,", "use a coarser mesh or the cpu backend");
   try {
     box_.emplace(context, *problem, format);
-  } catch (BoxDataError const& error) {
+  } catch (DataError const& error) {
     discretization_.refuse(error);
   }
   system_.pure_neumann = box_->pure_neumann();

@@ -156,4 +156,33 @@ void LatticeNumbering::list_copies() {
   offsets[first_unknown] = first_copy;
 }
 
+LatticeLayout LatticeNumbering::layout() const {
+  std::int64_t const p = lattice_kinds.order(), n_lattices = topology_->n_lattices();
+  LatticeLayout result;
+  result.n_lattices = n_lattices;
+  result.n_unknowns = n_unknowns;
+  result.order = static_cast<std::int32_t>(p);
+  result.cells = static_cast<std::int32_t>((m - 1) / p);
+  result.kind_first.resize(static_cast<std::size_t>(p * p * p));
+  for (NodeKinds<3>::Kind const& kind : lattice_kinds.kinds())
+    result.kind_first[(kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0]] = static_cast<std::int32_t>(kind.first);
+  LatticeRim const rim = result.rim();
+  result.rim_unknowns.resize(static_cast<std::size_t>(n_lattices * rim.size()));
+  result.copy_offsets = offsets;
+  result.copies.resize(copies.size());
+  parallel_for(n_parts(n_rim(), 4096), [&](std::int64_t block) {
+    auto const [begin, end] = part(n_rim(), 4096, block);
+    for (std::int64_t i = begin; i < end; ++i) {
+      for (auto c = offsets[i]; c < offsets[i + 1]; ++c) {
+        std::int64_t const node = copies[c].node;
+        std::int64_t const place = copies[c].lattice * rim.size() + rim.place(node % m, node / m % m, node / (m * m));
+        result.copies[c] = static_cast<std::int32_t>(place);
+        result.rim_unknowns[place] = static_cast<std::int32_t>(first_face + i);
+      }
+      std::sort(result.copies.begin() + offsets[i], result.copies.begin() + offsets[i + 1]);
+    }
+  });
+  return result;
+}
+
 }  // namespace poisson::assembly

@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/lattice_topology.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/lattice_layout.hpp"
 
 #include <array>
 #include <cstdint>
@@ -82,6 +83,9 @@ public:
   /// Writes the unknowns of the nodes of planes k = first_plane ... end - 1 of a lattice, lexicographic (x fastest).
   void unknowns(std::int32_t lattice, std::int64_t first_plane, std::int64_t end, std::int32_t* out) const;
   void unknowns(std::int32_t lattice, std::int32_t* out) const { unknowns(lattice, 0, m, out); }
+
+  /// The same for gpu/.
+  [[nodiscard]] LatticeLayout layout() const;
 
 private:
   void list_copies();

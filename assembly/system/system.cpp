@@ -49,6 +49,12 @@ public:
     return system_.pure_neumann;
   }
 
+  BoundaryTerms take_boundary() {
+    prepare();
+    return {std::move(system_.constraints), std::move(system_.rhs),    boundary_,
+            std::move(robin_faces_),        std::move(robin_weights_), system_.pure_neumann};
+  }
+
   LinearSystem run(AssemblyTimes* times) {
     auto const start = Clock::now();
     prepare();
@@ -135,7 +141,8 @@ private:
         int const d = face.face / 2;
         double const weight = element_.face_weights[q] * std::sqrt(c[d] * c[d] + c[3 + d] * c[3 + d] + c[6 + d] * c[6 + d]);
         double const g = weight * condition.value.finite(x, "the boundary value");
-        boundary_abs_ += std::abs(g);
+        boundary_.sum += g;
+        boundary_.absolute += std::abs(g);
         if (g != 0)
           for (int a = 0; a < space_.n_local; ++a)
             add_load(dofs[a], g * face_shape_[face.face].values[q * space_.n_local + a]);
@@ -351,7 +358,7 @@ private:
     auto integrals = basis_integrals(space_, element_);
     constraints().restrict_to_free(integrals);
     double const total = ordered_sum(system_.rhs);
-    system_.compatibility_defect = compatibility_defect(total, source_.absolute + boundary_abs_);
+    system_.compatibility_defect = compatibility_defect(total, source_.absolute + boundary_.absolute);
     double const shift = total / ordered_sum(integrals);
     for (std::int64_t i = 0; i < space_.n_dofs; ++i)
       system_.rhs[i] -= shift * integrals[i];
@@ -374,7 +381,7 @@ private:
   Point3 box_scale_{};
   SourceSums source_;
   std::vector<LargestCells::Entry> source_cells_;  ///< with the largest integrals of |f|
-  double boundary_abs_ = 0;
+  FieldSums boundary_;                             ///< of Neumann and Robin values
 };
 
 }  // namespace
@@ -387,6 +394,10 @@ double compatibility_defect(double total, double absolute) {
                          to_text(total) + ", " + to_text(defect) +
                          " of int |f| + int |g|; change the source or the boundary values, or fix u somewhere");
   return defect;
+}
+
+BoundaryTerms boundary_terms(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  return Assembler(space, element, data, Constraints()).take_boundary();
 }
 
 bool is_pure_neumann(Space const& space, ReferenceElement const& element, ProblemData const& data) {

@@ -3,6 +3,10 @@
 #include "assembly/space/space.hpp"
 #include "assembly/system/linear_system.hpp"
 #include "assembly/system/problem_data.hpp"
+#include "gpu/core/field_data.hpp"
+
+#include <cstddef>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -16,6 +20,18 @@ struct AssemblyTimes {
 /// coefficient, source or condition must not take, for inverted cells, and for problems that have no solution or no unique one.
 [[nodiscard]] LinearSystem assemble_system(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                            Constraints of_space = Constraints(), AssemblyTimes* times = nullptr);
+
+/// What the conditions on the boundary contribute to a system.
+struct BoundaryTerms {
+  Constraints constraints;               ///< Dirichlet values
+  HostVector<double> rhs;                ///< integrals of Neumann and Robin values times basis functions; 0 at constrained unknowns
+  FieldSums values;                      ///< integrals of these values and of their absolute values
+  std::vector<std::size_t> robin_faces;  ///< numbers of the faces (Space::boundary_faces) where alpha is positive somewhere
+  std::vector<double> robin_weights;     ///< alpha dS at the points of these faces
+  bool pure_neumann = false;
+};
+/// Errors: as assemble_system.
+[[nodiscard]] BoundaryTerms boundary_terms(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// Whether constants are in the null space: there is no Dirichlet condition, and no Robin condition with alpha > 0 at any
 /// quadrature point. Errors: as assemble_system.

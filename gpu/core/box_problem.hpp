@@ -1,10 +1,10 @@
 #pragma once
 
 #include "gpu/core/expression_code.hpp"
+#include "gpu/core/field_data.hpp"
 
 #include <array>
 #include <cstdint>
-#include <stdexcept>
 #include <vector>
 
 namespace poisson {
@@ -25,17 +25,6 @@ struct BoxProblem {
     ExpressionCode alpha;  ///< robin only
   };
   std::array<Face, 6> faces;  ///< -x +x -y +y -z +z
-};
-
-/// A value that is not finite, or a coefficient that is not positive, or a negative alpha.
-class BoxDataError : public std::runtime_error {
-public:
-  enum class Quantity { coefficient, source, value, alpha };
-  BoxDataError(Quantity of, int face_of, std::array<double, 3> const& place)
-      : std::runtime_error("a value of the problem's data is not admissible"), quantity(of), face(face_of), at(place) {}
-  Quantity quantity;
-  int face;                  ///< of `value` and `alpha`
-  std::array<double, 3> at;  ///< where
 };
 
 }  // namespace poisson

@@ -14,3 +14,10 @@
 #else
 #define POISSON_UNROLL
 #endif
+
+/// Marks loops in them whose passes are independent, for the vector registers of the host.
+#if defined(_OPENMP) && !defined(__CUDACC__)
+#define POISSON_SIMD _Pragma("omp simd")
+#else
+#define POISSON_SIMD
+#endif

@@ -17,12 +17,6 @@ namespace poisson {
 
 namespace {
 
-constexpr std::int64_t none_failed = std::numeric_limits<std::int64_t>::max();
-
-bool is_constant(ExpressionCode const& code) {
-  return code.size() == 1 && code.front().op == Op::constant;
-}
-
 /// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.
 std::int64_t planes_at_once(BoxProblem const& problem, Backend backend) {
   std::int64_t const bytes = backend == Backend::cuda ? std::int64_t{1} << 28 : std::int64_t{1} << 22;
@@ -65,7 +59,7 @@ std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Bac
 }
 
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
-    : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context, 1) {
+    : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
   assert(fits(problem.cells) && (format == Format::half_cds || can_be_matrix_free(problem)));
   double const low = 0.5 - 0.5 / std::sqrt(3.);
   for (std::size_t d = 0; d < 3; ++d) {
@@ -83,7 +77,6 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     node_coordinates_[d] = Array<double>(context, std::span<double const>(nodes));
     gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss));
   }
-  failed_.upload(std::span<std::int64_t const>(&none_failed, 1));
   evaluate_faces(problem);
   assemble(problem, format);
 }
@@ -91,16 +84,15 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
 /// `values` = code at the tensor product of parts of three coordinate arrays.
 void BoxSystem::evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                          std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
-                         double* values, BoxDataError::Quantity quantity, int face) {
+                         double* values, DataError::Quantity quantity, int face) {
   Array<Instruction> const instructions(context_, std::span<Instruction const>(code));
   TensorGrid grid{count, {}};
   for (std::size_t d = 0; d < 3; ++d)
     grid.coordinates[d] = coordinates[d]->data() + first[d];
   kernels_.evaluate(context_, {instructions.data(), static_cast<std::int32_t>(code.size())}, stack_depth(code), grid, check, values,
                     failed_.data());
-  std::int64_t failed = 0;
-  failed_.download(std::span<std::int64_t>(&failed, 1));
-  if (failed == none_failed)
+  std::int64_t const failed = failed_.found();
+  if (failed < 0)
     return;
   std::array<double, 3> at{};
   std::array<std::int64_t, 3> const index{failed % count[0], failed / count[0] % count[1], failed / (count[0] * count[1])};
@@ -109,7 +101,7 @@ void BoxSystem::evaluate(ExpressionCode const& code, std::array<Array<double> co
     coordinates[d]->download(std::span<double>(all));
     at[d] = all[static_cast<std::size_t>(first[d] + index[d])];
   }
-  throw BoxDataError(quantity, face, at);
+  throw DataError(quantity, face, at);
 }
 
 void BoxSystem::evaluate_faces(BoxProblem const& problem) {
@@ -138,7 +130,7 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
                 : condition.type == Type::neumann ? BoxFace::Type::neumann
                                                   : BoxFace::Type::robin;
     face_values_[f] = Array<double>(context_, size);
-    evaluate(condition.value, coordinates, first, count, ValueCheck::finite, face_values_[f].data(), BoxDataError::Quantity::value,
+    evaluate(condition.value, coordinates, first, count, ValueCheck::finite, face_values_[f].data(), DataError::Quantity::value,
              face);
     view.value = face_values_[f].data();
     if (dirichlet) {
@@ -151,7 +143,7 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
     if (condition.type == Type::robin) {
       face_alphas_[f] = Array<double>(context_, size);
       evaluate(condition.alpha, coordinates, first, count, ValueCheck::not_negative, face_alphas_[f].data(),
-               BoxDataError::Quantity::alpha, face);
+               DataError::Quantity::alpha, face);
       view.alpha = face_alphas_[f].data();
       if (kernels_.sums(context_, size, view.alpha).sum > 0)
         pure_neumann_ = false;
@@ -178,7 +170,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   };
   // The values in `count` planes of cells from `first` on.
   auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, std::array<Array<double>, 3>& points,
-                        std::int64_t first, std::int64_t count, ValueCheck check, BoxDataError::Quantity quantity) {
+                        std::int64_t first, std::int64_t count, ValueCheck check, DataError::Quantity quantity) {
     field.first_plane = first;
     for (std::size_t c = 0; c < codes.size(); ++c) {
       if (points[c].size() == 0)
@@ -196,9 +188,9 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   // Constants are checked as well, at a point of the box.
   for (ExpressionCode const* const code : k_codes)
     if (is_constant(*code) && !passes(ValueCheck::positive, code->front().value))
-      throw BoxDataError(BoxDataError::Quantity::coefficient, -1, problem.origin);
+      throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
   if (is_constant(problem.source) && !passes(ValueCheck::finite, problem.source.front().value))
-    throw BoxDataError(BoxDataError::Quantity::source, -1, problem.origin);
+    throw DataError(DataError::Quantity::source, -1, problem.origin);
 
   bool const source_varies = !is_constant(problem.source);
   auto const add_source = [&](std::int64_t first, std::int64_t count) {
@@ -221,7 +213,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   } else if (pure_neumann_) {
     for (std::int64_t first = 0; first < problem.cells[2]; first += planes) {
       std::int64_t const count = std::min(planes, problem.cells[2] - first);
-      fill(f, f_codes, f_points, first, count, ValueCheck::finite, BoxDataError::Quantity::source);
+      fill(f, f_codes, f_points, first, count, ValueCheck::finite, DataError::Quantity::source);
       add_source(first, count);
     }
   }
@@ -237,8 +229,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     std::int64_t const end_cells = std::min(problem.cells[2], first_cells + planes);
     std::int64_t const end = end_cells == problem.cells[2] ? nz : end_cells;
     std::int64_t const count = end_cells - first_cells;
-    fill(k, k_codes, k_points, first_cells, count, ValueCheck::positive, BoxDataError::Quantity::coefficient);
-    fill(f, f_codes, f_points, first_cells, count, ValueCheck::finite, BoxDataError::Quantity::source);
+    fill(k, k_codes, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
+    fill(f, f_codes, f_points, first_cells, count, ValueCheck::finite, DataError::Quantity::source);
     if (source_varies && !pure_neumann_ && summed < end_cells) {
       add_source(summed, end_cells - summed);
       summed = end_cells;
@@ -299,13 +291,6 @@ void BoxSystem::make_operator(int components, BoxField const& k) {
   Array<double> face_rows(context_, 27 * n_face_rows);
   kernels_for<BoxStencilKernels>(context_).fill_face_rows(context_, box_, components, k, face_rows.data());
   matrix_ = std::make_unique<BoxOperator>(context_, view, std::move(face_rows));
-}
-
-HostVector<double> BoxSystem::take_rhs() {
-  HostVector<double> host(static_cast<std::size_t>(rhs_.size()));
-  rhs_.download(std::span<double>(host));
-  rhs_ = {};
-  return host;
 }
 
 void BoxSystem::set_dirichlet(std::span<double> x) const {

@@ -2,6 +2,7 @@
 
 #include "gpu/core/context.hpp"
 #include "gpu/core/expression_code.hpp"
+#include "gpu/core/field_data.hpp"
 #include "gpu/core/host_device.hpp"
 
 #include <array>
@@ -66,11 +67,6 @@ struct BoxTables {
 };
 template <int components>
 [[nodiscard]] BoxTables<components> box_tables(std::array<double, 3> const& cell);
-
-/// Of many values.
-struct FieldSums {
-  double sum = 0, absolute = 0;
-};
 
 class BoxElementKernels {
 public:

@@ -115,7 +115,7 @@ inline POISSON_HOST_DEVICE bool store_tensors(LatticeTables const& tables, Verti
 [[nodiscard]] inline POISSON_HOST_DEVICE double sum_of_copies(LatticeElements const& elements, double const* rim_values,
                                                               std::int64_t i) {
   LatticeView const& lattices = elements.lattices;
-  double sum = 0;
+  double sum = elements.rim_load[i];
   for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c)
     sum += rim_values[lattices.copies[c]];
   return elements.fixed[i] != 0 ? 0 : sum;
@@ -165,7 +165,7 @@ inline POISSON_HOST_DEVICE void deep_rows(LatticeElements const& elements, Latti
       double v[3][width];
       double const* const d = tensor + q * n_cells + first;
       std::int64_t const next = 8 * n_cells;
-#pragma omp simd
+      POISSON_SIMD
       for (int w = 0; w < width; ++w) {
         double const xx = d[w], yy = d[next + w], zz = d[2 * next + w], xy = d[3 * next + w], xz = d[4 * next + w],
                      yz = d[5 * next + w];
@@ -178,7 +178,7 @@ inline POISSON_HOST_DEVICE void deep_rows(LatticeElements const& elements, Latti
       for (int b = 0; b < 8; ++b)
         if (before(a, b) >= 0) {
           double const(&of_b)[3] = tables.gradient[q][b];
-#pragma omp simd
+          POISSON_SIMD
           for (int w = 0; w < width; ++w)
             entries[before(a, b)][w] += v[0][w] * of_b[0] + v[1][w] * of_b[1] + v[2][w] * of_b[2];
         }
@@ -186,26 +186,24 @@ inline POISSON_HOST_DEVICE void deep_rows(LatticeElements const& elements, Latti
   }
 }
 
-/// What a face with data contributes to the row of one of its nodes: entries[13 + 9 dz + 3 dy + dx] of the node at that distance.
-inline POISSON_HOST_DEVICE void add_face(LatticeElements const& elements, std::int32_t number, int face, Place const& node,
-                                         double (&entries)[27], double& load) {
+/// What a Robin condition on a face adds to the row of one of its nodes: entries[13 + 9 dz + 3 dy + dx] of the node at that
+/// distance.
+inline POISSON_HOST_DEVICE void add_mass(LatticeElements const& elements, std::int32_t number, int face, Place const& node,
+                                         double (&entries)[27]) {
   std::int64_t const n = elements.lattices.cells;
-  int const d = face / 2, e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2;
+  int const u = (face / 2 + 1) % 3, v = (face / 2 + 2) % 3;
   double const near = 0.5 + 0.5 / std::sqrt(3.), far = 1 - near;
   int const stride[3] = {1, 3, 9};
   for (int cell = 0; cell < 4; ++cell) {
-    std::int64_t const ce = node.i[e] - 1 + (cell & 1), cg = node.i[g] - 1 + (cell >> 1);
-    if (ce < 0 || cg < 0 || ce >= n || cg >= n)
+    std::int64_t const cu = node.i[u] - 1 + (cell & 1), cv = node.i[v] - 1 + (cell >> 1);
+    if (cu < 0 || cv < 0 || cu >= n || cv >= n)
       continue;
     int const a = 3 - cell;
     for (int q = 0; q < 4; ++q) {
-      std::int64_t const at = 4 * ((number * n + cg) * n + ce) + q;
+      double const mass = elements.face_mass[4 * ((number * n + cv) * n + cu) + q];
       auto const phi = [&](int b) { return ((b & 1) == (q & 1) ? near : far) * ((b >> 1) == (q >> 1) ? near : far); };
-      load += phi(a) * elements.face_load[at];
-      if (elements.face_mass != nullptr)
-        for (int b = 0; b < 4; ++b)
-          entries[13 + ((b & 1) - (a & 1)) * stride[e] + ((b >> 1) - (a >> 1)) * stride[g]] +=
-              phi(a) * phi(b) * elements.face_mass[at];
+      for (int b = 0; b < 4; ++b)
+        entries[13 + ((b & 1) - (a & 1)) * stride[u] + ((b >> 1) - (a >> 1)) * stride[v]] += phi(a) * phi(b) * mass;
     }
   }
 }
@@ -253,8 +251,8 @@ inline POISSON_HOST_DEVICE void any_row(LatticeElements const& elements, Lattice
   }
   for (int face = 0; face < 6; ++face)
     if (node.i[face / 2] == (face % 2 == 0 ? 0 : m - 1))
-      if (std::int32_t const number = elements.face_data[6 * node.lattice + face]; number >= 0)
-        add_face(elements, number, face, node, entries, load);
+      if (std::int32_t const number = elements.mass_face[6 * node.lattice + face]; number >= 0)
+        add_mass(elements, number, face, node, entries);
   double value = 0;
   bool const fixed = fixed_value(elements, node, value);
   for (int s = 0; s < 27; ++s) {

@@ -20,10 +20,10 @@ struct LatticeElements {
   double const* coordinates = nullptr;      ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
   std::uint8_t const* fixed = nullptr;      ///< of the unknowns on rims: 1 where there is a Dirichlet value
   double const* fixed_value = nullptr;      ///< that value
-  std::int32_t const* face_data = nullptr;  ///< [6 lattice + face]: number of a face with Neumann or Robin data, or -1
-  double const* face_load = nullptr;  ///< [4 (number n^2 + n v + u) + q]: weight times value at the Gauss points of the cells of
-                                      ///< a face, u and v being the lower and the higher of its directions
-  double const* face_mass = nullptr;  ///< weight times alpha, likewise; null where no alpha is positive
+  double const* rim_load = nullptr;         ///< of the unknowns on rims: what Neumann and Robin values contribute
+  std::int32_t const* mass_face = nullptr;  ///< [6 lattice + face]: number of a face with a Robin condition, or -1
+  double const* face_mass = nullptr;  ///< weight times alpha at the Gauss points of the cells at a face: [4 (number n^2 + n v + u)
+                                      ///< + q], u and v being the directions that follow that of the face cyclically
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t cells_of_layer() const { return std::int64_t{lattices.cells} * lattices.cells; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_values() const { return lattices.n_lattices * lattices.nodes_of_lattice(); }
@@ -80,7 +80,7 @@ public:
                     std::int64_t end_plane, double const* tensor, double const* load, double* values, double* rhs,
                     double* rim_rhs) const = 0;
 
-  /// out[n_inner + i] = the sum of the copies of unknown i on rims, 0 where it has a Dirichlet value.
+  /// out[n_inner + i] = rim_load plus the sum of the copies of unknown i on rims, 0 where it has a Dirichlet value.
   virtual void sum_copies(Context& context, LatticeElements const& elements, double const* rim_values, double* out) const = 0;
 
   static LatticeElementKernels const& cpu();

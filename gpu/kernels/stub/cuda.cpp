@@ -17,6 +17,7 @@
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
+#include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -53,6 +54,9 @@ BlasKernels const& BlasKernels::cuda() {
   refuse();
 }
 CsrKernels const& CsrKernels::cuda() {
+  refuse();
+}
+LatticeElementKernels const& LatticeElementKernels::cuda() {
   refuse();
 }
 BoxKernels const& BoxKernels::cuda() {

@@ -101,7 +101,8 @@ struct Reference {
 };
 
 /// Applies Dirichlet values as deal.II does and compares everything.
-void expect_equal(Reference& reference, Discretization& discretization, std::set<unsigned> const& dirichlet_ids, Scalar const& g) {
+void expect_equal(Reference& reference, Discretization& discretization, std::set<unsigned> const& dirichlet_ids, Scalar const& g,
+                  double relative = 1e-13) {
   auto const system = discretization.assemble();
   auto const& matrix = system.matrix;
   reference.match(discretization);
@@ -117,7 +118,7 @@ void expect_equal(Reference& reference, Discretization& discretization, std::set
   double scale = 0;
   for (unsigned i = 0; i < reference.matrix.m(); ++i)
     scale = std::max(scale, reference.matrix.diag_element(i));
-  double const tolerance = 1e-13 * scale, rhs_tolerance = 1e-13 * std::max(scale, reference.rhs.linfty_norm());
+  double const tolerance = relative * scale, rhs_tolerance = relative * std::max(scale, reference.rhs.linfty_norm());
   ASSERT_EQ(matrix.n_rows, reference.matrix.m());
   ASSERT_EQ(matrix.n_columns, reference.matrix.n());
   std::int64_t expected = 0;
@@ -141,7 +142,8 @@ void expect_equal(Reference& reference, Discretization& discretization, std::set
     }
     if (constrained) {
       ASSERT_EQ(system.rhs[row], 0);
-      ASSERT_NEAR(system.constraints.value(row), values.at(i), 5e-14);  // terms of g are up to 20
+      // Terms of g are up to 20.
+      ASSERT_NEAR(system.constraints.value(row), values.at(i), reference.mesh.curved ? 1e-11 : 5e-14);
       ASSERT_NEAR(reference.rhs(i), matrix.values[matrix.row_ptr[row]] * system.constraints.value(row), 10 * rhs_tolerance);
     } else {
       ASSERT_EQ(system.constraints.value(row), 0);
@@ -168,7 +170,7 @@ void PrintTo(MatrixCase const& item, std::ostream* out) {
 
 class Laplace : public testing::TestWithParam<MatrixCase> {};
 
-void expect_as_matrix_creator(MatrixCase const& item) {
+void expect_as_matrix_creator(MatrixCase const& item, double relative = 1e-13) {
   SCOPED_TRACE(item.name);
   ProblemSpec spec;
   spec.mesh = item.mesh;
@@ -183,14 +185,16 @@ void expect_as_matrix_creator(MatrixCase const& item) {
   dealii::MatrixCreator::create_laplace_matrix(reference.mapping, reference.dofs,
                                                dealii::QGauss<3>(static_cast<unsigned>(item.order + 1)), reference.matrix, f,
                                                reference.rhs, &k);
-  expect_equal(reference, discretization, reference.mesh.boundary_ids, [](Point const& x) { return 1 + x[0] * x[1] - x[2]; });
+  expect_equal(
+      reference, discretization, reference.mesh.boundary_ids, [](Point const& x) { return 1 + x[0] * x[1] - x[2]; }, relative);
 }
 
 TEST_P(Laplace, EqualsMatrixCreator) {
   expect_as_matrix_creator(GetParam());
 }
 
-/// Refined meshes are made as lattices: every generator and file, as far as its cells stay few.
+/// Refined meshes are made as lattices: every generator and file, as far as its cells stay few. The places that deal.II's
+/// transfinite manifolds give a node differ by about 1e-12 between its cells.
 TEST(RefinedMeshes, EqualMatrixCreator) {
   int lattices = 0;
   auto const expect_all = [&](MeshSpec mesh, std::string const& name) {

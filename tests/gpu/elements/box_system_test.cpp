@@ -4,6 +4,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/vector.hpp"
 #include "tests/gpu/cases.hpp"
+#include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/matrices.hpp"
 
 #include <array>
@@ -17,40 +18,6 @@
 namespace poisson::testing {
 
 namespace {
-
-using Point = std::array<double, 3>;
-
-/// A function as code, and in C++.
-struct Data {
-  ExpressionCode code;
-  std::function<double(Point const&)> value;
-};
-
-Data constant(double c) {
-  return {{Instruction(Op::constant, c)}, [c](Point const&) { return c; }};
-}
-/// a + b x y + c z
-Data polynomial(double a, double b, double c) {
-  using I = Instruction;
-  return {{I(Op::constant, a), I(Op::constant, b), I(Op::x), I(Op::multiply), I(Op::y), I(Op::multiply), I(Op::add),
-           I(Op::constant, c), I(Op::z), I(Op::multiply), I(Op::add)},
-          [=](Point const& p) { return a + b * p[0] * p[1] + c * p[2]; }};
-}
-/// a + sin(b x + z)
-Data sine(double a, double b) {
-  using I = Instruction;
-  return {{I(Op::constant, a), I(Op::constant, b), I(Op::x), I(Op::multiply), I(Op::z), I(Op::add), I(Op::sin), I(Op::add)},
-          [=](Point const& p) { return a + std::sin(b * p[0] + p[2]); }};
-}
-/// z > 0.5 ? a : b x
-Data branches(double a, double b) {
-  using I = Instruction;
-  ExpressionCode code{I(Op::z),    I(Op::constant, 0.5), I(Op::greater), I(Op::jump_if_zero), I(Op::constant, a),
-                      I(Op::jump), I(Op::constant, b),   I(Op::x),       I(Op::multiply)};
-  code[3].target = 6;
-  code[5].target = 9;
-  return {code, [=](Point const& p) { return p[2] > 0.5 ? a : b * p[0]; }};
-}
 
 struct Face {
   BoxProblem::Face::Type type;
@@ -432,8 +399,8 @@ TYPED_TEST(BoxSystemOn, PlacesOfBadData) {
   try {
     BoxSystem const system(*this->context, c.problem());
     FAIL() << "k is negative where z < 0.5";
-  } catch (BoxDataError const& error) {
-    EXPECT_EQ(error.quantity, BoxDataError::Quantity::coefficient);
+  } catch (DataError const& error) {
+    EXPECT_EQ(error.quantity, DataError::Quantity::coefficient);
     EXPECT_NEAR(error.at[2], (0.5 - 0.5 / std::sqrt(3.)) / 4, 1e-15) << "the first point in order";
   }
   c.k = {constant(1)};
@@ -441,15 +408,15 @@ TYPED_TEST(BoxSystemOn, PlacesOfBadData) {
   try {
     BoxSystem const system(*this->context, c.problem());
     FAIL() << "alpha is negative";
-  } catch (BoxDataError const& error) {
-    EXPECT_EQ(error.quantity, BoxDataError::Quantity::alpha);
-    EXPECT_EQ(error.face, 2);
+  } catch (DataError const& error) {
+    EXPECT_EQ(error.quantity, DataError::Quantity::alpha);
+    EXPECT_EQ(error.part, 2);
     EXPECT_EQ(error.at[1], 0);
   }
   using I = Instruction;
   c.faces = all_dirichlet(constant(0));
   c.f = {{I(Op::constant, 1), I(Op::x), I(Op::constant, 0), I(Op::multiply), I(Op::divide)}, {}};
-  EXPECT_THROW(BoxSystem(*this->context, c.problem()), BoxDataError);
+  EXPECT_THROW(BoxSystem(*this->context, c.problem()), DataError);
 }
 
 TYPED_TEST(BoxSystemOn, SumsOfTheData) {

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <array>
+#include <stdexcept>
+
+namespace poisson {
+
+/// Of many values, or their integrals.
+struct FieldSums {
+  double sum = 0, absolute = 0;
+};
+
+/// A value of a problem's data that is not finite, a coefficient that is not positive, a negative alpha, or a map from the
+/// reference cell whose determinant is not positive.
+class DataError : public std::runtime_error {
+public:
+  enum class Quantity { coefficient, source, value, alpha, determinant };
+  DataError(Quantity of, int part_of, std::array<double, 3> const& place)
+      : std::runtime_error("a value of the problem's data is not admissible"), quantity(of), part(part_of), at(place) {}
+  Quantity quantity;
+  int part;                  ///< of `value` and `alpha` the face of a box; on lattices the lattice
+  std::array<double, 3> at;  ///< where
+};
+
+}  // namespace poisson

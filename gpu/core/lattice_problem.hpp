@@ -1,0 +1,30 @@
+#pragma once
+
+#include "gpu/core/expression_code.hpp"
+#include "gpu/core/field_data.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/lattice_layout.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace poisson {
+
+/// -div(k grad u) = f with trilinear elements on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
+struct LatticeProblem {
+  LatticeLayout layout;                                   ///< of order 1
+  HostVector<double> coordinates;                         ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
+  std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
+  std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
+  ExpressionCode source;                                  ///< f
+
+  HostVector<std::uint8_t> fixed;       ///< of the unknowns on rims (from n_inner on): 1 where there is a Dirichlet value
+  HostVector<double> fixed_value;       ///< that value, 0 elsewhere
+  HostVector<double> rim_load;          ///< of the unknowns on rims: what Neumann and Robin values contribute
+  std::vector<std::int32_t> mass_face;  ///< [6 lattice + face]: number of a face of a lattice with a Robin condition, or -1
+  HostVector<double> face_mass;         ///< weight times alpha at the Gauss points of these faces: see LatticeElements::face_mass
+  FieldSums boundary;                   ///< integrals of the Neumann and Robin values and of their absolute values
+  bool pure_neumann = false;            ///< the constant vector spans the null space
+};
+
+}  // namespace poisson

@@ -1,0 +1,64 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/expression_code.hpp"
+#include "gpu/core/field_data.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/formats/matrix.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+
+namespace poisson {
+
+/// A Galerkin system that was assembled where it will be solved, without CSR. Rows and columns of unknowns with Dirichlet values
+/// keep their diagonal entry only, and their right-hand side is 0.
+class ElementSystem {
+public:
+  virtual ~ElementSystem() = default;
+
+  [[nodiscard]] Matrix const& matrix() const { return *matrix_; }
+  /// Gives the matrix away.
+  [[nodiscard]] std::unique_ptr<Matrix> take_matrix() { return std::move(matrix_); }
+  [[nodiscard]] Array<double> const& rhs() const { return rhs_; }
+  /// The right-hand side in host memory; the backend's copy is freed.
+  [[nodiscard]] HostVector<double> take_rhs();
+  [[nodiscard]] std::int64_t nnz() const { return nnz_; }  ///< of the full matrix
+  /// Neither Dirichlet values nor an alpha > 0: the constant vector spans the null space.
+  [[nodiscard]] bool pure_neumann() const { return pure_neumann_; }
+  [[nodiscard]] FieldSums const& source() const { return source_; }      ///< integrals of f and |f|
+  [[nodiscard]] FieldSums const& boundary() const { return boundary_; }  ///< of the values of Neumann and Robin conditions
+  /// Where f varies: for every line of cells in x the largest integral of |f| over one of its cells, y fastest; else empty.
+  [[nodiscard]] HostVector<double> const& largest_source_of_lines() const { return largest_of_lines_; }
+
+  /// Writes the Dirichlet values into x, which has an entry for each unknown in host memory.
+  virtual void set_dirichlet(std::span<double> x) const = 0;
+
+protected:
+  std::unique_ptr<Matrix> matrix_;
+  Array<double> rhs_;
+  std::int64_t nnz_ = 0;
+  bool pure_neumann_ = false;
+  FieldSums source_, boundary_;
+  HostVector<double> largest_of_lines_;
+};
+
+/// Whether an expression is one number.
+[[nodiscard]] bool is_constant(ExpressionCode const& code);
+
+/// Remembers the lowest number at which a kernel found something that is not admissible.
+class LowestFailure {
+public:
+  explicit LowestFailure(Context& context);
+  /// What kernels lower; in the context's memory.
+  [[nodiscard]] std::int64_t* data() { return lowest_.data(); }
+  /// The lowest number, or -1 for none. Waits.
+  [[nodiscard]] std::int64_t found() const;
+
+private:
+  Array<std::int64_t> lowest_;
+};
+
+}  // namespace poisson

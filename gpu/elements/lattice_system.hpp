@@ -1,0 +1,58 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/lattice_problem.hpp"
+#include "gpu/elements/element_system.hpp"
+#include "gpu/formats/format.hpp"
+#include "gpu/kernels/lattice_elements.hpp"
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace poisson {
+
+/// The Galerkin system of trilinear elements on a mesh of lattices, assembled where it will be solved, straight into half_cds.
+/// Element integrals by two Gauss points per direction.
+class LatticeSystem final : public ElementSystem {
+public:
+  /// Bytes in the backend's memory at the peak of the assembly, of a mesh with these numbers of lattices and cells a side.
+  [[nodiscard]] static std::int64_t peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend);
+
+  /// Preconditions: order 1, two cells a side or more. Throws DataError, OutOfMemoryError, Interrupted. In a pure Neumann problem f
+  /// is shifted by a constant so that the right-hand side is orthogonal to the constant vector.
+  LatticeSystem(Context& context, LatticeProblem const& problem);
+
+  void set_dirichlet(std::span<double> x) const override;
+
+private:
+  struct Slab;
+  void evaluate(Slab& slab, ExpressionCode const& code, std::int64_t const* listed, std::int64_t n_listed, ValueCheck check,
+                double* values, DataError::Quantity quantity);
+  void fill(Slab& slab, LatticeProblem const& problem, std::int64_t first_layer, std::int64_t end_layer, bool with_matrix);
+  void add_source(Slab const& slab, std::int64_t first_layer, bool varies);
+  [[nodiscard]] FieldSums sums_of_layers(Slab const& slab, double const* load, std::int64_t first_layer) const;
+  void assemble(LatticeProblem const& problem);
+  void make_matrix(LatticeProblem const& problem, Array<double> values);
+  [[noreturn]] void refuse(std::int64_t failed, DataError::Quantity quantity) const;
+
+  Context& context_;
+  LatticeElementKernels const& kernels_;
+  LatticeArrays lattices_;
+  Array<double> coordinates_, fixed_value_, rim_load_, face_mass_;
+  Array<std::uint8_t> fixed_;
+  Array<std::int32_t> mass_face_;
+  LatticeElements elements_;
+  LowestFailure failed_;
+  double shift_ = 0;  ///< of f
+  std::int64_t n_inner_;
+  HostVector<std::uint8_t> host_fixed_;
+  HostVector<double> host_fixed_value_;
+};
+
+/// Entries of the full matrix on lattices: pairs of unknowns that share a cell, less those in rows and columns of unknowns with
+/// Dirichlet values, which keep their diagonal entry.
+[[nodiscard]] std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed);
+
+}  // namespace poisson
