@@ -6,6 +6,7 @@
 #include "assembly/space/space.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
+#include "assembly/system/lattice_problem.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
 #include "assembly/system/source_check.hpp"
@@ -71,45 +72,83 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   return estimate;
 }
 
-struct Validated {
-  MeshCounts counts;
-  ProblemData data;
-  Estimate estimate;
-};
-
-/// Everything that can be wrong with a specification and shows without the refined mesh.
-Validated validate(ProblemSpec const& spec, AssembledInto into) {
-  auto counts = predict_counts(spec.mesh);
-  ProblemData data(spec, counts.boundary_ids, counts.material_ids);
-  check_index_range(spec.mesh, counts, spec.order);
-  auto estimate = make_estimate(spec, counts, data.coefficient_components(), into);
-  return {std::move(counts), std::move(data), std::move(estimate)};
+/// Whether the refined mesh is expected to be made of lattices large enough to number unknowns by.
+std::int64_t count_lattices(ProblemSpec const& spec, Mesh const& coarse) {
+  if (spec.mesh.refinements < Space::fewest_refinements_of_lattices || !LatticeTopology(coarse).obstacle.empty())
+    return 0;
+  return coarse.triangulation->n_active_cells();
 }
 
 }  // namespace
 
+struct CheckedProblem::Impl {
+  explicit Impl(ProblemSpec of) : spec(std::move(of)), counts(make_counts()), data(spec, counts.boundary_ids, counts.material_ids) {
+    check_index_range(spec.mesh, counts, spec.order);
+    summary = make_estimate(AssembledInto::csr).mesh;
+  }
+
+  MeshCounts make_counts() {
+    if (spec.mesh.file.empty() && spec.mesh.generator == "box")
+      return predict_counts(spec.mesh);
+    coarse = make_coarse_mesh(spec.mesh);
+    lattices = count_lattices(spec, *coarse);
+    return count_refined(*coarse, spec.mesh.refinements);
+  }
+  [[nodiscard]] Estimate make_estimate(AssembledInto into) const;
+
+  ProblemSpec spec;
+  std::optional<Mesh> coarse;  ///< of all meshes but boxes
+  std::int64_t lattices = 0;
+  MeshCounts counts;
+  ProblemData data;
+  MeshSummary summary;
+};
+
+Estimate CheckedProblem::Impl::make_estimate(AssembledInto into) const {
+  Estimate estimate = poisson::assembly::make_estimate(spec, counts, data.coefficient_components(), into);
+  estimate.mesh.lattices = lattices;
+  estimate.mesh.lattice_nodes = lattices > 0 ? (std::int64_t{spec.order} << spec.mesh.refinements) + 1 : 0;
+  return estimate;
+}
+
+CheckedProblem::CheckedProblem(ProblemSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
+CheckedProblem::~CheckedProblem() = default;
+CheckedProblem::CheckedProblem(CheckedProblem&&) noexcept = default;
+
+MeshSummary const& CheckedProblem::mesh() const {
+  return impl_->summary;
+}
+
+Estimate CheckedProblem::estimate(AssembledInto into) const {
+  return impl_->make_estimate(into);
+}
+
 Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
-  return validate(spec, into).estimate;
+  return CheckedProblem(spec).estimate(into);
 }
 
 struct Discretization::Impl {
-  Impl(ProblemSpec const& spec, Validated validated)
-      : data(std::move(validated.data)),
-        element(spec.order),
-        space(make_space(spec, validated.counts)),
-        summary(std::move(validated.estimate.mesh)) {}
+  explicit Impl(CheckedProblem::Impl checked)
+      : data(std::move(checked.data)),
+        element(checked.spec.order),
+        space(make_space(checked)),
+        summary(std::move(checked.summary)) {
+    if (!space.lattices)
+      summary.lattices = summary.lattice_nodes = 0;
+  }
 
-  Space make_space(ProblemSpec const& spec, MeshCounts const& counts) const {
-    if (counts.box)
-      return {*counts.box, element};
+  Space make_space(CheckedProblem::Impl& checked) const {
+    if (checked.counts.box)
+      return {*checked.counts.box, element};
+    ProblemSpec const& spec = checked.spec;
     try {
       if (spec.mesh.refinements > 0) {
-        LatticeMesh const lattices(make_coarse_mesh(spec.mesh), spec.mesh.refinements, element.nodes);
+        LatticeMesh const lattices(*checked.coarse, spec.mesh.refinements, element.nodes);
         if (lattices.obstacle.empty())
           return {lattices, element};
       }
-      // The triangulation is given up as soon as the space is made: it is the larger part of a mesh's memory.
-      return {make_mesh(spec.mesh), element};
+      refine_mesh(*checked.coarse, spec.mesh);
+      return {*checked.coarse, element};
     } catch (dealii::ExceptionBase const& error) {
       throw InputError("problem.mesh", std::string("deal.II cannot place the nodes of elements of order ") +
                                            std::to_string(spec.order) + " on this mesh: " + error.what());
@@ -134,12 +173,13 @@ struct Discretization::Impl {
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
 };
 
-Discretization::Discretization(ProblemSpec spec, AssembledInto into) {
+Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
   dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
-  auto validated = validate(spec, into);
-  check_memory(validated.estimate.host_bytes, "this problem (mesh, matrix, solution and output together)");
-  impl_ = std::make_unique<Impl>(spec, std::move(validated));
+  check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix, solution and output together)");
+  impl_ = std::make_unique<Impl>(std::move(*problem.impl_));  // which is gone, with its triangulation, when this is done
 }
+
+Discretization::Discretization(ProblemSpec spec, AssembledInto into) : Discretization(CheckedProblem(std::move(spec)), into) {}
 
 Discretization::~Discretization() = default;
 Discretization::Discretization(Discretization&&) noexcept = default;
@@ -175,14 +215,25 @@ std::optional<BoxProblem> Discretization::box_problem() const {
   return problem;
 }
 
+std::optional<LatticeProblem> Discretization::lattice_problem() const {
+  if (!impl_->space.lattices || impl_->space.order != 1)
+    return std::nullopt;
+  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
+}
+
 void Discretization::refuse(DataError const& error) const {
   using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;
   auto const condition = [&]() -> BoundaryData const& { return data.boundary_at(static_cast<unsigned>(error.part)); };
   switch (error.quantity) {
-  case Quantity::coefficient:
-    static_cast<void>(data.coefficient(0)(error.at, 0));
+  case Quantity::coefficient: {
+    Space const& space = impl_->space;
+    unsigned const material = space.lattices ? space.material(error.part * space.lattices->cells_of_lattice()) : 0;
+    static_cast<void>(data.coefficient(material)(error.at, material));
     throw InputError("problem.coefficient", "the coefficient is not positive and finite at (x, y, z) = " + to_text(error.at));
+  }
+  case Quantity::determinant:
+    throw_inverted_cell(error.at, error.value);
   case Quantity::source:
     static_cast<void>(data.source.finite(error.at, "the source"));
     throw InputError(data.source.key(), "the source is not finite at (x, y, z) = " + to_text(error.at));

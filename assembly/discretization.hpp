@@ -4,6 +4,7 @@
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
 #include "gpu/core/box_problem.hpp"
+#include "gpu/core/lattice_problem.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -22,8 +23,10 @@ struct MeshSummary {
   std::int64_t dofs = 0;         ///< unknowns, constrained ones included
   std::int64_t nnz = 0;          ///< stored entries of the assembled matrix; in an estimate those before Dirichlet rows are emptied
   std::int64_t n_diagonals = 0;  ///< diagonals with entries of a lexicographically numbered box; 0 for other meshes
-  bool lexicographic = false;    ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
-  bool exact_counts = true;      ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
+  std::int64_t lattices = 0;     ///< coarse cells that became lattices, by which the unknowns are numbered; 0: none
+  std::int64_t lattice_nodes = 0;  ///< nodes a side of a lattice
+  bool lexicographic = false;      ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
+  bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
 };
@@ -37,17 +40,35 @@ struct Estimate {
   MeshSummary mesh;
   std::int64_t host_bytes = 0;
 };
-/// Predicts them without refining the mesh, numbering unknowns or assembling. Validates expressions, mesh generator or file, and
-/// that the boundary conditions and coefficients cover all boundary ids and material ids. Errors: InputError with the key path.
+
+/// A specification that was checked against its mesh before any refinement: expressions, mesh generator or file, and that the
+/// boundary conditions and coefficients cover all boundary ids and material ids. Errors: InputError with the key path.
+class CheckedProblem {
+public:
+  explicit CheckedProblem(ProblemSpec spec);
+  ~CheckedProblem();
+  CheckedProblem(CheckedProblem&&) noexcept;
+
+  [[nodiscard]] MeshSummary const& mesh() const;
+  [[nodiscard]] Estimate estimate(AssembledInto into) const;
+
+private:
+  friend class Discretization;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// What CheckedProblem predicts.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
 
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. It hides deal.II from the rest of the program. The
 /// constructor builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns: lexicographically
-/// on boxes, by Cuthill-McKee elsewhere. Vectors u and x have one value per unknown, in this numbering; u_i is the value at node i.
-/// Errors: InputError with the key path for anything wrong in the specification or the mesh file; EnvironmentError when the memory
-/// that `estimate` predicts is not available; Interrupted after an interrupt was requested.
+/// on boxes, by lattices on refined meshes, by Cuthill-McKee elsewhere. Vectors u and x have one value per unknown, in this
+/// numbering; u_i is the value at node i. Errors: InputError with the key path for anything wrong in the specification or the mesh
+/// file; EnvironmentError when the memory that `estimate` predicts is not available; Interrupted after an interrupt was requested.
 class Discretization {
 public:
+  explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr);
   explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
   ~Discretization();
   Discretization(Discretization&&) noexcept;
@@ -57,11 +78,13 @@ public:
   [[nodiscard]] LinearSystem assemble();
   /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
+  /// The same for one of trilinear elements on lattices. Errors: as assemble, for the data on the boundary.
+  [[nodiscard]] std::optional<LatticeProblem> lattice_problem() const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);
   /// The warning that `assemble` puts into its result, for a source whose integrals were computed elsewhere.
-  /// `largest_of_lines`: for every line of cells in x of a box the largest integral of |f| over one of its cells.
+  /// `largest_of_lines`: for every line of cells in x of a box or of lattices the largest integral of |f| over one of its cells.
   [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
   /// Shifts u so that its integral is zero.
   void subtract_mean(HostVector<double>& u) const;

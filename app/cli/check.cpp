@@ -20,12 +20,13 @@ Backend backend_of(RunConfig const& config) {
 }
 
 assembly::Estimate estimate_of(RunConfig const& config) {
-  return assembly::estimate(config.problem, plan_matrix(config, backend_of(config)).into);
+  assembly::CheckedProblem const problem(config.problem);
+  return problem.estimate(plan_matrix(config, backend_of(config), problem.mesh()).into);
 }
 
 FormatChoice predicted_format(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  FormatChoice choice = choose_format(MatrixShape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true}, config.matrix.format_options(),
-                                      backend_of(config), forecast_of(config.matrix, config.solver, mesh.dofs));
+  FormatChoice choice = choose_format(shape_of(config, mesh), config.matrix.format_options(), backend_of(config),
+                                      forecast_of(config.matrix, config.solver, mesh.dofs));
   choice.format = config.matrix.format.value_or(choice.format);
   return choice;
 }

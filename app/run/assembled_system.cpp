@@ -14,18 +14,18 @@ namespace {
 
 using assembly::AssembledInto;
 
-/// Cells of the box that the run is on, if it is one that gpu/elements can assemble.
-std::optional<std::array<std::int64_t, 3>> box_cells(assembly::ProblemSpec const& problem) {
-  assembly::MeshSpec const& mesh = problem.mesh;
-  if (!mesh.file.empty() || mesh.generator != "box" || problem.order != 1 || mesh.refinements < 0 || mesh.refinements > 30)
-    return std::nullopt;
-  std::array<std::int64_t, 3> cells = mesh.cells;
-  for (std::int64_t& n : cells) {
-    if (n < 1 || n > std::int64_t{1} << 31)
-      return std::nullopt;
-    n <<= mesh.refinements;
-  }
-  return BoxSystem::fits(cells) ? std::optional(cells) : std::nullopt;
+/// Whether gpu/elements can assemble the box that the run is on.
+bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& mesh) {
+  std::array<std::int64_t, 3> cells = problem.mesh.cells;
+  for (std::int64_t& n : cells)
+    n <<= problem.mesh.refinements;
+  return mesh.lexicographic && problem.order == 1 && BoxSystem::fits(cells);
+}
+
+/// Whether a matrix can be made without CSR, if its format can.
+bool can_be_assembled_as_stored(RunConfig const& config) {
+  return config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
+         config.matrix.conversion == Conversion::automatic;
 }
 
 [[noreturn]] void refuse_matrix_free(std::string const& reason) {
@@ -37,12 +37,21 @@ std::optional<std::array<std::int64_t, 3>> box_cells(assembly::ProblemSpec const
 
 }  // namespace
 
-MatrixPlan plan_matrix(RunConfig const& config, Backend backend) {
+MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  MatrixShape shape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true};
+  // With analyses, or when the format is to be converted to in a certain way, there is a CSR matrix, and half_cds is made from it.
+  if (config.problem.order == 1 && can_be_assembled_as_stored(config)) {
+    shape.n_lattices = mesh.lattices;
+    shape.lattice_nodes = mesh.lattice_nodes;
+  }
+  return shape;
+}
+
+MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
   MatrixOptions const& matrix = config.matrix;
-  bool const free = matrix.format == Format::matrix_free;
-  auto const cells = box_cells(config.problem);
+  bool const free = matrix.format == Format::matrix_free, box = is_box(config.problem, mesh);
   if (free) {
-    if (!cells)
+    if (!box)
       refuse_matrix_free("this mesh or element is not");
     if (!config.analysis.empty() || matrix.precision != MatrixPrecision::double_)
       refuse_matrix_free(matrix.precision != MatrixPrecision::double_ ? "has no entries to store in another precision"
@@ -50,65 +59,69 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend) {
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
   }
   bool const wanted = !matrix.format || *matrix.format == Format::half_cds;
-  if (!wanted || !cells || !config.analysis.empty() || matrix.precision != MatrixPrecision::double_ ||
-      matrix.conversion != Conversion::automatic)
+  MatrixShape const shape = shape_of(config, mesh);
+  if (!wanted || !(box || shape.n_lattices > 0) || !can_be_assembled_as_stored(config))
     return {};
   MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}};
   if (matrix.format)
     return plan;
-  MatrixShape shape{1, 1, 27, true};
-  for (std::int64_t const n : *cells) {
-    shape.n_rows *= n + 1;
-    shape.nnz *= 3 * n + 1;
-  }
   plan.choice = choose_format(shape, matrix.format_options(), backend, forecast_of(matrix, config.solver, shape.n_rows));
   return plan.choice->format == Format::half_cds ? plan : MatrixPlan{};
 }
 
 AssembledSystem::AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages)
     : discretization_(discretization) {
-  if (plan.into != AssembledInto::csr) {
-    assemble_box(plan, stages);
+  if (plan.into != AssembledInto::csr && assemble_elements(plan, stages))
     return;
-  }
   system_ = discretization.assemble();
   matrix_ = std::make_shared<CsrMatrix const>(std::move(system_.matrix));
   nnz_ = matrix_->nnz();
 }
 
-void AssembledSystem::assemble_box(MatrixPlan const& plan, Stages& stages) {
-  std::optional<BoxProblem> const problem = discretization_.box_problem();
+bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) {
   bool const free = plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device;
-  if (free && !BoxSystem::can_be_matrix_free(*problem))
-    refuse_matrix_free("this coefficient varies");
   Format const format = free ? Format::matrix_free : Format::half_cds;
   Context& context = stages.context();
-  require_memory(context, BoxSystem::peak_bytes(*problem, format, context.backend()),
-                 "the matrix in " + std::string(name_of(format)) + ", with its assembly,", "use a coarser mesh or the cpu backend");
+  auto const require = [&](std::int64_t bytes) {
+    require_memory(context, bytes, "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
+                   "use a coarser mesh or the cpu backend");
+  };
   try {
-    box_.emplace(context, *problem, format);
+    if (std::optional<BoxProblem> const box = discretization_.box_problem()) {
+      if (free && !BoxSystem::can_be_matrix_free(*box))
+        refuse_matrix_free("this coefficient varies");
+      require(BoxSystem::peak_bytes(*box, format, context.backend()));
+      elements_ = std::make_unique<BoxSystem>(context, *box, format);
+    } else if (std::optional<LatticeProblem> const lattices = discretization_.lattice_problem()) {
+      require(LatticeSystem::peak_bytes(lattices->layout.n_lattices, lattices->layout.cells, context.backend()));
+      elements_ = std::make_unique<LatticeSystem>(context, *lattices);
+    } else {
+      return false;  // the mesh could not be made of lattices, after all
+    }
   } catch (DataError const& error) {
     discretization_.refuse(error);
   }
-  system_.pure_neumann = box_->pure_neumann();
-  system_.integral_f = box_->source().sum;
+  system_.pure_neumann = elements_->pure_neumann();
+  system_.integral_f = elements_->source().sum;
   if (system_.pure_neumann)
     system_.compatibility_defect = assembly::Discretization::compatibility_defect(
-        box_->source().sum + box_->boundary().sum, box_->source().absolute + box_->boundary().absolute);
-  nnz_ = box_->nnz();
-  system_.rhs = box_->take_rhs();
+        elements_->source().sum + elements_->boundary().sum, elements_->source().absolute + elements_->boundary().absolute);
+  nnz_ = elements_->nnz();
+  system_.rhs = elements_->take_rhs();
   auto const check = [this] {
-    return discretization_.source_warning(box_->source().sum, box_->source().absolute, box_->largest_source_of_lines());
+    return discretization_.source_warning(elements_->source().sum, elements_->source().absolute,
+                                          elements_->largest_source_of_lines());
   };
   if (context.backend() == Backend::cuda)  // the host has time for it while the device solves
     source_warning_ = std::async(std::launch::async, check);
   else
     system_.source_warning = check();
+  return true;
 }
 
 void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {
-  if (box_)
-    stages.adopt(box_->take_matrix(), plan.choice);
+  if (elements_)
+    stages.adopt(elements_->take_matrix(), plan.choice);
   else
     stages.convert(matrix_);
 }
@@ -123,9 +136,9 @@ std::string AssembledSystem::source_warning() {
 }
 
 HostVector<double> AssembledSystem::reconstruct(HostVector<double> x) const {
-  if (!box_)
+  if (!elements_)
     return discretization_.reconstruct(system_, std::move(x));
-  box_->set_dirichlet(x);
+  elements_->set_dirichlet(x);
   if (system_.pure_neumann)
     discretization_.subtract_mean(x);
   return x;

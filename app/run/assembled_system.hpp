@@ -3,6 +3,7 @@
 #include "app/run/stages.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/elements/box_system.hpp"
+#include "gpu/elements/lattice_system.hpp"
 
 #include <cstdint>
 #include <future>
@@ -18,11 +19,14 @@ struct MatrixPlan {
   std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it took half_cds before anything is assembled
 };
 
-/// Boxes of trilinear elements are assembled by gpu/elements: straight into half_cds where that is the format, given or taken by
-/// `auto`, or matrix_free, which is possible for them only (InputError). Everything else is assembled into CSR and converted; so
-/// are entries in double_double, boxes whose matrix an analysis needs, and those for which matrix.conversion asks for a way of
-/// converting.
-[[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend);
+/// The shape of the matrix, as far as it is known before it is assembled.
+[[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh);
+
+/// Trilinear elements on boxes and lattices are assembled by gpu/elements: straight into half_cds where that is the format, given
+/// or taken by `auto`, or matrix_free, which is possible for boxes only (InputError). Everything else is assembled into CSR and
+/// converted; so are entries in double_double, matrices that an analysis needs, and those for which matrix.conversion asks for a
+/// way of converting.
+[[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
 
 /// The system of a run, however it was assembled.
 class AssembledSystem {
@@ -51,12 +55,13 @@ public:
   [[nodiscard]] CsrMatrix const& matrix() const { return *matrix_; }
 
 private:
-  void assemble_box(MatrixPlan const& plan, Stages& stages);
+  /// By gpu/elements. False, and nothing is done, where it cannot.
+  bool assemble_elements(MatrixPlan const& plan, Stages& stages);
 
   assembly::Discretization const& discretization_;
-  assembly::LinearSystem system_;  ///< of a box that was assembled on the backend: its right-hand side and numbers only
+  assembly::LinearSystem system_;  ///< of elements_ its right-hand side and numbers only
   std::shared_ptr<CsrMatrix const> matrix_;
-  std::optional<BoxSystem> box_;
+  std::unique_ptr<ElementSystem> elements_;
   std::int64_t nnz_ = 0;
   std::future<std::string> source_warning_;
 };

@@ -24,8 +24,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.order = config.problem.order;
 
   stages.unless_interrupted([&] {
-    MatrixPlan const plan = plan_matrix(config, stages.backend());
-    auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(config.problem, plan.into); });
+    auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(config.problem); });
+    MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
+    auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");

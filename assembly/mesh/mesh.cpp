@@ -92,31 +92,6 @@ MeshCounts count_box(MeshSpec const& spec) {
   return counts;
 }
 
-MeshCounts count_refined(Mesh const& coarse, int refinements) {
-  dealii::Triangulation<3> const& triangulation = *coarse.triangulation;
-  MeshCounts counts;
-  counts.cells = triangulation.n_active_cells();
-  counts.faces = triangulation.n_active_faces();
-  counts.edges = triangulation.n_active_lines();
-  counts.vertices = triangulation.n_used_vertices();
-  for (auto const& face : triangulation.active_face_iterators())
-    counts.boundary_faces += face->at_boundary() ? 1 : 0;
-  counts.boundary_ids = coarse.boundary_ids;
-  counts.material_ids = coarse.material_ids;
-  counts.triangulation_bytes = times(counts.cells, bytes_per_created_cell);
-  for (int r = 0; r < refinements; ++r) {
-    // Every entity gets a vertex at its centre; the edges and faces that meet there are new, the others are split.
-    MeshCounts const old = counts;
-    counts.vertices = plus(plus(old.vertices, old.edges), plus(old.faces, old.cells));
-    counts.edges = plus(plus(times(2, old.edges), times(4, old.faces)), times(6, old.cells));
-    counts.faces = plus(times(4, old.faces), times(12, old.cells));
-    counts.cells = times(8, old.cells);
-    counts.boundary_faces = times(4, old.boundary_faces);
-    counts.triangulation_bytes = times(counts.cells, bytes_per_refined_cell);
-  }
-  return counts;
-}
-
 void refine(dealii::Triangulation<3>& triangulation, int times_to_refine) {
   for (int r = 0; r < times_to_refine; ++r) {
     if (interrupt_requested())
@@ -262,6 +237,31 @@ char const* source_key(MeshSpec const& spec) {
 
 }  // namespace
 
+MeshCounts count_refined(Mesh const& coarse, int refinements) {
+  dealii::Triangulation<3> const& triangulation = *coarse.triangulation;
+  MeshCounts counts;
+  counts.cells = triangulation.n_active_cells();
+  counts.faces = triangulation.n_active_faces();
+  counts.edges = triangulation.n_active_lines();
+  counts.vertices = triangulation.n_used_vertices();
+  for (auto const& face : triangulation.active_face_iterators())
+    counts.boundary_faces += face->at_boundary() ? 1 : 0;
+  counts.boundary_ids = coarse.boundary_ids;
+  counts.material_ids = coarse.material_ids;
+  counts.triangulation_bytes = times(counts.cells, bytes_per_created_cell);
+  for (int r = 0; r < refinements; ++r) {
+    // Every entity gets a vertex at its centre; the edges and faces that meet there are new, the others are split.
+    MeshCounts const old = counts;
+    counts.vertices = plus(plus(old.vertices, old.edges), plus(old.faces, old.cells));
+    counts.edges = plus(plus(times(2, old.edges), times(4, old.faces)), times(6, old.cells));
+    counts.faces = plus(times(4, old.faces), times(12, old.cells));
+    counts.cells = times(8, old.cells);
+    counts.boundary_faces = times(4, old.boundary_faces);
+    counts.triangulation_bytes = times(counts.cells, bytes_per_refined_cell);
+  }
+  return counts;
+}
+
 std::int64_t MeshCounts::unknowns(int order) const {
   std::int64_t const q = order - 1;
   return plus(plus(vertices, times(q, edges)), plus(times(times(q, q), faces), times(times(q, times(q, q)), cells)));
@@ -380,13 +380,17 @@ Mesh make_mesh(MeshSpec const& spec) {
     return make_coarse_mesh(flat);
   }
   Mesh mesh = make_coarse_mesh(spec);
+  refine_mesh(mesh, spec);
+  return mesh;
+}
+
+void refine_mesh(Mesh& mesh, MeshSpec const& spec) {
   MeshCounts const counts = count_refined(mesh, spec.refinements);
   check_index_range(spec, counts, 1);
-  if (spec.refinements > 0) {
-    check_memory(counts.triangulation_bytes, "the refined mesh");
-    guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });
-  }
-  return mesh;
+  if (spec.refinements == 0)
+    return;
+  check_memory(counts.triangulation_bytes, "the refined mesh");
+  guarded("problem.mesh.refinements", [&] { refine(*mesh.triangulation, spec.refinements); });
 }
 
 }  // namespace poisson::assembly

@@ -22,6 +22,12 @@ struct Mesh {
 /// spec.cells. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
 [[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec);
 
+/// Counts of the mesh after global refinements.
+[[nodiscard]] MeshCounts count_refined(Mesh const& coarse, int refinements);
+
+/// Refines a coarse mesh of `spec`. Errors: as make_mesh.
+void refine_mesh(Mesh& mesh, MeshSpec const& spec);
+
 /// The refined mesh. Errors: as make_coarse_mesh and check_index_range, EnvironmentError when the triangulation will not fit in
 /// memory, Interrupted between refinements.
 [[nodiscard]] Mesh make_mesh(MeshSpec const& spec);

@@ -77,6 +77,10 @@ public:
   HostVector<std::int64_t> offsets;
   HostVector<LatticeNode> copies;
 
+  [[nodiscard]] std::int64_t cells_of_lattice() const {
+    std::int64_t const n = (m - 1) / lattice_kinds.order();
+    return n * n * n;
+  }
   [[nodiscard]] std::int64_t n_rim() const { return n_unknowns - first_face; }
   /// The unknown of node (i, j, k) of a lattice, 0 to m - 1 each.
   [[nodiscard]] std::int64_t unknown(std::int32_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const;

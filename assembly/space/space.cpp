@@ -135,7 +135,6 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
 
 Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
     : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric) {
-  constexpr std::int64_t fewest_cells_of_side = 4;
   LatticeTopology const& topology = *mesh.topology;
   LatticeNumbering numbering(mesh.topology, mesh.refinements, order);
   std::int64_t const n = mesh.n, m = mesh.m, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
@@ -201,7 +200,7 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
                                     lattice.boundary_ids[face], face});
     }
   }
-  if (n < fewest_cells_of_side) {
+  if (mesh.refinements < fewest_refinements_of_lattices) {
     number_and_sort_cells();
     return;
   }

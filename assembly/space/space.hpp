@@ -43,6 +43,9 @@ public:
   /// Precondition: the mesh has no obstacle, and was made for this element.
   Space(LatticeMesh const& mesh, ReferenceElement const& element);
 
+  /// Lattices of fewer refinements have most of their nodes on rims; their unknowns are numbered as those of any other mesh.
+  static constexpr int fewest_refinements_of_lattices = 2;
+
   int order;
   int n_local;  ///< unknowns of a cell: (order + 1)^3
   std::int64_t n_cells = 0, n_dofs = 0, n_vertices = 0;

@@ -318,7 +318,9 @@ std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElem
     lines.offer(static_cast<std::int64_t>(line), largest_of_lines[line]);
   CellSamples samples(space, element, source);
   PieceQuadrature as_assembled(samples, 1, space.order + 1);
-  std::int64_t const of_line = space.box->cells[0];
+  if (largest_of_lines.empty())
+    return {};
+  std::int64_t const of_line = space.n_cells / static_cast<std::int64_t>(largest_of_lines.size());
   for (auto const& [amount, line] : lines.entries())
     for (std::int64_t cell = line * of_line; cell < (line + 1) * of_line; ++cell)
       cells.offer(cell, as_assembled.total(cell).absolute);

@@ -42,8 +42,8 @@ struct SourceSums {
 [[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, Function const& source,
                                        SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
 
-/// The cells of a box with the largest integrals of |f|, from those lines of cells in x that hold the largest: `largest_of_lines`
-/// has the largest integral over a cell of every line, y fastest.
+/// The cells of a box or of lattices with the largest integrals of |f|, from those lines of cells in x that hold the largest:
+/// `largest_of_lines` has the largest integral over a cell of every line, y fastest.
 [[nodiscard]] std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element,
                                                              Function const& source, std::span<double const> largest_of_lines);
 

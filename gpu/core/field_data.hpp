@@ -15,11 +15,16 @@ struct FieldSums {
 class DataError : public std::runtime_error {
 public:
   enum class Quantity { coefficient, source, value, alpha, determinant };
-  DataError(Quantity of, int part_of, std::array<double, 3> const& place)
-      : std::runtime_error("a value of the problem's data is not admissible"), quantity(of), part(part_of), at(place) {}
+  DataError(Quantity of, int part_of, std::array<double, 3> const& place, double found = 0)
+      : std::runtime_error("a value of the problem's data is not admissible"),
+        quantity(of),
+        part(part_of),
+        at(place),
+        value(found) {}
   Quantity quantity;
   int part;                  ///< of `value` and `alpha` the face of a box; on lattices the lattice
   std::array<double, 3> at;  ///< where
+  double value;              ///< of the determinant
 };
 
 }  // namespace poisson

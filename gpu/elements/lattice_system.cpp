@@ -84,10 +84,16 @@ void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) co
       lattice_rows::vertices_of(host, {0,
                                        {static_cast<std::int32_t>(cell % n), static_cast<std::int32_t>(cell / n % n),
                                         static_cast<std::int32_t>(cell / (n * n) % n)}});
+  LatticeTables const tables = lattice_tables();
+  int q = static_cast<int>(failed % 8);
+  double determinant = 0, cofactors[9];
+  if (quantity == DataError::Quantity::determinant)
+    while ((determinant = lattice_rows::cofactors(tables, vertices, q, cofactors)) > 0)
+      ++q;
   std::array<double, 3> at{};
   for (std::size_t d = 0; d < 3; ++d)
-    at[d] = lattice_rows::coordinate(lattice_tables(), vertices.x[d], static_cast<int>(failed % 8));
-  throw DataError(quantity, static_cast<int>(lattice), at);
+    at[d] = lattice_rows::coordinate(tables, vertices.x[d], q);
+  throw DataError(quantity, static_cast<int>(lattice), at, determinant);
 }
 
 /// `values` = code at the points of the cells in the listed layers.

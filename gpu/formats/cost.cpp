@@ -118,13 +118,15 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
       continue;
     Tuning const& product = tuning_of(backend, estimate.format);
     Tuning const& conversion = tuning_of(converter, estimate.format);
-    double const share = share_of(product, estimate, backend, shape.n_diagonals, mean_length);
+    bool const on_lattices = shape.n_lattices > 0 && estimate.format == Format::half_cds;
+    std::int64_t const n_diagonals = on_lattices ? 27 : shape.n_diagonals;
+    double const share = share_of(product, estimate, backend, n_diagonals, mean_length);
     double const stored_diagonals =
-        shape.n_diagonals == 27 ? 0 : (estimate.format == Format::half_cds ? 0.5 : 1.0) * static_cast<double>(shape.n_diagonals);
+        n_diagonals == 27 ? 0 : (estimate.format == Format::half_cds ? 0.5 : 1.0) * static_cast<double>(n_diagonals);
     estimate.product_seconds = tuning_of(backend).product_launch + product.per_diagonal * stored_diagonals +
                                static_cast<double>(estimate.bytes_per_product) / (share * given);
     estimate.conversion_seconds = 0;
-    if (estimate.format == Format::csr || estimate.format == Format::crs_t)
+    if (estimate.format == Format::csr || estimate.format == Format::crs_t || on_lattices)  // assembled as it is stored
       continue;
     double const search = conversion.regular * estimate.shared_columns +
                           conversion.irregular * std::sqrt(mean_length) * (1 - estimate.shared_columns);

@@ -87,6 +87,8 @@ struct MatrixShape {
   std::int64_t nnz = 0;
   std::int64_t n_diagonals = 0;  ///< distinct values of column - row; 0: not known, taken as many
   bool symmetric = true;
+  /// Of trilinear elements on lattices: how many there are, and their nodes a side. half_cds then stores diagonals of each lattice.
+  std::int64_t n_lattices = 0, lattice_nodes = 0;
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);

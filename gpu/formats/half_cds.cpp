@@ -1,6 +1,7 @@
 #include "gpu/formats/half_cds.hpp"
 
 #include "gpu/formats/csr.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
@@ -8,6 +9,8 @@
 namespace poisson {
 
 FormatEstimate HalfCds::estimate(MatrixShape const& shape, FormatOptions const& options) {
+  if (shape.n_lattices > 0)
+    return LatticeHalfCds::estimate(shape, options);
   return DiagonalStorage::estimate(Format::half_cds, shape, options, shape.n_diagonals / 2 + 1,
                                    0.5 * static_cast<double>(shape.nnz + shape.n_rows), "non-zeros of the lower triangle");
 }
