@@ -32,6 +32,22 @@ struct LatticeRim {
       return first + m + i;
     return first + 2 * m + (i == 0 ? 0 : m - 2) + j - 1;
   }
+  struct Node {
+    std::int32_t i, j, k;
+  };
+  /// The node with that number.
+  [[nodiscard]] POISSON_HOST_DEVICE Node node(std::int64_t place) const {
+    auto const node = [](std::int64_t i, std::int64_t j, std::int64_t k) {
+      return Node{static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), static_cast<std::int32_t>(k)};
+    };
+    if (place < 2 * plane())
+      return node(place % m, place / m % m, place < plane() ? 0 : m - 1);
+    std::int64_t const k = 1 + (place - 2 * plane()) / ring(), in_ring = (place - 2 * plane()) % ring();
+    if (in_ring < 2 * m)
+      return node(in_ring % m, in_ring < m ? 0 : m - 1, k);
+    std::int64_t const in_columns = in_ring - 2 * m;
+    return node(in_columns < m - 2 ? 0 : m - 1, 1 + in_columns % (m - 2), k);
+  }
 };
 
 /// Where the nodes of a mesh of lattices are in vectors. Each lattice has n cells of order p and m = p n + 1 nodes a side. Vectors
