@@ -17,6 +17,7 @@
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
+#include "gpu/kernels/lattice_half_cds.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -74,6 +75,9 @@ CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+LatticeHalfCdsKernels const& LatticeHalfCdsKernels::cuda() {
   refuse();
 }
 QrKernels const& QrKernels::cuda() {
