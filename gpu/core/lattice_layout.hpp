@@ -35,17 +35,18 @@ struct LatticeRim {
   struct Node {
     std::int32_t i, j, k;
   };
-  /// The inverse of place.
+  /// The node with that number.
   [[nodiscard]] POISSON_HOST_DEVICE Node node(std::int64_t place) const {
-    auto const make = [](std::int64_t i, std::int64_t j, std::int64_t k) {
+    auto const node = [](std::int64_t i, std::int64_t j, std::int64_t k) {
       return Node{static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), static_cast<std::int32_t>(k)};
     };
     if (place < 2 * plane())
-      return make(place % m, place % plane() / m, place < plane() ? 0 : m - 1);
-    std::int64_t const in_ring = (place - 2 * plane()) % ring(), k = 1 + (place - 2 * plane()) / ring();
+      return node(place % m, place / m % m, place < plane() ? 0 : m - 1);
+    std::int64_t const k = 1 + (place - 2 * plane()) / ring(), in_ring = (place - 2 * plane()) % ring();
     if (in_ring < 2 * m)
-      return make(in_ring % m, in_ring < m ? 0 : m - 1, k);
-    return make(in_ring < 3 * m - 2 ? 0 : m - 1, 1 + (in_ring - 2 * m) % (m - 2), k);
+      return node(in_ring % m, in_ring < m ? 0 : m - 1, k);
+    std::int64_t const in_columns = in_ring - 2 * m;
+    return node(in_columns < m - 2 ? 0 : m - 1, 1 + in_columns % (m - 2), k);
   }
 };
 

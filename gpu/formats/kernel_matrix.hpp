@@ -8,10 +8,9 @@
 
 namespace poisson {
 
-/// Base class of the formats whose products are ProductKernels on a view: forwards products to the kernels, and has what depends on
-/// the precision of storage once for all formats.
+/// A matrix whose products are ProductKernels on a view.
 template <class Kernels>
-class KernelMatrix : public Matrix {
+class ProductsOfKernels : public Matrix {
 public:
   using View = typename Kernels::View;
 
@@ -33,6 +32,28 @@ public:
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot, std::int32_t const* stop) const final {
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
+  MatrixPrecision precision() const final {
+    return view_.single_values != nullptr ? MatrixPrecision::single
+           : view_.low_values != nullptr  ? MatrixPrecision::double_double
+                                          : MatrixPrecision::double_;
+  }
+
+protected:
+  ProductsOfKernels(Context& context, View const& view) : Matrix(context), kernels_(kernels_for<Kernels>(context)), view_(view) {}
+
+  Kernels const& kernels_;
+  View view_;
+};
+
+/// Base class of most formats: their products, and once for all what depends on the precision of storage.
+template <class Kernels>
+class KernelMatrix : public ProductsOfKernels<Kernels> {
+  using Base = ProductsOfKernels<Kernels>;
+
+public:
+  using Base::bytes, Base::context, Base::n_rows, Base::precision;
+  using typename Base::View;
+
   void diagonal(float* d) const final {
     if (precision() == MatrixPrecision::single)
       return extract_diagonal(view_.single_values, d);
@@ -54,26 +75,19 @@ public:
     else if (n_rows() > 0)
       context().set_zero(d.lo, 8 * n_rows());
   }
-  MatrixPrecision precision() const final {
-    return view_.single_values != nullptr ? MatrixPrecision::single
-           : view_.low_values != nullptr  ? MatrixPrecision::double_double
-                                          : MatrixPrecision::double_;
-  }
   std::int64_t bytes_read(float) const final { return bytes() - low_bytes(); }
   std::int64_t bytes_read(double) const final { return bytes() - low_bytes(); }
   std::int64_t bytes_read(DoubleDouble) const final { return bytes(); }
 
 protected:
-  KernelMatrix(Context& context, View const& view) : Matrix(context), kernels_(kernels_for<Kernels>(context)), view_(view) {}
+  using Base::Base, Base::view_;
+
   /// d_i = a_ii of the matrix with `values` in place of its own (its low values, say), 0 where nothing is stored.
   virtual void extract_diagonal(double const* values, double* d) const = 0;
   virtual void extract_diagonal(float const* values, float* d) const = 0;
   /// Number of stored values, padding included.
   [[nodiscard]] virtual std::int64_t n_values() const = 0;
   [[nodiscard]] std::int64_t low_bytes() const { return view_.low_values != nullptr ? 8 * n_values() : 0; }
-
-  Kernels const& kernels_;
-  View view_;
 };
 
 /// The values of a matrix in its precision, in the layout of its format.

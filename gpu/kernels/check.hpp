@@ -4,6 +4,7 @@
 #include "gpu/core/host_device.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/lattice_half_cds.hpp"
 
 #include <cmath>
 
@@ -71,6 +72,21 @@ private:
   return sum.value();
 }
 
+/// The same on a mesh of lattices, entry by entry over the nodes of the unknown. Precondition: entries are doubles.
+[[nodiscard]] inline POISSON_HOST_DEVICE double residual_of_row(LatticeHalfCdsView const& a, std::int64_t row, double const* x,
+                                                                double const* x_lo, double b) {
+  AccurateSum sum(b);
+  for_nodes_of(a.lattices, row, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
+    for_couplings(a, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
+      std::int64_t const column = a.lattices.unknown(lattice, i2, j2, k2);
+      sum.add_product(-a.values[place], x[column]);
+      if (x_lo != nullptr)
+        sum.add_product(-a.values[place], x_lo[column]);
+    });
+  });
+  return sum.value();
+}
+
 /// Checks of products and solutions, independent of the code under test.
 class CheckKernels {
 public:
@@ -83,6 +99,8 @@ public:
   virtual void residual(Context& context, CsrView const& a, double const* x, double const* x_lo, double const* b,
                         double* r) const = 0;
   virtual void residual(Context& context, HalfCdsView const& a, double const* x, double const* x_lo, double const* b,
+                        double* r) const = 0;
+  virtual void residual(Context& context, LatticeHalfCdsView const& a, double const* x, double const* x_lo, double const* b,
                         double* r) const = 0;
 
   static CheckKernels const& cpu();

@@ -1,11 +1,31 @@
 #pragma once
 
+#include "gpu/core/host_device.hpp"
 #include "gpu/kernels/product.hpp"
 
 #include <cstdint>
 #include <span>
 
 namespace poisson {
+
+/// The lower half of a 27-point stencil on a box, by ascending offset: diagonal k couples a node to the one at (-dx(k), -dy(k),
+/// -dz(k)).
+namespace half_stencil {
+inline constexpr int diagonals = 14, first_between_planes = 5;
+[[nodiscard]] POISSON_HOST_DEVICE constexpr int dx(int k) {
+  return (k + 13) % 3 - 1;
+}
+[[nodiscard]] POISSON_HOST_DEVICE constexpr int dy(int k) {
+  return (k + 13) / 3 % 3 - 1;
+}
+[[nodiscard]] POISSON_HOST_DEVICE constexpr int dz(int k) {
+  return k >= first_between_planes ? 1 : 0;
+}
+/// In a numbering with `line` nodes a line and `plane` nodes a plane.
+[[nodiscard]] POISSON_HOST_DEVICE constexpr std::int64_t offset(int k, std::int64_t line, std::int64_t plane) {
+  return dz(k) * plane + dy(k) * line + dx(k);
+}
+}  // namespace half_stencil
 
 /// A symmetric matrix by its main diagonal and the diagonals on its left: values[k * n + i] = a(i, i - offsets[k]), 0 where i <
 /// offsets[k].

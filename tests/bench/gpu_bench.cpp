@@ -1,16 +1,21 @@
 // gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--slice-size C] [--sigma N] [--threads-per-row T]
-//           [--matrix-precision double|double_double] [--cg yes|no] [--json FILE]
+//           [--matrix-precision double|double_double] [--cg yes|no] [--json FILE] [--lattices N [--cells n]]
 // Copy and read bandwidth, products (also with vectors in double-double, "dd") and CG on 27-point boxes of n^3 nodes, beside the
 // time that their compulsory bytes take at the measured bandwidth: products at the read bandwidth, CG at the copy bandwidth.
 // Everything is built on the backend, and every product is compared with one that needs no matrix; exit code 2 when one is wrong.
+// With --lattices: the same of half_cds on a row of N lattices of n^3 cells instead, with any diagonally dominant matrix. Products
+// are compared with loops over the stored values, and timed beside those of one box with as many nodes, which copies nothing.
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/core/vector.hpp"
 #include "gpu/formats/box.hpp"
+#include "gpu/formats/half_cds.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/measure.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "tests/gpu/lattices.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -45,6 +50,109 @@ double residual_of(Context& context, std::int64_t n, std::span<double const> x, 
 
 double pattern(std::int64_t i) {
   return std::sin(0.37 * static_cast<double>(i % 1009) + 1e-5 * static_cast<double>(i));
+}
+
+/// y = A x entry by entry, as the view says, in host memory.
+void product_of_lattices(LatticeHalfCdsView const& a, std::span<double const> x, std::span<double> y) {
+  std::fill(y.begin(), y.end(), 0.0);
+  std::int32_t const m = a.lattices.m;
+  for (std::int64_t l = 0; l < a.lattices.n_lattices; ++l)
+    for (std::int32_t k = 0; k < m; ++k)
+      for (std::int32_t j = 0; j < m; ++j)
+        for (std::int32_t i = 0; i < m; ++i) {
+          auto& sum = y[static_cast<std::size_t>(a.lattices.unknown(l, i, j, k))];
+          for_couplings(a, l, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
+            sum += a.values[place] * x[static_cast<std::size_t>(a.lattices.unknown(l, i2, j2, k2))];
+          });
+        }
+}
+
+int run_lattices(Backend backend, std::int64_t n_lattices, std::int32_t cells) {
+  set_thread_count(0);
+  auto const context = make_context(backend), host = make_context(Backend::cpu);
+  double const copy = measure_copy_bandwidth(*context);
+  std::printf("%s, %d threads on the host, copy %.1f GB/s (read and written)\n", context->description().name.c_str(),
+              thread_count(), copy / 1e9);
+  auto const box = test::make_lattice_box({n_lattices, 1, 1}, cells);
+  std::int64_t const m = box.layout.nodes(), nodes = n_lattices * m * m * m;
+  HostVector<double> values;
+  values.resize(static_cast<std::size_t>(half_stencil::diagonals * nodes), -0.0);
+  double entries = 0;
+  test::for_pairs(box, [&](std::int64_t place, std::int64_t node, std::int64_t neighbour) {
+    values[static_cast<std::size_t>(place)] = node == neighbour ? 30 : pattern(place);
+    entries += node == neighbour ? 1 : 2;
+  });
+  auto const rows = static_cast<std::size_t>(box.layout.n_unknowns);
+  std::printf("%lld lattices of %lld^3 nodes, %lld unknowns\n\n%-22s %12s %12s %12s %10s\n", static_cast<long long>(n_lattices),
+              static_cast<long long>(m), static_cast<long long>(rows), "what", "ms", "bytes", "share", "GB/s");
+  auto const print = [&](char const* what, double seconds, double bytes) {
+    std::printf("%-22s %12.4f %12.4g %11.1f%% %10.1f\n", what, seconds * 1e3, bytes, 100 * bytes / copy / seconds,
+                bytes / seconds / 1e9);
+    std::fflush(stdout);
+  };
+  auto const upload = [&] { return Array<double>(*context, std::span<double const>(values)); };
+  auto const matrix = LatticeHalfCds::from_diagonals(*context, LatticeArrays(*context, box.layout), upload());
+
+  std::vector<double> x_host(std::max(rows, static_cast<std::size_t>(nodes))), expected(rows), result(rows);
+  for (std::size_t i = 0; i < x_host.size(); ++i)
+    x_host[i] = pattern(static_cast<std::int64_t>(i));
+  LatticeArrays const arrays(*host, box.layout);
+  LatticeHalfCdsView view{arrays.view()};
+  view.values = values.data();
+  product_of_lattices(view, std::span(x_host).first(rows), expected);
+  // Vectors that the box's product shares.
+  Array<double> const x(*context, std::span<double const>(x_host));
+  Array<double> y(*context, x.size()), dot(*context, 1);
+  std::int32_t const no = 0;
+  Array<std::int32_t> const running(*context, std::span<std::int32_t const>(&no, 1));
+  matrix->product(1.0, x.data(), 0.0, y.data());
+  context->download(result.data(), y.data(), 8 * static_cast<std::int64_t>(rows));
+  double error = 0;
+  for (std::size_t i = 0; i < rows; ++i)
+    if (!(std::abs(result[i] - expected[i]) <= error))
+      error = std::abs(result[i] - expected[i]);
+  std::printf("largest difference from loops over the values %.1e\n", error);
+
+  auto const bytes = static_cast<double>(matrix->bytes_per_product());
+  print("product", measure_seconds(*context, [&] { matrix->product(1.0, x.data(), 0.0, y.data()); }).median, bytes);
+  print("product+dot",
+        measure_seconds(*context, [&] { matrix->product_dot(x.data(), y.data(), dot.data(), running.data()); }).median, bytes);
+  {
+    std::vector<std::int32_t> offsets;
+    for (int k = 0; k < half_stencil::diagonals; ++k)
+      offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(k, m, m * m)));
+    auto const of_box =
+        HalfCds::from_diagonals(*context, nodes, offsets, upload(), half_stencil::diagonals * static_cast<double>(nodes) / entries);
+    print("product of a box", measure_seconds(*context, [&] { of_box->product(1.0, x.data(), 0.0, y.data()); }).median,
+          static_cast<double>(of_box->bytes_per_product()));
+  }
+  {
+    auto const single =
+        LatticeHalfCds::from_diagonals(*context, LatticeArrays(*context, box.layout), upload(), MatrixPrecision::single);
+    LinearOperator<float> const& in_float = *single;
+    Array<float> const x_float(*context, std::span<float const>(std::vector<float>(x_host.begin(), x_host.end())));
+    Array<float> y_float(*context, x.size());
+    print("product single", measure_seconds(*context, [&] { in_float.product(1, x_float.data(), 0, y_float.data()); }).median,
+          static_cast<double>(in_float.bytes_per_product()));
+  }
+  {
+    LinearOperator<DoubleDouble> const& in_double_double = *matrix;
+    Vector<DoubleDouble> const x_wide(*context, std::span<double const>(x_host));
+    Vector<DoubleDouble> y_wide(*context, x.size());
+    print("product dd", measure_seconds(*context, [&] { in_double_double.product(1, x_wide.data(), 0, y_wide.data()); }).median,
+          static_cast<double>(in_double_double.bytes_per_product()));
+  }
+  for (PreconditionerKind const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi}) {
+    SolverOptions options;
+    options.preconditioner = preconditioner;
+    std::vector<double> const b(rows, 1.0);
+    SolverResult const solved = solve(*matrix, b, result, options);
+    print(preconditioner == PreconditionerKind::none ? "cg iteration" : "cg+jacobi it.",
+          solved.seconds / static_cast<double>(std::max<std::int64_t>(1, solved.iterations)), solved.bytes_per_iteration);
+    std::printf("  %s in %lld iterations, %.4f s, residual %.2e\n", std::string(name_of(solved.status)).c_str(),
+                static_cast<long long>(solved.iterations), solved.seconds, solved.residual_recursive);
+  }
+  return error < 1e-12 ? 0 : 2;
 }
 
 int run(Backend backend, std::vector<std::int64_t> const& sizes, std::vector<Format> const& formats,
@@ -166,6 +274,8 @@ int main(int argc, char** argv) {
   FormatOptions format_options;
   bool with_cg = true;
   std::string json_file;
+  std::int64_t n_lattices = 0;
+  std::int32_t cells = 64;
   for (int i = 1; i < argc; i += 2) {
     std::string const key = argv[i], value = i + 1 < argc ? argv[i + 1] : "";
     if (key == "--backend" && parse_name<Backend>(value)) {
@@ -189,13 +299,20 @@ int main(int argc, char** argv) {
       format_options.precision = *parse_name<MatrixPrecision>(value);
     } else if (key == "--json" && !value.empty()) {
       json_file = value;
+    } else if (key == "--lattices" && std::atoi(value.c_str()) > 0) {
+      n_lattices = std::atoi(value.c_str());
+    } else if (key == "--cells" && std::atoi(value.c_str()) > 0) {
+      cells = std::atoi(value.c_str());
     } else {
       std::fprintf(stderr, "usage: gpu_bench [--backend cpu|cuda] [--nodes n,n,...] [--format NAME] [--slice-size C] [--sigma N] "
-                           "[--threads-per-row T] [--matrix-precision double|double_double] [--cg yes|no] [--json FILE]\n");
+                           "[--threads-per-row T] [--matrix-precision double|double_double] [--cg yes|no] [--json FILE] "
+                           "[--lattices N [--cells n]]\n");
       return 1;
     }
   }
   try {
+    if (n_lattices > 0)
+      return run_lattices(backend, n_lattices, cells);
     return run(backend, sizes, formats, format_options, with_cg, json_file);
   } catch (std::exception const& error) {
     std::fprintf(stderr, "gpu_bench: %s\n", error.what());

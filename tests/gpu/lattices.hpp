@@ -1,9 +1,11 @@
 #pragma once
 
+#include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/lattice_layout.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -84,6 +86,60 @@ inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, 
     layout.copy_offsets.push_back(static_cast<std::int64_t>(layout.copies.size()));
   }
   return box;
+}
+
+/// Calls visit(place, node, neighbour) for every pair of nodes that diagonals of lattices (LatticeHalfCdsView) have a place for:
+/// the neighbour is on the left of the node, or the node itself; both are nodes of the box. In the order of places but for
+/// diagonals, which come last.
+template <class Visit>
+void for_pairs(LatticeBox const& box, Visit const& visit) {
+  std::int64_t const m = box.layout.nodes(), n = box.layout.n_lattices * m * m * m;
+  for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
+    for (std::int64_t k = 0; k < m; ++k)
+      for (std::int64_t j = 0; j < m; ++j)
+        for (std::int64_t i = 0; i < m; ++i)
+          for (std::int64_t d = 0; d < 14; ++d) {  // backwards from the node itself
+            std::int64_t const x = i + (13 - d) % 3 - 1, y = j + (13 - d) / 3 % 3 - 1, z = k + (13 - d) / 9 - 1;
+            if (x >= 0 && x < m && y >= 0 && y < m && z >= 0)
+              visit(d * n + ((l * m + k) * m + j) * m + i, box.node(l, i, j, k), box.node(l, x, y, z));
+          }
+}
+
+/// The diagonals of lattices whose sum is `csr`, a symmetric matrix of the box's unknowns on the 27-point stencil. An entry is in
+/// the first lattice that has both nodes; or, with `split`, in all of them, in shares that are multiples of 2^-10 if entries are.
+inline HostVector<double> lattice_diagonals(LatticeBox const& box, CsrMatrix const& csr, bool split) {
+  std::int64_t const m = box.layout.nodes();
+  HostVector<double> values;
+  values.resize(static_cast<std::size_t>(14 * box.layout.n_lattices * m * m * m), -0.0);
+  // The entry's place in the lower triangle of csr, or -1.
+  auto const entry = [&](std::int64_t node, std::int64_t neighbour) {
+    std::int32_t const u = box.unknown_of[static_cast<std::size_t>(node)], v = box.unknown_of[static_cast<std::size_t>(neighbour)];
+    auto const row = static_cast<std::size_t>(std::max(u, v));
+    auto const first = csr.columns.begin() + csr.row_ptr[row], last = csr.columns.begin() + csr.row_ptr[row + 1];
+    auto const found = std::lower_bound(first, last, std::min(u, v));
+    return found != last && *found == std::min(u, v) ? found - csr.columns.begin() : std::ptrdiff_t{-1};
+  };
+  std::vector<std::int8_t> copies(csr.values.size()), taken(csr.values.size());
+  for_pairs(box, [&](std::int64_t, std::int64_t node, std::int64_t neighbour) {
+    if (std::ptrdiff_t const e = entry(node, neighbour); e >= 0)
+      ++copies[static_cast<std::size_t>(e)];
+  });
+  std::vector<double> rest(csr.values.begin(), csr.values.end());
+  for_pairs(box, [&](std::int64_t place, std::int64_t node, std::int64_t neighbour) {
+    std::ptrdiff_t const found = entry(node, neighbour);
+    if (found < 0)
+      return;
+    auto const e = static_cast<std::size_t>(found);
+    bool const last = ++taken[e] == copies[e];
+    if (split) {
+      double const share = last ? rest[e] : std::trunc(1024 * csr.values[e] * taken[e] / (copies[e] * copies[e])) / 1024;
+      rest[e] -= share;
+      values[static_cast<std::size_t>(place)] = share + 0.0;  // never -0.0, which stands for nothing
+    } else if (taken[e] == 1) {
+      values[static_cast<std::size_t>(place)] = csr.values[e] + 0.0;
+    }
+  });
+  return values;
 }
 
 }  // namespace poisson::test

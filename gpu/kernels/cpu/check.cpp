@@ -39,6 +39,13 @@ public:
     for (std::int64_t row = 0; row < a.n; ++row)
       r[row] = residual_of_row(a, n_offsets, row, x, x_lo, b[row]);
   }
+
+  void residual(Context&, LatticeHalfCdsView const& a, double const* x, double const* x_lo, double const* b,
+                double* r) const override {
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < a.lattices.n_unknowns; ++row)
+      r[row] = residual_of_row(a, row, x, x_lo, b[row]);
+  }
 };
 
 }  // namespace

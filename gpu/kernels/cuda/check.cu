@@ -46,6 +46,12 @@ __global__ void residual_kernel(HalfCdsView a, std::int64_t n_offsets, double co
     r[row] = residual_of_row(a, n_offsets, row, x, x_lo, b[row]);
 }
 
+__global__ void residual_kernel(LatticeHalfCdsView a, double const* x, double const* x_lo, double const* b, double* r) {
+  std::int64_t const row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (row < a.lattices.n_unknowns)
+    r[row] = residual_of_row(a, row, x, x_lo, b[row]);
+}
+
 class CudaCheck final : public CheckKernels {
 public:
   double largest_error(Context& context, CsrView const& a, double const* x, double const* y) const override {
@@ -74,6 +80,15 @@ public:
       return;
     residual_kernel<<<cuda::n_blocks(a.n, threads), threads, 0, cuda::of(context).stream()>>>(
         a, static_cast<std::int64_t>(a.offsets.size()), x, x_lo, b, r);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void residual(Context& context, LatticeHalfCdsView const& a, double const* x, double const* x_lo, double const* b,
+                double* r) const override {
+    std::int64_t const n = a.lattices.n_unknowns;
+    if (n == 0)
+      return;
+    residual_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(a, x, x_lo, b, r);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -119,13 +119,6 @@ __global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::bloc
     *dot = sums[0];
 }
 
-/// Whether boxes are marched through: not with entries in DoubleDouble, whose planes would leave too little of the shared memory to
-/// those on their way.
-template <class Values>
-inline constexpr bool marches = std::is_pointer_v<Values>;
-template <class Values>
-using StoredIn = std::remove_const_t<std::remove_pointer_t<Values>>;
-
 class CudaHalfCds final : public ProductsByTemplates<HalfCdsKernels, CudaHalfCds> {
 public:
   template <class T, class Values>
@@ -133,8 +126,8 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if constexpr (marches<Values>) {
-      using Stored = StoredIn<Values>;
+    if constexpr (march::marches<Values>) {
+      using Stored = march::StoredIn<Values>;
       constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
       if (auto const box = march::box_of<Stored, T>(a, device)) {
         march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
@@ -157,8 +150,8 @@ public:
     if (a.n == 0)
       return;
     auto& device = cuda::of(context);
-    if constexpr (marches<Values>) {
-      using Stored = StoredIn<Values>;
+    if constexpr (march::marches<Values>) {
+      using Stored = march::StoredIn<Values>;
       constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
       if (auto const box = march::box_of<Stored, T>(a, device)) {
         march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);

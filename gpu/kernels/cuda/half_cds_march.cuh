@@ -2,6 +2,7 @@
 
 #include "gpu/kernels/cuda/cuda.cuh"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/lattice_half_cds.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -19,6 +20,9 @@
 /// their alignment matters, and neither does it whether the matrix really is one of a box, as long as its diagonals are where a box
 /// has them. Blocks that run at the same time work on neighbouring tiles of the same planes: rims are then found in L2, and DRAM
 /// pages are read whole. (An even distribution of planes over blocks without that order is 1.3 times slower.)
+///
+/// On a mesh of lattices the values are those of a box as well, all planes of one lattice after those of the other; only where x
+/// and results are differs (FlatNodes, LatticeNodes).
 namespace poisson::march {
 
 constexpr int width = 32, height = 8, threads = width * height;
@@ -34,14 +38,7 @@ struct Box {
   [[nodiscard]] dim3 grid() const { return {static_cast<unsigned>(tiles), static_cast<unsigned>((planes + chunk - 1) / chunk)}; }
 };
 
-/// Diagonal k of the lower half, k = 1 ... 13, couples a node to the one at (-dx, -dy, -dz); those of k >= 5 connect planes.
-constexpr int first_between_planes = 5, diagonals = 14;
-__host__ __device__ constexpr int dx(int k) {
-  return (k + 13) % 3 - 1;
-}
-__host__ __device__ constexpr int dy(int k) {
-  return (k + 13) / 3 % 3 - 1;
-}
+using half_stencil::diagonals, half_stencil::dx, half_stencil::dy, half_stencil::first_between_planes;
 
 // Where things are in the shared memory of a plane: windows of the tile, each as much larger than the tile as its diagonal's upper
 // term reaches, and last the window of x, with a rim all around.
@@ -93,7 +90,6 @@ template <class Stored, class T>
 struct Layout {
   using Number = std::conditional_t<std::is_same_v<T, float>, float, double>;  // that x consists of
   static constexpr int windows = diagonals + static_cast<int>(sizeof(T) / sizeof(Number));
-  static constexpr int rims_per_thread = (all_rims(windows) + threads - 1) / threads;
   static constexpr int aligned(std::size_t bytes) { return static_cast<int>((bytes + 7) / 8 * 8); }
   static constexpr int x_begin = aligned(window_start(diagonals) * sizeof(Stored));
   static constexpr int plane_bytes = x_begin + aligned((windows - diagonals) * x_size * sizeof(Number));
@@ -106,19 +102,22 @@ struct Layout {
   }
 };
 
-/// The box that the offsets describe, when they do, the device has the shared memory, and the matrix is beyond its L2 (what L2
-/// holds is read faster by one thread a row).
+/// Whether boxes are marched through: not with entries in DoubleDouble, whose planes would leave too little of the shared memory to
+/// those on their way.
+template <class Values>
+inline constexpr bool marches = std::is_pointer_v<Values>;
+template <class Values>
+using StoredIn = std::remove_const_t<std::remove_pointer_t<Values>>;
+
+/// The box of n nodes, when the device has the shared memory, and the matrix is beyond its L2 (what L2 holds is read faster by one
+/// thread a row).
 template <class Stored, class T>
-std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device) {
-  if (a.offsets.size() != diagonals || static_cast<std::int64_t>(sizeof(Stored)) * diagonals * a.n < device.l2_bytes() ||
+std::optional<Box> box_of(std::int64_t n, std::int64_t line, std::int64_t plane, cuda::CudaContext const& device) {
+  if (static_cast<std::int64_t>(sizeof(Stored)) * diagonals * n < device.l2_bytes() ||
       device.shared_memory_per_block() < Layout<Stored, T>::shared_bytes)
     return std::nullopt;
-  std::int64_t const line = a.offsets[3], plane = a.offsets[9];
-  for (int k = 0; k < diagonals; ++k)
-    if (a.offsets[static_cast<std::size_t>(k)] != (k >= first_between_planes) * plane + dy(k) * line + dx(k))
-      return std::nullopt;
   auto const pieces = [](std::int64_t whole, std::int64_t most) { return (whole + most - 1) / most; };
-  std::int64_t const lines = pieces(plane, line), planes = pieces(a.n, plane);
+  std::int64_t const lines = pieces(plane, line), planes = pieces(n, plane);
   std::int64_t const tiles_x = pieces(line, width), tiles_y = pieces(lines, height);
   if (tiles_x * tiles_y > INT32_MAX)
     return std::nullopt;
@@ -136,7 +135,7 @@ std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device)
     }
   }
   Box box{};
-  box.n = a.n;
+  box.n = n;
   box.plane = plane;
   box.line = static_cast<std::int32_t>(line);
   box.lines = static_cast<std::int32_t>(lines);
@@ -147,6 +146,26 @@ std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device)
   box.tiles = static_cast<std::int32_t>(tiles_x * tiles_y);
   box.chunk = static_cast<std::int32_t>(best_chunk);
   return box;
+}
+
+/// The box that the offsets describe, when they do.
+template <class Stored, class T>
+std::optional<Box> box_of(HalfCdsView const& a, cuda::CudaContext const& device) {
+  if (a.offsets.size() != diagonals)
+    return std::nullopt;
+  std::int64_t const line = a.offsets[3], plane = a.offsets[9];
+  for (int k = 0; k < diagonals; ++k)
+    if (a.offsets[static_cast<std::size_t>(k)] != half_stencil::offset(k, line, plane))
+      return std::nullopt;
+  return box_of<Stored, T>(a.n, line, plane, device);
+}
+
+/// That of the lattices' nodes. Lattices that leave most threads of a block without a node do better with one thread a row, too.
+template <class Stored, class T>
+std::optional<Box> box_of(LatticeHalfCdsView const& a, cuda::CudaContext const& device) {
+  std::int64_t const m = a.lattices.m;
+  auto box = box_of<Stored, T>(a.n_nodes(), m, m * m, device);
+  return box && 3 * box->tile_width * box->tile_height >= threads ? box : std::nullopt;
 }
 
 template <class Kernel>
@@ -192,35 +211,50 @@ __device__ inline double const* part_of(ConstPointer<DoubleDouble> x, int part) 
   return part == 0 ? x.hi : x.lo;
 }
 
-template <class T, class Stored>
+/// A node of the rim of a window, relative to the tile's node (0, 0).
+struct RimNode {
+  int px, py;
+  bool beyond;  ///< the tile is smaller than the window, and has no such node
+};
+
+/// The node that is number `number` of the rim of window k.
+template <int k>
+__device__ __forceinline__ RimNode rim_node(Box const& box, int number) {
+  constexpr int row_entries = rim_rows(k) * pitch(k);
+  int px = 0, py = 0;
+  if (number < row_entries) {
+    px = number % pitch(k) - (k >= diagonals || dx(k) < 0);
+    py = (k >= diagonals ? number < pitch(k) : dy(k) < 0) ? -1 : box.tile_height;
+  } else {
+    int const column = number - row_entries;
+    px = (k >= diagonals ? column < height : dx(k) < 0) ? -1 : width;
+    py = column % height;
+  }
+  // A tile narrower than the window has its rim nearer.
+  bool const beyond =
+      (number < row_entries && px >= box.tile_width && px != width) || (number >= row_entries && py >= box.tile_height);
+  if (px == width)
+    px = box.tile_width;
+  return {px, py, beyond};
+}
+
+/// Entry `number` of the rims of the first n_windows windows.
+template <class T, int n_windows, class Stored>
 __device__ __forceinline__ RimEntry rim_entry(Box const& box, Stored const* values, ConstPointer<T> x, int x0, int y0, int number) {
   using Places = Layout<Stored, T>;
   RimEntry entry;
-  unrolled<0, Places::windows>([&](auto window) {
-    constexpr int k = window, size = rim_size(k), row_entries = rim_rows(k) * pitch(k);
+  unrolled<0, n_windows>([&](auto window) {
+    constexpr int k = window, size = rim_size(k);
     if (number >= 0 && number < size) {
-      int px = 0, py = 0;
-      if (number < row_entries) {
-        px = number % pitch(k) - (k >= diagonals || dx(k) < 0);
-        py = (k >= diagonals ? number < pitch(k) : dy(k) < 0) ? -1 : box.tile_height;
-      } else {
-        int const column = number - row_entries;
-        px = (k >= diagonals ? column < height : dx(k) < 0) ? -1 : width;
-        py = column % height;
-      }
-      // A tile narrower than the window has its rim nearer.
-      bool const beyond =
-          (number < row_entries && px >= box.tile_width && px != width) || (number >= row_entries && py >= box.tile_height);
-      if (px == width)
-        px = box.tile_width;
-      if (!beyond) {
+      RimNode const node = rim_node<k>(box, number);
+      if (!node.beyond) {
         entry.of_x = k >= diagonals;
         if constexpr (k >= diagonals)
           entry.from = part_of(x, k - diagonals);
         else
           entry.from = values + k * box.n;
-        entry.in_plane = std::int64_t{y0 + py} * box.line + x0 + px;
-        entry.to = Places::byte_of(k, origin(k) + py * pitch(k) + px);
+        entry.in_plane = std::int64_t{y0 + node.py} * box.line + x0 + node.px;
+        entry.to = Places::byte_of(k, origin(k) + node.py * pitch(k) + node.px);
         entry.between_planes = k >= first_between_planes;
       }
     }
@@ -238,11 +272,116 @@ __device__ __forceinline__ T shared_number(Number const* p) {
     return p[0];
 }
 
-/// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order. The terms of a row are added in the order of
-/// HalfCdsKernels.
-template <class T, class Stored, class Row>
-__device__ __forceinline__ void for_rows(Box const& box, Stored const* __restrict__ values, ConstPointer<T> x, Row const& row) {
+/// Node i is entry i of vectors.
+struct FlatNodes {};
+
+/// Plane z is plane z % m of lattice z / m.
+struct LatticeNodes {
+  std::int32_t m;
+  std::int32_t const* rim_unknowns;
+
+  [[nodiscard]] __device__ __forceinline__ bool hold(int i, int j) const { return i >= 0 && j >= 0 && i < m && j < m; }
+  [[nodiscard]] __device__ __forceinline__ std::int32_t unknown(LatticePlane plane, LatticePlaneNode node) const {
+    LatticePlace const place(plane, node);
+    return place.on_rim ? __ldg(rim_unknowns + place.at) : place.at;
+  }
+};
+
+/// Goes from plane to plane. (Nothing is divided on the way.)
+class LatticeWalk {
+public:
+  __device__ LatticeWalk(std::int32_t m, int plane) : m_(m), lattice_(plane / m), k_(plane % m) {}
+  [[nodiscard]] __device__ __forceinline__ LatticePlane plane() const { return {m_, lattice_, k_}; }
+  __device__ __forceinline__ void advance() {
+    if (++k_ == m_) {
+      k_ = 0;
+      ++lattice_;
+    }
+  }
+
+private:
+  std::int32_t m_, lattice_, k_;
+};
+
+/// The copies of x that a thread makes on lattices: of its node, and maybe of one on the rim of the tile; 0 for those that do not
+/// exist. The entries of the next plane are looked up while this one is worked on, so that nobody waits for the table. Bytes that a
+/// node on the lattice's rim takes from it: 4.
+template <class T, class Stored>
+class LatticeCopies {
   using Places = Layout<Stored, T>;
+  // The first threads have more of the values' rims than others.
+  static constexpr int first_of_rim = all_rims(diagonals) % threads;
+  static_assert(first_of_rim + rim_size(diagonals) <= threads);
+
+public:
+  __device__ __forceinline__ LatticeCopies(LatticeNodes const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
+                                           int ty, int first)
+      : nodes_(nodes), x_(x), walk_(nodes.m, first), own_(nodes, x0 + tx, y0 + ty), rim_(nodes, 0, 0) {
+    if (tx < box.tile_width && ty < box.tile_height)
+      own_.to = ty * x_pitch + tx;
+    int const number = static_cast<int>(threadIdx.x) - first_of_rim;
+    if (number >= 0 && number < rim_size(diagonals))
+      if (RimNode const node = rim_node<diagonals>(box, number); !node.beyond) {
+        rim_ = Copied(nodes, x0 + node.px, y0 + node.py);
+        rim_.to = node.py * x_pitch + node.px;
+      }
+    look_up();
+  }
+
+  /// Copies into the plane at that address in shared memory what was looked up.
+  __device__ __forceinline__ void copy(unsigned stage) const {
+    copy(stage, own_);
+    copy(stage, rim_);
+  }
+  /// To the next plane; `exists` tells whether it will be copied.
+  __device__ __forceinline__ void advance(bool exists) {
+    walk_.advance();
+    if (exists)
+      look_up();
+  }
+  /// This thread's node.
+  [[nodiscard]] __device__ __forceinline__ LatticePlaneNode node() const { return own_.node; }
+
+private:
+  static constexpr int nowhere = -x_size;
+  struct Copied {
+    LatticePlaneNode node;
+    bool exists;
+    int to = nowhere;           ///< place in the window of x, counted from that of the tile's node (0, 0)
+    std::int32_t unknown = -1;  ///< in the next plane; -1: there is none
+    __device__ __forceinline__ Copied(LatticeNodes const& nodes, int i, int j) : node(nodes.m, i, j), exists(nodes.hold(i, j)) {}
+  };
+
+  __device__ __forceinline__ void look_up() {
+    look_up(walk_.plane(), own_);
+    look_up(walk_.plane(), rim_);
+  }
+  __device__ __forceinline__ void look_up(LatticePlane plane, Copied& copied) const {
+    if (copied.to != nowhere && copied.exists)
+      copied.unknown = nodes_.unknown(plane, copied.node);
+  }
+  __device__ __forceinline__ void copy(unsigned stage, Copied const& copied) const {
+    if (copied.to != nowhere)
+      unrolled<diagonals, Places::windows>([&](auto part) {
+        constexpr int k = part, at = origin(k);
+        copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + copied.to)), part_of(x_, k - diagonals), copied.unknown,
+                   copied.exists);
+      });
+  }
+
+  LatticeNodes nodes_;
+  ConstPointer<T> x_;
+  LatticeWalk walk_;
+  Copied own_, rim_;
+};
+
+/// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order; on lattices i is a LatticePlace, and A the matrix
+/// of the lattice. The terms of a row are added in the order of HalfCdsKernels.
+template <class T, class Stored, class Row, class Nodes = FlatNodes>
+__device__ __forceinline__ void for_rows(Box const& box, Stored const* __restrict__ values, ConstPointer<T> x, Row const& row,
+                                         Nodes const& nodes = {}) {
+  using Places = Layout<Stored, T>;
+  constexpr bool flat = std::is_same_v<Nodes, FlatNodes>;
   using Number = typename Places::Number;
   extern __shared__ double shared[];
   auto const shared_address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -254,11 +393,17 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
   bool const in_tile = tx < box.tile_width && ty < box.tile_height;
   bool const has_row = in_tile && x0 + tx < box.line && y0 + ty < box.lines && in_plane < box.plane;
 
-  constexpr int n_rims = Places::rims_per_thread;
+  constexpr int n_windows = flat ? Places::windows : diagonals, n_rims = (all_rims(n_windows) + threads - 1) / threads;
   RimEntry rim[n_rims];
 #pragma unroll
   for (int r = 0; r < n_rims; ++r)
-    rim[r] = rim_entry<T>(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
+    rim[r] = rim_entry<T, n_windows>(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
+  [[maybe_unused]] auto of_lattices = [&] {
+    if constexpr (flat)
+      return nodes;
+    else
+      return LatticeCopies<T, Stored>(nodes, box, x, x0, y0, tx, ty, first);
+  }();
 
   // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it.
   auto const copy_plane = [&](int z) {
@@ -273,7 +418,7 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
           if (k >= first_between_planes || own_rows)
             copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + ty * step + tx)), values + k * box.n, i, exists);
         });
-        unrolled<diagonals, Places::windows>([&](auto part) {
+        unrolled<diagonals, n_windows>([&](auto part) {
           constexpr int k = part, at = origin(k);
           copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + ty * x_pitch + tx)), part_of(x, k - diagonals), i,
                      exists);
@@ -290,6 +435,10 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
           else
             copy_async(to, static_cast<Stored const*>(rim[r].from), j, exists);
         }
+      if constexpr (!flat) {
+        of_lattices.copy(stage);
+        of_lattices.advance(z < last && z + 1 < box.planes);
+      }
     }
     asm volatile("cp.async.commit_group;\n");
   };
@@ -301,19 +450,38 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
   T x_below[9];
   DotSum<T> sum{};
 #pragma unroll
-  for (int d = 0; d < 9; ++d) {
-    std::int64_t const j = (std::int64_t{first} - 1) * box.plane + in_plane + (d / 3 - 1) * std::int64_t{box.line} + (d % 3 - 1);
-    x_below[d] = j >= 0 && j < box.n ? cuda::load_constant(x, j) : T(0);
-  }
+  for (int d = 0; d < 9; ++d)
+    if constexpr (flat) {
+      std::int64_t const j = (std::int64_t{first} - 1) * box.plane + in_plane + (d / 3 - 1) * std::int64_t{box.line} + (d % 3 - 1);
+      x_below[d] = j >= 0 && j < box.n ? cuda::load_constant(x, j) : T(0);
+    } else {
+      int const i = x0 + tx + d % 3 - 1, j = y0 + ty + d / 3 - 1;
+      x_below[d] =
+          first > 0 && nodes.hold(i, j)
+              ? cuda::load_constant(x, nodes.unknown(LatticeWalk(nodes.m, first - 1).plane(), LatticePlaneNode(nodes.m, i, j)))
+              : T(0);
+    }
+  [[maybe_unused]] auto rows = [&] {
+    if constexpr (flat)
+      return nodes;
+    else
+      return LatticeWalk(nodes.m, first);
+  }();
   for (int z = first; z <= last; ++z) {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(stages - 2));
     __syncthreads();  // plane z is there for all, and nobody reads plane z - 1 any more
     copy_plane(z + stages - 1);
     std::int64_t const below = (std::int64_t{z} - 1) * box.plane + in_plane;
     bool const completes = has_row && z > first && below < box.n;
+    auto const complete = [&] {
+      if constexpr (flat)
+        row(below, sum.value(), x_below[4]);
+      else
+        row(LatticePlace(rows.plane(), of_lattices.node()), sum.value(), x_below[4]);
+    };
     if (z == box.planes) {  // above the last plane there is nothing
       if (completes)
-        row(below, sum.value(), x_below[4]);
+        complete();
       break;
     }
     char const* const stage = reinterpret_cast<char const*>(shared) + z % stages * Places::plane_bytes;
@@ -333,7 +501,9 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
     if (z > first) {
       unrolled<first_between_planes, diagonals>([&](auto k) { sum.add(value(k, upper), x_here[(1 + dy(k)) * 3 + 1 + dx(k)]); });
       if (completes)
-        row(below, sum.value(), x_below[4]);
+        complete();
+      if constexpr (!flat)
+        rows.advance();
     }
     if (z < last) {
       sum = {};

@@ -17,7 +17,11 @@
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
+<<<<<<< HEAD
 #include "gpu/kernels/lattice_elements.hpp"
+=======
+#include "gpu/kernels/lattice_half_cds.hpp"
+>>>>>>> half
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -78,6 +82,9 @@ CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+LatticeHalfCdsKernels const& LatticeHalfCdsKernels::cuda() {
   refuse();
 }
 QrKernels const& QrKernels::cuda() {

@@ -20,7 +20,7 @@ TEST(LatticeRim, NumbersEveryNodeOfTheRimOnce) {
           if (rim.holds(i, j, k)) {
             ASSERT_LT(rim.place(i, j, k), rim.size());
             ++seen[static_cast<std::size_t>(rim.place(i, j, k))];
-            auto const node = rim.node(rim.place(i, j, k));
+            LatticeRim::Node const node = rim.node(rim.place(i, j, k));
             EXPECT_TRUE(node.i == i && node.j == j && node.k == k);
           }
     EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), rim.size()) << m;

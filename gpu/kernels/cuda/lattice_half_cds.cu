@@ -1,0 +1,273 @@
+#include "gpu/kernels/lattice_half_cds.hpp"
+
+#include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/half_cds_march.cuh"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace poisson {
+
+namespace {
+
+// Large lattices are marched through (half_cds_march.cuh), when all of them together are beyond L2. Everything else takes one
+// thread a node here.
+
+constexpr int threads = 256;
+
+/// How nodes are shared out: a unit of so many lattices has a number of blocks of its own, so that threads divide 32-bit numbers
+/// only, and small lattices still fill blocks.
+struct Tiling {
+  unsigned lattices, blocks;  ///< of a unit
+  unsigned units;
+  [[nodiscard]] unsigned grid() const { return units * blocks; }
+};
+
+Tiling tiling_of(LatticeView const& lattices) {
+  std::int64_t const nodes = lattices.nodes_of_lattice(), of_unit = std::max<std::int64_t>(1, 4 * threads / nodes);
+  return {static_cast<unsigned>(of_unit), cuda::n_blocks(of_unit * nodes, threads),
+          static_cast<unsigned>((lattices.n_lattices + of_unit - 1) / of_unit)};
+}
+
+/// Calls row(place, what the lattice's matrix makes of x there, x there) for this thread's node, if it has one. Bytes: those of the
+/// stored values, twice but for the main diagonal's, once of which from L1 or L2; x and results; of nodes next to the rim or on it
+/// 4 for every neighbour on the rim.
+template <class T, class Values, class Row>
+__device__ __forceinline__ void for_node(Tiling const& tiling, LatticeView const& lattices, Values values, ConstPointer<T> x,
+                                         Row const& row) {
+  using namespace half_stencil;
+  std::int32_t const m = lattices.m, plane = m * m;
+  auto const nodes = static_cast<unsigned>(plane * m);
+  unsigned const in_unit = blockIdx.x % tiling.blocks * threads + threadIdx.x, lattice_in_unit = in_unit / nodes;
+  auto const lattice = static_cast<std::int32_t>(blockIdx.x / tiling.blocks * tiling.lattices + lattice_in_unit);
+  if (lattice_in_unit >= tiling.lattices || lattice >= lattices.n_lattices)
+    return;
+  auto const node = static_cast<std::int32_t>(in_unit - lattice_in_unit * nodes);
+  std::int32_t const k = node / plane, j = node / m - k * m, i = node - (k * m + j) * m;
+  auto const holds = [m](int index) { return index >= 0 && index < m; };
+
+  // x of the neighbours, by ascending place in the box. All entries are looked up first, then all are asked for.
+  std::int32_t unknowns[27];
+#pragma unroll
+  for (int d = 0; d < 27; ++d) {
+    int const i2 = i + d % 3 - 1, j2 = j + d / 3 % 3 - 1, k2 = k + d / 9 - 1;
+    unknowns[d] = -1;
+    if (holds(i2) && holds(j2) && holds(k2)) {
+      LatticePlace const place(LatticePlane(m, lattice, k2), LatticePlaneNode(m, i2, j2));
+      unknowns[d] = place.on_rim ? __ldg(lattices.rim_unknowns + place.at) : place.at;
+    }
+  }
+  T x_around[27];
+#pragma unroll
+  for (int d = 0; d < 27; ++d)
+    x_around[d] = unknowns[d] >= 0 ? cuda::load_constant(x, unknowns[d]) : T(0);
+
+  std::int64_t const n = lattices.n_lattices * std::int64_t{nodes}, own = std::int64_t{lattice} * nodes + node;
+  DotSum<T> sum{};
+#pragma unroll
+  for (int d = 0; d < diagonals; ++d)
+    if (unknowns[13 - d] >= 0)
+      sum.add(cuda::load_constant(values, d * n + own), x_around[13 - d]);
+#pragma unroll
+  for (int d = 1; d < diagonals; ++d)
+    if (unknowns[13 + d] >= 0)
+      sum.add(cuda::load_constant(values, d * n + own + dz(d) * plane + dy(d) * m + dx(d)), x_around[13 + d]);
+  row(LatticePlace(LatticePlane(m, lattice, k), LatticePlaneNode(m, i, j)), sum.value(), x_around[13]);
+}
+
+/// y_i = alpha sum + beta y_i of inner nodes; sums of nodes on rims are for the exchange.
+template <class T>
+struct StoreScaled {
+  T alpha, beta;
+  Pointer<T> y;
+  T* rims;
+  __device__ __forceinline__ void operator()(LatticePlace place, T sum, T) const {
+    if (place.on_rim)
+      rims[place.at] = sum;
+    else
+      cuda::store_streaming(y, place.at, cuda::combine(alpha, sum, beta, y, place.at));
+  }
+};
+
+/// The same with alpha = 1 and beta = 0, and adds x_i times the sum of every node.
+template <class T>
+struct StoreAndAdd {
+  Pointer<T> y;
+  T* rims;
+  DotSum<T>& dot;
+  __device__ __forceinline__ void operator()(LatticePlace place, T sum, T x) const {
+    if (place.on_rim)
+      rims[place.at] = sum;
+    else
+      cuda::store_streaming(y, place.at, sum);
+    dot.add(x, sum);
+  }
+};
+
+template <class T, class Values>
+__global__ void __launch_bounds__(threads)
+    product_kernel(Tiling const tiling, LatticeView const lattices, Values values, ConstPointer<T> x, StoreScaled<T> const store) {
+  for_node<T>(tiling, lattices, values, x, store);
+}
+
+template <class T, class Values>
+__global__ void __launch_bounds__(threads)
+    product_dot_kernel(Tiling const tiling, LatticeView const lattices, Values values, ConstPointer<T> x, Pointer<T> y, T* rims,
+                       T* dot, std::int32_t const* stop, T* partial, unsigned* counter) {
+  if (*stop != 0)
+    return;
+  DotSum<T> sum{};
+  for_node<T>(tiling, lattices, values, x, StoreAndAdd<T>{y, rims, sum});
+  T sums[1] = {sum.value()};
+  if (cuda::grid_sum<threads>(sums, partial, counter))
+    *dot = sums[0];
+}
+
+template <class T, class Stored>
+__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+    march_product_kernel(march::Box const box, march::LatticeNodes const nodes, Stored const* __restrict__ values,
+                         ConstPointer<T> x, StoreScaled<T> const store) {
+  march::for_rows<T>(box, values, x, store, nodes);
+}
+
+template <class T, class Stored>
+__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+    march_product_dot_kernel(march::Box const box, march::LatticeNodes const nodes, Stored const* __restrict__ values,
+                             ConstPointer<T> x, Pointer<T> y, T* rims, T* dot, std::int32_t const* stop, T* partial,
+                             unsigned* counter) {
+  if (*stop != 0)
+    return;
+  DotSum<T> sum{};
+  march::for_rows<T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
+  T sums[1] = {sum.value()};
+  if (cuda::grid_sum<march::threads>(sums, partial, counter))
+    *dot = sums[0];
+}
+
+/// y = alpha (the sums of rims, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per unknown: 8,
+/// y, and 4 and a T for every copy.
+template <class T>
+__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* __restrict__ rims, T alpha, T beta,
+                                                           Pointer<T> y, std::int32_t const* stop) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= lattices.n_rim() || (stop != nullptr && *stop != 0))
+    return;
+  T sum = 0;
+  std::int64_t const end = lattices.copy_offsets[i + 1];
+  for (std::int64_t c = lattices.copy_offsets[i]; c < end; ++c)
+    sum = sum + rims[lattices.copies[c]];
+  std::int64_t const unknown = lattices.n_inner() + i;
+  store(y, unknown, cuda::combine(alpha, sum, beta, y, unknown));
+}
+
+template <class T>
+void exchange(cuda::CudaContext const& device, LatticeView const& lattices, T const* rims, T alpha, T beta, Pointer<T> y,
+              std::int32_t const* stop) {
+  exchange_kernel<T>
+      <<<cuda::n_blocks(lattices.n_rim(), threads), threads, 0, device.stream()>>>(lattices, rims, alpha, beta, y, stop);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+template <class Stored>
+__global__ void __launch_bounds__(threads)
+    diagonal_kernel(LatticeHalfCdsView const a, Stored const* __restrict__ values, double* d, double* d_low) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= a.lattices.n_unknowns)
+    return;
+  DoubleDouble const sum = diagonal_entry(a, values, i);
+  d[i] = sum.hi;
+  if (d_low != nullptr)
+    d_low[i] = sum.lo;
+}
+
+class CudaLatticeHalfCds final : public ProductsByTemplates<LatticeHalfCdsKernels, CudaLatticeHalfCds> {
+public:
+  template <class T, class Values>
+  static void multiply(Context& context, LatticeHalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta,
+                       Pointer<T> y) {
+    LatticeView const& lattices = a.lattices;
+    if (lattices.n_lattices == 0)
+      return;
+    auto& device = cuda::of(context);
+    T* const rims = device.partial_sums<T>(n_rim_sums(lattices));
+    StoreScaled<T> const store{alpha, beta, y, rims};
+    auto const box = box_of<T, Values>(a, device);
+    if constexpr (march::marches<Values>)
+      if (box) {
+        using Stored = march::StoredIn<Values>;
+        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
+        march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
+        march_product_kernel<T, Stored><<<box->grid(), march::threads, shared_bytes, device.stream()>>>(
+            *box, march::LatticeNodes{lattices.m, lattices.rim_unknowns}, values, x, store);
+      }
+    if (!box) {
+      Tiling const tiling = tiling_of(lattices);
+      product_kernel<T, Values><<<tiling.grid(), threads, 0, device.stream()>>>(tiling, lattices, values, x, store);
+    }
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    exchange<T>(device, lattices, rims, alpha, beta, y, nullptr);
+  }
+
+  template <class T, class Values>
+  static void multiply_dot(Context& context, LatticeHalfCdsView const& a, Values values, ConstPointer<T> x, Pointer<T> y, T* dot,
+                           std::int32_t const* stop) {
+    LatticeView const& lattices = a.lattices;
+    if (lattices.n_lattices == 0)
+      return;
+    auto& device = cuda::of(context);
+    auto const box = box_of<T, Values>(a, device);
+    Tiling const tiling = tiling_of(lattices);
+    dim3 const grid = box ? box->grid() : dim3(tiling.grid());
+    // The buffer holds both the sums of nodes on rims, until the exchange, and those of blocks.
+    T* const rims = device.partial_sums<T>(n_rim_sums(lattices) + std::int64_t{grid.x} * grid.y);
+    T* const partial = rims + n_rim_sums(lattices);
+    if constexpr (march::marches<Values>)
+      if (box) {
+        using Stored = march::StoredIn<Values>;
+        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
+        march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
+        march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
+            *box, march::LatticeNodes{lattices.m, lattices.rim_unknowns}, values, x, y, rims, dot, stop, partial,
+            device.block_counter());
+      }
+    if (!box)
+      product_dot_kernel<T, Values>
+          <<<grid, threads, 0, device.stream()>>>(tiling, lattices, values, x, y, rims, dot, stop, partial, device.block_counter());
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    exchange<T>(device, lattices, rims, T(1), T(0), y, stop);
+  }
+
+  void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
+    std::int64_t const n = a.lattices.n_unknowns;
+    if (n == 0)
+      return;
+    unsigned const blocks = cuda::n_blocks(n, threads);
+    cudaStream_t const stream = cuda::of(context).stream();
+    if (a.single_values != nullptr)
+      diagonal_kernel<<<blocks, threads, 0, stream>>>(a, a.single_values, d, d_low);
+    else
+      diagonal_kernel<<<blocks, threads, 0, stream>>>(a, a.values, d, d_low);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+private:
+  [[nodiscard]] static std::int64_t n_rim_sums(LatticeView const& lattices) { return lattices.n_lattices * lattices.rim().size(); }
+  /// The box that is marched through; none where one thread takes a node.
+  template <class T, class Values>
+  [[nodiscard]] static std::optional<march::Box> box_of(LatticeHalfCdsView const& a, cuda::CudaContext const& device) {
+    if constexpr (march::marches<Values>)
+      return march::box_of<march::StoredIn<Values>, T>(a, device);
+    else
+      return std::nullopt;
+  }
+};
+
+}  // namespace
+
+LatticeHalfCdsKernels const& LatticeHalfCdsKernels::cuda() {
+  static CudaLatticeHalfCds const kernels;
+  return kernels;
+}
+
+}  // namespace poisson
