@@ -1,5 +1,6 @@
 #include "gpu/elements/lattice_system.hpp"
 
+#include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"

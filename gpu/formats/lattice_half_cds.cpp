@@ -1,6 +1,6 @@
 #include "gpu/formats/lattice_half_cds.hpp"
 
-#include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
