@@ -9,11 +9,12 @@
 namespace poisson::assembly {
 
 LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  assert(space.lattices && space.order == 1);
+  assert(space.lattices);
   LatticeNumbering const& numbering = *space.lattices;
-  std::int64_t const m = numbering.m, n = m - 1, nodes = m * m * m, n_lattices = space.n_cells / (n * n * n);
+  std::int64_t const m = numbering.m, n = (m - 1) / space.order, nodes = m * m * m, n_lattices = space.n_cells / (n * n * n);
   LatticeProblem problem;
   problem.layout = numbering.layout();
+  problem.isoparametric = space.isoparametric;
 
   problem.coordinates.resize(static_cast<std::size_t>(3 * n_lattices * nodes));
   parallel_for(
@@ -52,7 +53,7 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
   }
 
   problem.mass_face.assign(static_cast<std::size_t>(6 * n_lattices), -1);
-  std::int64_t const of_face = 4 * n * n;
+  std::int64_t const of_cell = (space.order + 1) * (space.order + 1), of_face = of_cell * n * n;
   std::int32_t n_faces = 0;
   for (std::size_t i = 0; i < boundary.robin_faces.size(); ++i) {
     BoundaryFace const& face = space.boundary_faces[boundary.robin_faces[i]];
@@ -63,8 +64,8 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
       number = n_faces++;
       problem.face_mass.resize(static_cast<std::size_t>(n_faces * of_face), 0.0);
     }
-    std::copy_n(boundary.robin_weights.begin() + static_cast<std::ptrdiff_t>(4 * i), 4,
-                problem.face_mass.begin() + number * of_face + 4 * (n * index[face_v(face.face)] + index[face_u(face.face)]));
+    std::copy_n(boundary.robin_weights.begin() + of_cell * static_cast<std::ptrdiff_t>(i), of_cell,
+                problem.face_mass.begin() + number * of_face + of_cell * (n * index[face_v(face.face)] + index[face_u(face.face)]));
   }
   return problem;
 }

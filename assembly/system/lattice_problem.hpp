@@ -6,7 +6,7 @@
 
 namespace poisson::assembly {
 
-/// The problem as gpu/elements assembles it. Precondition: the space is of order 1 and numbered by lattices. Errors: InputError for
+/// The problem as gpu/elements assembles it. Precondition: the space is numbered by lattices. Errors: InputError for
 /// values on the boundary that must not be, and where the solution is not unique.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data);
 

@@ -10,9 +10,11 @@
 
 namespace poisson {
 
-/// -div(k grad u) = f with trilinear elements on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
+/// -div(k grad u) = f with elements of order p on a mesh of lattices, with data on what bounds it: what gpu/elements assembles.
+/// Nodes of a cell are the Gauss-Lobatto points; m = p n + 1 of them lie on a side of a lattice.
 struct LatticeProblem {
-  LatticeLayout layout;                                   ///< of order 1
+  bool isoparametric = false;  ///< cells are images under Q_p maps of their nodes; otherwise trilinear ones of their vertices
+  LatticeLayout layout;
   HostVector<double> coordinates;                         ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
   std::vector<std::vector<ExpressionCode>> coefficients;  ///< k, or kx, ky, kz, of each material
   std::vector<std::int32_t> material;                     ///< of each lattice, an index of `coefficients`
@@ -22,9 +24,10 @@ struct LatticeProblem {
   HostVector<double> fixed_value;       ///< that value, 0 elsewhere
   HostVector<double> rim_load;          ///< of the unknowns on rims: what Neumann and Robin values contribute
   std::vector<std::int32_t> mass_face;  ///< [6 lattice + face]: number of a face of a lattice with a Robin condition, or -1
-  HostVector<double> face_mass;         ///< weight times alpha at the Gauss points of these faces: see LatticeElements::face_mass
-  FieldSums boundary;                   ///< integrals of the Neumann and Robin values and of their absolute values
-  bool pure_neumann = false;            ///< the constant vector spans the null space
+  HostVector<double>
+      face_mass;  ///< weight times alpha at the (p + 1)^2 Gauss points of the cells at these faces: see LatticeElements::face_mass
+  FieldSums boundary;         ///< integrals of the Neumann and Robin values and of their absolute values
+  bool pure_neumann = false;  ///< the constant vector spans the null space
 };
 
 }  // namespace poisson

@@ -17,11 +17,8 @@
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
-<<<<<<< HEAD
 #include "gpu/kernels/lattice_elements.hpp"
-=======
 #include "gpu/kernels/lattice_half_cds.hpp"
->>>>>>> half
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"

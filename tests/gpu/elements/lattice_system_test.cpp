@@ -28,7 +28,7 @@ std::array<double, 2> gauss_points() {
 
 /// Lattices that fill a box whose nodes are moved a little, with two materials, Dirichlet values at a third of its surface and
 /// Robin conditions at some faces.
-struct Case {
+struct Mesh {
   std::array<std::int64_t, 3> lattices{1, 1, 1};
   std::int32_t cells = 4;
   std::vector<std::vector<Data>> k;  ///< one or more materials
@@ -43,7 +43,7 @@ struct System {
   std::vector<double> rhs, integrals;
   double volume = 0;
 
-  explicit System(Case const& c) : box(test::make_lattice_box(c.lattices, c.cells)) {
+  explicit System(Mesh const& c) : box(test::make_lattice_box(c.lattices, c.cells)) {
     problem.layout = box.layout;
     place_nodes();
     for (auto const& coefficient : c.k) {
@@ -96,7 +96,7 @@ struct System {
       }
   }
 
-  void set_conditions(Case const& c) {
+  void set_conditions(Mesh const& c) {
     std::int64_t const m = box.layout.nodes(), n = m - 1;
     auto const n_rim = static_cast<std::size_t>(box.layout.n_unknowns - box.layout.n_inner());
     problem.fixed.assign(n_rim, 0);
@@ -139,7 +139,7 @@ struct System {
     }
   }
 
-  void add_cells(Case const& c) {
+  void add_cells(Mesh const& c) {
     std::int64_t const n = box.layout.cells;
     auto const gauss = gauss_points();
     for (std::int64_t l = 0; l < box.layout.n_lattices; ++l)
@@ -265,7 +265,7 @@ protected:
   }
   std::unique_ptr<Context> context;
 
-  void expect_reference(Case const& c) {
+  void expect_reference(Mesh const& c) {
     SCOPED_TRACE(std::to_string(c.lattices[0]) + " x " + std::to_string(c.lattices[1]) + " x " + std::to_string(c.lattices[2]) +
                  " lattices of " + std::to_string(c.cells) + " cells a side");
     System const expected(c);
