@@ -93,6 +93,29 @@ struct LatticeView {
     return first + kind_first[(z * order + y) * order + x] +
            (std::int64_t{k / order - (z == 0 ? 1 : 0)} * ny + (j / order - (y == 0 ? 1 : 0))) * nx + (i / order - (x == 0 ? 1 : 0));
   }
+  struct Node {
+    std::int64_t lattice;
+    std::int32_t i, j, k;
+  };
+  /// The inner node that is the unknown.
+  [[nodiscard]] POISSON_HOST_DEVICE Node inner_node(std::int64_t unknown) const {
+    auto const in_lattice = static_cast<std::int32_t>(unknown % inner_of_lattice());
+    auto const node = [&](std::int32_t in_kind, std::int32_t x, std::int32_t y, std::int32_t z) {
+      auto const first = [](std::int32_t residue) { return residue == 0 ? 1 : 0; };  // number of the first cell that begins a node
+      std::int32_t const nx = cells - first(x), ny = cells - first(y);
+      return Node{unknown / inner_of_lattice(), (in_kind % nx + first(x)) * order + x, (in_kind / nx % ny + first(y)) * order + y,
+                  (in_kind / (nx * ny) + first(z)) * order + z};
+    };
+    std::int32_t kind = 0;
+    if (order > 1)
+      while (in_lattice < kind_first[kind] || in_lattice >= kind_first[kind] + size_of_kind(kind))
+        ++kind;
+    return node(in_lattice - (order > 1 ? kind_first[kind] : 0), kind % order, kind / order % order, kind / (order * order));
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int32_t size_of_kind(std::int32_t kind) const {
+    auto const count = [this](std::int32_t residue) { return residue == 0 ? cells - 1 : cells; };
+    return count(kind % order) * count(kind / order % order) * count(kind / (order * order));
+  }
   /// The unknown of any node.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t unknown(std::int64_t lattice, std::int32_t i, std::int32_t j,
                                                          std::int32_t k) const {

@@ -2,6 +2,7 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_element_rows.hpp"
@@ -15,10 +16,11 @@ namespace poisson {
 
 namespace {
 
-/// Planes of nodes whose rows are made at once: enough work for the device, or what a host's cache can hold.
-std::int64_t planes_at_once(std::int64_t cells, std::int64_t n_planes, Backend backend) {
+/// Layers of cells, or planes of nodes whose rows are made, at once, of `most` altogether: enough work for the device, or what a
+/// host's cache can hold. 56 bytes a point.
+std::int64_t layers_at_once(std::int64_t cells, std::int64_t points, std::int64_t most, Backend backend) {
   std::int64_t const bytes = backend == Backend::cuda ? std::int64_t{1} << 28 : std::int64_t{1} << 22;
-  return std::clamp<std::int64_t>(bytes / (448 * cells * cells), 4, n_planes);
+  return std::clamp<std::int64_t>(bytes / (56 * points * cells * cells), std::min<std::int64_t>(4, most), most);
 }
 
 LatticeView view_of(LatticeLayout const& layout) {
@@ -28,6 +30,21 @@ LatticeView view_of(LatticeLayout const& layout) {
   view.copy_offsets = layout.copy_offsets.data();
   view.copies = layout.copies.data();
   return view;
+}
+
+/// The lowest unknown_of(i) of the entries of a diagonal, in the context's memory, that are not finite, or -1. |a_ij| <= sqrt(a_ii
+/// a_jj), so the diagonal tells whether an entry has overflowed.
+template <class Unknown>
+std::int64_t lowest_not_finite(Context& context, std::int64_t n, double const* diagonal, Unknown const& unknown_of) {
+  if (std::isfinite(kernels_for<BoxElementKernels>(context).sums(context, n, diagonal).absolute))
+    return -1;
+  HostVector<double> host(static_cast<std::size_t>(n));
+  context.download(host.data(), diagonal, 8 * n);
+  std::int64_t lowest = -1;
+  for (std::int64_t i = 0; i < n; ++i)
+    if (!std::isfinite(host[static_cast<std::size_t>(i)]))
+      lowest = lowest < 0 ? unknown_of(i) : std::min<std::int64_t>(lowest, unknown_of(i));
+  return lowest;
 }
 
 }  // namespace
@@ -41,14 +58,21 @@ struct LatticeSystem::Slab {
   Array<std::int64_t> listed;  ///< numbers of layers, material by material
 };
 
-std::int64_t LatticeSystem::peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend) {
-  std::int64_t const m = cells + 1, nodes = n_lattices * m * m * m;
-  std::int64_t const slab = (planes_at_once(cells, n_lattices * m, backend) + 1) * cells * cells * (448 + 4 * 64);
-  std::int64_t const rims = n_lattices * (m * m * m - (m - 2) * (m - 2) * (m - 2));
-  return (14 + 3 + 1) * 8 * nodes + 30 * rims + slab;
+std::int64_t LatticeSystem::peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend, Format format,
+                                       std::int32_t order) {
+  std::int64_t const m = order * cells + 1, nodes = n_lattices * m * m * m, points = (order + 1) * (order + 1) * (order + 1);
+  std::int64_t const rims = n_lattices * LatticeRim{m}.size(), n_layers = n_lattices * cells;
+  if (format == Format::half_cds) {
+    std::int64_t const slab = (layers_at_once(cells, points, n_lattices * m, backend) + 1) * cells * cells * (448 + 4 * 64);
+    return (14 + 3 + 1) * 8 * nodes + 30 * rims + slab;
+  }
+  // Tensors and element vectors; the diagonal, the right-hand side and Dirichlet values; coordinates.
+  std::int64_t const n_cells = n_layers * cells * cells, slab = layers_at_once(cells, points, n_layers, backend) * cells * cells;
+  return 8 * LatticeOperator::n_tensor_values(n_cells, order) + 8 * points * n_cells + (3 + 3) * 8 * nodes + 30 * rims +
+         5 * 8 * points * slab;
 }
 
-LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem)
+LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format)
     : context_(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),
       lattices_(context, problem.layout),
@@ -62,8 +86,10 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem)
       n_inner_(problem.layout.n_inner()),
       host_fixed_(problem.fixed),
       host_fixed_value_(problem.fixed_value) {
-  assert(problem.layout.order == 1 && problem.layout.cells >= 2);
+  assert(format == Format::matrix_free || (problem.layout.order == 1 && problem.layout.cells >= 2));
+  assert(problem.layout.order <= max_order);
   elements_.lattices = lattices_.view();
+  elements_.isoparametric = problem.isoparametric;
   elements_.coordinates = coordinates_.data();
   elements_.fixed = fixed_.data();
   elements_.fixed_value = fixed_value_.data();
@@ -72,28 +98,34 @@ LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem)
   elements_.face_mass = face_mass_.data();
   pure_neumann_ = problem.pure_neumann;
   boundary_ = problem.boundary;
-  assemble(problem);
+  if (format == Format::matrix_free)
+    assemble_operator(problem);
+  else
+    assemble_half_cds(problem);
+  coordinates_ = {};
 }
 
 void LatticeSystem::refuse(std::int64_t failed, DataError::Quantity quantity) const {
-  std::int64_t const cell = failed / 8, n = elements_.lattices.cells, lattice = cell / (n * n * n);
+  std::int64_t const points = elements_.points(), cell = failed / points, n = elements_.lattices.cells,
+                     lattice = cell / (n * n * n);
   HostVector<double> coordinates(static_cast<std::size_t>(3 * elements_.lattices.nodes_of_lattice()));
   context_.download(coordinates.data(), coordinates_.data() + lattice * std::ssize(coordinates), 8 * std::ssize(coordinates));
   LatticeElements host = elements_;
   host.coordinates = coordinates.data();
-  auto const vertices =
-      lattice_rows::vertices_of(host, {0,
-                                       {static_cast<std::int32_t>(cell % n), static_cast<std::int32_t>(cell / n % n),
-                                        static_cast<std::int32_t>(cell / (n * n) % n)}});
-  LatticeTables const tables = lattice_tables();
-  int q = static_cast<int>(failed % 8);
+  MapTables const tables = map_tables(host.lattices.order, host.map_order());
+  lattice_rows::CellMap<0> const map(host, tables,
+                                     {0,
+                                      {static_cast<std::int32_t>(cell % n), static_cast<std::int32_t>(cell / n % n),
+                                       static_cast<std::int32_t>(cell / (n * n) % n)}});
+  int const n1 = tables.points;
+  auto q = static_cast<int>(failed % points);
   double determinant = 0, cofactors[9];
   if (quantity == DataError::Quantity::determinant)
-    while ((determinant = lattice_rows::cofactors(tables, vertices, q, cofactors)) > 0)
+    while ((determinant = map.cofactors(q % n1, q / n1 % n1, q / (n1 * n1), cofactors)) > 0)
       ++q;
   std::array<double, 3> at{};
-  for (std::size_t d = 0; d < 3; ++d)
-    at[d] = lattice_rows::coordinate(tables, vertices.x[d], q);
+  for (int d = 0; d < 3; ++d)
+    at[static_cast<std::size_t>(d)] = map.coordinate(d, q % n1, q / n1 % n1, q / (n1 * n1));
   throw DataError(quantity, static_cast<int>(lattice), at, determinant);
 }
 
@@ -108,9 +140,9 @@ void LatticeSystem::evaluate(Slab& slab, ExpressionCode const& code, std::int64_
     refuse(failed, quantity);
 }
 
-/// The data in layers first_layer <= number < end_layer; without the tensors unless `with_matrix`.
+/// The data in layers first_layer <= number < end_layer; without tensors where there is no array for them.
 void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t first_layer, std::int64_t end_layer,
-                         bool with_matrix) {
+                         LatticeTensors const& tensors) {
   slab.layers = {first_layer, end_layer - first_layer};
   std::int64_t const n = elements_.lattices.cells;
   std::map<std::int32_t, std::vector<std::int64_t>> of_material;
@@ -121,7 +153,7 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
     all.insert(all.end(), layers.begin(), layers.end());
   slab.listed = Array<std::int64_t>(context_, std::span<std::int64_t const>(all));
   std::int64_t const* listed = slab.listed.data();
-  std::int64_t const size = 8 * slab.layers.count * elements_.cells_of_layer();
+  std::int64_t const size = elements_.points() * slab.layers.count * elements_.cells_of_layer();
   auto const provide = [&](Array<double>& array) {
     if (array.size() < size) {
       array = {};
@@ -136,7 +168,7 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
       if (is_constant(code)) {
         field.constant = code.front().value;
         if (!passes(check, field.constant))
-          refuse(8 * layers.front() * elements_.cells_of_layer(), quantity);
+          refuse(elements_.points() * layers.front() * elements_.cells_of_layer(), quantity);
         return field;
       }
       evaluate(slab, code, listed, n_listed, check, provide(array), quantity);
@@ -145,12 +177,12 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
     };
     auto const& coefficient = problem.coefficients[static_cast<std::size_t>(material)];
     std::array<LatticeField, 3> k;
-    if (with_matrix)
+    if (tensors.values != nullptr)
       for (std::size_t c = 0; c < coefficient.size(); ++c)
         k[c] = field_of(coefficient[c], slab.k[c], ValueCheck::positive, DataError::Quantity::coefficient);
     LatticeField const f = field_of(problem.source, slab.f, ValueCheck::finite, DataError::Quantity::source);
     kernels_.tensors(context_, elements_, slab.layers, listed, n_listed, static_cast<int>(coefficient.size()), k, f, shift_,
-                     with_matrix ? slab.tensor.data() : nullptr, slab.load.data(), failed_.data());
+                     tensors, slab.load.data(), failed_.data());
     listed += n_listed;
   }
   if (std::int64_t const failed = failed_.found(); failed >= 0)
@@ -162,7 +194,9 @@ FieldSums LatticeSystem::sums_of_layers(Slab const& slab, double const* load, st
   std::int64_t const of_layer = elements_.cells_of_layer(), n_cells = slab.layers.count * of_layer;
   std::int64_t const skipped = (first_layer - slab.layers.first) * of_layer;
   FieldSums result;
-  for (int q = 0; q < 8; ++q) {
+  if (skipped == 0)
+    return kernels_for<BoxElementKernels>(context_).sums(context_, elements_.points() * n_cells, load);
+  for (int q = 0; q < elements_.points(); ++q) {
     auto const sums = kernels_for<BoxElementKernels>(context_).sums(context_, n_cells - skipped, load + q * n_cells + skipped);
     result.sum += sums.sum;
     result.absolute += sums.absolute;
@@ -185,27 +219,31 @@ void LatticeSystem::add_source(Slab const& slab, std::int64_t first_layer, bool 
   context_.download(largest_of_lines_.data() + known, largest.data() + skipped, 8 * (largest.size() - skipped));
 }
 
-void LatticeSystem::assemble(LatticeProblem const& problem) {
+/// In a pure Neumann problem finds the integrals of the source, and the shift that makes it compatible.
+void LatticeSystem::make_compatible(Slab& slab, LatticeProblem const& problem, std::int64_t at_once) {
+  if (!pure_neumann_)
+    return;
+  std::int64_t const n_layers = elements_.lattices.n_lattices * elements_.lattices.cells;
+  double volume = 0;
+  for (std::int64_t first = 0; first < n_layers; first += at_once) {
+    fill(slab, problem, first, std::min(first + at_once, n_layers), {});
+    add_source(slab, first, !is_constant(problem.source));
+    kernels_.tensors(context_, elements_, slab.layers, slab.listed.data(), slab.listed.size(), 1, {}, {nullptr, 1}, 0, {},
+                     slab.load.data(), failed_.data());
+    volume += sums_of_layers(slab, slab.load.data(), first).sum;
+  }
+  shift_ = (source_.sum + boundary_.sum) / volume;
+}
+
+void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
   LatticeView const& lattices = elements_.lattices;
   std::int64_t const n = lattices.cells, m = lattices.m, n_planes = lattices.n_lattices * m, n_layers = lattices.n_lattices * n;
-  std::int64_t const planes = planes_at_once(n, n_planes, context_.backend());
-  bool const source_varies = !is_constant(problem.source);
+  std::int64_t const planes = layers_at_once(n, elements_.points(), n_planes, context_.backend());
   std::int64_t const most_cells = std::min(planes + 1, n_layers) * n * n;
   Slab slab;
   slab.tensor = Array<double>(context_, 48 * most_cells);
   slab.load = Array<double>(context_, 8 * most_cells);
-
-  if (pure_neumann_) {
-    double volume = 0;
-    for (std::int64_t first = 0; first < n_layers; first += planes) {
-      fill(slab, problem, first, std::min(first + planes, n_layers), false);
-      add_source(slab, first, source_varies);
-      kernels_.tensors(context_, elements_, slab.layers, slab.listed.data(), slab.listed.size(), 1, {}, {nullptr, 1}, 0, nullptr,
-                       slab.load.data(), failed_.data());
-      volume += sums_of_layers(slab, slab.load.data(), first).sum;
-    }
-    shift_ = (source_.sum + boundary_.sum) / volume;
-  }
+  make_compatible(slab, problem, planes);
 
   rhs_ = Array<double>(context_, lattices.n_unknowns);
   Array<double> values(context_, 14 * elements_.n_values());
@@ -218,9 +256,9 @@ void LatticeSystem::assemble(LatticeProblem const& problem) {
     std::int64_t const end = std::min(first + planes, n_planes), last = end - 1;
     std::int64_t const first_layer = first / m * n + std::max<std::int64_t>(first % m - 1, 0);
     std::int64_t const end_layer = last / m * n + std::min(last % m, n - 1) + 1;
-    fill(slab, problem, first_layer, end_layer, true);
+    fill(slab, problem, first_layer, end_layer, {slab.tensor.data(), false});
     if (!pure_neumann_ && summed < end_layer) {
-      add_source(slab, summed, source_varies);
+      add_source(slab, summed, !is_constant(problem.source));
       summed = end_layer;
     }
     kernels_.rows(context_, elements_, slab.layers, first, end, slab.tensor.data(), slab.load.data(), values.data(), rhs_.data(),
@@ -228,28 +266,73 @@ void LatticeSystem::assemble(LatticeProblem const& problem) {
     first = end;
   }
   kernels_.sum_copies(context_, elements_, rim_rhs.data(), rhs_.data());
-  make_matrix(problem, std::move(values));
-}
 
-void LatticeSystem::make_matrix(LatticeProblem const& problem, Array<double> values) {
   nnz_ = count_entries(problem.layout, problem.fixed);
-  // |a_ij| <= sqrt(a_ii a_jj): the diagonal tells whether an entry has overflowed.
-  std::int64_t const n_values = elements_.n_values();
-  std::int64_t row_not_finite = -1;
-  if (!std::isfinite(kernels_for<BoxElementKernels>(context_).sums(context_, n_values, values.data()).absolute)) {
-    HostVector<double> diagonal(static_cast<std::size_t>(n_values));
-    context_.download(diagonal.data(), values.data(), 8 * n_values);
-    LatticeView const lattices = view_of(problem.layout);
-    for (std::int64_t row = 0; row < n_values; ++row)
-      if (!std::isfinite(diagonal[static_cast<std::size_t>(row)])) {
-        std::int64_t const m = lattices.m, unknown = lattices.unknown(row / (m * m * m), static_cast<std::int32_t>(row % m),
-                                                                      static_cast<std::int32_t>(row / m % m),
-                                                                      static_cast<std::int32_t>(row / (m * m) % m));
-        row_not_finite = row_not_finite < 0 ? unknown : std::min(row_not_finite, unknown);
-      }
-  }
+  LatticeView const layout = view_of(problem.layout);
+  std::int64_t const row_not_finite = lowest_not_finite(context_, elements_.n_values(), values.data(), [&](std::int64_t row) {
+    return layout.unknown(row / (m * m * m), static_cast<std::int32_t>(row % m), static_cast<std::int32_t>(row / m % m),
+                          static_cast<std::int32_t>(row / (m * m) % m));
+  });
   matrix_ = LatticeHalfCds::from_diagonals(context_, lattices_.copy_to(context_), std::move(values));
   matrix_->row_not_finite = row_not_finite;
+}
+
+void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
+  LatticeView const& lattices = elements_.lattices;
+  std::int64_t const n = lattices.cells, n_layers = lattices.n_lattices * n, n_cells = n_layers * n * n;
+  std::int64_t const stride = LatticeTensors::padded(n_cells), points = elements_.points();
+  std::int64_t const layers = layers_at_once(n, points, n_layers, context_.backend());
+  Slab slab;
+  slab.load = Array<double>(context_, points * layers * n * n);
+  make_compatible(slab, problem, layers);
+
+  LatticeOperator::Data data;
+  data.tensors.values = Array<double>(context_, LatticeOperator::n_tensor_values(n_cells, lattices.order));
+  if (std::int64_t const of_batch = 6 * points * LatticeTensors::cells_of_batch; n_cells > 0)  // the last one may not be full
+    context_.set_zero(data.tensors.values.data() + data.tensors.values.size() - of_batch, 8 * of_batch);
+  rhs_ = Array<double>(context_, lattices.n_unknowns);
+  Array<double> vectors(context_, points * stride);
+  for (std::int64_t first = 0; first < n_layers; first += layers) {
+    if (interrupt_requested())
+      throw Interrupted();
+    fill(slab, problem, first, std::min(first + layers, n_layers), {data.tensors.values.data(), true});
+    if (!pure_neumann_)
+      add_source(slab, first, !is_constant(problem.source));
+    kernels_.element_loads(context_, elements_, slab.layers, slab.load.data(), stride, vectors.data());
+  }
+  slab = {};
+  coordinates_ = {};
+
+  LatticeOperatorView view;
+  view.lattices = lattices;
+  kernels_for<LatticeOperatorKernels>(context_).gather(context_, view, vectors.data(), rhs_.data());
+  vectors = {};
+  data.lattices = lattices_.copy_to(context_);
+  data.fixed = fixed_.copy_to(context_);
+  data.face_mass = face_mass_.copy_to(context_);
+  HostVector<std::int32_t> mass_faces;
+  for (std::size_t face = 0; face < problem.mass_face.size(); ++face)
+    if (std::int32_t const number = problem.mass_face[face]; number >= 0) {
+      mass_faces.resize(std::max(mass_faces.size(), static_cast<std::size_t>(number) + 1));
+      mass_faces[static_cast<std::size_t>(number)] = static_cast<std::int32_t>(face);
+    }
+  data.mass_faces = Array<std::int32_t>(context_, std::span<std::int32_t const>(mass_faces));
+  auto matrix = LatticeOperator::make(context_, std::move(data));
+
+  // Dirichlet values leave the matrix.
+  HostVector<double> fixed(static_cast<std::size_t>(lattices.n_unknowns));
+  std::fill(fixed.begin(), fixed.end(), 0.0);
+  set_dirichlet(fixed);
+  if (std::any_of(fixed.begin() + n_inner_, fixed.end(), [](double value) { return value != 0; }))
+    matrix->subtract_whole_product(Array<double>(context_, std::span<double const>(fixed)).data(), rhs_.data());
+  kernels_.add_rim_loads(context_, elements_, rhs_.data());
+
+  nnz_ = count_entries(problem.layout, problem.fixed);
+  Array<double> diagonal(context_, lattices.n_unknowns);
+  matrix->diagonal(diagonal.data());
+  matrix->row_not_finite =
+      lowest_not_finite(context_, diagonal.size(), diagonal.data(), [](std::int64_t unknown) { return unknown; });
+  matrix_ = std::move(matrix);
 }
 
 void LatticeSystem::set_dirichlet(std::span<double> x) const {
@@ -262,28 +345,29 @@ std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t c
   LatticeView const lattices = view_of(layout);
   LatticeRim const rim = lattices.rim();
   std::int64_t const n_inner = lattices.n_inner(), n_rim = lattices.n_rim();
-  std::int32_t const m = lattices.m;
-  // Calls found(unknown) for the free neighbours of a node in its lattice, itself included.
-  auto const for_neighbours = [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k, auto const& found) {
-    for (std::int32_t z = std::max(k - 1, 0); z <= std::min(k + 1, m - 1); ++z)
-      for (std::int32_t y = std::max(j - 1, 0); y <= std::min(j + 1, m - 1); ++y)
-        for (std::int32_t x = std::max(i - 1, 0); x <= std::min(i + 1, m - 1); ++x) {
-          std::int64_t const unknown = lattices.unknown(lattice, x, y, z);
-          if (unknown < n_inner || fixed[static_cast<std::size_t>(unknown - n_inner)] == 0)
-            found(unknown);
-        }
+  std::int32_t const m = lattices.m, p = lattices.order;
+  // Nodes that share a cell with node i of a line are first ... last; inner ones among them are 1 ... m - 2.
+  auto const first = [p](std::int32_t i) { return std::max((i - 1) / p * p, 0); };
+  auto const last = [p, m](std::int32_t i) { return std::min((i / p + 1) * p, m - 1); };
+  auto const inner_neighbours = [&](std::int32_t i) {
+    return std::int64_t{std::max(std::min(last(i), m - 2) - std::max(first(i), 1) + 1, 0)};
   };
-  // Inner nodes: all neighbours differ. Those next to the rim may have fixed ones.
-  std::int64_t const deep = std::max(m - 4, 0);
-  std::int64_t count = lattices.n_lattices * 27 * deep * deep * deep;
-#pragma omp parallel for collapse(2) schedule(static) reduction(+ : count)
-  for (std::int64_t lattice = 0; lattice < lattices.n_lattices; ++lattice)
-    for (std::int32_t k = 1; k < m - 1; ++k)
-      for (std::int32_t j = 1; j < m - 1; ++j) {
-        bool const all = k == 1 || k == m - 2 || j == 1 || j == m - 2;
-        for (std::int32_t i = 1; i < m - 1; i += all || m == 3 ? 1 : m - 3)
-          for_neighbours(lattice, i, j, k, [&](std::int64_t) { ++count; });
-      }
+  auto const inner_around = [&](LatticeRim::Node const& node) {
+    return inner_neighbours(node.i) * inner_neighbours(node.j) * inner_neighbours(node.k);
+  };
+  auto const is_fixed = [&](std::int64_t place) {
+    return fixed[static_cast<std::size_t>(lattices.rim_unknowns[place] - n_inner)] != 0;
+  };
+  // Rows of inner nodes: all neighbours of a node differ.
+  std::int64_t of_line = 0;
+  for (std::int32_t i = 1; i < m - 1; ++i)
+    of_line += last(i) - first(i) + 1;
+  std::int64_t count = lattices.n_lattices * of_line * of_line * of_line;
+#pragma omp parallel for schedule(static) reduction(- : count)
+  for (std::int64_t place = 0; place < lattices.n_lattices * rim.size(); ++place)
+    if (is_fixed(place))
+      count -= inner_around(rim.node(place % rim.size()));
+      // Rows of nodes on rims: neighbours on rims may be so in several lattices.
 #pragma omp parallel reduction(+ : count)
   {
     std::vector<std::int64_t> neighbours;
@@ -296,9 +380,15 @@ std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t c
       neighbours.clear();
       for (std::int64_t c = layout.copy_offsets[static_cast<std::size_t>(i)];
            c < layout.copy_offsets[static_cast<std::size_t>(i) + 1]; ++c) {
-        std::int64_t const place = layout.copies[static_cast<std::size_t>(c)];
-        auto const node = rim.node(place % rim.size());
-        for_neighbours(place / rim.size(), node.i, node.j, node.k, [&](std::int64_t unknown) { neighbours.push_back(unknown); });
+        std::int64_t const place = layout.copies[static_cast<std::size_t>(c)], lattice = place / rim.size();
+        LatticeRim::Node const node = rim.node(place % rim.size());
+        count += inner_around(node);
+        for (std::int32_t z = first(node.k); z <= last(node.k); ++z)
+          for (std::int32_t y = first(node.j); y <= last(node.j); ++y)
+            for (std::int32_t x = first(node.i); x <= last(node.i); ++x)
+              if (rim.holds(x, y, z))
+                if (std::int64_t const other = lattice * rim.size() + rim.place(x, y, z); !is_fixed(other))
+                  neighbours.push_back(lattices.rim_unknowns[other]);
       }
       std::sort(neighbours.begin(), neighbours.end());
       count += std::unique(neighbours.begin(), neighbours.end()) - neighbours.begin();

@@ -13,16 +13,19 @@
 
 namespace poisson {
 
-/// The Galerkin system of trilinear elements on a mesh of lattices, assembled where it will be solved, straight into half_cds.
-/// Element integrals by two Gauss points per direction.
+/// The Galerkin system of elements of order p on a mesh of lattices, assembled where it will be solved, straight into half_cds
+/// (p = 1) or matrix_free. Element integrals by p + 1 Gauss points per direction.
 class LatticeSystem final : public ElementSystem {
 public:
-  /// Bytes in the backend's memory at the peak of the assembly, of a mesh with these numbers of lattices and cells a side.
-  [[nodiscard]] static std::int64_t peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend);
+  /// Bytes in the backend's memory at the peak of the assembly, of a mesh with these numbers of lattices and cells a side; of
+  /// matrix_free with what products in double take.
+  [[nodiscard]] static std::int64_t peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend,
+                                               Format format = Format::half_cds, std::int32_t order = 1);
 
-  /// Preconditions: order 1, two cells a side or more. Throws DataError, OutOfMemoryError, Interrupted. In a pure Neumann problem f
-  /// is shifted by a constant so that the right-hand side is orthogonal to the constant vector.
-  LatticeSystem(Context& context, LatticeProblem const& problem);
+  /// `format`: half_cds, of order 1 and with two cells a side or more, or matrix_free. Throws DataError, OutOfMemoryError,
+  /// Interrupted. In a pure Neumann problem f is shifted by a constant so that the right-hand side is orthogonal to the constant
+  /// vector.
+  LatticeSystem(Context& context, LatticeProblem const& problem, Format format = Format::half_cds);
 
   void set_dirichlet(std::span<double> x) const override;
 
@@ -30,11 +33,13 @@ private:
   struct Slab;
   void evaluate(Slab& slab, ExpressionCode const& code, std::int64_t const* listed, std::int64_t n_listed, ValueCheck check,
                 double* values, DataError::Quantity quantity);
-  void fill(Slab& slab, LatticeProblem const& problem, std::int64_t first_layer, std::int64_t end_layer, bool with_matrix);
+  void fill(Slab& slab, LatticeProblem const& problem, std::int64_t first_layer, std::int64_t end_layer,
+            LatticeTensors const& tensors);
   void add_source(Slab const& slab, std::int64_t first_layer, bool varies);
   [[nodiscard]] FieldSums sums_of_layers(Slab const& slab, double const* load, std::int64_t first_layer) const;
-  void assemble(LatticeProblem const& problem);
-  void make_matrix(LatticeProblem const& problem, Array<double> values);
+  void make_compatible(Slab& slab, LatticeProblem const& problem, std::int64_t at_once);
+  void assemble_half_cds(LatticeProblem const& problem);
+  void assemble_operator(LatticeProblem const& problem);
   [[noreturn]] void refuse(std::int64_t failed, DataError::Quantity quantity) const;
 
   Context& context_;

@@ -13,56 +13,111 @@ struct Place {
   std::int32_t i[3];
 };
 
-/// The coordinates of the eight vertices of a cell.
-struct Vertices {
-  double x[3][8];
-};
-[[nodiscard]] inline POISSON_HOST_DEVICE Vertices vertices_of(LatticeElements const& elements, Place const& cell) {
-  std::int64_t const m = elements.lattices.m, nodes = elements.lattices.nodes_of_lattice();
-  std::int64_t const first = (cell.i[2] * m + cell.i[1]) * m + cell.i[0];
-  Vertices result;
-  POISSON_UNROLL
-  for (int d = 0; d < 3; ++d) {
-    double const* const x = elements.coordinates + (3 * cell.lattice + d) * nodes + first;
-    POISSON_UNROLL
-    for (int v = 0; v < 8; ++v)
-      result.x[d][v] = x[((v >> 2) * m + (v >> 1 & 1)) * m + (v & 1)];
+/// The map from the reference cell to a cell, of order g; g = 0: of any order, which reads the nodes again for every point. Nodes
+/// count from the cell's first one, so that derivatives lose no digits where a cell is far from the origin.
+template <int g>
+class CellMap {
+public:
+  POISSON_HOST_DEVICE CellMap(LatticeElements const& elements, MapTables const& tables, Place const& cell)
+      : tables_(tables),
+        m_(elements.lattices.m),
+        nodes_(elements.lattices.nodes_of_lattice()),
+        step_(elements.lattices.order / tables.order) {
+    std::int64_t const p = elements.lattices.order;
+    coordinates_ = elements.coordinates + 3 * cell.lattice * nodes_ + (p * cell.i[2] * m_ + p * cell.i[1]) * m_ + p * cell.i[0];
+    if constexpr (g == 1) {
+      POISSON_UNROLL
+      for (int i = 0; i < 3; ++i)
+        POISSON_UNROLL
+      for (int v = 0; v < 8; ++v)
+        vertices_[i][v] =
+            coordinates_[i * nodes_ + step_ * (((v >> 2) * m_ + (v >> 1 & 1)) * m_ + (v & 1))] - coordinates_[i * nodes_];
+    }
   }
-  return result;
-}
+  [[nodiscard]] POISSON_HOST_DEVICE MapTables const& tables() const { return tables_; }
 
-/// A coordinate of Gauss point q.
-[[nodiscard]] inline POISSON_HOST_DEVICE double coordinate(LatticeTables const& tables, double const (&x)[8], int q) {
-  double sum = 0;
-  POISSON_UNROLL
-  for (int v = 0; v < 8; ++v)
-    sum += tables.value[q][v] * x[v];
-  return sum;
-}
-
-/// Cofactors of the Jacobian matrix at Gauss point q, row by row: det(J) J^-T. Returns det(J).
-inline POISSON_HOST_DEVICE double cofactors(LatticeTables const& tables, Vertices const& vertices, int q, double (&c)[9]) {
-  double j[9];
-  POISSON_UNROLL
-  for (int i = 0; i < 3; ++i)
-    POISSON_UNROLL
-  for (int d = 0; d < 3; ++d) {
+  /// Coordinate i of Gauss point (qx, qy, qz).
+  [[nodiscard]] POISSON_HOST_DEVICE double coordinate(int i, int qx, int qy, int qz) const {
     double sum = 0;
     POISSON_UNROLL
-    for (int v = 0; v < 8; ++v)
-      sum += vertices.x[i][v] * tables.gradient[q][v][d];
-    j[3 * i + d] = sum;
+    for (int c = 0; c <= order(); ++c) {
+      double of_plane = 0;
+      POISSON_UNROLL
+      for (int b = 0; b <= order(); ++b) {
+        double of_line = 0;
+        POISSON_UNROLL
+        for (int a = 0; a <= order(); ++a)
+          of_line += tables_.value[qx][a] * node(i, a, b, c);
+        of_plane += tables_.value[qy][b] * of_line;
+      }
+      sum += tables_.value[qz][c] * of_plane;
+    }
+    return coordinates_[i * nodes_] + sum;
   }
-  c[0] = j[4] * j[8] - j[5] * j[7];
-  c[1] = j[5] * j[6] - j[3] * j[8];
-  c[2] = j[3] * j[7] - j[4] * j[6];
-  c[3] = j[2] * j[7] - j[1] * j[8];
-  c[4] = j[0] * j[8] - j[2] * j[6];
-  c[5] = j[1] * j[6] - j[0] * j[7];
-  c[6] = j[1] * j[5] - j[2] * j[4];
-  c[7] = j[2] * j[3] - j[0] * j[5];
-  c[8] = j[0] * j[4] - j[1] * j[3];
-  return j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+
+  /// Cofactors of the Jacobian matrix at a Gauss point, row by row: det(J) J^-T. Returns det(J).
+  POISSON_HOST_DEVICE double cofactors(int qx, int qy, int qz, double (&c)[9]) const {
+    double j[9];
+    POISSON_UNROLL
+    for (int i = 0; i < 3; ++i)
+      derivatives(i, qx, qy, qz, j + 3 * i);
+    c[0] = j[4] * j[8] - j[5] * j[7];
+    c[1] = j[5] * j[6] - j[3] * j[8];
+    c[2] = j[3] * j[7] - j[4] * j[6];
+    c[3] = j[2] * j[7] - j[1] * j[8];
+    c[4] = j[0] * j[8] - j[2] * j[6];
+    c[5] = j[1] * j[6] - j[0] * j[7];
+    c[6] = j[1] * j[5] - j[2] * j[4];
+    c[7] = j[2] * j[3] - j[0] * j[5];
+    c[8] = j[0] * j[4] - j[1] * j[3];
+    return j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+  }
+
+private:
+  [[nodiscard]] POISSON_HOST_DEVICE int order() const {
+    if constexpr (g > 0)
+      return g;
+    else
+      return tables_.order;
+  }
+  [[nodiscard]] POISSON_HOST_DEVICE double node(int i, int a, int b, int c) const {
+    if constexpr (g == 1)
+      return vertices_[i][4 * c + 2 * b + a];
+    else
+      return coordinates_[i * nodes_ + step_ * ((c * m_ + b) * m_ + a)] - coordinates_[i * nodes_];
+  }
+  POISSON_HOST_DEVICE void derivatives(int i, int qx, int qy, int qz, double* j) const {
+    j[0] = j[1] = j[2] = 0;
+    POISSON_UNROLL
+    for (int c = 0; c <= order(); ++c) {
+      double of_plane = 0, by_x = 0, by_y = 0;
+      POISSON_UNROLL
+      for (int b = 0; b <= order(); ++b) {
+        double of_line = 0, of_line_by_x = 0;
+        POISSON_UNROLL
+        for (int a = 0; a <= order(); ++a) {
+          of_line += tables_.value[qx][a] * node(i, a, b, c);
+          of_line_by_x += tables_.derivative[qx][a] * node(i, a, b, c);
+        }
+        of_plane += tables_.value[qy][b] * of_line;
+        by_x += tables_.value[qy][b] * of_line_by_x;
+        by_y += tables_.derivative[qy][b] * of_line;
+      }
+      j[0] += tables_.value[qz][c] * by_x;
+      j[1] += tables_.value[qz][c] * by_y;
+      j[2] += tables_.derivative[qz][c] * of_plane;
+    }
+  }
+
+  MapTables const& tables_;
+  std::int64_t m_, nodes_, step_;
+  double const* coordinates_;  ///< of the first node of the cell
+  double vertices_[3][g == 1 ? 8 : 1];
+};
+/// Calls call(map) with the map of a cell.
+template <class Call>
+POISSON_HOST_DEVICE auto with_map(LatticeElements const& elements, MapTables const& tables, Place const& cell, Call const& call) {
+  return tables.order == 1 ? call(CellMap<1>(elements, tables, cell)) : call(CellMap<0>(elements, tables, cell));
 }
 
 /// scale c^T diag(k) c: entry (0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2).
@@ -78,37 +133,53 @@ inline POISSON_HOST_DEVICE void tensor_of(double scale, double const (&k)[3], do
   d[5] = entry(1, 2);
 }
 
-/// What LatticeElementKernels::tensors stores for one cell; false where det(J) is not positive at one of its points.
-inline POISSON_HOST_DEVICE bool store_tensors(LatticeTables const& tables, Vertices const& vertices, int components,
-                                              std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
-                                              std::int64_t n_cells, std::int64_t cell, double* tensor, double* load) {
+/// What LatticeElementKernels::tensors stores for the points of plane qz of one cell, number `cell` in the layers; false where
+/// det(J) is not positive at one of them.
+template <class Map>
+inline POISSON_HOST_DEVICE bool store_tensors(LatticeElements const& elements, Map const& map, int qz, CellLayers const& layers,
+                                              int components, std::array<LatticeField, 3> const& k, LatticeField const& f,
+                                              double shift, std::int64_t cell, LatticeTensors const& tensors, double* load) {
+  int const n1 = map.tables().points, points = n1 * n1 * n1;
+  std::int64_t const n_cells = layers.count * elements.cells_of_layer();
+  LatticeTensors::Place const place = tensors.batches
+                                          ? LatticeTensors::in_batch(points, layers.first * elements.cells_of_layer() + cell)
+                                          : LatticeTensors::Place{cell, n_cells, points * n_cells};
   bool good = true;
-  for (int q = 0; q < 8; ++q) {
-    std::int64_t const at = q * n_cells + cell;
-    auto const value = [&](LatticeField const& field) { return field.points != nullptr ? field.points[at] : field.constant; };
-    double c[9];
-    double const det = cofactors(tables, vertices, q, c);
-    good = good && det > 0;
-    load[at] = LatticeTables::weight * det * (value(f) - shift);
-    if (tensor == nullptr)
-      continue;
-    double const first = value(k[0]);
-    double const of_point[3] = {first, components == 1 ? first : value(k[1]), components == 1 ? first : value(k[2])};
-    double d[6];
-    tensor_of(LatticeTables::weight / det, of_point, c, d);
-    POISSON_UNROLL
-    for (int entry = 0; entry < 6; ++entry)
-      tensor[8 * entry * n_cells + at] = d[entry];
-  }
+  for (int qy = 0; qy < n1; ++qy)
+    for (int qx = 0; qx < n1; ++qx) {
+      std::int64_t const q = (qz * n1 + qy) * n1 + qx, at = q * n_cells + cell;
+      auto const value = [&](LatticeField const& field) { return field.points != nullptr ? field.points[at] : field.constant; };
+      double c[9];
+      double const det = map.cofactors(qx, qy, qz, c);
+      double const weight = map.tables().weight[qx] * map.tables().weight[qy] * map.tables().weight[qz];
+      good = good && det > 0;
+      load[at] = weight * det * (value(f) - shift);
+      if (tensors.values == nullptr)
+        continue;
+      double const first = value(k[0]);
+      double const of_point[3] = {first, components == 1 ? first : value(k[1]), components == 1 ? first : value(k[2])};
+      double d[6];
+      tensor_of(weight / det, of_point, c, d);
+      double* const out = tensors.values + place.first + q * place.of_point;
+      POISSON_UNROLL
+      for (int entry = 0; entry < 6; ++entry)
+        out[entry * place.of_entry] = d[entry];
+    }
   return good;
 }
 
 /// The sum of |load| over the points of a cell.
-[[nodiscard]] inline POISSON_HOST_DEVICE double absolute_of_cell(double const* load, std::int64_t n_cells, std::int64_t cell) {
+[[nodiscard]] inline POISSON_HOST_DEVICE double absolute_of_cell(int points, double const* load, std::int64_t n_cells,
+                                                                 std::int64_t cell) {
   double sum = 0;
-  for (int q = 0; q < 8; ++q)
+  for (int q = 0; q < points; ++q)
     sum += std::abs(load[q * n_cells + cell]);
   return sum;
+}
+
+/// The function of node a at Gauss point q.
+[[nodiscard]] inline POISSON_HOST_DEVICE double value_at(ElementTables const& tables, int n1, int a, int q) {
+  return tables.value[q % n1][a % n1] * tables.value[q / n1 % n1][a / n1 % n1] * tables.value[q / (n1 * n1)][a / (n1 * n1)];
 }
 
 /// Entry i of what LatticeElementKernels::sum_copies writes.

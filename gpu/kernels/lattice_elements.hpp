@@ -4,32 +4,40 @@
 #include "gpu/core/expression_code.hpp"
 #include "gpu/core/lattice_layout.hpp"
 #include "gpu/kernels/box_elements.hpp"
+#include "gpu/kernels/element_tables.hpp"
 
 #include <array>
 #include <cstdint>
 
-/// Trilinear elements on the cells of lattices: what assembling needs. A lattice of n cells a side has n layers of cells in z and m
-/// = n + 1 planes of nodes; layer k of lattice l has the number l n + k, plane k the number l m + k. A row gathers from the cells
-/// of its own lattice, always in the same order, so that sums have the same bits every time; copies of a node in other lattices
-/// have rows of their own, and the row of the unknown is the sum of all.
+/// Elements of order p on the cells of lattices: what assembling needs. A lattice of n cells a side has n layers of cells in z and
+/// m = p n + 1 planes of nodes; layer k of lattice l has the number l n + k, plane k the number l m + k. Cells are numbered layer
+/// by layer, x fastest. Element integrals by p + 1 Gauss points per direction, Q = (p + 1)^3 in all, numbered like nodes of a cell.
+/// Rows exist for p = 1. A row gathers from the cells of its own lattice, always in the same order, so that sums have the same bits
+/// every time; copies of a node in other lattices have rows of their own, and the row of the unknown is the sum of all.
 namespace poisson {
 
 /// The conditions on what bounds the mesh, and the places of the nodes.
 struct LatticeElements {
-  LatticeView lattices;                     ///< of order 1, with three nodes a side or more
+  LatticeView lattices;                     ///< with three nodes a side or more
+  bool isoparametric = false;               ///< cells are images of all their nodes, and not of their vertices alone
   double const* coordinates = nullptr;      ///< of the nodes: [(3 lattice + direction) m^3 + node], x fastest
   std::uint8_t const* fixed = nullptr;      ///< of the unknowns on rims: 1 where there is a Dirichlet value
   double const* fixed_value = nullptr;      ///< that value
   double const* rim_load = nullptr;         ///< of the unknowns on rims: what Neumann and Robin values contribute
   std::int32_t const* mass_face = nullptr;  ///< [6 lattice + face]: number of a face with a Robin condition, or -1
-  double const* face_mass = nullptr;  ///< weight times alpha at the Gauss points of the cells at a face: [4 (number n^2 + n v + u)
-                                      ///< + q], u and v being the directions that follow that of the face cyclically
+  double const* face_mass = nullptr;  ///< weight times alpha at the Gauss points of the cells at a face: [(p + 1)^2 (number n^2 +
+                                      ///< n v + u) + q], u and v being the directions that follow that of the face cyclically
 
+  [[nodiscard]] POISSON_HOST_DEVICE int points_of_direction() const { return lattices.order + 1; }
+  [[nodiscard]] POISSON_HOST_DEVICE int points() const {  ///< Q
+    return points_of_direction() * points_of_direction() * points_of_direction();
+  }
+  [[nodiscard]] std::int32_t map_order() const { return isoparametric ? lattices.order : 1; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t cells_of_layer() const { return std::int64_t{lattices.cells} * lattices.cells; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_values() const { return lattices.n_lattices * lattices.nodes_of_lattice(); }
 };
 
-/// Layers of cells whose data are in memory: number `first` ... first + count - 1. Data at the eight Gauss points of a cell lie at
+/// Layers of cells whose data are in memory: number `first` ... first + count - 1. Data at the Gauss points of a cell lie at
 /// [q n_cells + cell], with cells counted from the first layer's.
 struct CellLayers {
   std::int64_t first = 0, count = 0;
@@ -41,11 +49,31 @@ struct LatticeField {
   double constant = 0;
 };
 
-/// Values and derivatives of the trilinear functions at the Gauss points of the reference cell, and the weight of a point.
+/// Where tensors at Gauss points go: six numbers for each, entries c = xx, yy, zz, xy, xz, yz.
+struct LatticeTensors {
+  static constexpr int cells_of_batch = 32;
+
+  double* values = nullptr;
+  bool batches = false;  ///< of the cells of the whole mesh; otherwise those of layers, [(Q c + q) n_cells + cell]
+
+  /// In batches: entry c at point q of a cell lies at first + q of_point + c of_entry. A batch, and what a loop over the same point
+  /// of its cells reads, lie together.
+  struct Place {
+    std::int64_t first, of_point, of_entry;
+  };
+  [[nodiscard]] static POISSON_HOST_DEVICE Place in_batch(int points, std::int64_t cell) {
+    std::int64_t const batch = cell / cells_of_batch, of_point = 6 * cells_of_batch;
+    return {batch * points * of_point + cell % cells_of_batch, of_point, cells_of_batch};
+  }
+  [[nodiscard]] static POISSON_HOST_DEVICE std::int64_t padded(std::int64_t n_cells) {
+    return (n_cells + cells_of_batch - 1) / cells_of_batch * cells_of_batch;
+  }
+};
+
+/// Values and derivatives of the trilinear functions at the Gauss points of the reference cell.
 struct LatticeTables {
   double value[8][8];        ///< [q][b]
   double gradient[8][8][3];  ///< [q][b][d]
-  static constexpr double weight = 1. / 8;
 };
 [[nodiscard]] LatticeTables lattice_tables();
 
@@ -54,28 +82,36 @@ public:
   virtual ~LatticeElementKernels() = default;
 
   /// values = code at the Gauss points of the cells in the layers listed (`n_listed` numbers in the backend's memory, all of them
-  /// in `layers`). *failed becomes the lowest 8 cell + q, with cells counted from the mesh's first, whose value does not pass,
+  /// in `layers`). *failed becomes the lowest Q cell + q, with cells counted from the mesh's first, whose value does not pass,
   /// where that is less than what it holds. `depth` is stack_depth of the code.
   virtual void evaluate(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
                         std::int64_t n_listed, ExpressionView code, int depth, ValueCheck check, double* values,
                         std::int64_t* failed) const = 0;
 
-  /// Of the cells in the layers listed: tensor[(8 c + q) n_cells + cell] = w det(J) J^-1 k J^-T, c being xx, yy, zz, xy, xz, yz;
-  /// and load[q n_cells + cell] = w det(J) (f - shift). k has `components` fields: one, or its diagonal. `tensor` may be null.
-  /// *failed becomes the lowest 8 cell + q where det(J) is not positive. Written: 448 bytes a cell.
+  /// Of the cells in the layers listed: the tensors w det(J) J^-1 k J^-T, unless there is no array for them, and load[q n_cells +
+  /// cell] = w det(J) (f - shift). k has `components` fields: one, or its diagonal. *failed becomes the lowest Q cell + q of a
+  /// plane of points with a det(J) that is not positive; q is the plane's first point. Written: 56 bytes a point.
   virtual void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
                        std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f,
-                       double shift, double* tensor, double* load, std::int64_t* failed) const = 0;
+                       double shift, LatticeTensors const& tensors, double* load, std::int64_t* failed) const = 0;
 
   /// For every line of cells in x of the layers the largest sum of |load| over a cell's points.
   virtual void largest_of_lines(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,
                                 double* largest) const = 0;
 
-  /// Rows of the nodes in planes first_plane <= number < end_plane, whose cells are in `layers`. values[s n_values + i]: the
-  /// diagonals of half_cds of all lattices one on top of another, i.e. of a box of m x m x (n_lattices m) nodes. Rows and columns
-  /// of nodes with Dirichlet values keep their diagonal entry only; what is not there is -0.0. The loads, less what Dirichlet
-  /// values contribute, of inner nodes go to rhs, by unknown; those on rims, which are yet to be summed, to rim_rhs[lattice
-  /// rim.size() + place].
+  /// vectors[a stride + cell] = the integral of what was loaded times function a, for the nodes a of the cells in `layers`, with
+  /// cells counted from the mesh's first.
+  virtual void element_loads(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,
+                             std::int64_t stride, double* vectors) const = 0;
+
+  /// rhs_i = 0 where unknown i has a Dirichlet value; of others on rims rhs_i += rim_load.
+  virtual void add_rim_loads(Context& context, LatticeElements const& elements, double* rhs) const = 0;
+
+  /// Of order 1: rows of the nodes in planes first_plane <= number < end_plane, whose cells are in `layers`. values[s n_values +
+  /// i]: the diagonals of half_cds of all lattices one on top of another, i.e. of a box of m x m x (n_lattices m) nodes. Rows and
+  /// columns of nodes with Dirichlet values keep their diagonal entry only; what is not there is -0.0. The loads, less what
+  /// Dirichlet values contribute, of inner nodes go to rhs, by unknown; those on rims, which are yet to be summed, to
+  /// rim_rhs[lattice rim.size() + place].
   virtual void rows(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t first_plane,
                     std::int64_t end_plane, double const* tensor, double const* load, double* values, double* rhs,
                     double* rim_rhs) const = 0;

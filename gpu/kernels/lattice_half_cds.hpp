@@ -3,6 +3,7 @@
 #include "gpu/core/host_device.hpp"
 #include "gpu/core/lattice_layout.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/lattice_places.hpp"
 #include "gpu/kernels/product.hpp"
 
 #include <cstdint>
@@ -21,67 +22,6 @@ struct LatticeHalfCdsView {
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_nodes() const { return lattices.n_lattices * lattices.nodes_of_lattice(); }
 };
-
-// Where nodes are in vectors, in two steps: what all nodes of a plane have in common, and what a node has in all planes. Vectors
-// have fewer than 2^31 entries, and so have the tables of LatticeView.
-
-/// Of plane k of a lattice.
-struct LatticePlane {
-  std::int32_t rim_first;    ///< place in LatticeView::rim_unknowns of its first node on the rim
-  std::int32_t inner_first;  ///< unknown of its first inner node
-  bool face;                 ///< whether it has none
-
-  POISSON_HOST_DEVICE LatticePlane(std::int32_t m, std::int32_t lattice, std::int32_t k) {
-    std::int32_t const inner = m - 2, ring = 4 * (m - 1), first = lattice * (2 * m * m + inner * ring);
-    rim_first = first + (k == 0 ? 0 : k == m - 1 ? m * m : 2 * m * m + (k - 1) * ring);
-    inner_first = (lattice * inner + k - 1) * inner * inner;
-    face = k == 0 || k == m - 1;
-  }
-};
-
-/// Of the node (i, j) of a plane.
-struct LatticePlaneNode {
-  std::int32_t of_face;   ///< its place among the nodes of a face
-  std::int32_t of_inner;  ///< in another plane its place among those of the ring, or among the inner nodes
-  bool on_ring;
-
-  POISSON_HOST_DEVICE LatticePlaneNode(std::int32_t m, std::int32_t i, std::int32_t j) {
-    of_face = j * m + i;
-    on_ring = i == 0 || j == 0 || i == m - 1 || j == m - 1;
-    of_inner = j == 0       ? i
-               : j == m - 1 ? m + i
-               : i == 0     ? 2 * m + j - 1
-               : i == m - 1 ? 3 * m - 2 + j - 1
-                            : (j - 1) * (m - 2) + i - 1;
-  }
-};
-
-struct LatticePlace {
-  bool on_rim;
-  std::int32_t at;  ///< in LatticeView::rim_unknowns if on_rim; else the unknown
-
-  POISSON_HOST_DEVICE LatticePlace(LatticePlane plane, LatticePlaneNode node)
-      : on_rim(plane.face || node.on_ring),
-        at(on_rim ? plane.rim_first + (plane.face ? node.of_face : node.of_inner) : plane.inner_first + node.of_inner) {}
-};
-
-/// Calls visit(lattice, i, j, k) for the nodes that are the unknown, by ascending lattice.
-template <class Visit>
-POISSON_HOST_DEVICE void for_nodes_of(LatticeView const& lattices, std::int64_t unknown, Visit const& visit) {
-  std::int64_t const on_rim = unknown - lattices.n_inner();
-  if (on_rim < 0) {
-    std::int64_t const inner = lattices.m - 2, place = unknown % lattices.inner_of_lattice();
-    visit(unknown / lattices.inner_of_lattice(), static_cast<std::int32_t>(place % inner) + 1,
-          static_cast<std::int32_t>(place / inner % inner) + 1, static_cast<std::int32_t>(place / (inner * inner)) + 1);
-    return;
-  }
-  LatticeRim const rim = lattices.rim();
-  for (std::int64_t c = lattices.copy_offsets[on_rim]; c < lattices.copy_offsets[on_rim + 1]; ++c) {
-    std::int64_t const place = lattices.copies[c];
-    LatticeRim::Node const node = rim.node(place % rim.size());
-    visit(place / rim.size(), node.i, node.j, node.k);
-  }
-}
 
 /// Calls visit(place, i, j, k) for the neighbours (i, j, k) of a node, and for itself: values[place] couples them. In the order of
 /// products.

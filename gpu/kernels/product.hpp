@@ -97,7 +97,7 @@ public:
 ///   multiply<T>(context, a, values, alpha, x, beta, y)
 ///   multiply_dot<T>(context, a, values, x, y, dot, stop)
 /// where `values` is a ConstPointer to the entries as they are stored.
-template <class Kernels, class Implementation>
+template <class Kernels, class Implementation, class Pairs = ValuePairs>
 class ProductsByTemplates : public Kernels {
   using View = typename Kernels::View;
 
@@ -127,12 +127,12 @@ private:
   template <class T>
   static void multiply(Context& context, View const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     with_stored_values<T>(
-        a, [&](auto values) { Implementation::template multiply<T>(context, a, values, alpha, x, beta, y); }, ValuePairs());
+        a, [&](auto values) { Implementation::template multiply<T>(context, a, values, alpha, x, beta, y); }, Pairs());
   }
   template <class T>
   static void multiply_dot(Context& context, View const& a, ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) {
     with_stored_values<T>(
-        a, [&](auto values) { Implementation::template multiply_dot<T>(context, a, values, x, y, dot, stop); }, ValuePairs());
+        a, [&](auto values) { Implementation::template multiply_dot<T>(context, a, values, x, y, dot, stop); }, Pairs());
   }
 };
 

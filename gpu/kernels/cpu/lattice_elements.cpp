@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace poisson {
 
@@ -20,63 +21,86 @@ public:
   void evaluate(Context&, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
                 std::int64_t n_listed, ExpressionView code, int, ValueCheck check, double* values,
                 std::int64_t* failed) const override {
-    LatticeTables const tables = lattice_tables();
-    std::int64_t const n = elements.lattices.cells, n_cells = layers.count * n * n;
-    std::int64_t lowest = *failed;
-#pragma omp parallel for schedule(static) collapse(2)                                                                              \
-    reduction(min                                                                                                                  \
-              : lowest) if (n_listed * n * n * 8 * code.size >= cpu::work_worth_threads)
-    for (std::int64_t l = 0; l < n_listed; ++l)
-      for (std::int64_t y = 0; y < n; ++y) {
-        std::int64_t const lattice = listed[l] / n, z = listed[l] % n;
-        for (std::int64_t x = 0; x < n; ++x) {
-          auto const vertices = lattice_rows::vertices_of(
-              elements, {lattice, {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y), static_cast<std::int32_t>(z)}});
-          std::int64_t const cell = lattice_rows::number_in(elements, layers, lattice, x, y, z);
-          for (int q = 0; q < 8; ++q) {
-            double const value = poisson::evaluate<expression_stack_size>(code, lattice_rows::coordinate(tables, vertices.x[0], q),
-                                                                          lattice_rows::coordinate(tables, vertices.x[1], q),
-                                                                          lattice_rows::coordinate(tables, vertices.x[2], q));
-            values[q * n_cells + cell] = value;
-            if (!passes(check, value))
-              lowest = std::min(lowest, 8 * (layers.first * n * n + cell) + q);
-          }
-        }
-      }
-    *failed = lowest;
+    MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
+    int const n1 = tables.points, points = elements.points();
+    std::int64_t const n_cells = layers.count * elements.cells_of_layer(), first = layers.first * elements.cells_of_layer();
+    std::int64_t const lowest =
+        for_cells(elements, layers, listed, n_listed, points * code.size, [&](Place const& cell, std::int64_t number) {
+          return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
+            std::int64_t found = std::numeric_limits<std::int64_t>::max();
+            int q = 0;
+            for (int qz = 0; qz < n1; ++qz)
+              for (int qy = 0; qy < n1; ++qy)
+                for (int qx = 0; qx < n1; ++qx, ++q) {
+                  double const value = poisson::evaluate<expression_stack_size>(
+                      code, map.coordinate(0, qx, qy, qz), map.coordinate(1, qx, qy, qz), map.coordinate(2, qx, qy, qz));
+                  values[q * n_cells + number] = value;
+                  if (!passes(check, value))
+                    found = std::min(found, points * (first + number) + q);
+                }
+            return found;
+          });
+        });
+    *failed = std::min(*failed, lowest);
   }
 
   void tensors(Context&, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
                std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
-               double* tensor, double* load, std::int64_t* failed) const override {
-    LatticeTables const tables = lattice_tables();
-    std::int64_t const n = elements.lattices.cells, n_cells = layers.count * n * n;
-    std::int64_t lowest = *failed;
-#pragma omp parallel for schedule(static) collapse(2) reduction(min : lowest) if (n_listed * n * n * 800 >= cpu::work_worth_threads)
-    for (std::int64_t l = 0; l < n_listed; ++l)
-      for (std::int64_t y = 0; y < n; ++y) {
-        std::int64_t const lattice = listed[l] / n, z = listed[l] % n;
-        for (std::int64_t x = 0; x < n; ++x) {
-          auto const vertices = lattice_rows::vertices_of(
-              elements, {lattice, {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y), static_cast<std::int32_t>(z)}});
-          std::int64_t const cell = lattice_rows::number_in(elements, layers, lattice, x, y, z);
-          if (!lattice_rows::store_tensors(tables, vertices, components, k, f, shift, n_cells, cell, tensor, load))
-            lowest = std::min(lowest, 8 * (layers.first * n * n + cell));
-        }
-      }
-    *failed = lowest;
+               LatticeTensors const& tensors, double* load, std::int64_t* failed) const override {
+    MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
+    int const n1 = tables.points, points = elements.points();
+    std::int64_t const first = layers.first * elements.cells_of_layer();
+    std::int64_t const lowest =
+        for_cells(elements, layers, listed, n_listed, 100 * points, [&](Place const& cell, std::int64_t number) {
+          return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
+            std::int64_t found = std::numeric_limits<std::int64_t>::max();
+            for (int qz = 0; qz < n1; ++qz)
+              if (!lattice_rows::store_tensors(elements, map, qz, layers, components, k, f, shift, number, tensors, load))
+                found = std::min<std::int64_t>(found, points * (first + number) + qz * n1 * n1);
+            return found;
+          });
+        });
+    *failed = std::min(*failed, lowest);
   }
 
   void largest_of_lines(Context&, LatticeElements const& elements, CellLayers const& layers, double const* load,
                         double* largest) const override {
     std::int64_t const n = elements.lattices.cells, n_cells = layers.count * n * n, lines = layers.count * n;
-#pragma omp parallel for schedule(static) if (8 * n_cells >= cpu::work_worth_threads)
+    int const points = elements.points();
+#pragma omp parallel for schedule(static) if (points * n_cells >= cpu::work_worth_threads)
     for (std::int64_t line = 0; line < lines; ++line) {
       double most = 0;
       for (std::int64_t cell = line * n; cell < (line + 1) * n; ++cell)
-        most = std::max(most, lattice_rows::absolute_of_cell(load, n_cells, cell));
+        most = std::max(most, lattice_rows::absolute_of_cell(points, load, n_cells, cell));
       largest[line] = most;
     }
+  }
+
+  void element_loads(Context&, LatticeElements const& elements, CellLayers const& layers, double const* load, std::int64_t stride,
+                     double* vectors) const override {
+    ElementTables const tables = element_tables(elements.lattices.order);
+    std::int64_t const n = elements.lattices.cells, n_cells = layers.count * n * n, lines = layers.count * n;
+    int const n1 = tables.points(), points = elements.points();
+#pragma omp parallel for schedule(static) if (points * n_cells >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line)
+      for (int a = 0; a < points; ++a) {
+        double* const out = vectors + a * stride + layers.first * n * n + line * n;
+        std::fill_n(out, n, 0.0);
+        for (int q = 0; q < points; ++q) {
+          double const value = lattice_rows::value_at(tables, n1, a, q);
+          double const* const of_point = load + q * n_cells + line * n;
+#pragma omp simd
+          for (std::int64_t x = 0; x < n; ++x)
+            out[x] += value * of_point[x];
+        }
+      }
+  }
+
+  void add_rim_loads(Context&, LatticeElements const& elements, double* rhs) const override {
+    std::int64_t const n_rim = elements.lattices.n_rim(), n_inner = elements.lattices.n_inner();
+#pragma omp parallel for schedule(static) if (2 * n_rim >= cpu::work_worth_threads)
+    for (std::int64_t i = 0; i < n_rim; ++i)
+      rhs[n_inner + i] = elements.fixed[i] != 0 ? 0 : rhs[n_inner + i] + elements.rim_load[i];
   }
 
   void rows(Context&, LatticeElements const& elements, CellLayers const& layers, std::int64_t first_plane, std::int64_t end_plane,
@@ -120,6 +144,28 @@ public:
 #pragma omp parallel for schedule(static) if (2 * n_rim >= cpu::work_worth_threads)
     for (std::int64_t i = 0; i < n_rim; ++i)
       out[n_inner + i] = lattice_rows::sum_of_copies(elements, rim_values, i);
+  }
+
+private:
+  /// Calls visit(cell, its number in `layers`) for the cells in the layers listed, and returns the lowest number that it returned.
+  template <class Visit>
+  static std::int64_t for_cells(LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
+                                std::int64_t n_listed, std::int64_t work_of_cell, Visit const& visit) {
+    std::int64_t const n = elements.lattices.cells;
+    std::int64_t lowest = std::numeric_limits<std::int64_t>::max();
+#pragma omp parallel for schedule(static) collapse(2)                                                                              \
+    reduction(min                                                                                                                  \
+              : lowest) if (n_listed * n * n * work_of_cell >= cpu::work_worth_threads)
+    for (std::int64_t l = 0; l < n_listed; ++l)
+      for (std::int64_t y = 0; y < n; ++y) {
+        std::int64_t const lattice = listed[l] / n, z = listed[l] % n;
+        for (std::int64_t x = 0; x < n; ++x)
+          lowest = std::min(
+              lowest,
+              visit(Place{lattice, {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y), static_cast<std::int32_t>(z)}},
+                    lattice_rows::number_in(elements, layers, lattice, x, y, z)));
+      }
+    return lowest;
   }
 };
 

@@ -26,52 +26,85 @@ __device__ __forceinline__ void lower(std::int64_t* failed, std::int64_t found) 
 /// One thread a Gauss point; those of a warp are the same point of neighbouring cells.
 template <int stack_size>
 __global__ void __launch_bounds__(threads)
-    evaluate_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ LatticeTables const tables,
+    evaluate_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ MapTables const tables,
                     CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, ExpressionView const code,
                     ValueCheck const check, double* __restrict__ values, std::int64_t* failed) {
   std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  int const q = static_cast<int>(blockIdx.y);
   if (t >= n_listed * of_layer)
     return;
+  int const n1 = tables.points, q = static_cast<int>(blockIdx.y), qx = q % n1, qy = q / n1 % n1, qz = q / (n1 * n1);
   Place const cell = cell_of(elements, listed, t);
-  auto const vertices = lattice_rows::vertices_of(elements, cell);
-  double const value =
-      evaluate<stack_size>(code, lattice_rows::coordinate(tables, vertices.x[0], q),
-                           lattice_rows::coordinate(tables, vertices.x[1], q), lattice_rows::coordinate(tables, vertices.x[2], q));
+  double at[3];
+  lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
+#pragma unroll
+    for (int i = 0; i < 3; ++i)
+      at[i] = map.coordinate(i, qx, qy, qz);
+  });
+  double const value = evaluate<stack_size>(code, at[0], at[1], at[2]);
   std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
   values[q * layers.count * of_layer + number] = value;
   if (!passes(check, value))
-    lower(failed, 8 * (layers.first * of_layer + number) + q);
+    lower(failed, elements.points() * (layers.first * of_layer + number) + q);
 }
 
+/// One thread a plane of points of a cell.
 __global__ void __launch_bounds__(threads)
-    tensors_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ LatticeTables const tables,
+    tensors_kernel(__grid_constant__ LatticeElements const elements, __grid_constant__ MapTables const tables,
                    CellLayers const layers, std::int64_t const* listed, std::int64_t n_listed, int components,
                    __grid_constant__ std::array<LatticeField, 3> const k, LatticeField const f, double shift,
-                   double* __restrict__ tensor, double* __restrict__ load, std::int64_t* failed) {
+                   LatticeTensors const tensors, double* __restrict__ load, std::int64_t* failed) {
   std::int64_t const of_layer = elements.cells_of_layer(), t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (t >= n_listed * of_layer)
     return;
+  int const qz = static_cast<int>(blockIdx.y);
   Place const cell = cell_of(elements, listed, t);
   std::int64_t const number = lattice_rows::number_in(elements, layers, cell.lattice, cell.i[0], cell.i[1], cell.i[2]);
-  if (!lattice_rows::store_tensors(tables, lattice_rows::vertices_of(elements, cell), components, k, f, shift,
-                                   layers.count * of_layer, number, tensor, load))
-    lower(failed, 8 * (layers.first * of_layer + number));
+  bool const good = lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
+    return lattice_rows::store_tensors(elements, map, qz, layers, components, k, f, shift, number, tensors, load);
+  });
+  if (!good)
+    lower(failed, elements.points() * (layers.first * of_layer + number) + qz * tables.points * tables.points);
 }
 
 /// One warp a line.
 __global__ void __launch_bounds__(threads)
-    lines_kernel(std::int64_t n, std::int64_t n_cells, double const* __restrict__ load, double* __restrict__ largest) {
+    lines_kernel(int points, std::int64_t n, std::int64_t n_cells, double const* __restrict__ load, double* __restrict__ largest) {
   std::int64_t const line = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / 32;
   if (line * n >= n_cells)
     return;
   double most = 0;
   for (std::int64_t x = threadIdx.x % 32; x < n; x += 32)
-    most = fmax(most, lattice_rows::absolute_of_cell(load, n_cells, line * n + x));
+    most = fmax(most, lattice_rows::absolute_of_cell(points, load, n_cells, line * n + x));
   for (int distance = 16; distance > 0; distance /= 2)
     most = fmax(most, cuda::shuffle_down(most, distance));
   if (threadIdx.x % 32 == 0)
     largest[line] = most;
+}
+
+/// One thread a node of a cell; those of a warp are the same node of neighbouring cells. The loads are read from memory once, and
+/// by the other nodes of a cell from caches.
+__global__ void __launch_bounds__(threads)
+    element_loads_kernel(__grid_constant__ ElementTables const tables, std::int64_t first_cell, std::int64_t n_cells,
+                         double const* __restrict__ load, std::int64_t stride, double* __restrict__ vectors) {
+  int const n1 = tables.points(), points = n1 * n1 * n1;
+  std::int64_t const t = std::int64_t{blockIdx.x} * threads + threadIdx.x, of_batch = std::int64_t{32} * points;
+  std::int64_t const cell = t / of_batch * 32 + t % 32;
+  int const a = static_cast<int>(t % of_batch / 32);
+  if (cell >= n_cells)
+    return;
+  double sum = 0;
+  for (int q = 0; q < points; ++q)
+    sum += lattice_rows::value_at(tables, n1, a, q) * load[q * n_cells + cell];
+  vectors[a * stride + first_cell + cell] = sum;
+}
+
+__global__ void __launch_bounds__(threads)
+    rim_loads_kernel(__grid_constant__ LatticeElements const elements, double* __restrict__ rhs) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= elements.lattices.n_rim())
+    return;
+  double& entry = rhs[elements.lattices.n_inner() + i];
+  entry = elements.fixed[i] != 0 ? 0 : entry + elements.rim_load[i];
 }
 
 /// One thread a row. Written: 120 bytes a row. Data at the points are read once from memory, and by the rows around a cell from
@@ -144,9 +177,10 @@ public:
     std::int64_t const n_cells = n_listed * elements.cells_of_layer();
     if (n_cells == 0)
       return;
+    MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
     auto const launch = [&](auto kernel) {
-      kernel<<<dim3(cuda::n_blocks(n_cells, threads), 8), threads, 0, cuda::of(context).stream()>>>(
-          elements, lattice_tables(), layers, listed, n_listed, code, check, values, failed);
+      kernel<<<dim3(cuda::n_blocks(n_cells, threads), static_cast<unsigned>(elements.points())), threads, 0,
+               cuda::of(context).stream()>>>(elements, tables, layers, listed, n_listed, code, check, values, failed);
       POISSON_CUDA_CHECK(cudaGetLastError());
     };
     // The stack is in local memory: a small one stays in L1.
@@ -160,19 +194,36 @@ public:
 
   void tensors(Context& context, LatticeElements const& elements, CellLayers const& layers, std::int64_t const* listed,
                std::int64_t n_listed, int components, std::array<LatticeField, 3> const& k, LatticeField const& f, double shift,
-               double* tensor, double* load, std::int64_t* failed) const override {
+               LatticeTensors const& tensors, double* load, std::int64_t* failed) const override {
     std::int64_t const n_cells = n_listed * elements.cells_of_layer();
     if (n_cells == 0)
       return;
-    tensors_kernel<<<cuda::n_blocks(n_cells, threads), threads, 0, cuda::of(context).stream()>>>(
-        elements, lattice_tables(), layers, listed, n_listed, components, k, f, shift, tensor, load, failed);
+    dim3 const grid(cuda::n_blocks(n_cells, threads), static_cast<unsigned>(elements.points_of_direction()));
+    tensors_kernel<<<grid, threads, 0, cuda::of(context).stream()>>>(
+        elements, map_tables(elements.lattices.order, elements.map_order()), layers, listed, n_listed, components, k, f, shift,
+        tensors, load, failed);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   void largest_of_lines(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,
                         double* largest) const override {
     std::int64_t const n = elements.lattices.cells, lines = layers.count * n;
-    lines_kernel<<<cuda::n_blocks(lines, threads / 32), threads, 0, cuda::of(context).stream()>>>(n, lines * n, load, largest);
+    lines_kernel<<<cuda::n_blocks(lines, threads / 32), threads, 0, cuda::of(context).stream()>>>(elements.points(), n, lines * n,
+                                                                                                  load, largest);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void element_loads(Context& context, LatticeElements const& elements, CellLayers const& layers, double const* load,
+                     std::int64_t stride, double* vectors) const override {
+    std::int64_t const of_layer = elements.cells_of_layer(), n_cells = layers.count * of_layer;
+    element_loads_kernel<<<cuda::n_blocks((n_cells + 31) / 32 * 32 * elements.points(), threads), threads, 0,
+                           cuda::of(context).stream()>>>(element_tables(elements.lattices.order), layers.first * of_layer, n_cells,
+                                                         load, stride, vectors);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void add_rim_loads(Context& context, LatticeElements const& elements, double* rhs) const override {
+    rim_loads_kernel<<<cuda::n_blocks(elements.lattices.n_rim(), threads), threads, 0, cuda::of(context).stream()>>>(elements, rhs);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

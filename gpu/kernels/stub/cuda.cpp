@@ -19,6 +19,7 @@
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
+#include "gpu/kernels/lattice_operator.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -79,6 +80,9 @@ CdsKernels const& CdsKernels::cuda() {
   refuse();
 }
 HalfCdsKernels const& HalfCdsKernels::cuda() {
+  refuse();
+}
+LatticeOperatorKernels const& LatticeOperatorKernels::cuda() {
   refuse();
 }
 LatticeHalfCdsKernels const& LatticeHalfCdsKernels::cuda() {

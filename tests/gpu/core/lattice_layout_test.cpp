@@ -43,8 +43,13 @@ TEST(LatticeView, GivesEveryNodeItsUnknown) {
       for (std::int64_t l = 0; l < view.n_lattices; ++l)
         for (std::int32_t k = 0; k < view.m; ++k)
           for (std::int32_t j = 0; j < view.m; ++j)
-            for (std::int32_t i = 0; i < view.m; ++i)
+            for (std::int32_t i = 0; i < view.m; ++i) {
               ASSERT_EQ(view.unknown(l, i, j, k), box.unknown_of[static_cast<std::size_t>(box.node(l, i, j, k))]);
+              if (view.rim().holds(i, j, k))
+                continue;
+              LatticeView::Node const node = view.inner_node(view.unknown(l, i, j, k));
+              ASSERT_TRUE(node.lattice == l && node.i == i && node.j == j && node.k == k);
+            }
     }
 }
 

@@ -1,0 +1,236 @@
+#include "gpu/elements/lattice_operator.hpp"
+
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/conversion.hpp"
+#include "gpu/kernels/vectors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+LatticeOperator::Data LatticeOperator::Data::copy_to(Context& target, StoredEntries with) const {
+  return {lattices.copy_to(target),   std::move(with),           fixed.copy_to(target),
+          mass_faces.copy_to(target), face_mass.copy_to(target), diagonal.copy_to(target)};
+}
+
+std::int64_t LatticeOperator::Data::bytes() const {
+  return lattices.bytes() + tensors.bytes() + fixed.bytes() + mass_faces.bytes() + face_mass.bytes() + diagonal.bytes();
+}
+
+std::int64_t LatticeOperator::n_tensor_values(std::int64_t n_cells, std::int32_t order) {
+  std::int64_t const n1 = order + 1;
+  return 6 * n1 * n1 * n1 * LatticeTensors::padded(n_cells);
+}
+
+std::unique_ptr<LatticeOperator> LatticeOperator::make(Context& context, Data data) {
+  assert(data.tensors.low_values.size() == 0 && data.tensors.single_values.size() == 0);
+  data.diagonal = Array<double>(context, data.lattices.view().n_unknowns);
+  double* const diagonal = data.diagonal.data();
+  std::unique_ptr<LatticeOperator> result(new LatticeOperator(context, std::move(data)));
+  result->kernels_.diagonal(context, result->view_, diagonal);
+  return result;
+}
+
+std::unique_ptr<LatticeOperator> LatticeOperator::in_single() const {
+  Array<double> const& values = data_.tensors.values;
+  StoredEntries tensors;
+  tensors.single_values = Array<float>(context(), values.size());
+  kernels_for<ConversionKernels>(context()).round(context(), values.size(), values.data(), tensors.single_values.data());
+  return std::unique_ptr<LatticeOperator>(new LatticeOperator(context(), data_.copy_to(context(), std::move(tensors))));
+}
+
+LatticeOperator::LatticeOperator(Context& context, Data data) : ProductsOfKernels(context, {}), data_(std::move(data)) {
+  view_.lattices = data_.lattices.view();
+  data_.tensors.set_pointers(view_);
+  view_.fixed = data_.fixed.data();
+  view_.mass_faces = data_.mass_faces.data();
+  view_.n_mass_faces = static_cast<std::int32_t>(data_.mass_faces.size());
+  view_.face_mass = data_.face_mass.data();
+  view_.diagonal = data_.diagonal.data();
+  assert(data_.tensors.size() == n_tensor_values(view_.n_cells(), view_.lattices.order));
+}
+
+void LatticeOperator::diagonal(float* d) const {
+  kernels_for<ConversionKernels>(context()).round(context(), n_rows(), data_.diagonal.data(), d);
+}
+
+void LatticeOperator::diagonal(double* d) const {
+  kernels_for<VectorKernels<double>>(context()).copy(context(), n_rows(), data_.diagonal.data(), d);
+}
+
+void LatticeOperator::diagonal(Pointer<DoubleDouble> d) const {
+  diagonal(d.hi);
+  context().set_zero(d.lo, 8 * n_rows());
+}
+
+bool LatticeOperator::residual(double const* x, double const* x_low, double const* b, double* r) const {
+  if (precision() == MatrixPrecision::single)
+    return false;
+  kernels_.residual(context(), view_, x, x_low, b, r);
+  return true;
+}
+
+void LatticeOperator::subtract_whole_product(double const* x, double* rhs) const {
+  LatticeOperatorView whole = view_;
+  whole.fixed = nullptr;
+  kernels_.product(context(), whole, -1.0, x, 1.0, rhs);
+}
+
+std::unique_ptr<Matrix> LatticeOperator::copied_to(Context& target) const {
+  return std::unique_ptr<Matrix>(new LatticeOperator(target, data_.copy_to(target, data_.tensors.copy_to(target))));
+}
+
+namespace {
+
+using namespace lattice_cells;
+
+/// Rows of element matrices, by plain sums.
+class ElementRows {
+public:
+  explicit ElementRows(LatticeOperatorView const& a)
+      : a_(a),
+        tables_(accurate_tables(a.lattices.order)),
+        points_(static_cast<std::size_t>(a.points())),
+        gradients_(points_ * points_),
+        mass_face_(static_cast<std::size_t>(6 * a.lattices.n_lattices), -1) {
+    auto const n1 = static_cast<std::size_t>(a.points_of_direction());
+    auto const& value = tables_.element.value;
+    auto const& slope = tables_.derivative;
+    for (std::size_t q = 0; q < points_; ++q)
+      for (std::size_t b = 0; b < points_; ++b) {
+        std::size_t const qx = q % n1, qy = q / n1 % n1, qz = q / (n1 * n1), bx = b % n1, by = b / n1 % n1, bz = b / (n1 * n1);
+        gradients_[q * points_ + b] = {slope[qx][bx] * value[qy][by] * value[qz][bz], value[qx][bx] * slope[qy][by] * value[qz][bz],
+                                       value[qx][bx] * value[qy][by] * slope[qz][bz]};
+      }
+    for (std::int32_t number = 0; number < a.n_mass_faces; ++number)
+      mass_face_[static_cast<std::size_t>(a.mass_faces[number])] = number;
+  }
+
+  /// row[b] = entry (node, b) of the matrix of a cell.
+  void operator()(std::int64_t cell, std::int32_t node, std::vector<double>& row) const {
+    row.assign(points_, 0.0);
+    auto const tensors = LatticeTensors::in_batch(a_.points(), cell);
+    for (std::size_t q = 0; q < points_; ++q) {
+      auto const entry = [&](std::int64_t c) {
+        std::int64_t const at = tensors.first + static_cast<std::int64_t>(q) * tensors.of_point + c * tensors.of_entry;
+        return a_.single_values != nullptr ? static_cast<double>(a_.single_values[at]) : a_.values[at];
+      };
+      double const xx = entry(0), yy = entry(1), zz = entry(2), xy = entry(3), xz = entry(4), yz = entry(5);
+      std::array<double, 3> const& g = gradients_[q * points_ + static_cast<std::size_t>(node)];
+      for (std::size_t b = 0; b < points_; ++b) {
+        std::array<double, 3> const& h = gradients_[q * points_ + b];
+        row[b] += xx * (g[0] * h[0]) + yy * (g[1] * h[1]) + zz * (g[2] * h[2]) + xy * (g[0] * h[1] + g[1] * h[0]) +
+                  xz * (g[0] * h[2] + g[2] * h[0]) + yz * (g[1] * h[2] + g[2] * h[1]);
+      }
+    }
+    add_faces(cell, node, row);
+  }
+
+private:
+  void add_faces(std::int64_t cell, std::int32_t node, std::vector<double>& row) const {
+    Place const place = cell_place(a_, cell);
+    std::int32_t const n = a_.lattices.cells, p = a_.lattices.order, n1 = p + 1;
+    std::array<std::int32_t, 3> const i{node % n1, node / n1 % n1, node / (n1 * n1)};
+    for (int face = 0; face < 6; ++face) {
+      std::int32_t const number = mass_face_[static_cast<std::size_t>(6 * place.lattice + face)];
+      if (number < 0 || place.i[face / 2] != (face % 2 == 0 ? 0 : n - 1) ||
+          i[static_cast<std::size_t>(face) / 2] != (face % 2 == 0 ? 0 : p))
+        continue;
+      auto const u = static_cast<std::size_t>((face / 2 + 1) % 3), v = static_cast<std::size_t>((face / 2 + 2) % 3);
+      FaceCell const cell_at_face = face_cell(a_, number, place.i[v] * n + place.i[u]);
+      std::int32_t const own = i[v] * n1 + i[u];
+      double const* const mass = a_.face_mass + ((std::int64_t{number} * n + place.i[v]) * n + place.i[u]) * n1 * n1;
+      for (int t = 0; t < n1 * n1; ++t) {
+        int other[3];
+        cell_at_face.node(p, t, other);
+        double& entry = row[static_cast<std::size_t>((other[2] * n1 + other[1]) * n1 + other[0])];
+        for (int q = 0; q < n1 * n1; ++q)
+          entry += mass[q] * (face_value(tables_.element, own, q) * face_value(tables_.element, t, q));
+      }
+    }
+  }
+
+  LatticeOperatorView const& a_;
+  AccurateTables tables_;
+  std::size_t points_;
+  std::vector<std::array<double, 3>> gradients_;  ///< of functions on the reference cell: [q points + b]
+  std::vector<std::int32_t> mass_face_;           ///< [6 lattice + face]: number, or -1
+};
+
+}  // namespace
+
+CsrMatrix LatticeOperator::host_csr() const {
+  LatticeView const& lattices = view_.lattices;
+  ElementRows const rows(view_);
+  struct Entry {
+    std::int32_t column;
+    double value;
+  };
+  // The row's entries by ascending column; without values unless `element_row` has room for those of a cell.
+  auto const make_row = [&](std::int64_t row, std::vector<Entry>& entries, std::vector<double>* element_row) {
+    entries.clear();
+    if (view_.is_fixed(row)) {
+      entries.push_back({static_cast<std::int32_t>(row), view_.diagonal[row]});
+      return;
+    }
+    for_nodes_of(lattices, row, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
+      for_cells_around(view_, lattice, i, j, k, [&](std::int64_t cell, std::int32_t node) {
+        if (element_row != nullptr)
+          rows(cell, node, *element_row);
+        Place const place = cell_place(view_, cell);
+        std::int32_t const n1 = lattices.order + 1;
+        for (std::int32_t b = 0; b < n1 * n1 * n1; ++b)
+          if (std::int64_t const column = unknown_of(lattices, place, b % n1, b / n1 % n1, b / (n1 * n1)); !view_.is_fixed(column))
+            entries.push_back(
+                {static_cast<std::int32_t>(column), element_row != nullptr ? (*element_row)[static_cast<std::size_t>(b)] : 0});
+      });
+    });
+    std::stable_sort(entries.begin(), entries.end(), [](Entry const& a, Entry const& b) { return a.column < b.column; });
+    std::size_t count = 0;
+    for (Entry const& entry : entries)
+      if (count > 0 && entries[count - 1].column == entry.column)
+        entries[count - 1].value += entry.value;
+      else
+        entries[count++] = entry;
+    entries.resize(count);
+  };
+  CsrMatrix result;
+  result.n_rows = result.n_columns = n_rows();
+  result.row_ptr.resize(static_cast<std::size_t>(n_rows()) + 1);
+  result.row_ptr[0] = 0;
+#pragma omp parallel
+  {
+    std::vector<Entry> entries;
+#pragma omp for schedule(static)
+    for (std::int64_t row = 0; row < result.n_rows; ++row) {
+      make_row(row, entries, nullptr);
+      result.row_ptr[static_cast<std::size_t>(row) + 1] = std::ssize(entries);
+    }
+  }
+  std::partial_sum(result.row_ptr.begin(), result.row_ptr.end(), result.row_ptr.begin());
+  result.columns.resize(static_cast<std::size_t>(result.row_ptr.back()));
+  result.values.resize(static_cast<std::size_t>(result.row_ptr.back()));
+#pragma omp parallel
+  {
+    std::vector<Entry> entries;
+    std::vector<double> element_row;
+#pragma omp for schedule(static)
+    for (std::int64_t row = 0; row < result.n_rows; ++row) {
+      make_row(row, entries, &element_row);
+      auto e = static_cast<std::size_t>(result.row_ptr[static_cast<std::size_t>(row)]);
+      for (Entry const& entry : entries) {
+        result.columns[e] = entry.column;
+        result.values[e++] = entry.value;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace poisson

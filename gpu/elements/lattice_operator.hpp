@@ -1,0 +1,65 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/lattice_layout.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
+#include "gpu/kernels/lattice_operator.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace poisson {
+
+/// The matrix of elements of order p on a mesh of lattices, matrix-free: six numbers at every Gauss point, and its diagonal. An
+/// operator in float, double and double-double.
+class LatticeOperator final : public ProductsOfKernels<LatticeOperatorKernels> {
+public:
+  /// What it consists of, in the context's memory.
+  struct Data {
+    LatticeArrays lattices;
+    StoredEntries tensors;  ///< as LatticeOperatorView says
+    Array<std::uint8_t> fixed;
+    Array<std::int32_t> mass_faces;
+    Array<double> face_mass, diagonal;
+
+    /// With other tensors.
+    [[nodiscard]] Data copy_to(Context& target, StoredEntries with) const;
+    [[nodiscard]] std::int64_t bytes() const;
+  };
+  /// Computes the diagonal. `data` is complete but for that; its tensors are in double.
+  static std::unique_ptr<LatticeOperator> make(Context& context, Data data);
+  /// The same operator with tensors that are rounded to single precision. Precondition: they are in double.
+  [[nodiscard]] std::unique_ptr<LatticeOperator> in_single() const;
+  /// Numbers that `tensors` hold.
+  [[nodiscard]] static std::int64_t n_tensor_values(std::int64_t n_cells, std::int32_t order);
+
+  Format format() const override { return Format::matrix_free; }
+  std::int64_t bytes() const override { return data_.bytes(); }
+  double padding_ratio() const override { return 1; }
+  std::int64_t n_rows() const override { return view_.lattices.n_unknowns; }
+  std::int64_t n_columns() const override { return view_.lattices.n_unknowns; }
+  std::int64_t bytes_read(float) const override { return bytes_of_product(); }
+  std::int64_t bytes_read(double) const override { return bytes_of_product(); }
+  std::int64_t bytes_read(DoubleDouble) const override { return bytes_of_product(); }
+
+  void diagonal(float* d) const override;
+  void diagonal(double* d) const override;
+  void diagonal(Pointer<DoubleDouble> d) const override;
+  bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
+
+  /// rhs -= A x, where A is the matrix before Dirichlet values were eliminated.
+  void subtract_whole_product(double const* x, double* rhs) const;
+
+protected:
+  std::unique_ptr<Matrix> copied_to(Context& target) const override;
+  /// Entries as straightforward sums over points, the same on both sides of the diagonal.
+  CsrMatrix host_csr() const override;
+
+private:
+  LatticeOperator(Context& context, Data data);
+  [[nodiscard]] std::int64_t bytes_of_product() const { return data_.bytes() - data_.diagonal.bytes(); }
+
+  Data data_;
+};
+
+}  // namespace poisson

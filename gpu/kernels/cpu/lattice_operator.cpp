@@ -1,0 +1,468 @@
+#include "gpu/kernels/lattice_operator.hpp"
+
+#include "gpu/kernels/cpu/cpu.hpp"
+
+#include <algorithm>
+#include <type_traits>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+using namespace lattice_cells;
+
+/// Cells that are worked on at once, one in each lane of the vector registers.
+constexpr int lanes = 8;
+static_assert(LatticeTensors::cells_of_batch % lanes == 0);
+
+/// p where the compiler knows it: loops are then unrolled.
+template <int p>
+using Known = std::integral_constant<int, p>;
+
+template <class T>
+struct RealTables {
+  Real<T> value[max_points][max_points], collocation[max_points][max_points];
+
+  explicit RealTables(ElementTables const& tables) {
+    for (std::size_t q = 0; q < max_points; ++q)
+      for (std::size_t a = 0; a < max_points; ++a) {
+        value[q][a] = static_cast<Real<T>>(tables.value[q][a]);
+        collocation[q][a] = static_cast<Real<T>>(tables.collocation[q][a]);
+      }
+  }
+};
+
+/// The element vectors of `lanes` cells. Numbers at nodes or points are at [(node or point) lanes + lane].
+template <class T, class Stored, class Order>
+class Cells {
+public:
+  Cells(LatticeOperatorView const& a, RealTables<T> const& tables, Stored const* tensors, ConstPointer<T> x, Order order)
+      : a_(a), tables_(tables), tensors_(tensors), x_(x), order_(order) {
+    for (auto& array : arrays_)
+      array.resize(static_cast<std::size_t>(points() * lanes));
+  }
+
+  /// Of cells first ... first + lanes - 1, of which those from n_cells on do not exist. Returns x . (what they add to A x).
+  DotSum<T> operator()(std::int64_t first, Pointer<T> vectors) {
+    T *const u = arrays_[0].data(), *const v = arrays_[1].data(), *const y = arrays_[2].data(), *const z = arrays_[3].data();
+    int const n1 = order_ + 1;
+    load_nodes(first, u);
+    contract<false, false>(tables_.value, 1, u, v);
+    contract<false, false>(tables_.value, n1, v, u);
+    contract<false, false>(tables_.value, n1 * n1, u, v);
+    contract<false, false>(tables_.collocation, 1, v, u);
+    contract<false, false>(tables_.collocation, n1, v, y);
+    contract<false, false>(tables_.collocation, n1 * n1, v, z);
+    DotSum<T> const dot = multiply(first, u, y, z);
+    contract<true, false>(tables_.collocation, 1, u, v);
+    contract<true, true>(tables_.collocation, n1, y, v);
+    contract<true, true>(tables_.collocation, n1 * n1, z, v);
+    contract<true, false>(tables_.value, n1 * n1, v, u);
+    contract<true, false>(tables_.value, n1, u, v);
+    contract<true, false>(tables_.value, 1, v, u);
+    std::int64_t const stride = a_.stride();
+    for (int node = 0; node < points(); ++node)
+      for (int lane = 0; lane < lanes; ++lane)
+        store(vectors, node * stride + first + lane, u[node * lanes + lane]);
+    return dot;
+  }
+
+private:
+  [[nodiscard]] int points() const { return (order_ + 1) * (order_ + 1) * (order_ + 1); }
+
+  /// out = the table along one direction, in which entries are `step` apart, or its transpose; or added to out.
+  template <bool transposed, bool adds>
+  void contract(Real<T> const (&table)[max_points][max_points], int step, T const* __restrict in, T* __restrict out) const {
+    int const n1 = order_ + 1, of_line = n1 * step;
+    for (int block = 0; block < points(); block += of_line)
+      for (int line = block; line < block + step; ++line)
+        for (int q = 0; q < n1; ++q) {
+          T* const to = out + (line + q * step) * lanes;
+          Sum<T> sums[lanes];
+          for (int lane = 0; lane < lanes; ++lane)
+            sums[lane] = begin_sum(adds ? to[lane] : T(0));
+          for (int r = 0; r < n1; ++r) {
+            T const* const from = in + (line + r * step) * lanes;
+            Real<T> const factor = transposed ? table[r][q] : table[q][r];
+#pragma omp simd
+            for (int lane = 0; lane < lanes; ++lane)
+              sums[lane].add(factor, from[lane]);
+          }
+          for (int lane = 0; lane < lanes; ++lane)
+            to[lane] = sums[lane].value();
+        }
+  }
+
+  /// Gradients become fluxes.
+  DotSum<T> multiply(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
+    auto const place = LatticeTensors::in_batch(points(), first);
+    Sum<T> dots[lanes] = {};
+    for (int q = 0; q < points(); ++q) {
+      Stored const* const d = tensors_ + place.first + q * place.of_point;
+      constexpr int next = LatticeTensors::cells_of_batch;
+#pragma omp simd
+      for (int lane = 0; lane < lanes; ++lane) {
+        auto const entry = [&](int c) { return static_cast<Real<T>>(d[c * next + lane]); };
+        T const by_x = x[q * lanes + lane], by_y = y[q * lanes + lane], by_z = z[q * lanes + lane];
+        Sum<T> of_x{}, of_y{}, of_z{};
+        of_x.add(entry(0), by_x), of_x.add(entry(3), by_y), of_x.add(entry(4), by_z);
+        of_y.add(entry(3), by_x), of_y.add(entry(1), by_y), of_y.add(entry(5), by_z);
+        of_z.add(entry(4), by_x), of_z.add(entry(5), by_y), of_z.add(entry(2), by_z);
+        x[q * lanes + lane] = of_x.value();
+        y[q * lanes + lane] = of_y.value();
+        z[q * lanes + lane] = of_z.value();
+        dots[lane].add(by_x, of_x.value());
+        dots[lane].add(by_y, of_y.value());
+        dots[lane].add(by_z, of_z.value());
+      }
+    }
+    DotSum<T> dot{};
+    for (Sum<T> const& of_lane : dots)
+      dot.add(of_lane.value(), T(1));
+    return dot;
+  }
+
+  void load_nodes(std::int64_t first, T* u) const {
+    LatticeView const& lattices = a_.lattices;
+    std::int32_t const n = lattices.cells, m = lattices.m, p = lattices.order;
+    std::int64_t const n_cells = a_.n_cells();
+    auto const count = static_cast<int>(std::min<std::int64_t>(lanes, n_cells - first));
+    if (count <= 0) {
+      std::fill_n(u, points() * lanes, T(0));
+      return;
+    }
+    Place const at = cell_place(a_, first);
+    bool const in_line = count == lanes && at.i[0] + lanes <= n;
+    Place cells[lanes];
+    for (int lane = 0; lane < count; ++lane)
+      cells[lane] = in_line ? Place{at.lattice, {at.i[0] + lane, at.i[1], at.i[2]}} : cell_place(a_, first + lane);
+    int node = 0;
+    for (int k = 0; k <= order_; ++k)
+      for (int j = 0; j <= order_; ++j) {
+        std::int32_t const y = p * at.i[1] + j, z = p * at.i[2] + k;
+        bool const inner = in_line && y > 0 && y < m - 1 && z > 0 && z < m - 1;
+        for (int i = 0; i <= order_; ++i, ++node) {
+          // Nodes of one kind follow one another.
+          int begin = 0, end = 0;
+          if (inner) {
+            begin = i == 0 && at.i[0] == 0 ? 1 : 0;
+            end = i == order_ && at.i[0] + lanes == n ? lanes - 1 : lanes;
+            std::int64_t const unknown = lattices.inner_unknown(at.lattice, p * (at.i[0] + begin) + i, y, z);
+            for (int lane = begin; lane < end; ++lane)
+              u[node * lanes + lane] = load(x_, unknown + lane - begin);
+          }
+          for (int lane = 0; lane < lanes; ++lane)
+            if (lane < begin || lane >= end)
+              u[node * lanes + lane] = lane < count ? free_entry<T>(a_, x_, unknown_of(lattices, cells[lane], i, j, k)) : T(0);
+        }
+      }
+  }
+
+  LatticeOperatorView const& a_;
+  RealTables<T> const& tables_;
+  Stored const* tensors_;
+  ConstPointer<T> x_;
+  Order order_;
+  std::vector<T> arrays_[4];
+};
+
+/// What a product keeps besides its vectors.
+template <class T>
+struct Scratch {
+  Pointer<T> vectors;  ///< of elements
+  DotSum<T>* dots;     ///< of runs of `lanes` cells, then of cells at faces, then of blocks of unknowns on rims
+
+  Scratch(Context& context, LatticeOperatorView const& a)
+      : n_runs(a.stride() / lanes),
+        n_face_cells(std::int64_t{a.n_mass_faces} * a.lattices.cells * a.lattices.cells),
+        n_blocks(cpu::n_blocks(a.lattices.n_rim())) {
+    std::int64_t const size = a.points() * a.stride();
+    auto* const bytes = static_cast<cpu::CpuContext&>(context).partial_sums<std::byte>(size * std::int64_t{sizeof(T)} +
+                                                                                       n_dots() * std::int64_t{sizeof(DotSum<T>)});
+    auto* const numbers = reinterpret_cast<std::remove_pointer_t<decltype(first_part(vectors))>*>(bytes);
+    if constexpr (std::is_same_v<T, DoubleDouble>)
+      vectors = {numbers, numbers + size};
+    else
+      vectors = numbers;
+    dots = reinterpret_cast<DotSum<T>*>(bytes + size * std::int64_t{sizeof(T)});
+  }
+  [[nodiscard]] std::int64_t n_dots() const { return n_runs + n_face_cells + n_blocks; }
+
+  std::int64_t n_runs, n_face_cells, n_blocks;
+
+private:
+  static double* first_part(DoubleDoublePointer p) { return p.hi; }
+  static double* first_part(double* p) { return p; }
+  static float* first_part(float* p) { return p; }
+};
+
+/// The element vectors of all cells and of faces with Robin conditions.
+template <class T, class Stored, class Order>
+void make_vectors(LatticeOperatorView const& a, Stored const* tensors, ConstPointer<T> x, Scratch<T> const& scratch, Order order) {
+  ElementTables const tables = element_tables(a.lattices.order);
+  RealTables<T> const real_tables(tables);
+#pragma omp parallel if (20 * a.points() * a.n_cells() * cpu::work_of <T> >= cpu::work_worth_threads)
+  {
+    Cells<T, Stored, Order> cells(a, real_tables, tensors, x, order);
+#pragma omp for schedule(static)
+    for (std::int64_t run = 0; run < scratch.n_runs; ++run)
+      scratch.dots[run] = cells(run * lanes, scratch.vectors);
+  }
+  // Cells may be at two faces: one direction after the other.
+  int const n1 = a.points_of_direction(), of_face = n1 * n1;
+  std::int32_t const n = a.lattices.cells, cells_of_face = n * n;
+  for (int face = 0; face < 6 && a.n_mass_faces > 0; ++face)
+#pragma omp parallel for schedule(static) collapse(2) if (scratch.n_face_cells * of_face * of_face >= cpu::work_worth_threads)
+    for (std::int32_t number = 0; number < a.n_mass_faces; ++number)
+      for (std::int32_t c = 0; c < cells_of_face; ++c) {
+        if (a.mass_faces[number] % 6 != face)
+          continue;
+        FaceCell const cell = face_cell(a, number, c);
+        T values[max_points * max_points], fluxes[max_points * max_points];
+        int i[3];
+        for (int t = 0; t < of_face; ++t) {
+          cell.node(n1 - 1, t, i);
+          values[t] = free_entry<T>(a, x, unknown_of(a.lattices, cell.cell, i[0], i[1], i[2]));
+        }
+        std::int64_t const at = std::int64_t{number} * cells_of_face + c;
+        DotSum<T> dot{};
+        for (int q = 0; q < of_face; ++q) {
+          T at_point;
+          fluxes[q] = face_flux<T>(
+              tables, q, a.face_mass[at * of_face + q], [&](int t) { return values[t]; }, at_point);
+          dot.add(at_point, fluxes[q]);
+        }
+        scratch.dots[scratch.n_runs + at] = dot;
+        for (int t = 0; t < of_face; ++t) {
+          cell.node(n1 - 1, t, i);
+          std::int64_t const place = ((i[2] * n1 + i[1]) * n1 + i[0]) * a.stride() + cell_number(a, cell.cell);
+          store(scratch.vectors, place, load(scratch.vectors, place) + face_term<T>(tables, t, [&](int q) { return fluxes[q]; }));
+        }
+      }
+}
+
+/// Calls row(unknown, sum) for all inner nodes. Nodes of a kind along x are gathered together.
+template <class T, class Row>
+void gather_inner(LatticeOperatorView const& a, ConstPointer<T> vectors, Row const& row) {
+  LatticeView const& lattices = a.lattices;
+  std::int32_t const n = lattices.cells, p = lattices.order, inner = lattices.m - 2;
+  std::int64_t const stride = a.stride(), n_lines = lattices.n_lattices * inner * inner;
+#pragma omp parallel for schedule(static) if (4 * lattices.n_inner() * cpu::work_of <T> >= cpu::work_worth_threads)
+  for (std::int64_t line = 0; line < n_lines; ++line) {
+    std::int64_t const lattice = line / inner / inner;
+    auto const k = static_cast<std::int32_t>(line / inner % inner) + 1, j = static_cast<std::int32_t>(line % inner) + 1;
+    for (std::int32_t kind = 0; kind < p; ++kind) {
+      std::int32_t const i = kind == 0 ? p : kind, count = kind == 0 ? n - 1 : n;
+      if (count == 0)
+        continue;
+      ConstPointer<T> from[8];  // what is added to the first node
+      int n_from = 0;
+      for_cells_around(a, lattice, i, j, k,
+                       [&](std::int64_t cell, std::int32_t node) { from[n_from++] = vectors + (node * stride + cell); });
+      std::int64_t const first = lattices.inner_unknown(lattice, i, j, k);
+      auto const add = [&]<int terms>(Known<terms>) {
+        for (std::int32_t c = 0; c < count; ++c) {
+          T sum = load(from[0], c);
+          for (int t = 1; t < terms; ++t)
+            sum = sum + load(from[t], c);
+          row(first + c, sum);
+        }
+      };
+      if (n_from == 1)
+        add(Known<1>());
+      else if (n_from == 2)
+        add(Known<2>());
+      else if (n_from == 4)
+        add(Known<4>());
+      else
+        add(Known<8>());
+    }
+  }
+}
+
+/// Calls rim(block, begin, end) for blocks of unknowns on rims.
+template <class T, class Block>
+void for_rim_blocks(LatticeOperatorView const& a, Block const& block) {
+  std::int64_t const first = a.lattices.n_inner();
+  cpu::for_blocks(a.lattices.n_rim(), 8 * a.lattices.n_rim() * cpu::work_of<T>,
+                  [&](std::int64_t begin, std::int64_t end, std::int64_t number) { block(number, first + begin, first + end); });
+}
+
+class CpuLatticeOperator final
+    : public ProductsByTemplates<LatticeOperatorKernels, CpuLatticeOperator,
+                                 ValuePairList<ValuePair<float, float>, ValuePair<float, double>, ValuePair<double, float>,
+                                               ValuePair<double, double>, ValuePair<double, DoubleDouble>>> {
+public:
+  template <class T, class Stored>
+  static void multiply(Context& context, LatticeOperatorView const& a, Stored const* tensors, T alpha, ConstPointer<T> x, T beta,
+                       Pointer<T> y) {
+    if (beta != 0)
+      run<T>(context, a, tensors, x, nullptr,
+             [=](std::int64_t i, T sum) { store(y, i, static_cast<T>(alpha * sum + beta * load(y, i))); });
+    else
+      run<T>(context, a, tensors, x, nullptr, [=](std::int64_t i, T sum) { store(y, i, static_cast<T>(alpha * sum)); });
+  }
+
+  template <class T, class Stored>
+  static void multiply_dot(Context& context, LatticeOperatorView const& a, Stored const* tensors, ConstPointer<T> x, Pointer<T> y,
+                           T* dot, std::int32_t const* stop) {
+    if (*stop == 0)
+      run<T>(context, a, tensors, x, dot, [=](std::int64_t i, T sum) { store(y, i, sum); });
+  }
+
+  void gather(Context&, LatticeOperatorView const& a, double const* vectors, double* out) const override {
+    gather_inner<double>(a, vectors, [=](std::int64_t i, double sum) { out[i] = sum; });
+    for_rim_blocks<double>(a, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        out[i] = gathered_on_rim<double>(a, vectors, i);
+    });
+  }
+
+  void diagonal(Context& context, LatticeOperatorView const& a, double* d) const override {
+    AccurateTables const tables = accurate_tables(a.lattices.order);
+    Scratch<double> const scratch(context, a);
+    int const n1 = a.points_of_direction(), points = a.points(), of_face = n1 * n1;
+    std::int64_t const batches = a.stride() / LatticeTensors::cells_of_batch, stride = a.stride();
+#pragma omp parallel for schedule(static) if (batches > 1)
+    for (std::int64_t batch = 0; batch < batches; ++batch)
+      for (int node = 0; node < points; ++node) {
+        constexpr int count = LatticeTensors::cells_of_batch;
+        double sums[count] = {};
+        for (int q = 0; q < points; ++q) {
+          double const* const tensor = a.values + (batch * points + q) * 6 * count;
+          double w[6];
+          diagonal_weights(tables.element, tables.derivative, node, q, w);
+#pragma omp simd
+          for (int cell = 0; cell < count; ++cell)
+            sums[cell] += w[0] * tensor[cell] + w[1] * tensor[count + cell] + w[2] * tensor[2 * count + cell] +
+                          w[3] * tensor[3 * count + cell] + w[4] * tensor[4 * count + cell] + w[5] * tensor[5 * count + cell];
+        }
+        std::copy_n(sums, count, scratch.vectors + node * stride + batch * count);
+      }
+    std::int32_t const cells_of_face = a.lattices.cells * a.lattices.cells;
+    for (std::int32_t number = 0; number < a.n_mass_faces; ++number)
+#pragma omp parallel for schedule(static) if (cells_of_face * of_face * of_face >= cpu::work_worth_threads)
+      for (std::int32_t c = 0; c < cells_of_face; ++c) {
+        FaceCell const cell = face_cell(a, number, c);
+        for (int t = 0; t < of_face; ++t) {
+          int i[3];
+          cell.node(n1 - 1, t, i);
+          double& sum = scratch.vectors[((i[2] * n1 + i[1]) * n1 + i[0]) * stride + cell_number(a, cell.cell)];
+          for (int q = 0; q < of_face; ++q) {
+            double const value = face_value(tables.element, t, q);
+            sum += a.face_mass[(std::int64_t{number} * cells_of_face + c) * of_face + q] * value * value;
+          }
+        }
+      }
+    gather(context, a, scratch.vectors, d);
+  }
+
+  void residual(Context& context, LatticeOperatorView const& a, double const* x, double const* x_low, double const* b,
+                double* r) const override {
+    AccurateTables const tables = accurate_tables(a.lattices.order);
+    Scratch<DoubleDouble> const scratch(context, a);
+    int const n1 = a.points_of_direction(), points = a.points(), of_face = n1 * n1;
+    std::int64_t const n_cells = a.n_cells(), stride = a.stride();
+    auto const value_of = [&](Place const& cell, int i, int j, int k) {
+      std::int64_t const unknown = unknown_of(a.lattices, cell, i, j, k);
+      if (a.is_fixed(unknown))
+        return DoubleDouble(0);
+      return x_low == nullptr ? DoubleDouble(x[unknown]) : two_sum(x[unknown], x_low[unknown]);
+    };
+#pragma omp parallel if (n_cells > 1)
+    {
+      std::vector<DoubleDouble> values(static_cast<std::size_t>(points)), fluxes(3 * static_cast<std::size_t>(points));
+#pragma omp for schedule(static)
+      for (std::int64_t cell = 0; cell < n_cells; ++cell) {
+        Place const place = cell_place(a, cell);
+        for (int node = 0; node < points; ++node)
+          values[node] = value_of(place, node % n1, node / n1 % n1, node / of_face);
+        auto const tensors = LatticeTensors::in_batch(points, cell);
+        for (int q = 0; q < points; ++q) {
+          DoubleDouble flux[3];
+          accurate_flux(
+              tables, q, a.values + tensors.first + q * tensors.of_point, [&](int node) { return values[node]; }, flux);
+          for (int d = 0; d < 3; ++d)
+            fluxes[d * points + q] = flux[d];
+        }
+        for (int node = 0; node < points; ++node)
+          store(scratch.vectors, node * stride + cell,
+                accurate_term(tables, node, [&](int d, int q) { return fluxes[d * points + q]; }));
+      }
+    }
+    std::int32_t const cells_of_face = a.lattices.cells * a.lattices.cells;
+    for (std::int32_t number = 0; number < a.n_mass_faces; ++number)
+#pragma omp parallel for schedule(static)
+      for (std::int32_t c = 0; c < cells_of_face; ++c) {
+        FaceCell const cell = face_cell(a, number, c);
+        DoubleDouble values[max_points * max_points];
+        int i[3];
+        for (int t = 0; t < of_face; ++t) {
+          cell.node(n1 - 1, t, i);
+          values[t] = value_of(cell.cell, i[0], i[1], i[2]);
+        }
+        for (int t = 0; t < of_face; ++t) {
+          cell.node(n1 - 1, t, i);
+          std::int64_t const at = ((i[2] * n1 + i[1]) * n1 + i[0]) * stride + cell_number(a, cell.cell);
+          double const* const mass = a.face_mass + (std::int64_t{number} * cells_of_face + c) * of_face;
+          store(scratch.vectors, at,
+                load(scratch.vectors, at) + accurate_face_term(tables.element, mass, t, [&](int s) { return values[s]; }));
+        }
+      }
+#pragma omp parallel for schedule(static)
+    for (std::int64_t row = 0; row < a.lattices.n_unknowns; ++row)
+      r[row] = residual_of_row(a, row, scratch.vectors, x, x_low, b[row]);
+  }
+
+private:
+  /// Calls row(i, (A x)_i) for all rows; *dot = x . A x unless it is null.
+  template <class T, class Stored, class Row>
+  static void run(Context& context, LatticeOperatorView const& a, Stored const* tensors, ConstPointer<T> x, T* dot,
+                  Row const& row) {
+    Scratch<T> const scratch(context, a);
+    auto const make = [&](auto order) { make_vectors<T, Stored>(a, tensors, x, scratch, order); };
+    std::int32_t const p = a.lattices.order;
+    if constexpr (std::is_same_v<T, Stored>) {
+      if (p == 1)
+        make(Known<1>());
+      else if (p == 2)
+        make(Known<2>());
+      else if (p == 3)
+        make(Known<3>());
+      else if (p == 4)
+        make(Known<4>());
+    }
+    if (!std::is_same_v<T, Stored> || p > 4)
+      make(static_cast<int>(p));
+    gather_inner<T>(a, scratch.vectors, row);
+    DotSum<T>* const of_rims = scratch.dots + scratch.n_runs + scratch.n_face_cells;
+    for_rim_blocks<T>(a, [&](std::int64_t number, std::int64_t begin, std::int64_t end) {
+      DotSum<T> of_block{};
+      for (std::int64_t i = begin; i < end; ++i)
+        if (a.is_fixed(i)) {
+          T const value = static_cast<Real<T>>(a.diagonal[i]) * load(x, i);
+          of_block.add(load(x, i), value);
+          row(i, value);
+        } else {
+          row(i, gathered_on_rim<T>(a, scratch.vectors, i));
+        }
+      of_rims[number] = of_block;
+    });
+    if (dot == nullptr)
+      return;
+    DotSum<T> sum{};
+    for (std::int64_t d = 0; d < scratch.n_dots(); ++d)
+      sum.add(scratch.dots[d]);
+    *dot = sum.value();
+  }
+};
+
+}  // namespace
+
+LatticeOperatorKernels const& LatticeOperatorKernels::cpu() {
+  static CpuLatticeOperator const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "gpu/core/host_device.hpp"
+#include "gpu/core/lattice_layout.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+// Where nodes are in vectors, in two steps: what all nodes of a plane have in common, and what a node has in all planes. Vectors
+// have fewer than 2^31 entries, and so have the tables of LatticeView. What is about inner nodes is for order 1.
+
+/// Of plane k of a lattice.
+struct LatticePlane {
+  std::int32_t rim_first;    ///< place in LatticeView::rim_unknowns of its first node on the rim
+  std::int32_t inner_first;  ///< unknown of its first inner node
+  bool face;                 ///< whether it has none
+
+  POISSON_HOST_DEVICE LatticePlane(std::int32_t m, std::int32_t lattice, std::int32_t k) {
+    std::int32_t const inner = m - 2, ring = 4 * (m - 1), first = lattice * (2 * m * m + inner * ring);
+    rim_first = first + (k == 0 ? 0 : k == m - 1 ? m * m : 2 * m * m + (k - 1) * ring);
+    inner_first = (lattice * inner + k - 1) * inner * inner;
+    face = k == 0 || k == m - 1;
+  }
+};
+
+/// Of the node (i, j) of a plane.
+struct LatticePlaneNode {
+  std::int32_t of_face;   ///< its place among the nodes of a face
+  std::int32_t of_inner;  ///< in another plane its place among those of the ring, or among the inner nodes
+  bool on_ring;
+
+  POISSON_HOST_DEVICE LatticePlaneNode(std::int32_t m, std::int32_t i, std::int32_t j) {
+    of_face = j * m + i;
+    on_ring = i == 0 || j == 0 || i == m - 1 || j == m - 1;
+    of_inner = j == 0       ? i
+               : j == m - 1 ? m + i
+               : i == 0     ? 2 * m + j - 1
+               : i == m - 1 ? 3 * m - 2 + j - 1
+                            : (j - 1) * (m - 2) + i - 1;
+  }
+};
+
+struct LatticePlace {
+  bool on_rim;
+  std::int32_t at;  ///< in LatticeView::rim_unknowns if on_rim; else the unknown
+
+  POISSON_HOST_DEVICE LatticePlace(LatticePlane plane, LatticePlaneNode node)
+      : on_rim(plane.face || node.on_ring),
+        at(on_rim ? plane.rim_first + (plane.face ? node.of_face : node.of_inner) : plane.inner_first + node.of_inner) {}
+};
+
+/// Calls visit(lattice, i, j, k) for the nodes that are the unknown, by ascending lattice.
+template <class Visit>
+POISSON_HOST_DEVICE void for_nodes_of(LatticeView const& lattices, std::int64_t unknown, Visit const& visit) {
+  std::int64_t const on_rim = unknown - lattices.n_inner();
+  if (on_rim < 0) {
+    LatticeView::Node const node = lattices.inner_node(unknown);
+    visit(node.lattice, node.i, node.j, node.k);
+    return;
+  }
+  LatticeRim const rim = lattices.rim();
+  for (std::int64_t c = lattices.copy_offsets[on_rim]; c < lattices.copy_offsets[on_rim + 1]; ++c) {
+    std::int64_t const place = lattices.copies[c];
+    LatticeRim::Node const node = rim.node(place % rim.size());
+    visit(place / rim.size(), node.i, node.j, node.k);
+  }
+}
+
+}  // namespace poisson
