@@ -1,6 +1,8 @@
 #include "gpu/core/lattice_problem.hpp"
 
 #include "assembly/discretization.hpp"
+#include "assembly/mesh/counts.hpp"
+#include "gpu/core/error.hpp"
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "tests/convergence/support.hpp"
