@@ -40,18 +40,19 @@ struct Vertices {
   return sum;
 }
 
-/// Cofactors of the Jacobian matrix at Gauss point q, row by row: det(J) J^-T. Returns det(J).
+/// Cofactors of the Jacobian matrix at Gauss point q, row by row: det(J) J^-T. Returns det(J). Edges of the cell come first: they
+/// are small differences of coordinates, which a sum over vertices would round to the size of these.
 inline POISSON_HOST_DEVICE double cofactors(LatticeTables const& tables, Vertices const& vertices, int q, double (&c)[9]) {
   double j[9];
   POISSON_UNROLL
-  for (int i = 0; i < 3; ++i)
-    POISSON_UNROLL
-  for (int d = 0; d < 3; ++d) {
+  for (int entry = 0; entry < 9; ++entry) {
+    int const i = entry / 3, d = entry % 3;
     double sum = 0;
     POISSON_UNROLL
     for (int v = 0; v < 8; ++v)
-      sum += vertices.x[i][v] * tables.gradient[q][v][d];
-    j[3 * i + d] = sum;
+      if ((v >> d & 1) == 1)
+        sum += (vertices.x[i][v] - vertices.x[i][v - (1 << d)]) * tables.gradient[q][v][d];
+    j[entry] = sum;
   }
   c[0] = j[4] * j[8] - j[5] * j[7];
   c[1] = j[5] * j[6] - j[3] * j[8];

@@ -164,25 +164,26 @@ struct System {
             }
           }
           Point place{};
-          std::array<std::array<double, 3>, 3> j{};  // dx_i / dxi_d
+          std::array<std::array<long double, 3>, 3> j{};  // dx_i / dxi_d; sums of coordinates cancel
           for (int a = 0; a < 8; ++a)
             for (std::size_t i = 0; i < 3; ++i) {
               place[i] += value[a] * x[a][i];
               for (std::size_t d = 0; d < 3; ++d)
-                j[i][d] += x[a][i] * reference[a][d];
+                j[i][d] += static_cast<long double>(x[a][i]) * reference[a][d];
             }
           auto const minor = [&](std::size_t r, std::size_t s) {
             std::size_t const r1 = (r + 1) % 3, r2 = (r + 2) % 3, s1 = (s + 1) % 3, s2 = (s + 2) % 3;
             return j[r1][s1] * j[r2][s2] - j[r1][s2] * j[r2][s1];
           };
-          double const det = j[0][0] * minor(0, 0) + j[0][1] * minor(0, 1) + j[0][2] * minor(0, 2), weight = det / 8;
+          auto const det = static_cast<double>(j[0][0] * minor(0, 0) + j[0][1] * minor(0, 1) + j[0][2] * minor(0, 2));
+          double const weight = det / 8;
           volume += weight;
           auto const& k = c.k[static_cast<std::size_t>(problem.material[static_cast<std::size_t>(l)])];
           std::array<std::array<double, 3>, 8> gradient{};  // in space
           for (int a = 0; a < 8; ++a)
             for (std::size_t i = 0; i < 3; ++i)
               for (std::size_t d = 0; d < 3; ++d)
-                gradient[a][i] += minor(i, d) / det * reference[a][d];
+                gradient[a][i] += static_cast<double>(minor(i, d)) / det * reference[a][d];
           for (int a = 0; a < 8; ++a) {
             rhs[static_cast<std::size_t>(dofs[a])] += weight * c.f.value(place) * value[a];
             integrals[static_cast<std::size_t>(dofs[a])] += weight * value[a];
