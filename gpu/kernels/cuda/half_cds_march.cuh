@@ -275,16 +275,14 @@ __device__ __forceinline__ T shared_number(Number const* p) {
 /// Node i is entry i of vectors.
 struct FlatNodes {};
 
-/// Plane z is plane z % m of lattice z / m.
+/// Plane z is plane z % m of lattice z / m. x of nodes on rims was gathered before (LatticeView::rim_unknowns), so that every place
+/// is a formula and nobody waits for a table.
+template <class T>
 struct LatticeNodes {
   std::int32_t m;
-  std::int32_t const* rim_unknowns;
+  ConstPointer<T> rims;  ///< x of nodes on rims
 
   [[nodiscard]] __device__ __forceinline__ bool hold(int i, int j) const { return i >= 0 && j >= 0 && i < m && j < m; }
-  [[nodiscard]] __device__ __forceinline__ std::int32_t unknown(LatticePlane plane, LatticePlaneNode node) const {
-    LatticePlace const place(plane, node);
-    return place.on_rim ? __ldg(rim_unknowns + place.at) : place.at;
-  }
 };
 
 /// Goes from plane to plane. (Nothing is divided on the way.)
@@ -304,8 +302,7 @@ private:
 };
 
 /// The copies of x that a thread makes on lattices: of its node, and maybe of one on the rim of the tile; 0 for those that do not
-/// exist. The entries of the next plane are looked up while this one is worked on, so that nobody waits for the table. Bytes that a
-/// node on the lattice's rim takes from it: 4.
+/// exist.
 template <class T, class Stored>
 class LatticeCopies {
   using Places = Layout<Stored, T>;
@@ -314,7 +311,7 @@ class LatticeCopies {
   static_assert(first_of_rim + rim_size(diagonals) <= threads);
 
 public:
-  __device__ __forceinline__ LatticeCopies(LatticeNodes const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
+  __device__ __forceinline__ LatticeCopies(LatticeNodes<T> const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
                                            int ty, int first)
       : nodes_(nodes), x_(x), walk_(nodes.m, first), own_(nodes, x0 + tx, y0 + ty), rim_(nodes, 0, 0) {
     if (tx < box.tile_width && ty < box.tile_height)
@@ -325,19 +322,14 @@ public:
         rim_ = Copied(nodes, x0 + node.px, y0 + node.py);
         rim_.to = node.py * x_pitch + node.px;
       }
-    look_up();
   }
 
-  /// Copies into the plane at that address in shared memory what was looked up.
-  __device__ __forceinline__ void copy(unsigned stage) const {
-    copy(stage, own_);
-    copy(stage, rim_);
-  }
-  /// To the next plane; `exists` tells whether it will be copied.
-  __device__ __forceinline__ void advance(bool exists) {
+  /// Copies into the plane at that address in shared memory, and goes on to the next one.
+  __device__ __forceinline__ void copy_plane(unsigned stage) {
+    LatticePlane const plane = walk_.plane();
+    copy(stage, plane, own_);
+    copy(stage, plane, rim_);
     walk_.advance();
-    if (exists)
-      look_up();
   }
   /// This thread's node.
   [[nodiscard]] __device__ __forceinline__ LatticePlaneNode node() const { return own_.node; }
@@ -347,29 +339,22 @@ private:
   struct Copied {
     LatticePlaneNode node;
     bool exists;
-    int to = nowhere;           ///< place in the window of x, counted from that of the tile's node (0, 0)
-    std::int32_t unknown = -1;  ///< in the next plane; -1: there is none
-    __device__ __forceinline__ Copied(LatticeNodes const& nodes, int i, int j) : node(nodes.m, i, j), exists(nodes.hold(i, j)) {}
+    int to = nowhere;  ///< place in the window of x, counted from that of the tile's node (0, 0)
+    __device__ __forceinline__ Copied(LatticeNodes<T> const& nodes, int i, int j) : node(nodes.m, i, j), exists(nodes.hold(i, j)) {}
   };
 
-  __device__ __forceinline__ void look_up() {
-    look_up(walk_.plane(), own_);
-    look_up(walk_.plane(), rim_);
-  }
-  __device__ __forceinline__ void look_up(LatticePlane plane, Copied& copied) const {
-    if (copied.to != nowhere && copied.exists)
-      copied.unknown = nodes_.unknown(plane, copied.node);
-  }
-  __device__ __forceinline__ void copy(unsigned stage, Copied const& copied) const {
-    if (copied.to != nowhere)
-      unrolled<diagonals, Places::windows>([&](auto part) {
-        constexpr int k = part, at = origin(k);
-        copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + copied.to)), part_of(x_, k - diagonals), copied.unknown,
-                   copied.exists);
-      });
+  __device__ __forceinline__ void copy(unsigned stage, LatticePlane plane, Copied const& copied) const {
+    if (copied.to == nowhere)
+      return;
+    LatticePlace const place(plane, copied.node);
+    unrolled<diagonals, Places::windows>([&](auto part) {
+      constexpr int k = part, at = origin(k);
+      copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + copied.to)),
+                 place.on_rim ? part_of(nodes_.rims, k - diagonals) : part_of(x_, k - diagonals), place.at, copied.exists);
+    });
   }
 
-  LatticeNodes nodes_;
+  LatticeNodes<T> nodes_;
   ConstPointer<T> x_;
   LatticeWalk walk_;
   Copied own_, rim_;
@@ -435,10 +420,8 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
           else
             copy_async(to, static_cast<Stored const*>(rim[r].from), j, exists);
         }
-      if constexpr (!flat) {
-        of_lattices.copy(stage);
-        of_lattices.advance(z < last && z + 1 < box.planes);
-      }
+      if constexpr (!flat)
+        of_lattices.copy_plane(stage);
     }
     asm volatile("cp.async.commit_group;\n");
   };
@@ -456,10 +439,8 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
       x_below[d] = j >= 0 && j < box.n ? cuda::load_constant(x, j) : T(0);
     } else {
       int const i = x0 + tx + d % 3 - 1, j = y0 + ty + d / 3 - 1;
-      x_below[d] =
-          first > 0 && nodes.hold(i, j)
-              ? cuda::load_constant(x, nodes.unknown(LatticeWalk(nodes.m, first - 1).plane(), LatticePlaneNode(nodes.m, i, j)))
-              : T(0);
+      LatticePlace const place(LatticeWalk(nodes.m, first > 0 ? first - 1 : 0).plane(), LatticePlaneNode(nodes.m, i, j));
+      x_below[d] = first > 0 && nodes.hold(i, j) ? cuda::load_constant(place.on_rim ? nodes.rims : x, place.at) : T(0);
     }
   [[maybe_unused]] auto rows = [&] {
     if constexpr (flat)

@@ -126,14 +126,14 @@ __global__ void __launch_bounds__(threads)
 
 template <class T, class Stored>
 __global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
-    march_product_kernel(march::Box const box, march::LatticeNodes const nodes, Stored const* __restrict__ values,
+    march_product_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                          ConstPointer<T> x, StoreScaled<T> const store) {
   march::for_rows<T>(box, values, x, store, nodes);
 }
 
 template <class T, class Stored>
 __global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
-    march_product_dot_kernel(march::Box const box, march::LatticeNodes const nodes, Stored const* __restrict__ values,
+    march_product_dot_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                              ConstPointer<T> x, Pointer<T> y, T* rims, T* dot, std::int32_t const* stop, T* partial,
                              unsigned* counter) {
   if (*stop != 0)
@@ -143,6 +143,26 @@ __global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::bloc
   T sums[1] = {sum.value()};
   if (cuda::grid_sum<march::threads>(sums, partial, counter))
     *dot = sums[0];
+}
+
+/// rims = x of the nodes on rims, unless `stop` is there and set. Bytes a node: 4, and x twice.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    gather_kernel(LatticeView const lattices, ConstPointer<T> x, Pointer<T> rims, std::int32_t const* stop) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= lattices.n_lattices * lattices.rim().size() || (stop != nullptr && *stop != 0))
+    return;
+  store(rims, i, cuda::load_constant(x, lattices.rim_unknowns[i]));
+}
+
+/// x of the nodes on rims, in `rims`.
+template <class T>
+march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const& lattices, ConstPointer<T> x, Pointer<T> rims,
+                              std::int32_t const* stop) {
+  gather_kernel<T><<<cuda::n_blocks(lattices.n_lattices * lattices.rim().size(), threads), threads, 0, device.stream()>>>(
+      lattices, x, rims, stop);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+  return {lattices.m, rims};
 }
 
 /// y = alpha (the sums of rims, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per unknown: 8,
@@ -190,7 +210,8 @@ public:
     if (lattices.n_lattices == 0)
       return;
     auto& device = cuda::of(context);
-    T* const rims = device.partial_sums<T>(n_rim_sums(lattices));
+    // The buffer holds the sums of nodes on rims, until the exchange, and x there.
+    T* const rims = device.partial_sums<T>(2 * n_rim_sums(lattices));
     StoreScaled<T> const store{alpha, beta, y, rims};
     auto const box = box_of<T, Values>(a, device);
     if constexpr (march::marches<Values>)
@@ -199,7 +220,7 @@ public:
         constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
         march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
         march_product_kernel<T, Stored><<<box->grid(), march::threads, shared_bytes, device.stream()>>>(
-            *box, march::LatticeNodes{lattices.m, lattices.rim_unknowns}, values, x, store);
+            *box, gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), nullptr), values, x, store);
       }
     if (!box) {
       Tiling const tiling = tiling_of(lattices);
@@ -219,17 +240,17 @@ public:
     auto const box = box_of<T, Values>(a, device);
     Tiling const tiling = tiling_of(lattices);
     dim3 const grid = box ? box->grid() : dim3(tiling.grid());
-    // The buffer holds both the sums of nodes on rims, until the exchange, and those of blocks.
-    T* const rims = device.partial_sums<T>(n_rim_sums(lattices) + std::int64_t{grid.x} * grid.y);
-    T* const partial = rims + n_rim_sums(lattices);
+    // The buffer holds the sums of nodes on rims, until the exchange, x there, and the sums of blocks.
+    T* const rims = device.partial_sums<T>(2 * n_rim_sums(lattices) + std::int64_t{grid.x} * grid.y);
+    T* const partial = rims + 2 * n_rim_sums(lattices);
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
         constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
         march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
         march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
-            *box, march::LatticeNodes{lattices.m, lattices.rim_unknowns}, values, x, y, rims, dot, stop, partial,
-            device.block_counter());
+            *box, gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), stop), values, x, y, rims, dot, stop,
+            partial, device.block_counter());
       }
     if (!box)
       product_dot_kernel<T, Values>
@@ -252,6 +273,16 @@ public:
   }
 
 private:
+  /// A vector of n entries that lies behind n numbers of the buffer.
+  template <class T>
+  [[nodiscard]] static Pointer<T> pointer_at(T* buffer, std::int64_t n) {
+    if constexpr (std::is_same_v<T, DoubleDouble>) {
+      auto* const first = reinterpret_cast<double*>(buffer + n);
+      return {first, first + n};
+    } else {
+      return buffer + n;
+    }
+  }
   [[nodiscard]] static std::int64_t n_rim_sums(LatticeView const& lattices) { return lattices.n_lattices * lattices.rim().size(); }
   /// The box that is marched through; none where one thread takes a node.
   template <class T, class Values>
