@@ -25,7 +25,8 @@
 /// and results are differs (FlatNodes, LatticeNodes).
 namespace poisson::march {
 
-constexpr int width = 32, height = 8, threads = width * height;
+/// Nodes of a tile at most, and threads of a block.
+constexpr int width = 32, height = 8, threads = (width * height + 31) / 32 * 32;
 /// Planes in shared memory: one in use, the others on their way. Five leave too little of L1 to copies in flight.
 constexpr int stages = 4;
 
@@ -312,9 +313,9 @@ class LatticeCopies {
 
 public:
   __device__ __forceinline__ LatticeCopies(LatticeNodes<T> const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
-                                           int ty, int first)
+                                           int ty, bool in_tile, int first)
       : nodes_(nodes), x_(x), walk_(nodes.m, first), own_(nodes, x0 + tx, y0 + ty), rim_(nodes, 0, 0) {
-    if (tx < box.tile_width && ty < box.tile_height)
+    if (in_tile)
       own_.to = ty * x_pitch + tx;
     int const number = static_cast<int>(threadIdx.x) - first_of_rim;
     if (number >= 0 && number < rim_size(diagonals))
@@ -370,12 +371,13 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
   using Number = typename Places::Number;
   extern __shared__ double shared[];
   auto const shared_address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  int const tx = threadIdx.x % width, ty = threadIdx.x / width;
+  // Threads beyond the tile only copy rims.
+  int const tx = threadIdx.x % width, line = threadIdx.x / width, ty = min(line, height - 1);
   int const x0 = static_cast<int>(blockIdx.x) % box.tiles_x * box.tile_width;
   int const y0 = static_cast<int>(blockIdx.x) / box.tiles_x * box.tile_height;
   int const first = static_cast<int>(blockIdx.y) * box.chunk, last = min(first + box.chunk, box.planes);  // [first, last)
   std::int64_t const in_plane = std::int64_t{y0 + ty} * box.line + x0 + tx;
-  bool const in_tile = tx < box.tile_width && ty < box.tile_height;
+  bool const in_tile = tx < box.tile_width && line < box.tile_height;
   bool const has_row = in_tile && x0 + tx < box.line && y0 + ty < box.lines && in_plane < box.plane;
 
   constexpr int n_windows = flat ? Places::windows : diagonals, n_rims = (all_rims(n_windows) + threads - 1) / threads;
@@ -387,7 +389,7 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
     if constexpr (flat)
       return nodes;
     else
-      return LatticeCopies<T, Stored>(nodes, box, x, x0, y0, tx, ty, first);
+      return LatticeCopies<T, Stored>(nodes, box, x, x0, y0, tx, ty, in_tile, first);
   }();
 
   // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it.
