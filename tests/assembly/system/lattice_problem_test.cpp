@@ -135,7 +135,11 @@ TEST(LatticeProblem, BadDataAreReportedInTheSameWords) {
     }
   }
   ASSERT_NE(expected, "");
-  EXPECT_EQ(found.substr(0, found.find('(')), expected.substr(0, expected.find('(')));
+  auto const words = [](std::string text) {
+    std::erase_if(text, [](char c) { return std::string("0123456789.e-+").find(c) != std::string::npos; });
+    return text;
+  };
+  EXPECT_EQ(words(found), words(expected));
 }
 
 }  // namespace
