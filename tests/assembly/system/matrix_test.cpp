@@ -202,7 +202,8 @@ TEST(RefinedMeshes, EqualMatrixCreator) {
       std::int64_t const cells = predict_counts(mesh).cells;
       for (int order = 1; order <= 3 && cells * order * order * order * order <= 8000; ++order) {
         expect_as_matrix_creator(
-            {name + " refined " + std::to_string(mesh.refinements) + " times, order " + std::to_string(order), mesh, order, true});
+            {name + " refined " + std::to_string(mesh.refinements) + " times, order " + std::to_string(order), mesh, order, true},
+            3e-12);
         lattices += mesh.refinements >= 2;
       }
     }
