@@ -193,10 +193,10 @@ def test_too_little_memory(poisson):
     assert "memory" in done.stderr and not (poisson.directory / "out").exists()
 
 
-def test_unsymmetric_padding_is_refused_with_figures(poisson):
+def test_too_many_diagonals_are_refused_with_figures(poisson):
     config = poisson.write("""
         problem:
-          mesh: {generator: hyper_ball, refinements: 2}
+          mesh: {generator: hyper_ball, refinements: 1}
           source: "1"
           boundary: [{ids: all, type: dirichlet, value: "0"}]
         matrix: {format: half_cds}
