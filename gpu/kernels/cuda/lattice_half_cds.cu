@@ -124,24 +124,24 @@ __global__ void __launch_bounds__(threads)
     *dot = sums[0];
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                          ConstPointer<T> x, StoreScaled<T> const store) {
-  march::for_rows<T>(box, values, x, store, nodes);
+  march::for_rows<Tile, T>(box, values, x, store, nodes);
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_dot_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                              ConstPointer<T> x, Pointer<T> y, T* rims, T* dot, std::int32_t const* stop, T* partial,
                              unsigned* counter) {
   if (*stop != 0)
     return;
   DotSum<T> sum{};
-  march::for_rows<T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
+  march::for_rows<Tile, T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
   T sums[1] = {sum.value()};
-  if (cuda::grid_sum<march::threads>(sums, partial, counter))
+  if (cuda::grid_sum<Tile::threads>(sums, partial, counter))
     *dot = sums[0];
 }
 
@@ -217,10 +217,13 @@ public:
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
-        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
-        march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
-        march_product_kernel<T, Stored><<<box->grid(), march::threads, shared_bytes, device.stream()>>>(
-            *box, gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), nullptr), values, x, store);
+        auto const nodes = gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), nullptr);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_kernel<Tile, T, Stored>, shared_bytes);
+          march_product_kernel<Tile, T, Stored>
+              <<<box->grid(), Tile::threads, shared_bytes, device.stream()>>>(*box, nodes, values, x, store);
+        });
       }
     if (!box) {
       Tiling const tiling = tiling_of(lattices);
@@ -246,11 +249,13 @@ public:
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
-        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
-        march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
-        march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
-            *box, gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), stop), values, x, y, rims, dot, stop,
-            partial, device.block_counter());
+        auto const nodes = gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), stop);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_dot_kernel<Tile, T, Stored>, shared_bytes);
+          march_product_dot_kernel<Tile, T, Stored><<<grid, Tile::threads, shared_bytes, device.stream()>>>(
+              *box, nodes, values, x, y, rims, dot, stop, partial, device.block_counter());
+        });
       }
     if (!box)
       product_dot_kernel<T, Values>
