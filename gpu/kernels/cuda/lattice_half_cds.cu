@@ -150,9 +150,12 @@ template <class T>
 __global__ void __launch_bounds__(threads)
     gather_kernel(LatticeView const lattices, ConstPointer<T> x, Pointer<T> rims, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= lattices.n_lattices * lattices.rim().size() || (stop != nullptr && *stop != 0))
+  if (i >= lattices.n_lattices * lattices.rim().size())
     return;
-  store(rims, i, cuda::load_constant(x, lattices.rim_unknowns[i]));
+  // Asked for before anybody waits for `stop`.
+  std::int32_t const unknown = __ldg(lattices.rim_unknowns + i);
+  if (stop == nullptr || *stop == 0)
+    store(rims, i, cuda::load_constant(x, unknown));
 }
 
 /// x of the nodes on rims, in `rims`.
@@ -168,15 +171,22 @@ march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const
 /// y = alpha (the sums of rims, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per unknown: 8,
 /// y, and 4 and a T for every copy.
 template <class T>
-__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* __restrict__ rims, T alpha, T beta,
-                                                           Pointer<T> y, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads)
+    exchange_kernel(LatticeView const lattices, T const* rims, T alpha, T beta, Pointer<T> y, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= lattices.n_rim() || (stop != nullptr && *stop != 0))
+  if (i >= lattices.n_rim())
     return;
-  T sum = 0;
-  std::int64_t const end = lattices.copy_offsets[i + 1];
-  for (std::int64_t c = lattices.copy_offsets[i]; c < end; ++c)
-    sum = sum + rims[lattices.copies[c]];
+  // Nearly all unknowns have one copy or two. Both are asked for at once, a single one twice, and before anybody waits for `stop`.
+  std::int64_t const first = lattices.copy_offsets[i], end = lattices.copy_offsets[i + 1];
+  std::int32_t const place = lattices.copies[first], second_place = lattices.copies[min(first + 1, end - 1)];
+  if (stop != nullptr && *stop != 0)
+    return;
+  T const copy = cuda::load_from_l2(rims + place), second_copy = cuda::load_from_l2(rims + second_place);
+  T sum = T(0) + copy;
+  if (first + 1 < end)
+    sum = sum + second_copy;
+  for (std::int64_t c = first + 2; c < end; ++c)
+    sum = sum + cuda::load_from_l2(rims + lattices.copies[c]);
   std::int64_t const unknown = lattices.n_inner() + i;
   store(y, unknown, cuda::combine(alpha, sum, beta, y, unknown));
 }
