@@ -124,24 +124,24 @@ __global__ void __launch_bounds__(threads)
     *dot = sums[0];
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                          ConstPointer<T> x, StoreScaled<T> const store) {
-  march::for_rows<T>(box, values, x, store, nodes);
+  march::for_rows<Tile, T>(box, values, x, store, nodes);
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_dot_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                              ConstPointer<T> x, Pointer<T> y, T* rims, T* dot, std::int32_t const* stop, T* partial,
                              unsigned* counter) {
   if (*stop != 0)
     return;
   DotSum<T> sum{};
-  march::for_rows<T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
+  march::for_rows<Tile, T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
   T sums[1] = {sum.value()};
-  if (cuda::grid_sum<march::threads>(sums, partial, counter))
+  if (cuda::grid_sum<Tile::threads>(sums, partial, counter))
     *dot = sums[0];
 }
 
@@ -150,9 +150,12 @@ template <class T>
 __global__ void __launch_bounds__(threads)
     gather_kernel(LatticeView const lattices, ConstPointer<T> x, Pointer<T> rims, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= lattices.n_lattices * lattices.rim().size() || (stop != nullptr && *stop != 0))
+  if (i >= lattices.n_lattices * lattices.rim().size())
     return;
-  store(rims, i, cuda::load_constant(x, lattices.rim_unknowns[i]));
+  // Asked for before anybody waits for `stop`.
+  std::int32_t const unknown = __ldg(lattices.rim_unknowns + i);
+  if (stop == nullptr || *stop == 0)
+    store(rims, i, cuda::load_constant(x, unknown));
 }
 
 /// x of the nodes on rims, in `rims`.
@@ -168,15 +171,22 @@ march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const
 /// y = alpha (the sums of rims, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per unknown: 8,
 /// y, and 4 and a T for every copy.
 template <class T>
-__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* __restrict__ rims, T alpha, T beta,
-                                                           Pointer<T> y, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads)
+    exchange_kernel(LatticeView const lattices, T const* rims, T alpha, T beta, Pointer<T> y, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= lattices.n_rim() || (stop != nullptr && *stop != 0))
+  if (i >= lattices.n_rim())
     return;
-  T sum = 0;
-  std::int64_t const end = lattices.copy_offsets[i + 1];
-  for (std::int64_t c = lattices.copy_offsets[i]; c < end; ++c)
-    sum = sum + rims[lattices.copies[c]];
+  // Nearly all unknowns have one copy or two. Both are asked for at once, a single one twice, and before anybody waits for `stop`.
+  std::int64_t const first = lattices.copy_offsets[i], end = lattices.copy_offsets[i + 1];
+  std::int32_t const place = lattices.copies[first], second_place = lattices.copies[min(first + 1, end - 1)];
+  if (stop != nullptr && *stop != 0)
+    return;
+  T const copy = cuda::load_from_l2(rims + place), second_copy = cuda::load_from_l2(rims + second_place);
+  T sum = T(0) + copy;
+  if (first + 1 < end)
+    sum = sum + second_copy;
+  for (std::int64_t c = first + 2; c < end; ++c)
+    sum = sum + cuda::load_from_l2(rims + lattices.copies[c]);
   std::int64_t const unknown = lattices.n_inner() + i;
   store(y, unknown, cuda::combine(alpha, sum, beta, y, unknown));
 }
@@ -217,10 +227,13 @@ public:
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
-        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
-        march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
-        march_product_kernel<T, Stored><<<box->grid(), march::threads, shared_bytes, device.stream()>>>(
-            *box, gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), nullptr), values, x, store);
+        auto const nodes = gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), nullptr);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_kernel<Tile, T, Stored>, shared_bytes);
+          march_product_kernel<Tile, T, Stored>
+              <<<box->grid(), Tile::threads, shared_bytes, device.stream()>>>(*box, nodes, values, x, store);
+        });
       }
     if (!box) {
       Tiling const tiling = tiling_of(lattices);
@@ -246,11 +259,13 @@ public:
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
-        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
-        march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
-        march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
-            *box, gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), stop), values, x, y, rims, dot, stop,
-            partial, device.block_counter());
+        auto const nodes = gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), stop);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_dot_kernel<Tile, T, Stored>, shared_bytes);
+          march_product_dot_kernel<Tile, T, Stored><<<grid, Tile::threads, shared_bytes, device.stream()>>>(
+              *box, nodes, values, x, y, rims, dot, stop, partial, device.block_counter());
+        });
       }
     if (!box)
       product_dot_kernel<T, Values>
