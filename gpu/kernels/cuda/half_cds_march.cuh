@@ -318,7 +318,7 @@ __device__ __forceinline__ T shared_number(Number const* p) {
 struct FlatNodes {};
 
 /// Plane z is plane z % m of lattice z / m. x of nodes on rims was gathered before (LatticeView::rim_unknowns), so that every place
-/// is a formula and nobody waits for a table.
+/// is a formula and nobody waits for a table. The kernel that gathers may still run when the march starts (cuda::launch_early).
 template <class T>
 struct LatticeNodes {
   std::int32_t m;
@@ -434,8 +434,9 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
       return LatticeCopies<Tile, T, Stored>(nodes, box, x, x0, y0, tx, ty, in_tile, first);
   }();
 
-  // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it.
-  auto const copy_plane = [&](int z) {
+  // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it. The very first
+  // values are asked for before x of nodes on rims is there.
+  auto const copy_plane = [&](int z, auto waits_for_rims) {
     if (z <= last && z < box.planes) {
       bool const own_rows = z < last;
       unsigned const stage = shared_address + static_cast<unsigned>(z % stages * Places::plane_bytes);
@@ -464,14 +465,17 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
           else
             copy_async(to, static_cast<Stored const*>(rim[r].from), j, exists);
         }
+      if constexpr (waits_for_rims)
+        cuda::wait_for_last();
       if constexpr (!flat)
         of_lattices.copy_plane(stage);
     }
     asm volatile("cp.async.commit_group;\n");
   };
-#pragma unroll
-  for (int s = 0; s < stages - 1; ++s)
-    copy_plane(first + s);
+  unrolled<0, stages - 1>([&](auto s) {
+    constexpr bool waits_for_rims = !flat && s == 0;
+    copy_plane(first + s, std::bool_constant<waits_for_rims>{});
+  });
 
   // x around the node, by (dy + 1) * 3 + dx + 1, in the plane below.
   T x_below[9];
@@ -484,7 +488,7 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
     } else {
       int const i = x0 + tx + d % 3 - 1, j = y0 + ty + d / 3 - 1;
       LatticePlace const place(LatticeWalk(nodes.m, first > 0 ? first - 1 : 0).plane(), LatticePlaneNode(nodes.m, i, j));
-      x_below[d] = first > 0 && nodes.hold(i, j) ? cuda::load_constant(place.on_rim ? nodes.rims : x, place.at) : T(0);
+      x_below[d] = first > 0 && nodes.hold(i, j) ? load(place.on_rim ? nodes.rims : x, place.at) : T(0);
     }
   [[maybe_unused]] auto rows = [&] {
     if constexpr (flat)
@@ -495,7 +499,7 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
   for (int z = first; z <= last; ++z) {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(stages - 2));
     __syncthreads();  // plane z is there for all, and nobody reads plane z - 1 any more
-    copy_plane(z + stages - 1);
+    copy_plane(z + stages - 1, std::false_type{});
     std::int64_t const below = (std::int64_t{z} - 1) * box.plane + in_plane;
     bool const completes = has_row && z > first && below < box.n;
     auto const complete = [&] {

@@ -108,6 +108,7 @@ struct StoreAndAdd {
 template <class T, class Values>
 __global__ void __launch_bounds__(threads)
     product_kernel(Tiling const tiling, LatticeView const lattices, Values values, ConstPointer<T> x, StoreScaled<T> const store) {
+  cuda::let_next_start();
   for_node<T>(tiling, lattices, values, x, store);
 }
 
@@ -115,6 +116,7 @@ template <class T, class Values>
 __global__ void __launch_bounds__(threads)
     product_dot_kernel(Tiling const tiling, LatticeView const lattices, Values values, ConstPointer<T> x, Pointer<T> y, T* rims,
                        T* dot, std::int32_t const* stop, T* partial, unsigned* counter) {
+  cuda::let_next_start();
   if (*stop != 0)
     return;
   DotSum<T> sum{};
@@ -128,6 +130,7 @@ template <class Tile, class T, class Stored>
 __global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                          ConstPointer<T> x, StoreScaled<T> const store) {
+  cuda::let_next_start();
   march::for_rows<Tile, T>(box, values, x, store, nodes);
 }
 
@@ -136,8 +139,11 @@ __global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>:
     march_product_dot_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                              ConstPointer<T> x, Pointer<T> y, T* rims, T* dot, std::int32_t const* stop, T* partial,
                              unsigned* counter) {
-  if (*stop != 0)
+  cuda::let_next_start();
+  if (*stop != 0) {
+    cuda::wait_for_last();  // whoever waits for this kernel waits for those ahead of it
     return;
+  }
   DotSum<T> sum{};
   march::for_rows<Tile, T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
   T sums[1] = {sum.value()};
@@ -149,6 +155,7 @@ __global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>:
 template <class T>
 __global__ void __launch_bounds__(threads)
     gather_kernel(LatticeView const lattices, ConstPointer<T> x, Pointer<T> rims, std::int32_t const* stop) {
+  cuda::let_next_start();
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= lattices.n_lattices * lattices.rim().size())
     return;
@@ -158,7 +165,7 @@ __global__ void __launch_bounds__(threads)
     store(rims, i, cuda::load_constant(x, unknown));
 }
 
-/// x of the nodes on rims, in `rims`.
+/// x of the nodes on rims, in `rims`. An ordinary launch: what was enqueued before is done when kernels that follow early start.
 template <class T>
 march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const& lattices, ConstPointer<T> x, Pointer<T> rims,
                               std::int32_t const* stop) {
@@ -179,6 +186,7 @@ __global__ void __launch_bounds__(threads)
   // Nearly all unknowns have one copy or two. Both are asked for at once, a single one twice, and before anybody waits for `stop`.
   std::int64_t const first = lattices.copy_offsets[i], end = lattices.copy_offsets[i + 1];
   std::int32_t const place = lattices.copies[first], second_place = lattices.copies[min(first + 1, end - 1)];
+  cuda::wait_for_last();
   if (stop != nullptr && *stop != 0)
     return;
   T const copy = cuda::load_from_l2(rims + place), second_copy = cuda::load_from_l2(rims + second_place);
@@ -194,9 +202,8 @@ __global__ void __launch_bounds__(threads)
 template <class T>
 void exchange(cuda::CudaContext const& device, LatticeView const& lattices, T const* rims, T alpha, T beta, Pointer<T> y,
               std::int32_t const* stop) {
-  exchange_kernel<T>
-      <<<cuda::n_blocks(lattices.n_rim(), threads), threads, 0, device.stream()>>>(lattices, rims, alpha, beta, y, stop);
-  POISSON_CUDA_CHECK(cudaGetLastError());
+  cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices, rims, alpha, beta,
+                     y, stop);
 }
 
 template <class Stored>
@@ -231,8 +238,8 @@ public:
         march::with_tile<T>(*box, [&]<class Tile>(Tile) {
           constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
           march::allow_shared_memory(march_product_kernel<Tile, T, Stored>, shared_bytes);
-          march_product_kernel<Tile, T, Stored>
-              <<<box->grid(), Tile::threads, shared_bytes, device.stream()>>>(*box, nodes, values, x, store);
+          cuda::launch_early(device, march_product_kernel<Tile, T, Stored>, box->grid(), Tile::threads, shared_bytes, *box, nodes,
+                             values, x, store);
         });
       }
     if (!box) {
@@ -263,8 +270,8 @@ public:
         march::with_tile<T>(*box, [&]<class Tile>(Tile) {
           constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
           march::allow_shared_memory(march_product_dot_kernel<Tile, T, Stored>, shared_bytes);
-          march_product_dot_kernel<Tile, T, Stored><<<grid, Tile::threads, shared_bytes, device.stream()>>>(
-              *box, nodes, values, x, y, rims, dot, stop, partial, device.block_counter());
+          cuda::launch_early(device, march_product_dot_kernel<Tile, T, Stored>, grid, Tile::threads, shared_bytes, *box, nodes,
+                             values, x, y, rims, dot, stop, partial, device.block_counter());
         });
       }
     if (!box)
