@@ -248,7 +248,7 @@ void LatticeSystem::make_matrix(LatticeProblem const& problem, Array<double> val
         row_not_finite = row_not_finite < 0 ? unknown : std::min(row_not_finite, unknown);
       }
   }
-  matrix_ = LatticeHalfCds::from_diagonals(context_, lattices_.copy_to(context_), std::move(values));
+  matrix_ = LatticeHalfCds::from_diagonals(context_, std::move(lattices_), std::move(values));
   matrix_->row_not_finite = row_not_finite;
 }
 
