@@ -218,7 +218,9 @@ std::optional<BoxProblem> Discretization::box_problem() const {
 std::optional<LatticeProblem> Discretization::lattice_problem() const {
   if (!impl_->space.lattices || impl_->space.order != 1)
     return std::nullopt;
-  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
+  auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
+  impl_->pure_neumann = problem.pure_neumann;
+  return problem;
 }
 
 void Discretization::refuse(DataError const& error) const {

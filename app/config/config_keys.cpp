@@ -426,13 +426,15 @@ Keys<RunConfig> make_run_keys() {
       declare(
           "output.vtk.format", AutoChoice<output::VtkFormat>{}, POISSON_MEMBER(output.vtk_format), "",
           "vtu: an unstructured grid (.vtu), for any mesh. image: of a box only, the smallest file and the fastest to write: image "
-          "data (.vti), from order 2 on a rectilinear grid of the nodes (.vtr). auto: image for boxes, else vtu."),
+          "data (.vti), from order 2 on a rectilinear grid of the nodes (.vtr). hdf: the grid of vtu as VTKHDF (.hdf), for any "
+          "mesh. "
+          "auto: image for boxes, else vtu."),
       declare(
           "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
           "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
           "the cells."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
-              "Compression of the file."),
+              "Compression of the file: fast is LZ4, best is LZMA; in .hdf both are deflate."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
               "Floating-point numbers in the file."),
       declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
@@ -559,7 +561,7 @@ void check_snapshots(YamlNode const& root, RunConfig const& config) {
 void check_output(YamlNode const& root, RunConfig const& config) {
   if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
     reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
-           "found 'image', which is for generator: box only; allowed for this mesh: auto, vtu");
+           "found 'image', which is for generator: box only; allowed for this mesh: auto, vtu, hdf");
 }
 
 /// The first key below `node` that is none of system_keys; a section of theirs is looked into.

@@ -40,6 +40,8 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
                std::vector<output::Field> const& cells, RunConfig const& config) {
   if (vtk_format(config) == output::VtkFormat::vtu)
     output::write_vtu(path, mesh, points, cells, config.output.vtk);
+  else if (vtk_format(config) == output::VtkFormat::hdf)
+    output::write_hdf(path, mesh, points, cells, config.output.vtk);
   else if (output::ImageGrid const* const image = mesh.image())
     output::write_vti(path, *image, points, cells, config.output.vtk);
   else
@@ -49,9 +51,19 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
 }  // namespace
 
 std::string vtk_file_name(RunConfig const& config) {
-  if (vtk_format(config) == output::VtkFormat::vtu)
+  switch (vtk_format(config)) {
+  case output::VtkFormat::vtu:
     return "solution.vtu";
+  case output::VtkFormat::hdf:
+    return "solution.hdf";
+  case output::VtkFormat::image:
+    break;
+  }
   return config.problem.order == 1 ? "solution.vti" : "solution.vtr";
+}
+
+bool pvd_may_name(std::string const& vtk_file) {
+  return fs::path(vtk_file).extension() != ".hdf";
 }
 
 void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
@@ -59,8 +71,9 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
   if (!config.output.vtk_enabled && !(config.output.picture && output::pictures_built()))
     return;
   // Lagrange cells need equidistant nodes; all else takes those of the unknowns.
-  auto const places = config.output.vtk_enabled && vtk_format(config) == output::VtkFormat::vtu ? assembly::OutputNodes::equidistant
-                                                                                                : assembly::OutputNodes::unknowns;
+  auto const places = config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image
+                          ? assembly::OutputNodes::equidistant
+                          : assembly::OutputNodes::unknowns;
   assembly::OutputMesh const nodes = discretization.output_mesh(places);
   assembly::SolutionFields const f = discretization.fields(u, places);
   output::Mesh const mesh = as_output(nodes);
@@ -79,7 +92,8 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
     add(cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
     add(cells, SolutionField::flux, 3, f.flux);
     std::string const name = vtk_file_name(config);
-    if (directory.try_write(name, [&](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }))
+    if (directory.try_write(name, [&](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }) &&
+        pvd_may_name(name))
       directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   };
   if (!config.output.picture || !output::pictures_built()) {

@@ -12,6 +12,8 @@ namespace poisson::app {
 
 /// The name of the solution's file for ParaView, by output.vtk.format and the mesh.
 [[nodiscard]] std::string vtk_file_name(RunConfig const& config);
+/// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.
+[[nodiscard]] bool pvd_may_name(std::string const& vtk_file);
 
 /// Writes the solution for ParaView and its picture, if the configuration enables them. `u` has a value per unknown. Throws
 /// EnvironmentError.

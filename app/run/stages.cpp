@@ -69,8 +69,10 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
     return names;
   }
   add(true, {"configuration.yaml"});
-  if (config.output.vtk_enabled)
-    names.insert(names.end(), {vtk_file_name(config), "solution.pvd"});
+  if (config.output.vtk_enabled) {
+    names.push_back(vtk_file_name(config));
+    add(pvd_may_name(names.back()), {"solution.pvd"});
+  }
   add(picture, {"solution.png"});
   add(internal.keep_unknowns, {snapshot_file});
   for (std::size_t i = 0; i < config.analysis.size(); ++i)

@@ -260,8 +260,21 @@ SweepAnalysis analyse_cases(std::vector<Case> const& cases, RunConfig const& con
   return result;
 }
 
+/// The name of the file that lists the solutions of all cases for ParaView.
+std::string collection_name(RunConfig const& config, std::string const& sweep) {
+  return sweep + (pvd_may_name(vtk_file_name(config)) ? ".pvd" : ".hdf.series");
+}
+
+/// ParaView's list of files that one reader reads, with their times.
+std::string series_text(std::vector<output::PvdEntry> const& steps) {
+  Json files = Json::array();
+  for (auto const& step : steps)
+    files.push_back({{"name", step.file}, {"time", step.time}});
+  return Json{{"file-series-version", "1.0"}, {"files", files}}.dump(2) + "\n";
+}
+
 void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete, int exit_code,
-                   std::string const& name, SweepAnalysis const& analysis, ResultsDirectory& directory) {
+                   std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   std::ostringstream csv;
   csv << "case";
   for (auto const& axis : sweep.axes)
@@ -310,7 +323,12 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
       steps.push_back({static_cast<double>(i), file});
   }
   directory.try_write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
-  directory.try_write(name + ".pvd", [&](fs::path const& path) { output::write_pvd(path, steps); });
+  directory.try_write(collection, [&](fs::path const& path) {
+    if (path.extension() == ".pvd")
+      output::write_pvd(path, steps);
+    else
+      output::write_text_file(path, series_text(steps));
+  });
   Json axes = Json::object();
   for (auto const& axis : sweep.axes)
     axes[axis.path] = axis.values;
@@ -405,7 +423,7 @@ std::vector<Case> cases_of(Configuration const& configuration) {
     if (output.vtk_format)
       throw InputError("output.vtk.format",
                        "'image' stands for another kind of grid in some cases than in others, and ParaView reads no "
-                       "collection of both; allowed for this sweep: auto, vtu");
+                       "collection of both; allowed for this sweep: auto, vtu, hdf");
     cases = cases_with(configuration, {"output.vtk.format=vtu"});
   }
   if (std::none_of(cases.begin(), cases.end(), [](Case const& c) { return c.configuration.has_value(); }))
@@ -539,7 +557,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   std::string name = fs::path(options.run.path).stem().string();
   if (name.empty())
     name = "sweep";
-  std::vector<std::string> names{"sweep.csv", name + ".pvd"};
+  std::string const collection = collection_name(configuration.config(), name);
+  std::vector<std::string> names{"sweep.csv", collection};
   for (std::size_t i = 0; i < configuration.config().analysis.size(); ++i)
     if (auto const& spec = configuration.config().analysis[i]; spec.of == AnalysisOf::snapshots)
       names.push_back(analysis_prefix(i, spec) + "_*");
@@ -579,7 +598,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   if (!complete && was_interrupted())
     code = interrupted_code();  // the cases may have ended by another signal
   directory.ensure_writable();
-  write_summary(cases, sweep, options.run, complete, code, name, analysis, directory);
+  write_summary(cases, sweep, options.run, complete, code, collection, analysis, directory);
   if (directory.failure())
     code = std::max<int>(code, exit_environment);
   closing_grid(cases, sweep, console);

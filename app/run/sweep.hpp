@@ -25,8 +25,8 @@ struct SweepCase {
 [[nodiscard]] std::vector<SweepCase> sweep_cases(Configuration const& configuration);
 
 /// Runs the cases of the configuration's `sweep`, each in a process of its own, so that a failure affects no other case. Writes
-/// sweep.csv, sweep.json and a .pvd of all cases. Returns the worst exit code of the cases, or that of an interrupt. Throws
-/// InputError, EnvironmentError.
+/// sweep.csv, sweep.json and a .pvd (of VTKHDF files a .hdf.series) of all cases. Returns the worst exit code of the cases, or that
+/// of an interrupt. Throws InputError, EnvironmentError.
 [[nodiscard]] ExitCode run_sweep(Configuration const& configuration, SweepOptions const& options, Console& console);
 
 }  // namespace poisson::app

@@ -1,6 +1,7 @@
 #include "assembly/system/evaluation.hpp"
 
 #include "assembly/parallel.hpp"
+#include "assembly/system/box_evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 
 #include <algorithm>
@@ -363,8 +364,14 @@ OutputMesh output_mesh(Space const& space, ReferenceElement const& element, Outp
   return mesh;
 }
 
-Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u) {
+namespace {
+
+/// `first` is the integral of u, `second` that of grad u . k grad u, `third` the volume.
+Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
+  if (space.box && space.order == 1) {
+    BoxIntegrals const found = box_integrals(space, data, u);
+    return {found.u, found.gradients, space.box->extent[0] * space.box->extent[1] * space.box->extent[2]};
+  }
   auto const basis = lagrange_basis(element.nodes, element.gauss);
   struct State {
     ProblemData data;
@@ -373,7 +380,7 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
   auto const make_state = [&] {
     return State{data, CellFunction(space, CellQuadrature(space, element, space.order + 1), basis, u)};
   };
-  auto const sums = sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
+  return sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
     state.u.reset(cell);
     auto const& quadrature = state.u.quadrature;
     auto const& gradient = state.u.gradient;
@@ -389,6 +396,13 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
       sum.third += quadrature.weights[q];
     }
   });
+}
+
+}  // namespace
+
+Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                               std::span<double const> u) {
+  Sums const sums = integrals_of(space, element, data, u);
   auto const [low, high] = std::minmax_element(u.begin(), u.end());
   auto const first_high = std::find(u.begin(), high, *high);  // minmax_element finds the last of equal ones
   return {*low,
@@ -399,63 +413,6 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
           sums.first,
           0.5 * sums.second};
 }
-
-namespace {
-
-/// Coefficient, material and flux on the cells of a box of order 1, line by line in x. Bytes of a cell: 8 of u, and what is
-/// written.
-void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields) {
-  auto const [nx, ny, nz] = space.box->cells;
-  Coefficient const& coefficient = data.coefficient(0);
-  auto const components = static_cast<std::size_t>(fields.coefficient_components);
-  Point3 const h = space.box_cell_size();
-  std::array<std::vector<double>, 3> centres;
-  for (std::size_t d = 0; d < 3; ++d)
-    for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
-      centres[d].push_back(0.5 * (space.box_coordinate(static_cast<int>(d), i) + space.box_coordinate(static_cast<int>(d), i + 1)));
-  struct State {
-    std::vector<LineEvaluator> k_of;
-    std::vector<std::vector<double>> k;
-  };
-  auto const make_state = [&] {
-    State state;
-    for (std::size_t c = 0; c < components; ++c) {
-      state.k_of.emplace_back(coefficient.components[c].code(), nx, centres[0].data());
-      state.k.emplace_back(nx);
-    }
-    return state;
-  };
-  std::fill(fields.material.begin(), fields.material.end(), 0);
-  parallel_for(ny * nz, make_state, [&](State& state, std::int64_t const line) {
-    std::int64_t const y = line % ny, z = line / ny;
-    for (std::size_t c = 0; c < components; ++c)
-      state.k_of[c](centres[1][y], centres[2][z], state.k[c].data());
-    std::int64_t const stride_y = nx + 1, stride_z = stride_y * (ny + 1);
-    double const* const a = u.data() + z * stride_z + y * stride_y;
-    double const *const b = a + stride_y, *const c = a + stride_z, *const d = b + stride_z;
-    for (std::int64_t x = 0; x < nx; ++x) {
-      std::int64_t const cell = line * nx + x;
-      Point3 k{};
-      bool admissible = true;
-      for (std::size_t e = 0; e < 3; ++e) {
-        k[e] = state.k[e < components ? e : 0][x];
-        admissible = admissible && k[e] > 0 && std::isfinite(k[e]);
-      }
-      if (!admissible)
-        static_cast<void>(coefficient({centres[0][x], centres[1][y], centres[2][z]}, 0));  // throws
-      double const gx = (a[x + 1] - a[x]) + (b[x + 1] - b[x]) + (c[x + 1] - c[x]) + (d[x + 1] - d[x]);
-      double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
-      double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
-      fields.flux[3 * cell] = -k[0] * (0.25 * gx / h[0]);
-      fields.flux[3 * cell + 1] = -k[1] * (0.25 * gy / h[1]);
-      fields.flux[3 * cell + 2] = -k[2] * (0.25 * gz / h[2]);
-      for (std::size_t e = 0; e < components; ++e)
-        fields.coefficient[cell * static_cast<std::int64_t>(components) + static_cast<std::int64_t>(e)] = k[e];
-    }
-  });
-}
-
-}  // namespace
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u, double shift, OutputNodes nodes) {

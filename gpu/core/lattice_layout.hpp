@@ -50,6 +50,8 @@ struct LatticeRim {
   }
 };
 
+struct LatticeView;
+
 /// Where the nodes of a mesh of lattices are in vectors. Each lattice has n cells of order p and m = p n + 1 nodes a side. Vectors
 /// have one entry for each unknown: first the inner nodes of the lattices, lattice by lattice; in each, nodes with the same place
 /// in their cells (the same indices modulo p, a kind) lie together, lexicographically, x fastest. Then, in any order, the unknowns
@@ -66,6 +68,7 @@ struct LatticeLayout {
   [[nodiscard]] LatticeRim rim() const { return {nodes()}; }
   [[nodiscard]] std::int64_t inner_of_lattice() const { return (nodes() - 2) * (nodes() - 2) * (nodes() - 2); }
   [[nodiscard]] std::int64_t n_inner() const { return n_lattices * inner_of_lattice(); }
+  [[nodiscard]] LatticeView view() const;
 };
 
 /// The same as pointers into a backend's memory.
@@ -122,6 +125,11 @@ struct LatticeView {
     return rim().holds(i, j, k) ? rim_unknowns[lattice * rim().size() + rim().place(i, j, k)] : inner_unknown(lattice, i, j, k);
   }
 };
+
+inline LatticeView LatticeLayout::view() const {
+  return {n_lattices,          n_unknowns,          order,        cells, static_cast<std::int32_t>(nodes()), kind_first.data(),
+          rim_unknowns.data(), copy_offsets.data(), copies.data()};
+}
 
 /// A layout in a backend's memory. Throws OutOfMemoryError.
 class LatticeArrays {

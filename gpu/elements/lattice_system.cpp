@@ -23,15 +23,6 @@ std::int64_t layers_at_once(std::int64_t cells, std::int64_t points, std::int64_
   return std::clamp<std::int64_t>(bytes / (56 * points * cells * cells), std::min<std::int64_t>(4, most), most);
 }
 
-LatticeView view_of(LatticeLayout const& layout) {
-  LatticeView view{layout.n_lattices, layout.n_unknowns, layout.order, layout.cells, static_cast<std::int32_t>(layout.nodes())};
-  view.kind_first = layout.kind_first.data();
-  view.rim_unknowns = layout.rim_unknowns.data();
-  view.copy_offsets = layout.copy_offsets.data();
-  view.copies = layout.copies.data();
-  return view;
-}
-
 /// The lowest unknown_of(i) of the entries of a diagonal, in the context's memory, that are not finite, or -1. |a_ij| <= sqrt(a_ii
 /// a_jj), so the diagonal tells whether an entry has overflowed.
 template <class Unknown>
@@ -268,12 +259,12 @@ void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
   kernels_.sum_copies(context_, elements_, rim_rhs.data(), rhs_.data());
 
   nnz_ = count_entries(problem.layout, problem.fixed);
-  LatticeView const layout = view_of(problem.layout);
+  LatticeView const layout = problem.layout.view();
   std::int64_t const row_not_finite = lowest_not_finite(context_, elements_.n_values(), values.data(), [&](std::int64_t row) {
     return layout.unknown(row / (m * m * m), static_cast<std::int32_t>(row % m), static_cast<std::int32_t>(row / m % m),
                           static_cast<std::int32_t>(row / (m * m) % m));
   });
-  matrix_ = LatticeHalfCds::from_diagonals(context_, lattices_.copy_to(context_), std::move(values));
+  matrix_ = LatticeHalfCds::from_diagonals(context_, std::move(lattices_), std::move(values));
   matrix_->row_not_finite = row_not_finite;
 }
 
@@ -307,7 +298,7 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
   view.lattices = lattices;
   kernels_for<LatticeOperatorKernels>(context_).gather(context_, view, vectors.data(), rhs_.data());
   vectors = {};
-  data.lattices = lattices_.copy_to(context_);
+  data.lattices = std::move(lattices_);
   data.fixed = fixed_.copy_to(context_);
   data.face_mass = face_mass_.copy_to(context_);
   HostVector<std::int32_t> mass_faces;
@@ -342,7 +333,7 @@ void LatticeSystem::set_dirichlet(std::span<double> x) const {
 }
 
 std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed) {
-  LatticeView const lattices = view_of(layout);
+  LatticeView const lattices = layout.view();
   LatticeRim const rim = lattices.rim();
   std::int64_t const n_inner = lattices.n_inner(), n_rim = lattices.n_rim();
   std::int32_t const m = lattices.m, p = lattices.order;

@@ -1,6 +1,7 @@
 #include "output/vtk/vtk_files.hpp"
 
 #include "output/files/atomic_file.hpp"
+#include "output/vtk/hdf_file.hpp"
 #include "output/vtk/xml_file.hpp"
 
 #include <algorithm>
@@ -114,10 +115,18 @@ std::vector<int> vtk_node_order(int p) {
   return order;
 }
 
+/// The precision is that of the file, as everywhere.
+DataArray points_of(Mesh const& mesh, VtkPrecision precision) {
+  if (Grid const* const grid = mesh.grid())
+    return floating("Points", 3, grid->points, precision);
+  return floating("Points", 3, 3 * mesh.n_points(), precision,
+                  [image = *mesh.image()](std::int64_t i) { return image.point(i / 3)[static_cast<std::size_t>(i % 3)]; });
+}
+
 /// The nodes of all cells, one cell after the other, in VTK's order.
 template <class Index>
-DataArray connectivity(Mesh const& mesh, ScalarType type) {
-  DataArray array{"connectivity", type, 1, mesh.n_cells() * mesh.nodes_per_cell()};
+DataArray connectivity(Mesh const& mesh, char const* name, ScalarType type) {
+  DataArray array{name, type, 1, mesh.n_cells() * mesh.nodes_per_cell()};
   array.fill = [mesh, order = vtk_node_order(mesh.order())](std::int64_t first, std::int64_t count, void* out) {
     auto* const nodes = static_cast<Index*>(out);
     std::int64_t const m = mesh.nodes_per_cell();
@@ -140,54 +149,55 @@ DataArray connectivity(Mesh const& mesh, ScalarType type) {
   return array;
 }
 
-/// Where the nodes of the next cell begin, for all cells.
+/// Where the nodes of the cells first, first + 1, ... begin; one behind the last cell, it is where they end.
 template <class Index>
-DataArray offsets(Mesh const& mesh, ScalarType type) {
-  DataArray array{"offsets", type, 1, mesh.n_cells()};
-  array.fill = [m = std::int64_t{mesh.nodes_per_cell()}](std::int64_t first, std::int64_t count, void* out) {
+DataArray offsets(Mesh const& mesh, char const* name, ScalarType type, std::int64_t first_cell) {
+  DataArray array{name, type, 1, mesh.n_cells() + 1 - first_cell};
+  array.fill = [m = std::int64_t{mesh.nodes_per_cell()}, first_cell](std::int64_t first, std::int64_t count, void* out) {
     for (std::int64_t i = 0; i < count; ++i)
-      static_cast<Index*>(out)[i] = static_cast<Index>((first + i + 1) * m);
+      static_cast<Index*>(out)[i] = static_cast<Index>((first_cell + first + i) * m);
   };
   return array;
+}
+
+DataArray types_of(Mesh const& mesh, char const* name) {
+  DataArray array{name, ScalarType::uint8, 1, mesh.n_cells()};
+  array.fill = [type = static_cast<unsigned char>(mesh.order() > 1 ? VTK_LAGRANGE_HEXAHEDRON : VTK_HEXAHEDRON)](
+                   std::int64_t, std::int64_t count, void* out) { std::fill_n(static_cast<unsigned char*>(out), count, type); };
+  return array;
+}
+
+void check_unstructured(Mesh const& mesh, std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields) {
+  if (mesh.rectilinear() != nullptr)
+    throw std::invalid_argument("a rectilinear grid has no Lagrange cells: their nodes are equidistant");
+  if (mesh.order() < 1 || mesh.order() > 10)
+    throw std::invalid_argument("cells of order " + std::to_string(mesh.order()) + " cannot be written");
+  check_sizes(mesh, point_fields, cell_fields);
 }
 
 }  // namespace
 
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options) {
-  if (mesh.rectilinear() != nullptr)
-    throw std::invalid_argument("a rectilinear grid has no Lagrange cells: their nodes are equidistant");
-  if (mesh.order() < 1 || mesh.order() > 10)
-    throw std::invalid_argument("cells of order " + std::to_string(mesh.order()) + " cannot be written");
-  check_sizes(mesh, point_fields, cell_fields);
-  bool const lagrange = mesh.order() > 1;
+  check_unstructured(mesh, point_fields, cell_fields);
   // Readers renumber the nodes of Lagrange cells in files older than 2.2.
-  XmlFile file(path, "UnstructuredGrid", lagrange ? "2.2" : "1.0", options);
+  XmlFile file(path, "UnstructuredGrid", mesh.order() > 1 ? "2.2" : "1.0", options);
   file.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(mesh.n_points()) + "\" NumberOfCells=\"" +
             std::to_string(mesh.n_cells()) + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
 
   file.text("<Points>\n");
-  if (Grid const* const grid = mesh.grid())
-    file.array(floating("Points", 3, grid->points, options.precision));
-  else
-    file.array(floating("Points", 3, 3 * mesh.n_points(), options.precision,
-                        [image = *mesh.image()](std::int64_t i) { return image.point(i / 3)[static_cast<std::size_t>(i % 3)]; }));
+  file.array(points_of(mesh, options.precision));
   file.text("</Points>\n<Cells>\n");
   // Half the bytes where 32 bits suffice.
   if (std::max(mesh.n_points(), mesh.n_cells() * mesh.nodes_per_cell()) <= std::numeric_limits<std::int32_t>::max()) {
-    file.array(connectivity<std::int32_t>(mesh, ScalarType::int32));
-    file.array(offsets<std::int32_t>(mesh, ScalarType::int32));
+    file.array(connectivity<std::int32_t>(mesh, "connectivity", ScalarType::int32));
+    file.array(offsets<std::int32_t>(mesh, "offsets", ScalarType::int32, 1));
   } else {
-    file.array(connectivity<std::int64_t>(mesh, ScalarType::int64));
-    file.array(offsets<std::int64_t>(mesh, ScalarType::int64));
+    file.array(connectivity<std::int64_t>(mesh, "connectivity", ScalarType::int64));
+    file.array(offsets<std::int64_t>(mesh, "offsets", ScalarType::int64, 1));
   }
-  DataArray types{"types", ScalarType::uint8, 1, mesh.n_cells()};
-  types.fill = [lagrange](std::int64_t, std::int64_t count, void* out) {
-    std::fill_n(static_cast<unsigned char*>(out), count,
-                static_cast<unsigned char>(lagrange ? VTK_LAGRANGE_HEXAHEDRON : VTK_HEXAHEDRON));
-  };
-  file.array(types);
+  file.array(types_of(mesh, "types"));
   file.text("</Cells>\n</Piece>\n</UnstructuredGrid>\n");
   file.commit();
 }
@@ -222,6 +232,34 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
   for (std::size_t d = 0; d < 3; ++d)
     file.array(floating(std::string(1, "xyz"[d]), 1, grid.coordinates[d], options.precision));
   file.text("</Coordinates>\n</Piece>\n</RectilinearGrid>\n");
+  file.commit();
+}
+
+void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  check_unstructured(mesh, point_fields, cell_fields);
+  std::int64_t const n_points = mesh.n_points(), n_cells = mesh.n_cells(), n_ids = n_cells * mesh.nodes_per_cell();
+  HdfFile file(path, "UnstructuredGrid", options);
+  // Of every piece; there is one.
+  file.array({"NumberOfPoints", ScalarType::int64, 1, 1, &n_points});
+  file.array({"NumberOfCells", ScalarType::int64, 1, 1, &n_cells});
+  file.array({"NumberOfConnectivityIds", ScalarType::int64, 1, 1, &n_ids});
+  auto const write_fields_of = [&](std::string const& group, std::vector<Field> const& fields) {
+    file.group(group);
+    for (Field const& field : fields) {
+      if (field.name.find('/') != std::string::npos)
+        throw std::invalid_argument("'" + field.name + "' cannot be a name in an HDF5 file");
+      DataArray array = array_of(field, options.precision);
+      array.name = group + "/" + field.name;
+      file.array(array);
+    }
+  };
+  write_fields_of("PointData", point_fields);
+  write_fields_of("CellData", cell_fields);
+  file.array(points_of(mesh, options.precision));
+  file.array(connectivity<std::int64_t>(mesh, "Connectivity", ScalarType::int64));
+  file.array(offsets<std::int64_t>(mesh, "Offsets", ScalarType::int64, 0));
+  file.array(types_of(mesh, "Types"));
   file.commit();
 }
 

@@ -25,6 +25,11 @@ void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::ve
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
 
+/// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
+/// PVD file. It colours by no field when it opens the file.
+void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options);
+
 /// One data set of a collection.
 struct PvdEntry {
   double time = 0;   ///< shown by ParaView as the time value

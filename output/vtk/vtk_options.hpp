@@ -8,8 +8,9 @@ namespace poisson::output {
 
 enum class VtkCompression { none, fast, best };
 enum class VtkPrecision { single, double_ };
-/// vtu: an unstructured grid; image: image data, or a rectilinear grid where the nodes are not equidistant.
-enum class VtkFormat { vtu, image };
+/// vtu: an unstructured grid; image: image data, or a rectilinear grid where the nodes are not equidistant. hdf: an
+/// unstructured grid in an HDF5 file.
+enum class VtkFormat { vtu, image, hdf };
 
 struct VtkOptions {
   VtkCompression compression = VtkCompression::fast;
@@ -26,8 +27,8 @@ struct poisson::Names<poisson::output::VtkCompression> {
 
 template <>
 struct poisson::Names<poisson::output::VtkFormat> {
-  static constexpr std::array<Named<output::VtkFormat>, 2> values{
-      {{output::VtkFormat::vtu, "vtu"}, {output::VtkFormat::image, "image"}}};
+  static constexpr std::array<Named<output::VtkFormat>, 3> values{
+      {{output::VtkFormat::vtu, "vtu"}, {output::VtkFormat::image, "image"}, {output::VtkFormat::hdf, "hdf"}}};
 };
 
 template <>

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <new>
 #include <omp.h>
 #include <vtkLZ4DataCompressor.h>
 #include <vtkLZMADataCompressor.h>
@@ -36,11 +35,6 @@ std::string encoded(std::span<std::uint64_t const> words) {
   std::string text(base64_size(words.size_bytes()), '=');
   encode_base64(reinterpret_cast<unsigned char const*>(words.data()), words.size_bytes(), text.data());
   return text;
-}
-
-/// 1 MiB for each thread, and 8 MiB for a few, so that threads hardly wait for each other at the end of a batch.
-std::size_t blocks_of_a_batch(std::size_t block_bytes) {
-  return std::max<std::size_t>(static_cast<std::size_t>(omp_get_max_threads()) << 20, std::size_t{8} << 20) / block_bytes;
 }
 
 /// What a block of an array continues: base64 takes groups of 3 bytes, whatever blocks they are in.
@@ -100,22 +94,12 @@ std::string xml_escaped(std::string_view text) {
   return result;
 }
 
-std::size_t size_of(ScalarType type) {
-  switch (type) {
-  case ScalarType::uint8:
-    return 1;
-  case ScalarType::int32:
-  case ScalarType::float32:
-    return 4;
-  case ScalarType::int64:
-  case ScalarType::float64:
-    break;
-  }
-  return 8;
-}
-
 XmlFile::XmlFile(std::filesystem::path const& path, std::string_view type, std::string_view version, VtkOptions const& options)
-    : path_(path), file_(path), buffer_(file_.temporary_path()), workers_(static_cast<std::size_t>(omp_get_max_threads())) {
+    : path_(path),
+      file_(path),
+      buffer_(file_.temporary_path()),
+      workers_(static_cast<std::size_t>(omp_get_max_threads())),
+      memory_(workers_.size()) {
   std::string compressor;
   for (Worker& worker : workers_) {
     switch (options.compression) {
@@ -166,10 +150,20 @@ void XmlFile::commit() {
   file_.commit();
 }
 
+std::span<unsigned char const> XmlFile::packed(Worker& worker, std::span<unsigned char const> block) {
+  if (worker.compressor == nullptr)
+    return block;
+  worker.packed.resize(worker.compressor->GetMaximumCompressionSpace(block_bytes_));
+  std::size_t const size = worker.compressor->Compress(block.data(), block.size(), worker.packed.data(), worker.packed.size());
+  if (size == 0)
+    throw EnvironmentError("cannot write '" + path_.string() + "': " + worker.compressor->GetClassName() + " failed");
+  return {worker.packed.data(), size};
+}
+
 void XmlFile::array(DataArray const& array) {
   text("<DataArray type=\"" + std::string(name_in_file(array.type)) + "\" Name=\"" + xml_escaped(array.name) + "\"" +
        (array.components == 1 ? "" : " NumberOfComponents=\"" + std::to_string(array.components) + "\"") + " format=\"binary\">\n");
-  std::size_t const value_bytes = size_of(array.type), bytes = value_bytes * static_cast<std::size_t>(array.n_values);
+  std::size_t const bytes = array.bytes();
   std::size_t const n_blocks = (bytes + block_bytes_ - 1) / block_bytes_, batch = blocks_of_a_batch(block_bytes_);
   bool const compress = workers_.front().compressor != nullptr;
   std::size_t const space = compress ? workers_.front().compressor->GetMaximumCompressionSpace(block_bytes_) : block_bytes_;
@@ -197,49 +191,23 @@ void XmlFile::array(DataArray const& array) {
     auto& out = encoded_[filling_];
     if (std::size_t const most = base64_size(count * space + 2); out.size() < most)
       out.resize(most);
-    // Threads take blocks in their order and link them in that order, as soon as they are compressed: no thread waits for one that
-    // has not begun.
+    // Threads take blocks in their order and link them in that order, as soon as they are packed: no thread waits for one that has
+    // not begun.
     std::vector<Link> links(count + 1);
     links.front() = link;
-    std::atomic<std::size_t> taken = 0, linked = 0;
-    std::atomic<bool> failed = false, no_memory = false;
-#pragma omp parallel if (count > 1)
-    for (std::size_t b = taken++; b < count; b = taken++) {
-      Worker& worker = workers_[static_cast<std::size_t>(omp_get_thread_num())];
-      std::size_t const at = (first + b) * block_bytes_, size = std::min(block_bytes_, bytes - at);
-      std::span<unsigned char const> block;
-      try {
-        if (array.data != nullptr) {
-          block = {static_cast<unsigned char const*>(array.data) + at, size};
-        } else {
-          worker.made.resize(block_bytes_);
-          array.fill(static_cast<std::int64_t>(at / value_bytes), static_cast<std::int64_t>(size / value_bytes),
-                     worker.made.data());
-          block = {worker.made.data(), size};
-        }
-        if (compress) {
-          worker.packed.resize(space);
-          std::size_t const packed = worker.compressor->Compress(block.data(), size, worker.packed.data(), space);
-          if (packed == 0)
-            failed = true;
-          header[3 + first + b] = packed;
-          block = {worker.packed.data(), packed};
-        }
-      } catch (std::bad_alloc const&) {
-        no_memory = true;
-        block = {};
-      }
-      for (std::size_t known = linked; known < b; known = linked)
-        linked.wait(known);
-      links[b + 1] = links[b].behind(block);
-      linked = b + 1;
-      linked.notify_all();
-      links[b].encode(block, out.data());
-    }
-    if (no_memory)
-      throw std::bad_alloc();
-    if (failed)
-      throw EnvironmentError("cannot write '" + path_.string() + "': " + workers_.front().compressor->GetClassName() + " failed");
+    std::atomic<std::size_t> linked = 0;
+    pack_blocks(
+        array, block_bytes_, first, count, memory_,
+        [&](std::size_t thread, std::span<unsigned char const> block) { return packed(workers_[thread], block); },
+        [&](std::size_t b, std::span<unsigned char const> block) {
+          header[3 + first + b] = block.size();
+          for (std::size_t known = linked; known < b; known = linked)
+            linked.wait(known);
+          links[b + 1] = links[b].behind(block);
+          linked = b + 1;
+          linked.notify_all();
+          links[b].encode(block, out.data());
+        });
     link = links.back();
     write_encoded(link.position);
     link.position = 0;

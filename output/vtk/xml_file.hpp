@@ -1,14 +1,13 @@
 #pragma once
 
 #include "output/files/atomic_file.hpp"
+#include "output/vtk/data_array.hpp"
 #include "output/vtk/vtk_options.hpp"
 
 #include "gpu/core/host_vector.hpp"
 
 #include <array>
-#include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <future>
 #include <span>
 #include <string>
@@ -18,20 +17,6 @@
 #include <vtkSmartPointer.h>
 
 namespace poisson::output {
-
-enum class ScalarType { uint8, int32, int64, float32, float64 };
-[[nodiscard]] std::size_t size_of(ScalarType type);
-
-/// The values of an array of a file: in memory, or made piece by piece.
-struct DataArray {
-  std::string name;
-  ScalarType type = ScalarType::float64;
-  int components = 1;
-  std::int64_t n_values = 0;   ///< components included
-  void const* data = nullptr;  ///< n_values values; null: `fill` makes them
-  /// Writes the values first ... first + n - 1 to `out`. Called by several threads at once; must not throw.
-  std::function<void(std::int64_t first, std::int64_t n, void* out)> fill{};
-};
 
 /// Text as it may stand in an attribute.
 [[nodiscard]] std::string xml_escaped(std::string_view text);
@@ -57,9 +42,11 @@ private:
   /// What a thread works with.
   struct Worker {
     vtkSmartPointer<vtkDataCompressor> compressor;  ///< null: no compression
-    HostVector<unsigned char> made, packed;         ///< a block before and after compression
+    HostVector<unsigned char> packed;
   };
 
+  /// A block as it stands in the file, before base64.
+  std::span<unsigned char const> packed(Worker& worker, std::span<unsigned char const> block);
   /// Has the first n characters of encoded_[filling_] written while the other one is filled.
   void write_encoded(std::size_t n);
   void wait();
@@ -68,8 +55,9 @@ private:
   AtomicFile file_;
   FileBuffer buffer_;
   std::size_t block_bytes_ = std::size_t{1} << 18;  ///< of an array, before compression
-  std::vector<Worker> workers_;
-  std::array<HostVector<char>, 2> encoded_;  ///< batches of blocks in base64
+  std::vector<Worker> workers_;                     ///< one for every thread
+  std::vector<HostVector<unsigned char>> memory_;   ///< of every thread, for blocks that are made
+  std::array<HostVector<char>, 2> encoded_;         ///< batches of blocks in base64
   std::size_t filling_ = 0;
   std::future<void> writing_;  ///< the last member: its end is waited for before what it uses is gone
 };

@@ -65,21 +65,22 @@ def cube(poisson):
 
 def read_vtk(path):
     """What VTK's reader of this kind of file finds in it."""
-    from vtkmodules import vtkIOXML
+    from vtkmodules import vtkIOHDF, vtkIOXML
 
     reader = {".vtu": vtkIOXML.vtkXMLUnstructuredGridReader, ".vti": vtkIOXML.vtkXMLImageDataReader,
-              ".vtr": vtkIOXML.vtkXMLRectilinearGridReader}[path.suffix]()
+              ".vtr": vtkIOXML.vtkXMLRectilinearGridReader, ".hdf": vtkIOHDF.vtkHDFReader}[path.suffix]()
     reader.SetFileName(str(path))
     reader.Update()
     assert reader.GetErrorCode() == 0
-    return reader.GetOutput()
+    return reader.GetOutputDataObject(0)
 
 
 def solution_file(directory):
     """The file for ParaView that the record of a run names."""
     names = [name for name in json.loads((directory / "result.json").read_text())["files"] if re.fullmatch(r"solution\.(vt.|hdf)", name)]
     assert len(names) == 1, names
-    assert names[0] in (directory / "solution.pvd").read_text()
+    pvd = directory / "solution.pvd"
+    assert not pvd.exists() if names[0].endswith(".hdf") else names[0] in pvd.read_text()
     return directory / names[0]
 
 

@@ -151,17 +151,19 @@ def test_output_on_a_read_only_system(poisson):
     assert "/proc/poisson" in poisson("run", config, "--output", "/proc/poisson", code=3).stderr
 
 
-def test_file_size_limit_stands_for_a_full_disk(poisson):
+@pytest.mark.parametrize("format, name", [("auto", "solution.vti"), ("hdf", "solution.hdf")])
+def test_file_size_limit_stands_for_a_full_disk(poisson, format, name):
     """Every write beyond 64 KiB fails: the small files are there, the large ones are not, not even in part."""
     config = poisson.write(CUBE.replace("[8, 8, 8]", "[24, 24, 24]"))
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (65536, 65536))
 
-    done = poisson("run", config, "--output", "out", "--set", "output.picture=false", "--set", "output.vtk.compression=none", code=3, preexec_fn=limit)
-    assert "solution.vti" in done.stderr
+    done = poisson("run", config, "--output", "out", "--set", "output.picture=false", "--set",
+                   f"output.vtk={{compression: none, format: {format}}}", code=3, preexec_fn=limit)
+    assert name in done.stderr and "HDF5" not in done.stderr and len(done.stderr.splitlines()) == 1
     files = set(os.listdir(poisson.directory / "out"))
-    assert "solution.vti" not in files and "result.json" in files
+    assert name not in files and "result.json" in files
     assert set(poisson.record()["files"]) == files
     assert "iterations" in done.stdout  # what was found is told all the same
 
@@ -191,10 +193,10 @@ def test_too_little_memory(poisson):
     assert "memory" in done.stderr and not (poisson.directory / "out").exists()
 
 
-def test_unsymmetric_padding_is_refused_with_figures(poisson):
+def test_too_many_diagonals_are_refused_with_figures(poisson):
     config = poisson.write("""
         problem:
-          mesh: {generator: hyper_ball, refinements: 2}
+          mesh: {generator: hyper_ball, refinements: 1}
           source: "1"
           boundary: [{ids: all, type: dirichlet, value: "0"}]
         matrix: {format: half_cds}

@@ -1,14 +1,15 @@
 """The layer rules of docs/architecture.md, read off the includes."""
 
 import re
+import subprocess
 
 import pytest
-from conftest import ROOT
+from conftest import EXECUTABLE, ROOT
 
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
 OWNERS = {r"deal\.II/": {"assembly"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
-          r"cairo": {"output/picture"}}
+          r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
 ROOMS = {"assembly": ["problem.hpp", "text.hpp", "parallel.hpp", "expression", "mesh", "space", "system", "discretization.hpp", "discretization.cpp"],
          "gpu": ["core", "kernels", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
@@ -74,6 +75,16 @@ def test_libraries_stay_with_their_owners():
             if kind == "<" and re.match(pattern, target) and not any(name.startswith(owner + "/") for owner in owners):
                 bad.append(f"{name} includes {target}")
     assert not bad, bad
+
+
+def test_hdf5_is_the_serial_one():
+    """deal.II's has MPI and the same functions; which one the program calls, the order of linking decides."""
+    try:
+        symbols = subprocess.run(["readelf", "--wide", "--dyn-syms", EXECUTABLE], capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        pytest.skip("no readelf")
+    used = re.findall(r" (H5D\w+)@(\w+)", symbols)
+    assert used and all(version.startswith("HDF5_SERIAL") for _, version in used), used
 
 
 def test_no_cuda_switches_outside_core():

@@ -37,7 +37,7 @@ def test_record_and_files(cube):
         assert word in done.stdout, word
 
 
-@pytest.mark.parametrize("format, name", [("auto", "solution.vti"), ("image", "solution.vti"), ("vtu", "solution.vtu")])
+@pytest.mark.parametrize("format, name", [("auto", "solution.vti"), ("image", "solution.vti"), ("vtu", "solution.vtu"), ("hdf", "solution.hdf")])
 def test_solution_in_the_file_is_the_solution(cube, format, name):
     poisson, config = cube
     poisson("run", config, "--output", "out", "--set", f"output.vtk.format={format}")
@@ -326,12 +326,13 @@ def test_pure_neumann(poisson):
     assert "problem.boundary" in incompatible.stderr
 
 
-def test_higher_order_and_lagrange_cells(cube):
+@pytest.mark.parametrize("format", ["vtu", "hdf"])
+def test_higher_order_and_lagrange_cells(cube, format):
     poisson, config = cube
     errors = []
     for order in (1, 2, 3):
         poisson("run", config, "--output", f"o{order}", "--quiet", "--set", f"problem.element.order={order}", "--set", "problem.mesh.cells=[4,4,4]",
-                "--set", "output.vtk.format=vtu")
+                "--set", f"output.vtk.format={format}")
         r = poisson.record(f"o{order}")
         assert r["dofs"] == (4 * order + 1) ** 3
         errors.append(r["errors"]["l2"])
@@ -366,13 +367,17 @@ def test_higher_order_boxes_are_a_lattice_of_their_nodes(cube, order):
         assert np.array_equal(flux[::order, ::order, shift::order].reshape(-1, 3), of_cells)
 
 
-@pytest.mark.parametrize("format", ["image", "vtu"])
+@pytest.mark.parametrize("format", ["image", "vtu", "hdf"])
 def test_chosen_fields(cube, format):
     poisson, config = cube
     poisson("run", config, "--output", "out", "--set", f"output.vtk={{format: {format}, fields: [flux, error]}}")
     grid = read_solution(poisson.directory / "out")
     names = [[data.GetArrayName(i) for i in range(data.GetNumberOfArrays())] for data in (grid.GetPointData(), grid.GetCellData())]
     assert names == [["error"], ["flux"]]
+    if format == "hdf":
+        poisson("run", config, "--output", "out", "--overwrite", "--set", "output.vtk={format: hdf, fields: [flux, material, error, u]}")
+        grid = read_solution(poisson.directory / "out")
+        assert [grid.GetPointData().GetArrayName(i) for i in range(2)] == ["u", "error"]
     done = poisson("run", config, "--output", "no", "--set", "output.vtk.fields=[u, gradient]", code=1)
     assert "output.vtk.fields[1]" in done.stderr and "coefficient" in done.stderr
 
@@ -388,6 +393,10 @@ def test_image_data_need_a_box(poisson):
     assert "output.vtk.format" in done.stderr and "box" in done.stderr and not (poisson.directory / "out").exists()
     poisson("run", config, "--output", "out")
     assert solution_file(poisson.directory / "out").name == "solution.vtu"
+    # A file of the format before is not left behind.
+    poisson("run", config, "--output", "out", "--overwrite", "--set", "output.vtk={format: hdf, precision: single, compression: best}")
+    assert solution_file(poisson.directory / "out").name == "solution.hdf" and not (poisson.directory / "out/solution.vtu").exists()
+    assert read_solution(poisson.directory / "out").GetNumberOfCells() == poisson.record()["mesh"]["cells"]
 
 
 def test_interrupt_writes_what_there_is(cube):

@@ -47,6 +47,17 @@ def test_product_with_orders(poisson):
         read_vtk(poisson.directory / "lattices" / step.get("file"))
 
 
+def test_vtkhdf_files_are_in_a_series(poisson):
+    """ParaView reads no .hdf from a .pvd, but from its list of files of one kind."""
+    config = poisson.write(SWEEP.replace("picture: false", "picture: false, vtk: {format: hdf}"))
+    poisson("sweep", config, "--output", "out", "--quiet", "--set", "sweep={problem.element.order: [1, 2]}")
+    out = poisson.directory / "out"
+    series = json.loads((out / "case.hdf.series").read_text())
+    assert series["file-series-version"] == "1.0" and [f["time"] for f in series["files"]] == [0, 1]
+    assert [read_vtk(out / f["name"]).GetCellType(0) for f in series["files"]] == [12, 72]
+    assert "case.hdf.series" in json.loads((out / "sweep.json").read_text())["files"] and not (out / "case.pvd").exists()
+
+
 def test_zip_and_jobs(poisson):
     config = poisson.write(SWEEP.replace("[1, 2]", "[1, 2, 3]") + "  \n", "zip.yaml")
     poisson("sweep", config, "--output", "out", "--jobs", 2, "--set", "sweep.mode=zip")

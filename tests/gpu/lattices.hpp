@@ -55,12 +55,7 @@ inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, 
         layout.kind_first.push_back(first);
         first += (cells - (z == 0 ? 1 : 0)) * (cells - (y == 0 ? 1 : 0)) * (cells - (x == 0 ? 1 : 0));
       }
-  LatticeView view;
-  view.n_lattices = layout.n_lattices;
-  view.order = order;
-  view.cells = cells;
-  view.m = static_cast<std::int32_t>(m);
-  view.kind_first = layout.kind_first.data();
+  LatticeView const view = layout.view();
   std::map<std::int64_t, std::vector<std::int32_t>> places;  // on rims, by node of the box
   for (std::int64_t l = 0; l < layout.n_lattices; ++l)
     for (std::int32_t k = 0; k < m; ++k)

@@ -9,6 +9,7 @@
 #include <cuda_runtime.h>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace poisson::cuda {
 
@@ -83,6 +84,49 @@ template <class... Parameters>
 }
 
 #ifdef __CUDACC__
+
+// From compute capability 9.0 on, a kernel launched by launch_early may start before the kernel ahead of it in the stream has
+// ended: once all blocks of that one have called let_next_start or ended. The gap between the two is then used. Rules for such a
+// kernel:
+//   - Before wait_for_last a thread writes nothing to global memory, and reads only what was there when the last kernel before it
+//     that was launched in the ordinary way started.
+//   - All blocks but those without any work wait, also where `stop` is set: kernels behind it rely on it having waited.
+//   - What the kernel ahead has written is read by load_from_l2, or where nobody can have read it into L1 before; never by
+//     load_constant.
+// Other kernels wait for everything ahead of them, as ever. In graphs it is the same.
+
+/// Lets the next kernel start, if it is launched early. Without effect before compute capability 9.0.
+__device__ __forceinline__ void let_next_start() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// Waits until the kernel ahead has ended, and its writes can be read. Returns at once in kernels launched in the ordinary way.
+__device__ __forceinline__ void wait_for_last() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Launches a kernel that keeps to the rules above.
+template <class... Parameters, class... Arguments>
+void launch_early(CudaContext const& device, void (*kernel)(Parameters...), dim3 grid, int threads, int shared_bytes,
+                  Arguments&&... arguments) {
+  // Code for older devices does not wait, not even when it is compiled for a newer one on loading.
+  cudaFuncAttributes attributes{};
+  POISSON_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = dim3(static_cast<unsigned>(threads));
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
+  config.stream = device.stream();
+  config.attrs = &early;
+  config.numAttrs = attributes.ptxVersion >= 90 ? 1 : 0;
+  POISSON_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
 
 // What kernels that are written once for T need of float, double and DoubleDouble.
 

@@ -95,27 +95,27 @@ __global__ void __launch_bounds__(threads_for<T>, 1)
     *dot = sums[0];
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_kernel(march::Box const box, Stored const* __restrict__ values, T alpha, ConstPointer<T> x, T beta,
                          Pointer<T> y) {
-  march::for_rows<T>(box, values, x,
-                     [&](std::int64_t i, T value, T) { cuda::store_streaming(y, i, cuda::combine(alpha, value, beta, y, i)); });
+  march::for_rows<Tile, T>(
+      box, values, x, [&](std::int64_t i, T value, T) { cuda::store_streaming(y, i, cuda::combine(alpha, value, beta, y, i)); });
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
     march_product_dot_kernel(march::Box const box, Stored const* __restrict__ values, ConstPointer<T> x, Pointer<T> y, T* dot,
                              std::int32_t const* stop, T* partial, unsigned* counter) {
   if (*stop != 0)
     return;
   DotSum<T> sum{};
-  march::for_rows<T>(box, values, x, [&](std::int64_t i, T value, T x_i) {
+  march::for_rows<Tile, T>(box, values, x, [&](std::int64_t i, T value, T x_i) {
     cuda::store_streaming(y, i, value);
     sum.add(x_i, value);
   });
   T sums[1] = {sum.value()};
-  if (cuda::grid_sum<march::threads>(sums, partial, counter))
+  if (cuda::grid_sum<Tile::threads>(sums, partial, counter))
     *dot = sums[0];
 }
 
@@ -128,11 +128,13 @@ public:
     auto& device = cuda::of(context);
     if constexpr (march::marches<Values>) {
       using Stored = march::StoredIn<Values>;
-      constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
       if (auto const box = march::box_of<Stored, T>(a, device)) {
-        march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
-        march_product_kernel<T, Stored>
-            <<<box->grid(), march::threads, shared_bytes, device.stream()>>>(*box, values, alpha, x, beta, y);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_kernel<Tile, T, Stored>, shared_bytes);
+          march_product_kernel<Tile, T, Stored>
+              <<<box->grid(), Tile::threads, shared_bytes, device.stream()>>>(*box, values, alpha, x, beta, y);
+        });
         POISSON_CUDA_CHECK(cudaGetLastError());
         return;
       }
@@ -152,12 +154,15 @@ public:
     auto& device = cuda::of(context);
     if constexpr (march::marches<Values>) {
       using Stored = march::StoredIn<Values>;
-      constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
       if (auto const box = march::box_of<Stored, T>(a, device)) {
-        march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
         dim3 const grid = box->grid();
-        march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
-            *box, values, x, y, dot, stop, device.partial_sums<T>(std::int64_t{grid.x} * grid.y), device.block_counter());
+        T* const partial = device.partial_sums<T>(std::int64_t{grid.x} * grid.y);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_dot_kernel<Tile, T, Stored>, shared_bytes);
+          march_product_dot_kernel<Tile, T, Stored><<<grid, Tile::threads, shared_bytes, device.stream()>>>(
+              *box, values, x, y, dot, stop, partial, device.block_counter());
+        });
         POISSON_CUDA_CHECK(cudaGetLastError());
         return;
       }

@@ -25,74 +25,84 @@
 /// and results are differs (FlatNodes, LatticeNodes).
 namespace poisson::march {
 
-constexpr int width = 32, height = 8, threads = width * height;
 /// Planes in shared memory: one in use, the others on their way. Five leave too little of L1 to copies in flight.
 constexpr int stages = 4;
 
-/// How the planes of a box are shared out. A tile is `tile_width` x `tile_height` nodes, at most width x height.
+using half_stencil::diagonals, half_stencil::dx, half_stencil::dy, half_stencil::first_between_planes;
+
+constexpr int absolute(int a) {
+  return a < 0 ? -a : a;
+}
+
+/// Nodes of a tile at most, threads of its block, and where things are in the shared memory of a plane: windows of the tile, each
+/// as much larger than the tile as its diagonal's upper term reaches, and last the window of x, with a rim all around.
+template <int width_>
+struct Tile {
+  static constexpr int width = width_, height = 8, threads = (width * height + 31) / 32 * 32;
+
+  static constexpr int window_pitch(int k) { return width + absolute(dx(k)); }
+  static constexpr int window_size(int k) { return window_pitch(k) * (height + absolute(dy(k))); }
+  static constexpr int window_start(int k) {
+    int start = 0;
+    for (int j = 0; j < k; ++j)
+      start += window_size(j);
+    return start;
+  }
+  static constexpr int x_pitch = width + 2, x_size = x_pitch * (height + 2);
+
+  /// Place of the tile's node (0, 0) in window k, counted in numbers from the first window of values, or of x.
+  static constexpr int origin(int k) {
+    return k >= diagonals ? (k - diagonals) * x_size + x_pitch + 1
+                          : window_start(k) + (dy(k) < 0 ? window_pitch(k) : 0) + (dx(k) < 0 ? 1 : 0);
+  }
+  static constexpr int pitch(int k) { return k >= diagonals ? x_pitch : window_pitch(k); }
+  /// Entries of the rim of window k: whole rows above and below, then columns left and right.
+  static constexpr int rim_rows(int k) { return k >= diagonals ? 2 : absolute(dy(k)); }
+  static constexpr int rim_columns(int k) { return k >= diagonals ? 2 : absolute(dx(k)); }
+  static constexpr int rim_size(int k) { return rim_rows(k) * pitch(k) + rim_columns(k) * height; }
+  static constexpr int all_rims(int n_windows) {
+    int size = 0;
+    for (int k = 0; k < n_windows; ++k)
+      size += rim_size(k);
+    return size;
+  }
+};
+
+/// A warp a line; and one for lines of 2^k + 1 nodes, the shortest of which leave a third of NarrowTile's threads without a row.
+using NarrowTile = Tile<32>;
+using WideTile = Tile<33>;
+/// Whether there are kernels with the wide tile for vectors of T. (In DoubleDouble they are not worth the time to compile.)
+template <class T>
+inline constexpr bool has_wide_tile = !std::is_same_v<T, DoubleDouble>;
+
+/// How the planes of a box are shared out. A tile is `tile_width` x `tile_height` nodes, at most those of Tile<width>.
 struct Box {
   std::int64_t n, plane;
   std::int32_t line, lines, planes;
   std::int32_t tiles_x, tile_width, tile_height, tiles;
   std::int32_t chunk;  ///< planes of a block
+  std::int32_t width;  ///< see with_tile
   [[nodiscard]] dim3 grid() const { return {static_cast<unsigned>(tiles), static_cast<unsigned>((planes + chunk - 1) / chunk)}; }
 };
 
-using half_stencil::diagonals, half_stencil::dx, half_stencil::dy, half_stencil::first_between_planes;
-
-// Where things are in the shared memory of a plane: windows of the tile, each as much larger than the tile as its diagonal's upper
-// term reaches, and last the window of x, with a rim all around.
-constexpr int absolute(int a) {
-  return a < 0 ? -a : a;
-}
-constexpr int window_pitch(int k) {
-  return width + absolute(dx(k));
-}
-constexpr int window_size(int k) {
-  return window_pitch(k) * (height + absolute(dy(k)));
-}
-constexpr int window_start(int k) {
-  int start = 0;
-  for (int j = 0; j < k; ++j)
-    start += window_size(j);
-  return start;
-}
-constexpr int x_pitch = width + 2, x_size = x_pitch * (height + 2);
-
-/// Place of the tile's node (0, 0) in window k, counted in numbers from the first window of values, or of x.
-constexpr int origin(int k) {
-  return k >= diagonals ? (k - diagonals) * x_size + x_pitch + 1
-                        : window_start(k) + (dy(k) < 0 ? window_pitch(k) : 0) + (dx(k) < 0 ? 1 : 0);
-}
-constexpr int pitch(int k) {
-  return k >= diagonals ? x_pitch : window_pitch(k);
-}
-/// Entries of the rim of window k: whole rows above and below, then columns left and right.
-constexpr int rim_rows(int k) {
-  return k >= diagonals ? 2 : absolute(dy(k));
-}
-constexpr int rim_columns(int k) {
-  return k >= diagonals ? 2 : absolute(dx(k));
-}
-constexpr int rim_size(int k) {
-  return rim_rows(k) * pitch(k) + rim_columns(k) * height;
-}
-constexpr int all_rims(int n_windows) {
-  int size = 0;
-  for (int k = 0; k < n_windows; ++k)
-    size += rim_size(k);
-  return size;
+/// Calls call(Tile<box.width>()), for vectors of T.
+template <class T, class Call>
+void with_tile(Box const& box, Call const& call) {
+  if constexpr (has_wide_tile<T>)
+    if (box.width == WideTile::width)
+      return call(WideTile());
+  call(NarrowTile());
 }
 
 /// A plane in shared memory, in bytes, for values stored in Stored (float or double) and vectors of T: the windows of the values,
 /// then those of x. x is one window, `diagonals`; of DoubleDouble there is another one for its low part.
-template <class Stored, class T>
+template <class Stored, class T, class Tile>
 struct Layout {
   using Number = std::conditional_t<std::is_same_v<T, float>, float, double>;  // that x consists of
   static constexpr int windows = diagonals + static_cast<int>(sizeof(T) / sizeof(Number));
   static constexpr int aligned(std::size_t bytes) { return static_cast<int>((bytes + 7) / 8 * 8); }
-  static constexpr int x_begin = aligned(window_start(diagonals) * sizeof(Stored));
-  static constexpr int plane_bytes = x_begin + aligned((windows - diagonals) * x_size * sizeof(Number));
+  static constexpr int x_begin = aligned(Tile::window_start(diagonals) * sizeof(Stored));
+  static constexpr int plane_bytes = x_begin + aligned((windows - diagonals) * Tile::x_size * sizeof(Number));
   static constexpr int shared_bytes = stages * plane_bytes;
   /// Blocks that a multiprocessor holds: in single precision two, whose planes together are as large as one block's in double.
   static constexpr int blocks_at_once = static_cast<int>(sizeof(double) / sizeof(Stored));
@@ -109,32 +119,37 @@ inline constexpr bool marches = std::is_pointer_v<Values>;
 template <class Values>
 using StoredIn = std::remove_const_t<std::remove_pointer_t<Values>>;
 
-/// The box of n nodes, when the device has the shared memory, and the matrix is beyond its L2 (what L2 holds is read faster by one
-/// thread a row).
-template <class Stored, class T>
-std::optional<Box> box_of(std::int64_t n, std::int64_t line, std::int64_t plane, cuda::CudaContext const& device) {
-  if (static_cast<std::int64_t>(sizeof(Stored)) * diagonals * n < device.l2_bytes() ||
-      device.shared_memory_per_block() < Layout<Stored, T>::shared_bytes)
-    return std::nullopt;
+/// A box in tiles, and about how long a product takes, in a unit of its own.
+struct SharedOut {
+  Box box{};
+  double cost = 0;
+};
+
+/// The box of n nodes in tiles of at most Tile, when the device holds so many blocks at once.
+template <class Tile>
+SharedOut share_out(std::int64_t n, std::int64_t line, std::int64_t plane, std::int64_t blocks_at_once) {
   auto const pieces = [](std::int64_t whole, std::int64_t most) { return (whole + most - 1) / most; };
   std::int64_t const lines = pieces(plane, line), planes = pieces(n, plane);
-  std::int64_t const tiles_x = pieces(line, width), tiles_y = pieces(lines, height);
-  if (tiles_x * tiles_y > INT32_MAX)
-    return std::nullopt;
-  std::int64_t const blocks_at_once = std::int64_t{Layout<Stored, T>::blocks_at_once} * device.multiprocessors();
+  std::int64_t const tiles_x = pieces(line, Tile::width), tiles_y = pieces(lines, Tile::height), tiles = tiles_x * tiles_y;
   // As many chunks of planes as make the last round of blocks a full one. The pipeline's start costs about three planes a chunk.
+  // `least` is what this many chunks cost when all rounds are full; more chunks cost more.
   std::int64_t best_chunk = planes;
   double best_cost = 1e300;
   for (std::int64_t chunks = 1; chunks <= pieces(planes, 4); ++chunks) {
     std::int64_t const chunk = pieces(planes, chunks);
-    std::int64_t const rounds = pieces(tiles_x * tiles_y * pieces(planes, chunk), blocks_at_once);
+    double const least =
+        static_cast<double>(tiles * planes) / static_cast<double>(blocks_at_once * chunk) * static_cast<double>(chunk + 3);
+    if (least >= best_cost)
+      break;
+    std::int64_t const rounds = pieces(tiles * pieces(planes, chunk), blocks_at_once);
     double const cost = static_cast<double>(rounds) * (static_cast<double>(chunk) + 3);
     if (cost < 0.995 * best_cost) {
       best_cost = cost;
       best_chunk = chunk;
     }
   }
-  Box box{};
+  SharedOut result;
+  Box& box = result.box;
   box.n = n;
   box.plane = plane;
   box.line = static_cast<std::int32_t>(line);
@@ -143,9 +158,36 @@ std::optional<Box> box_of(std::int64_t n, std::int64_t line, std::int64_t plane,
   box.tiles_x = static_cast<std::int32_t>(tiles_x);
   box.tile_width = static_cast<std::int32_t>(pieces(line, tiles_x));
   box.tile_height = static_cast<std::int32_t>(pieces(lines, tiles_y));
-  box.tiles = static_cast<std::int32_t>(tiles_x * tiles_y);
+  box.tiles = static_cast<std::int32_t>(tiles);
   box.chunk = static_cast<std::int32_t>(best_chunk);
-  return box;
+  box.width = Tile::width;
+  // For a plane a block takes the time of its nodes and of 512 more; a tenth longer where warps straddle lines. Times of the wide
+  // tile over the narrow one, in double on an H200 (and by this rule): 65 x 65 x 455 nodes 0.82 (0.78), 129^3 1.10 (1.12), 256^3
+  // 1.07 (1.10), 257^3 0.97 (0.97). Threads without a row do not tell: at 129^3 the wide tile has fewer, but its rounds are
+  // emptier.
+  result.cost = best_cost * (512 + box.tile_width * box.tile_height) * (Tile::width % 32 == 0 ? 1 : 1.1);
+  return result;
+}
+
+/// The box of n nodes, when the device has the shared memory, and the matrix is beyond its L2 (what L2 holds is read faster by one
+/// thread a row).
+template <class Stored, class T>
+std::optional<Box> box_of(std::int64_t n, std::int64_t line, std::int64_t plane, cuda::CudaContext const& device) {
+  auto const shared_out = [&]<class Tile>(Tile) -> std::optional<SharedOut> {
+    using Places = Layout<Stored, T, Tile>;
+    if (device.shared_memory_per_block() < Places::shared_bytes)
+      return std::nullopt;
+    return share_out<Tile>(n, line, plane, std::int64_t{Places::blocks_at_once} * device.multiprocessors());
+  };
+  // Both kinds of tiles are fewer than nodes of a plane, which the grid has room for.
+  if (static_cast<std::int64_t>(sizeof(Stored)) * diagonals * n < device.l2_bytes() || plane > INT32_MAX)
+    return std::nullopt;
+  std::optional<SharedOut> best = shared_out(NarrowTile());
+  if constexpr (has_wide_tile<T>)
+    if (best)
+      if (auto const wide = shared_out(WideTile()); wide && wide->cost < best->cost)
+        best = wide;
+  return best ? std::optional(best->box) : std::nullopt;
 }
 
 /// The box that the offsets describe, when they do.
@@ -165,7 +207,7 @@ template <class Stored, class T>
 std::optional<Box> box_of(LatticeHalfCdsView const& a, cuda::CudaContext const& device) {
   std::int64_t const m = a.lattices.m;
   auto box = box_of<Stored, T>(a.n_nodes(), m, m * m, device);
-  return box && 3 * box->tile_width * box->tile_height >= threads ? box : std::nullopt;
+  return box && 3 * box->tile_width * box->tile_height >= box->width * NarrowTile::height ? box : std::nullopt;
 }
 
 template <class Kernel>
@@ -218,13 +260,13 @@ struct RimNode {
 };
 
 /// The node that is number `number` of the rim of window k.
-template <int k>
+template <class Tile, int k>
 __device__ __forceinline__ RimNode rim_node(Box const& box, int number) {
-  constexpr int row_entries = rim_rows(k) * pitch(k);
+  constexpr int width = Tile::width, height = Tile::height, pitch = Tile::pitch(k), row_entries = Tile::rim_rows(k) * pitch;
   int px = 0, py = 0;
   if (number < row_entries) {
-    px = number % pitch(k) - (k >= diagonals || dx(k) < 0);
-    py = (k >= diagonals ? number < pitch(k) : dy(k) < 0) ? -1 : box.tile_height;
+    px = number % pitch - (k >= diagonals || dx(k) < 0);
+    py = (k >= diagonals ? number < pitch : dy(k) < 0) ? -1 : box.tile_height;
   } else {
     int const column = number - row_entries;
     px = (k >= diagonals ? column < height : dx(k) < 0) ? -1 : width;
@@ -239,14 +281,14 @@ __device__ __forceinline__ RimNode rim_node(Box const& box, int number) {
 }
 
 /// Entry `number` of the rims of the first n_windows windows.
-template <class T, int n_windows, class Stored>
+template <class Tile, class T, int n_windows, class Stored>
 __device__ __forceinline__ RimEntry rim_entry(Box const& box, Stored const* values, ConstPointer<T> x, int x0, int y0, int number) {
-  using Places = Layout<Stored, T>;
+  using Places = Layout<Stored, T, Tile>;
   RimEntry entry;
   unrolled<0, n_windows>([&](auto window) {
-    constexpr int k = window, size = rim_size(k);
+    constexpr int k = window, size = Tile::rim_size(k);
     if (number >= 0 && number < size) {
-      RimNode const node = rim_node<k>(box, number);
+      RimNode const node = rim_node<Tile, k>(box, number);
       if (!node.beyond) {
         entry.of_x = k >= diagonals;
         if constexpr (k >= diagonals)
@@ -254,7 +296,7 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, Stored const* valu
         else
           entry.from = values + k * box.n;
         entry.in_plane = std::int64_t{y0 + node.py} * box.line + x0 + node.px;
-        entry.to = Places::byte_of(k, origin(k) + node.py * pitch(k) + node.px);
+        entry.to = Places::byte_of(k, Tile::origin(k) + node.py * Tile::pitch(k) + node.px);
         entry.between_planes = k >= first_between_planes;
       }
     }
@@ -264,10 +306,10 @@ __device__ __forceinline__ RimEntry rim_entry(Box const& box, Stored const* valu
 }
 
 /// The entry of x at its place in the window of high parts.
-template <class T, class Number>
+template <class Tile, class T, class Number>
 __device__ __forceinline__ T shared_number(Number const* p) {
   if constexpr (std::is_same_v<T, DoubleDouble>)
-    return {p[0], p[x_size]};
+    return {p[0], p[Tile::x_size]};
   else
     return p[0];
 }
@@ -275,16 +317,14 @@ __device__ __forceinline__ T shared_number(Number const* p) {
 /// Node i is entry i of vectors.
 struct FlatNodes {};
 
-/// Plane z is plane z % m of lattice z / m.
+/// Plane z is plane z % m of lattice z / m. x of nodes on rims was gathered before (LatticeView::rim_unknowns), so that every place
+/// is a formula and nobody waits for a table. The kernel that gathers may still run when the march starts (cuda::launch_early).
+template <class T>
 struct LatticeNodes {
   std::int32_t m;
-  std::int32_t const* rim_unknowns;
+  ConstPointer<T> rims;  ///< x of nodes on rims
 
   [[nodiscard]] __device__ __forceinline__ bool hold(int i, int j) const { return i >= 0 && j >= 0 && i < m && j < m; }
-  [[nodiscard]] __device__ __forceinline__ std::int32_t unknown(LatticePlane plane, LatticePlaneNode node) const {
-    LatticePlace const place(plane, node);
-    return place.on_rim ? __ldg(rim_unknowns + place.at) : place.at;
-  }
 };
 
 /// Goes from plane to plane. (Nothing is divided on the way.)
@@ -304,72 +344,59 @@ private:
 };
 
 /// The copies of x that a thread makes on lattices: of its node, and maybe of one on the rim of the tile; 0 for those that do not
-/// exist. The entries of the next plane are looked up while this one is worked on, so that nobody waits for the table. Bytes that a
-/// node on the lattice's rim takes from it: 4.
-template <class T, class Stored>
+/// exist.
+template <class Tile, class T, class Stored>
 class LatticeCopies {
-  using Places = Layout<Stored, T>;
+  using Places = Layout<Stored, T, Tile>;
   // The first threads have more of the values' rims than others.
-  static constexpr int first_of_rim = all_rims(diagonals) % threads;
-  static_assert(first_of_rim + rim_size(diagonals) <= threads);
+  static constexpr int first_of_rim = Tile::all_rims(diagonals) % Tile::threads;
+  static_assert(first_of_rim + Tile::rim_size(diagonals) <= Tile::threads);
 
 public:
-  __device__ __forceinline__ LatticeCopies(LatticeNodes const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
-                                           int ty, int first)
+  __device__ __forceinline__ LatticeCopies(LatticeNodes<T> const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
+                                           int ty, bool in_tile, int first)
       : nodes_(nodes), x_(x), walk_(nodes.m, first), own_(nodes, x0 + tx, y0 + ty), rim_(nodes, 0, 0) {
-    if (tx < box.tile_width && ty < box.tile_height)
-      own_.to = ty * x_pitch + tx;
+    if (in_tile)
+      own_.to = ty * Tile::x_pitch + tx;
     int const number = static_cast<int>(threadIdx.x) - first_of_rim;
-    if (number >= 0 && number < rim_size(diagonals))
-      if (RimNode const node = rim_node<diagonals>(box, number); !node.beyond) {
+    if (number >= 0 && number < Tile::rim_size(diagonals))
+      if (RimNode const node = rim_node<Tile, diagonals>(box, number); !node.beyond) {
         rim_ = Copied(nodes, x0 + node.px, y0 + node.py);
-        rim_.to = node.py * x_pitch + node.px;
+        rim_.to = node.py * Tile::x_pitch + node.px;
       }
-    look_up();
   }
 
-  /// Copies into the plane at that address in shared memory what was looked up.
-  __device__ __forceinline__ void copy(unsigned stage) const {
-    copy(stage, own_);
-    copy(stage, rim_);
-  }
-  /// To the next plane; `exists` tells whether it will be copied.
-  __device__ __forceinline__ void advance(bool exists) {
+  /// Copies into the plane at that address in shared memory, and goes on to the next one.
+  __device__ __forceinline__ void copy_plane(unsigned stage) {
+    LatticePlane const plane = walk_.plane();
+    copy(stage, plane, own_);
+    copy(stage, plane, rim_);
     walk_.advance();
-    if (exists)
-      look_up();
   }
   /// This thread's node.
   [[nodiscard]] __device__ __forceinline__ LatticePlaneNode node() const { return own_.node; }
 
 private:
-  static constexpr int nowhere = -x_size;
+  static constexpr int nowhere = -Tile::x_size;
   struct Copied {
     LatticePlaneNode node;
     bool exists;
-    int to = nowhere;           ///< place in the window of x, counted from that of the tile's node (0, 0)
-    std::int32_t unknown = -1;  ///< in the next plane; -1: there is none
-    __device__ __forceinline__ Copied(LatticeNodes const& nodes, int i, int j) : node(nodes.m, i, j), exists(nodes.hold(i, j)) {}
+    int to = nowhere;  ///< place in the window of x, counted from that of the tile's node (0, 0)
+    __device__ __forceinline__ Copied(LatticeNodes<T> const& nodes, int i, int j) : node(nodes.m, i, j), exists(nodes.hold(i, j)) {}
   };
 
-  __device__ __forceinline__ void look_up() {
-    look_up(walk_.plane(), own_);
-    look_up(walk_.plane(), rim_);
-  }
-  __device__ __forceinline__ void look_up(LatticePlane plane, Copied& copied) const {
-    if (copied.to != nowhere && copied.exists)
-      copied.unknown = nodes_.unknown(plane, copied.node);
-  }
-  __device__ __forceinline__ void copy(unsigned stage, Copied const& copied) const {
-    if (copied.to != nowhere)
-      unrolled<diagonals, Places::windows>([&](auto part) {
-        constexpr int k = part, at = origin(k);
-        copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + copied.to)), part_of(x_, k - diagonals), copied.unknown,
-                   copied.exists);
-      });
+  __device__ __forceinline__ void copy(unsigned stage, LatticePlane plane, Copied const& copied) const {
+    if (copied.to == nowhere)
+      return;
+    LatticePlace const place(plane, copied.node);
+    unrolled<diagonals, Places::windows>([&](auto part) {
+      constexpr int k = part, at = Tile::origin(k);
+      copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + copied.to)),
+                 place.on_rim ? part_of(nodes_.rims, k - diagonals) : part_of(x_, k - diagonals), place.at, copied.exists);
+    });
   }
 
-  LatticeNodes nodes_;
+  LatticeNodes<T> nodes_;
   ConstPointer<T> x_;
   LatticeWalk walk_;
   Copied own_, rim_;
@@ -377,36 +404,39 @@ private:
 
 /// Calls row(i, (A x)_i, x_i) for every row of this thread, in ascending order; on lattices i is a LatticePlace, and A the matrix
 /// of the lattice. The terms of a row are added in the order of HalfCdsKernels.
-template <class T, class Stored, class Row, class Nodes = FlatNodes>
+template <class Tile, class T, class Stored, class Row, class Nodes = FlatNodes>
 __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restrict__ values, ConstPointer<T> x, Row const& row,
                                          Nodes const& nodes = {}) {
-  using Places = Layout<Stored, T>;
+  using Places = Layout<Stored, T, Tile>;
+  constexpr int width = Tile::width, height = Tile::height, threads = Tile::threads, x_pitch = Tile::x_pitch;
   constexpr bool flat = std::is_same_v<Nodes, FlatNodes>;
   using Number = typename Places::Number;
   extern __shared__ double shared[];
   auto const shared_address = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  int const tx = threadIdx.x % width, ty = threadIdx.x / width;
+  // Threads beyond the tile only copy rims.
+  int const tx = threadIdx.x % width, line = threadIdx.x / width, ty = min(line, height - 1);
   int const x0 = static_cast<int>(blockIdx.x) % box.tiles_x * box.tile_width;
   int const y0 = static_cast<int>(blockIdx.x) / box.tiles_x * box.tile_height;
   int const first = static_cast<int>(blockIdx.y) * box.chunk, last = min(first + box.chunk, box.planes);  // [first, last)
   std::int64_t const in_plane = std::int64_t{y0 + ty} * box.line + x0 + tx;
-  bool const in_tile = tx < box.tile_width && ty < box.tile_height;
+  bool const in_tile = tx < box.tile_width && line < box.tile_height;
   bool const has_row = in_tile && x0 + tx < box.line && y0 + ty < box.lines && in_plane < box.plane;
 
-  constexpr int n_windows = flat ? Places::windows : diagonals, n_rims = (all_rims(n_windows) + threads - 1) / threads;
+  constexpr int n_windows = flat ? Places::windows : diagonals, n_rims = (Tile::all_rims(n_windows) + threads - 1) / threads;
   RimEntry rim[n_rims];
 #pragma unroll
   for (int r = 0; r < n_rims; ++r)
-    rim[r] = rim_entry<T, n_windows>(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
+    rim[r] = rim_entry<Tile, T, n_windows>(box, values, x, x0, y0, static_cast<int>(threadIdx.x) + r * threads);
   [[maybe_unused]] auto of_lattices = [&] {
     if constexpr (flat)
       return nodes;
     else
-      return LatticeCopies<T, Stored>(nodes, box, x, x0, y0, tx, ty, first);
+      return LatticeCopies<Tile, T, Stored>(nodes, box, x, x0, y0, tx, ty, in_tile, first);
   }();
 
-  // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it.
-  auto const copy_plane = [&](int z) {
+  // Everything that planes first ... last - 1 need is copied, and of plane `last` what completes the rows below it. The very first
+  // values are asked for before x of nodes on rims is there.
+  auto const copy_plane = [&](int z, auto waits_for_rims) {
     if (z <= last && z < box.planes) {
       bool const own_rows = z < last;
       unsigned const stage = shared_address + static_cast<unsigned>(z % stages * Places::plane_bytes);
@@ -414,12 +444,12 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
       if (in_tile) {
         bool const exists = i < box.n;
         unrolled<0, diagonals>([&](auto diagonal) {
-          constexpr int k = diagonal, at = origin(k), step = pitch(k);
+          constexpr int k = diagonal, at = Tile::origin(k), step = Tile::pitch(k);
           if (k >= first_between_planes || own_rows)
             copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + ty * step + tx)), values + k * box.n, i, exists);
         });
         unrolled<diagonals, n_windows>([&](auto part) {
-          constexpr int k = part, at = origin(k);
+          constexpr int k = part, at = Tile::origin(k);
           copy_async(stage + static_cast<unsigned>(Places::byte_of(k, at + ty * x_pitch + tx)), part_of(x, k - diagonals), i,
                      exists);
         });
@@ -435,16 +465,17 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
           else
             copy_async(to, static_cast<Stored const*>(rim[r].from), j, exists);
         }
-      if constexpr (!flat) {
-        of_lattices.copy(stage);
-        of_lattices.advance(z < last && z + 1 < box.planes);
-      }
+      if constexpr (waits_for_rims)
+        cuda::wait_for_last();
+      if constexpr (!flat)
+        of_lattices.copy_plane(stage);
     }
     asm volatile("cp.async.commit_group;\n");
   };
-#pragma unroll
-  for (int s = 0; s < stages - 1; ++s)
-    copy_plane(first + s);
+  unrolled<0, stages - 1>([&](auto s) {
+    constexpr bool waits_for_rims = !flat && s == 0;
+    copy_plane(first + s, std::bool_constant<waits_for_rims>{});
+  });
 
   // x around the node, by (dy + 1) * 3 + dx + 1, in the plane below.
   T x_below[9];
@@ -456,10 +487,8 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
       x_below[d] = j >= 0 && j < box.n ? cuda::load_constant(x, j) : T(0);
     } else {
       int const i = x0 + tx + d % 3 - 1, j = y0 + ty + d / 3 - 1;
-      x_below[d] =
-          first > 0 && nodes.hold(i, j)
-              ? cuda::load_constant(x, nodes.unknown(LatticeWalk(nodes.m, first - 1).plane(), LatticePlaneNode(nodes.m, i, j)))
-              : T(0);
+      LatticePlace const place(LatticeWalk(nodes.m, first > 0 ? first - 1 : 0).plane(), LatticePlaneNode(nodes.m, i, j));
+      x_below[d] = first > 0 && nodes.hold(i, j) ? load(place.on_rim ? nodes.rims : x, place.at) : T(0);
     }
   [[maybe_unused]] auto rows = [&] {
     if constexpr (flat)
@@ -470,7 +499,7 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
   for (int z = first; z <= last; ++z) {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(stages - 2));
     __syncthreads();  // plane z is there for all, and nobody reads plane z - 1 any more
-    copy_plane(z + stages - 1);
+    copy_plane(z + stages - 1, std::false_type{});
     std::int64_t const below = (std::int64_t{z} - 1) * box.plane + in_plane;
     bool const completes = has_row && z > first && below < box.n;
     auto const complete = [&] {
@@ -490,10 +519,10 @@ __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restric
     T x_here[9];
 #pragma unroll
     for (int d = 0; d < 9; ++d)
-      x_here[d] = shared_number<T>(x_window + d / 3 * x_pitch + d % 3);
+      x_here[d] = shared_number<Tile, T>(x_window + d / 3 * x_pitch + d % 3);
     // The value of diagonal k in the row of the node at (+shift dx, +shift dy).
     auto const value = [&](auto diagonal, auto shift) {
-      constexpr int k = diagonal, step = pitch(k), at = origin(k) + shift * (dy(k) * step + dx(k));
+      constexpr int k = diagonal, step = Tile::pitch(k), at = Tile::origin(k) + shift * (dy(k) * step + dx(k));
       return plane[at + ty * step + tx];
     };
     constexpr std::integral_constant<int, 0> own{};

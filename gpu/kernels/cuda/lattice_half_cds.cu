@@ -108,6 +108,7 @@ struct StoreAndAdd {
 template <class T, class Values>
 __global__ void __launch_bounds__(threads)
     product_kernel(Tiling const tiling, LatticeView const lattices, Values values, ConstPointer<T> x, StoreScaled<T> const store) {
+  cuda::let_next_start();
   for_node<T>(tiling, lattices, values, x, store);
 }
 
@@ -115,6 +116,7 @@ template <class T, class Values>
 __global__ void __launch_bounds__(threads)
     product_dot_kernel(Tiling const tiling, LatticeView const lattices, Values values, ConstPointer<T> x, Pointer<T> y, T* rims,
                        T* dot, std::int32_t const* stop, T* partial, unsigned* counter) {
+  cuda::let_next_start();
   if (*stop != 0)
     return;
   DotSum<T> sum{};
@@ -124,39 +126,75 @@ __global__ void __launch_bounds__(threads)
     *dot = sums[0];
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
-    march_product_kernel(march::Box const box, march::LatticeNodes const nodes, Stored const* __restrict__ values,
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
+    march_product_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                          ConstPointer<T> x, StoreScaled<T> const store) {
-  march::for_rows<T>(box, values, x, store, nodes);
+  cuda::let_next_start();
+  march::for_rows<Tile, T>(box, values, x, store, nodes);
 }
 
-template <class T, class Stored>
-__global__ void __launch_bounds__(march::threads, march::Layout<Stored, T>::blocks_at_once)
-    march_product_dot_kernel(march::Box const box, march::LatticeNodes const nodes, Stored const* __restrict__ values,
+template <class Tile, class T, class Stored>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, T, Tile>::blocks_at_once)
+    march_product_dot_kernel(march::Box const box, march::LatticeNodes<T> const nodes, Stored const* __restrict__ values,
                              ConstPointer<T> x, Pointer<T> y, T* rims, T* dot, std::int32_t const* stop, T* partial,
                              unsigned* counter) {
-  if (*stop != 0)
+  cuda::let_next_start();
+  if (*stop != 0) {
+    cuda::wait_for_last();  // whoever waits for this kernel waits for those ahead of it
     return;
+  }
   DotSum<T> sum{};
-  march::for_rows<T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
+  march::for_rows<Tile, T>(box, values, x, StoreAndAdd<T>{y, rims, sum}, nodes);
   T sums[1] = {sum.value()};
-  if (cuda::grid_sum<march::threads>(sums, partial, counter))
+  if (cuda::grid_sum<Tile::threads>(sums, partial, counter))
     *dot = sums[0];
+}
+
+/// rims = x of the nodes on rims, unless `stop` is there and set. Bytes a node: 4, and x twice.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    gather_kernel(LatticeView const lattices, ConstPointer<T> x, Pointer<T> rims, std::int32_t const* stop) {
+  cuda::let_next_start();
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= lattices.n_lattices * lattices.rim().size())
+    return;
+  // Asked for before anybody waits for `stop`.
+  std::int32_t const unknown = __ldg(lattices.rim_unknowns + i);
+  if (stop == nullptr || *stop == 0)
+    store(rims, i, cuda::load_constant(x, unknown));
+}
+
+/// x of the nodes on rims, in `rims`. An ordinary launch: what was enqueued before is done when kernels that follow early start.
+template <class T>
+march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const& lattices, ConstPointer<T> x, Pointer<T> rims,
+                              std::int32_t const* stop) {
+  gather_kernel<T><<<cuda::n_blocks(lattices.n_lattices * lattices.rim().size(), threads), threads, 0, device.stream()>>>(
+      lattices, x, rims, stop);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+  return {lattices.m, rims};
 }
 
 /// y = alpha (the sums of rims, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per unknown: 8,
 /// y, and 4 and a T for every copy.
 template <class T>
-__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* __restrict__ rims, T alpha, T beta,
-                                                           Pointer<T> y, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads)
+    exchange_kernel(LatticeView const lattices, T const* rims, T alpha, T beta, Pointer<T> y, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= lattices.n_rim() || (stop != nullptr && *stop != 0))
+  if (i >= lattices.n_rim())
     return;
-  T sum = 0;
-  std::int64_t const end = lattices.copy_offsets[i + 1];
-  for (std::int64_t c = lattices.copy_offsets[i]; c < end; ++c)
-    sum = sum + rims[lattices.copies[c]];
+  // Nearly all unknowns have one copy or two. Both are asked for at once, a single one twice, and before anybody waits for `stop`.
+  std::int64_t const first = lattices.copy_offsets[i], end = lattices.copy_offsets[i + 1];
+  std::int32_t const place = lattices.copies[first], second_place = lattices.copies[min(first + 1, end - 1)];
+  cuda::wait_for_last();
+  if (stop != nullptr && *stop != 0)
+    return;
+  T const copy = cuda::load_from_l2(rims + place), second_copy = cuda::load_from_l2(rims + second_place);
+  T sum = T(0) + copy;
+  if (first + 1 < end)
+    sum = sum + second_copy;
+  for (std::int64_t c = first + 2; c < end; ++c)
+    sum = sum + cuda::load_from_l2(rims + lattices.copies[c]);
   std::int64_t const unknown = lattices.n_inner() + i;
   store(y, unknown, cuda::combine(alpha, sum, beta, y, unknown));
 }
@@ -164,9 +202,8 @@ __global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lat
 template <class T>
 void exchange(cuda::CudaContext const& device, LatticeView const& lattices, T const* rims, T alpha, T beta, Pointer<T> y,
               std::int32_t const* stop) {
-  exchange_kernel<T>
-      <<<cuda::n_blocks(lattices.n_rim(), threads), threads, 0, device.stream()>>>(lattices, rims, alpha, beta, y, stop);
-  POISSON_CUDA_CHECK(cudaGetLastError());
+  cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices, rims, alpha, beta,
+                     y, stop);
 }
 
 template <class Stored>
@@ -190,16 +227,20 @@ public:
     if (lattices.n_lattices == 0)
       return;
     auto& device = cuda::of(context);
-    T* const rims = device.partial_sums<T>(n_rim_sums(lattices));
+    // The buffer holds the sums of nodes on rims, until the exchange, and x there.
+    T* const rims = device.partial_sums<T>(2 * n_rim_sums(lattices));
     StoreScaled<T> const store{alpha, beta, y, rims};
     auto const box = box_of<T, Values>(a, device);
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
-        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
-        march::allow_shared_memory(march_product_kernel<T, Stored>, shared_bytes);
-        march_product_kernel<T, Stored><<<box->grid(), march::threads, shared_bytes, device.stream()>>>(
-            *box, march::LatticeNodes{lattices.m, lattices.rim_unknowns}, values, x, store);
+        auto const nodes = gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), nullptr);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_kernel<Tile, T, Stored>, shared_bytes);
+          cuda::launch_early(device, march_product_kernel<Tile, T, Stored>, box->grid(), Tile::threads, shared_bytes, *box, nodes,
+                             values, x, store);
+        });
       }
     if (!box) {
       Tiling const tiling = tiling_of(lattices);
@@ -219,17 +260,19 @@ public:
     auto const box = box_of<T, Values>(a, device);
     Tiling const tiling = tiling_of(lattices);
     dim3 const grid = box ? box->grid() : dim3(tiling.grid());
-    // The buffer holds both the sums of nodes on rims, until the exchange, and those of blocks.
-    T* const rims = device.partial_sums<T>(n_rim_sums(lattices) + std::int64_t{grid.x} * grid.y);
-    T* const partial = rims + n_rim_sums(lattices);
+    // The buffer holds the sums of nodes on rims, until the exchange, x there, and the sums of blocks.
+    T* const rims = device.partial_sums<T>(2 * n_rim_sums(lattices) + std::int64_t{grid.x} * grid.y);
+    T* const partial = rims + 2 * n_rim_sums(lattices);
     if constexpr (march::marches<Values>)
       if (box) {
         using Stored = march::StoredIn<Values>;
-        constexpr int shared_bytes = march::Layout<Stored, T>::shared_bytes;
-        march::allow_shared_memory(march_product_dot_kernel<T, Stored>, shared_bytes);
-        march_product_dot_kernel<T, Stored><<<grid, march::threads, shared_bytes, device.stream()>>>(
-            *box, march::LatticeNodes{lattices.m, lattices.rim_unknowns}, values, x, y, rims, dot, stop, partial,
-            device.block_counter());
+        auto const nodes = gather<T>(device, lattices, x, pointer_at(rims, n_rim_sums(lattices)), stop);
+        march::with_tile<T>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, T, Tile>::shared_bytes;
+          march::allow_shared_memory(march_product_dot_kernel<Tile, T, Stored>, shared_bytes);
+          cuda::launch_early(device, march_product_dot_kernel<Tile, T, Stored>, grid, Tile::threads, shared_bytes, *box, nodes,
+                             values, x, y, rims, dot, stop, partial, device.block_counter());
+        });
       }
     if (!box)
       product_dot_kernel<T, Values>
@@ -252,6 +295,16 @@ public:
   }
 
 private:
+  /// A vector of n entries that lies behind n numbers of the buffer.
+  template <class T>
+  [[nodiscard]] static Pointer<T> pointer_at(T* buffer, std::int64_t n) {
+    if constexpr (std::is_same_v<T, DoubleDouble>) {
+      auto* const first = reinterpret_cast<double*>(buffer + n);
+      return {first, first + n};
+    } else {
+      return buffer + n;
+    }
+  }
   [[nodiscard]] static std::int64_t n_rim_sums(LatticeView const& lattices) { return lattices.n_lattices * lattices.rim().size(); }
   /// The box that is marched through; none where one thread takes a node.
   template <class T, class Values>

@@ -259,7 +259,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"no_boundary", "problem:\n  source: 1\n", {"problem.boundary: is missing"}},
         BadValue{"image_without_a_box",
                  "problem:\n  mesh: {generator: hyper_ball}" BOUNDARY "output: {vtk: {format: image}}\n",
-                 {"4:24: output.vtk.format: found 'image'", "generator: box only", "allowed for this mesh: auto, vtu"}},
+                 {"4:24: output.vtk.format: found 'image'", "generator: box only", "allowed for this mesh: auto, vtu, hdf"}},
         BadValue{
             "field_that_is_not_known",
             "problem:" BOUNDARY "output:\n  vtk: {fields: [u, fluxx]}\n",

@@ -178,6 +178,32 @@ TEST(Fields, FollowCurvedCellsAndMaterials) {
   EXPECT_EQ(std::set<int>(material_fields.material.begin(), material_fields.material.end()), (std::set<int>{3, 4}));
 }
 
+/// Boxes are evaluated line by line, other meshes cell by cell: the same cube as both.
+TEST(Quantities, OfABoxAreThoseOfAnyMesh) {
+  for (auto const& k : std::vector<std::vector<std::string>>{{"3"}, {"1 + x*y + z"}, {"1 + x", "2 + sin(y*z)", "5"}}) {
+    std::vector<Quantities> found;
+    for (auto const& mesh : {box(4, 4, 4), generator("hyper_cube", 2)}) {
+      ProblemSpec spec = simple(mesh);
+      spec.coefficient = {{-1, k}};
+      Discretization const discretization(spec);
+      auto const nodes = nodes_of(discretization);
+      HostVector<double> u(nodes.points.size() / 3);
+      for (std::size_t i = 0; i < u.size(); ++i) {
+        double const* const x = nodes.points.data() + 3 * i;
+        u[i] = std::sin(2 * x[0] + x[1]) * std::exp(x[2]) + x[1] * x[2];
+      }
+      found.push_back(discretization.quantities(u));
+    }
+    auto const near = [](double a, double b) { EXPECT_NEAR(a, b, 1e-14 * std::abs(b)); };
+    near(found[0].energy, found[1].energy);
+    near(found[0].integral_u, found[1].integral_u);
+    near(found[0].mean, found[1].mean);
+    near(found[0].max, found[1].max);
+    for (std::size_t d = 0; d < 3; ++d)
+      EXPECT_EQ(found[0].max_at[d], found[1].max_at[d]);
+  }
+}
+
 TEST(PureNeumann, IsMadeCompatibleAndMeanFree) {
   auto spec = simple(generator("hyper_ball", 1), 2);
   spec.source = "x";  // of mean zero on the ball

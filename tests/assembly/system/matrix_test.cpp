@@ -100,6 +100,10 @@ struct Reference {
   std::vector<std::int64_t> ours;
 };
 
+/// Tolerance on curved meshes: deal.II's transfinite manifolds invert their maps to about 1e-11 of a coarse cell, and the places of
+/// a node differ by so much between its cells.
+constexpr double curved_places = 1e-10;
+
 /// Applies Dirichlet values as deal.II does and compares everything.
 void expect_equal(Reference& reference, Discretization& discretization, std::set<unsigned> const& dirichlet_ids, Scalar const& g,
                   double relative = 1e-13) {
@@ -142,8 +146,7 @@ void expect_equal(Reference& reference, Discretization& discretization, std::set
     }
     if (constrained) {
       ASSERT_EQ(system.rhs[row], 0);
-      // Terms of g are up to 20.
-      ASSERT_NEAR(system.constraints.value(row), values.at(i), reference.mesh.curved ? 1e-11 : 5e-14);
+      ASSERT_NEAR(system.constraints.value(row), values.at(i), relative == curved_places ? relative : 0.1 * relative);
       ASSERT_NEAR(reference.rhs(i), matrix.values[matrix.row_ptr[row]] * system.constraints.value(row), 10 * rhs_tolerance);
     } else {
       ASSERT_EQ(system.constraints.value(row), 0);
@@ -170,7 +173,7 @@ void PrintTo(MatrixCase const& item, std::ostream* out) {
 
 class Laplace : public testing::TestWithParam<MatrixCase> {};
 
-void expect_as_matrix_creator(MatrixCase const& item, double relative = 1e-13) {
+void expect_as_matrix_creator(MatrixCase const& item, double if_straight = 1e-13, double if_curved = 1e-13) {
   SCOPED_TRACE(item.name);
   ProblemSpec spec;
   spec.mesh = item.mesh;
@@ -186,23 +189,24 @@ void expect_as_matrix_creator(MatrixCase const& item, double relative = 1e-13) {
                                                dealii::QGauss<3>(static_cast<unsigned>(item.order + 1)), reference.matrix, f,
                                                reference.rhs, &k);
   expect_equal(
-      reference, discretization, reference.mesh.boundary_ids, [](Point const& x) { return 1 + x[0] * x[1] - x[2]; }, relative);
+      reference, discretization, reference.mesh.boundary_ids, [](Point const& x) { return 1 + x[0] * x[1] - x[2]; },
+      reference.mesh.curved ? if_curved : if_straight);
 }
 
 TEST_P(Laplace, EqualsMatrixCreator) {
   expect_as_matrix_creator(GetParam());
 }
 
-/// Refined meshes are made as lattices: every generator and file, as far as its cells stay few. The places that deal.II's
-/// transfinite manifolds give a node differ by about 1e-12 between its cells.
+/// Refined meshes are made as lattices: every generator and file, as far as its cells stay few.
 TEST(RefinedMeshes, EqualMatrixCreator) {
   int lattices = 0;
   auto const expect_all = [&](MeshSpec mesh, std::string const& name) {
-    for (mesh.refinements = 0; mesh.refinements <= 3; ++mesh.refinements) {
+    for (mesh.refinements = 1; mesh.refinements <= 3; ++mesh.refinements) {
       std::int64_t const cells = predict_counts(mesh).cells;
-      for (int order = 1; order <= 3 && cells * order * order * order * order <= 8000; ++order) {
+      for (int order = 1; order <= 3 && cells * order * order * order * order <= 6000; ++order) {
         expect_as_matrix_creator(
-            {name + " refined " + std::to_string(mesh.refinements) + " times, order " + std::to_string(order), mesh, order, true});
+            {name + " refined " + std::to_string(mesh.refinements) + " times, order " + std::to_string(order), mesh, order, true},
+            1e-12, curved_places);
         lattices += mesh.refinements >= 2;
       }
     }

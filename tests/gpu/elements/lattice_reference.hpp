@@ -206,21 +206,21 @@ private:
         std::fill(element.begin(), element.end(), 0.0);
         for (int q = 0; q < nodes; ++q) {
           Point place{};
-          std::array<std::array<double, 3>, 3> j{};  // dx_i / dxi_d
+          std::array<std::array<long double, 3>, 3> j{};  // dx_i / dxi_d; sums cancel
           for (int a = 0; a < map_nodes; ++a) {
             Point const x = node(l, p * at[0] + step * (a % map_points.n), p * at[1] + step * (a / map_points.n % map_points.n),
                                  p * at[2] + step * (a / (map_points.n * map_points.n)));
             for (std::size_t i = 0; i < 3; ++i) {
               place[i] += map_functions[q][a][0] * x[i];
               for (std::size_t d = 0; d < 3; ++d)
-                j[i][d] += (x[i] - first[i]) * map_functions[q][a][d + 1];
+                j[i][d] += static_cast<long double>(x[i] - first[i]) * map_functions[q][a][d + 1];
             }
           }
           auto const minor = [&](std::size_t r, std::size_t s) {
             std::size_t const r1 = (r + 1) % 3, r2 = (r + 2) % 3, s1 = (s + 1) % 3, s2 = (s + 2) % 3;
             return j[r1][s1] * j[r2][s2] - j[r1][s2] * j[r2][s1];
           };
-          double const det = j[0][0] * minor(0, 0) + j[0][1] * minor(0, 1) + j[0][2] * minor(0, 2);
+          auto const det = static_cast<double>(j[0][0] * minor(0, 0) + j[0][1] * minor(0, 1) + j[0][2] * minor(0, 2));
           double const weight = det * gauss.weight[q % n1] * gauss.weight[q / n1 % n1] * gauss.weight[q / (n1 * n1)];
           volume += weight;
           auto const& k = c.k[static_cast<std::size_t>(problem.material[static_cast<std::size_t>(l)])];
@@ -231,7 +231,7 @@ private:
             for (std::size_t i = 0; i < 3; ++i) {
               gradient[a][i] = 0;
               for (std::size_t d = 0; d < 3; ++d)
-                gradient[a][i] += minor(i, d) / det * functions[q][a][d + 1];
+                gradient[a][i] += static_cast<double>(minor(i, d)) / det * functions[q][a][d + 1];
             }
           double const f = c.f.value(place);
           for (int a = 0; a < nodes; ++a) {

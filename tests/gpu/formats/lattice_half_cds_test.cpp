@@ -335,9 +335,9 @@ TYPED_TEST(LatticeHalfCdsTest, SmallLatticesShareBlocks) {
 TYPED_TEST(LatticeHalfCdsTest, BeyondTheDeviceCache) {
   if (TypeParam::backend == Backend::cpu)
     GTEST_SKIP() << "about kernels of a device";
-  this->check_with_host({2, 2, 2}, 64);    // tiles of 22 x 8 nodes
-  this->check_with_host({3, 1, 1}, 96);    // 25 x 8
-  this->check_with_host({4, 4, 4}, 32);    // 17 x 7
+  this->check_with_host({2, 2, 2}, 64);    // tiles of 33 x 8 nodes; with DoubleDouble 22 x 8
+  this->check_with_host({3, 1, 1}, 96);    // 33 x 8 or 25 x 8
+  this->check_with_host({4, 4, 4}, 32);    // 33 x 7, the whole line; with DoubleDouble 17 x 7
   this->check_with_host({8, 8, 8}, 15);    // 16 x 8, the whole line
   this->check_with_host({5, 4, 4}, 30);    // 31 x 8, the whole line
   this->check_with_host({16, 16, 14}, 8);  // one thread a node

@@ -116,7 +116,8 @@ TYPED_TEST(Product, BoxesBeyondTheDeviceCache) {
     GTEST_SKIP() << "about kernels of a device";
   this->check(large_box27(96, 88, 61), "96 x 88 x 61");
   this->check(large_box27(97, 83, 65), "97 x 83 x 65");
-  this->check(large_box27(33, 9, 1800), "33 x 9 x 1800");
+  this->check(large_box27(33, 9, 1800), "33 x 9 x 1800");  // in wide tiles, as the next one
+  this->check(large_box27(65, 66, 150), "65 x 66 x 150");
   this->check(large_box27(257, 129, 15, 257 * 129 * 15 - 300), "257 x 129 x 15 without the last 300 rows");
 }
 

@@ -136,7 +136,8 @@ TYPED_TEST(SingleProduct, BeyondTheDeviceCache) {
   if (TypeParam::format == Format::half_cds) {  // marches through planes; twice the rows of the boxes in double have the same bytes
     this->check(large_box27(128, 96, 80), "128 x 96 x 80");
     this->check(large_box27(97, 83, 120), "97 x 83 x 120");
-    this->check(large_box27(33, 9, 3200), "33 x 9 x 3200");
+    this->check(large_box27(33, 9, 3200), "33 x 9 x 3200");  // in wide tiles, as the next one
+    this->check(large_box27(65, 66, 290), "65 x 66 x 290");
     this->check(large_box27(257, 129, 29, 257 * 129 * 29 - 300), "257 x 129 x 29 without the last 300 rows");
   }
   if (this->any_pattern)

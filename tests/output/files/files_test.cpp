@@ -159,6 +159,16 @@ std::vector<Writer> writers() {
          auto const& block = large_block();
          write_vtu(path, block.grid(), {{"u", 1, block.u, {}}}, {}, {VtkCompression::none, VtkPrecision::double_});
        }},
+      {"hdf",
+       [](auto const& path) {
+         auto const& block = large_block();
+         write_hdf(path, block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+       }},
+      {"hdf_none",
+       [](auto const& path) {
+         auto const& block = large_block();
+         write_hdf(path, block.grid(), {{"u", 1, block.u, {}}}, {}, {VtkCompression::none, VtkPrecision::double_});
+       }},
       {"pvd", [](auto const& path) {
          write_pvd(path, std::vector<PvdEntry>(5000, {1, "a/rather/long/name/of/a/file.vtu"}));
        }}};
@@ -252,9 +262,38 @@ TEST(Failures, FileSizeLimitIsNamedAndNothingIsLeft) {
       printed = testing::internal::GetCapturedStderr();
     }
     expect_message(message, directory / "a", "File too large");
-    EXPECT_EQ(printed, "") << writer.name;  // VTK must not print by itself
+    EXPECT_EQ(printed, "") << writer.name;  // libraries must not print by themselves
     EXPECT_EQ(directory.names(), std::set<std::string>{"a"}) << writer.name;
     EXPECT_EQ(text_of(directory / "a"), "old") << writer.name;
+  }
+}
+
+// HDF5 seeks, writes small pieces and closes much in the end: wherever the space ends, the message is the same.
+TEST(Failures, AnHdf5FileMayEndAnywhere) {
+  TemporaryDirectory directory;
+  std::mt19937 random(2);
+  auto const block = make_block(6, 6, 6, 2, [&](Vec const&) { return static_cast<double>(random()); });
+  for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast}) {
+    auto const write = [&] {
+      write_hdf(directory / "u.hdf", block.grid(), {{"u", 1, block.u, {}}}, {}, {compression, VtkPrecision::double_});
+    };
+    write();
+    auto const size = std::filesystem::file_size(directory / "u.hdf");
+    std::filesystem::remove(directory / "u.hdf");
+    for (std::uintmax_t bytes = 0; bytes < size; bytes += 1 + size / 50) {
+      std::string message, printed;
+      {
+        FileSizeLimit const limit(bytes);
+        testing::internal::CaptureStderr();
+        message = environment_error(write);
+        printed = testing::internal::GetCapturedStderr();
+      }
+      expect_message(message, directory / "u.hdf", "File too large");
+      EXPECT_EQ(printed, "") << bytes;
+      EXPECT_TRUE(directory.names().empty()) << bytes;
+    }
+    EXPECT_NO_THROW(write());
+    std::filesystem::remove(directory / "u.hdf");
   }
 }
 

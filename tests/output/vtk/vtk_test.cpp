@@ -20,6 +20,7 @@
 #include <vtkDataArray.h>
 #include <vtkDoubleArray.h>
 #include <vtkFloatArray.h>
+#include <vtkHDFReader.h>
 #include <vtkImageData.h>
 #include <vtkIntArray.h>
 #include <vtkNew.h>
@@ -49,6 +50,28 @@ vtkSmartPointer<vtkUnstructuredGrid> read_vtu(std::filesystem::path const& path)
   return read<vtkXMLUnstructuredGridReader>(path);
 }
 
+vtkSmartPointer<vtkUnstructuredGrid> read_hdf(std::filesystem::path const& path) {
+  vtkNew<vtkHDFReader> reader;
+  EXPECT_EQ(reader->CanReadFile(path.c_str()), 1);
+  reader->SetFileName(path.c_str());
+  reader->Update();
+  EXPECT_EQ(reader->GetErrorCode(), 0U);
+  return vtkUnstructuredGrid::SafeDownCast(reader->GetOutputAsDataSet());
+}
+
+/// A format of unstructured grids.
+struct Unstructured {
+  char const* name;
+  std::string file;
+  decltype(&write_vtu) write;
+  vtkSmartPointer<vtkUnstructuredGrid> (*read)(std::filesystem::path const&);
+};
+void PrintTo(Unstructured const& format, std::ostream* out) {
+  *out << format.name;
+}
+auto const formats =
+    testing::Values(Unstructured{"vtu", "u.vtu", write_vtu, read_vtu}, Unstructured{"hdf", "u.hdf", write_hdf, read_hdf});
+
 std::string text_of(std::filesystem::path const& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -73,18 +96,19 @@ Vec curved(Vec const& x, int p) {
           0.8 * x[2] + 0.3 * x[0] + c * x[0] * x[0] * x[1]};
 }
 
-class EveryOrder : public testing::TestWithParam<int> {};
+class EveryOrder : public testing::TestWithParam<std::tuple<int, Unstructured>> {};
 
 // The node order is right exactly when VTK's own shape functions reproduce a polynomial map and a polynomial field.
 TEST_P(EveryOrder, VtkInterpolatesThePolynomialsThatTheNodesSample) {
-  int const p = GetParam();
+  auto const& [p, format] = GetParam();
   int const n[3] = {3, 2, 2};
-  auto const map = [p](Vec const& x) { return curved(x, p); };
+  auto const map = [p = p](Vec const& x) { return curved(x, p); };
   auto const block = make_block(
-      n[0], n[1], n[2], p, [p](Vec const& x) { return polynomial(x, p); }, map);
+      n[0], n[1], n[2], p, [p = p](Vec const& x) { return polynomial(x, p); }, map);
   TemporaryDirectory directory;
-  write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, {});
-  auto const mesh = read_vtu(directory / "u.vtu");
+  format.write(directory / format.file, block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  auto const mesh = format.read(directory / format.file);
+  ASSERT_NE(mesh, nullptr);
   ASSERT_EQ(mesh->GetNumberOfCells(), 12);
   auto* const u = mesh->GetPointData()->GetArray("u");
   ASSERT_NE(u, nullptr);
@@ -129,9 +153,11 @@ TEST_P(EveryOrder, VtkInterpolatesThePolynomialsThatTheNodesSample) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Vtk, EveryOrder, testing::Range(1, 9));
+INSTANTIATE_TEST_SUITE_P(Vtk, EveryOrder, testing::Combine(testing::Range(1, 9), formats), [](auto const& test) {
+  return "Q" + std::to_string(std::get<0>(test.param)) + "_" + std::get<1>(test.param).name;
+});
 
-class RoundTrip : public testing::TestWithParam<std::tuple<int, VtkCompression, VtkPrecision>> {};
+class RoundTrip : public testing::TestWithParam<std::tuple<int, VtkCompression, VtkPrecision, Unstructured>> {};
 
 template <class Array>
 void expect_same(vtkDataArray* found, std::span<double const> expected) {
@@ -148,7 +174,7 @@ void expect_same(vtkDataArray* found, std::span<double const> expected) {
 }
 
 TEST_P(RoundTrip, EveryArrayComesBack) {
-  auto const [p, compression, precision] = GetParam();
+  auto const [p, compression, precision, format] = GetParam();
   auto const expect = [precision = precision](vtkDataArray* found, std::span<double const> expected) {
     if (precision == VtkPrecision::single)
       expect_same<vtkFloatArray>(found, expected);
@@ -173,20 +199,22 @@ TEST_P(RoundTrip, EveryArrayComesBack) {
     material[i] = static_cast<int>(i % 7) - 1;
 
   TemporaryDirectory directory;
-  write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}, {"error", 1, error, {}}},
-            {{"material", 1, {}, material}, {"coefficient", 1, coefficient, {}}, {"flux", 3, flux, {}}}, {compression, precision});
-  EXPECT_EQ(directory.names(), std::set<std::string>{"u.vtu"});
+  format.write(directory / format.file, block.grid(), {{"u", 1, block.u, {}}, {"error", 1, error, {}}},
+               {{"material", 1, {}, material}, {"coefficient", 1, coefficient, {}}, {"flux", 3, flux, {}}},
+               {compression, precision});
+  EXPECT_EQ(directory.names(), std::set<std::string>{format.file});
   // The ParaView of an up-to-date Debian 12 cannot read appended data.
-  EXPECT_EQ(text_of(directory / "u.vtu").find("<AppendedData"), std::string::npos);
+  EXPECT_EQ(text_of(directory / format.file).find("<AppendedData"), std::string::npos);
 
-  auto const mesh = read_vtu(directory / "u.vtu");
+  auto const mesh = format.read(directory / format.file);
+  ASSERT_NE(mesh, nullptr);
   ASSERT_EQ(mesh->GetNumberOfCells(), static_cast<vtkIdType>(n_cells));
   ASSERT_EQ(mesh->GetNumberOfPoints(), block.grid().n_points());  // shared nodes stay shared
   expect(mesh->GetPoints()->GetData(), block.points);
   auto* const points = mesh->GetPointData();
   auto* const cells = mesh->GetCellData();
-  EXPECT_EQ(points->GetNumberOfArrays(), 2);
-  EXPECT_EQ(cells->GetNumberOfArrays(), 3);
+  ASSERT_EQ(points->GetNumberOfArrays(), 2);
+  ASSERT_EQ(cells->GetNumberOfArrays(), 3);
   expect(points->GetArray("u"), block.u);
   expect(points->GetArray("error"), error);
   expect(cells->GetArray("coefficient"), coefficient);
@@ -197,8 +225,10 @@ TEST_P(RoundTrip, EveryArrayComesBack) {
   ASSERT_NE(ids, nullptr);
   for (std::size_t i = 0; i < n_cells; ++i)
     ASSERT_EQ(ids->GetValue(static_cast<vtkIdType>(i)), material[i]);
-  ASSERT_NE(points->GetScalars(), nullptr);
-  EXPECT_STREQ(points->GetScalars()->GetName(), "u");
+  if (format.write == write_vtu) {
+    ASSERT_NE(points->GetScalars(), nullptr);
+    EXPECT_STREQ(points->GetScalars()->GetName(), "u");
+  }
 
   // Each cell has its own nodes, whatever their order.
   for (vtkIdType c = 0; c < mesh->GetNumberOfCells(); ++c) {
@@ -215,11 +245,11 @@ TEST_P(RoundTrip, EveryArrayComesBack) {
 INSTANTIATE_TEST_SUITE_P(Vtk, RoundTrip,
                          testing::Combine(testing::Range(1, 5),
                                           testing::Values(VtkCompression::none, VtkCompression::fast, VtkCompression::best),
-                                          testing::Values(VtkPrecision::single, VtkPrecision::double_)),
+                                          testing::Values(VtkPrecision::single, VtkPrecision::double_), formats),
                          [](auto const& test) {
                            return "Q" + std::to_string(std::get<0>(test.param)) + "_" +
                                   std::string(name_of(std::get<1>(test.param))) + "_" +
-                                  std::string(name_of(std::get<2>(test.param)));
+                                  std::string(name_of(std::get<2>(test.param))) + "_" + std::get<3>(test.param).name;
                          });
 
 /// Fields of any numbers on so many points and cells.
@@ -346,6 +376,89 @@ TEST(Vtk, LargeArraysComeBackWhateverTheThreads) {
   }
 }
 
+TEST(Hdf, LargeArraysComeBackWhateverTheThreads) {
+  ImageGrid const image{{0, 0, 0}, {1, 1, 1}, {101, 83, 117}};
+  RandomFields const fields(image.n_points(), image.n_cells());
+  TemporaryDirectory directory;
+  for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast})
+    for (VtkPrecision const precision : {VtkPrecision::single, VtkPrecision::double_}) {
+      int const before = omp_get_max_threads();
+      for (int const threads : {1, 5}) {
+        omp_set_num_threads(threads);
+        write_hdf(directory / ("u" + std::to_string(threads) + ".hdf"), image, fields.points(), fields.cells(),
+                  {compression, precision});
+      }
+      omp_set_num_threads(before);
+      EXPECT_TRUE(text_of(directory / "u1.hdf") == text_of(directory / "u5.hdf"));
+      auto const mesh = read_hdf(directory / "u5.hdf");
+      ASSERT_NE(mesh, nullptr);
+      expect_values(mesh->GetPointData()->GetArray("error"), fields.error, precision);
+      expect_values(mesh->GetCellData()->GetArray("flux"), fields.flux, precision);
+      auto* const material = vtkIntArray::SafeDownCast(mesh->GetCellData()->GetArray("material"));
+      ASSERT_NE(material, nullptr);
+      ASSERT_EQ(mesh->GetNumberOfCells(), image.n_cells());
+      for (vtkIdType c = 0; c < mesh->GetNumberOfCells(); ++c) {
+        ASSERT_EQ(material->GetValue(c), fields.material[static_cast<std::size_t>(c)]);
+        ASSERT_EQ(mesh->GetCellType(c), VTK_HEXAHEDRON);
+        vtkIdType n = 0;
+        vtkIdType const* nodes = nullptr;
+        mesh->GetCellPoints(c, n, nodes);
+        ASSERT_EQ(n, 8);
+        ASSERT_EQ(nodes[0], image.node(c, 0));
+        ASSERT_EQ(nodes[6], image.node(c, 7));
+      }
+      for (vtkIdType i = 0; i < mesh->GetNumberOfPoints(); i += 1009)
+        for (std::size_t d = 0; d < 3; ++d)
+          ASSERT_EQ(mesh->GetPoint(i)[d], image.point(i)[d]);
+    }
+}
+
+TEST(Hdf, OneCell) {
+  for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast, VtkCompression::best})
+    for (int p = 1; p <= 4; ++p) {
+      auto const block = make_block(
+          1, 1, 1, p, [](Vec const& x) { return x[0] + 2 * x[1] + 4 * x[2]; }, [p](Vec const& x) { return curved(x, p); });
+      std::vector<double> const flux{1, 2, 3};
+      std::vector<int> const material{7};
+      TemporaryDirectory directory;
+      write_hdf(directory / "u.hdf", block.grid(), {{"u", 1, block.u, {}}}, {{"flux", 3, flux, {}}, {"material", 1, {}, material}},
+                {compression, VtkPrecision::double_});
+      auto const mesh = read_hdf(directory / "u.hdf");
+      ASSERT_NE(mesh, nullptr);
+      ASSERT_EQ(mesh->GetNumberOfCells(), 1);
+      ASSERT_EQ(mesh->GetCell(0)->GetNumberOfPoints(), (p + 1) * (p + 1) * (p + 1));
+      expect_same<vtkDoubleArray>(mesh->GetPoints()->GetData(), block.points);
+      expect_same<vtkDoubleArray>(mesh->GetPointData()->GetArray("u"), block.u);
+      expect_same<vtkDoubleArray>(mesh->GetCellData()->GetArray("flux"), flux);
+      ASSERT_NE(mesh->GetCellData()->GetArray("material"), nullptr);
+      EXPECT_EQ(mesh->GetCellData()->GetArray("material")->GetTuple1(0), 7);
+    }
+}
+
+TEST(Hdf, FieldsStayInTheirOrder) {
+  auto const block = make_block(2, 2, 2, 1, [](Vec const& x) { return x[0]; });
+  TemporaryDirectory directory;
+  write_hdf(directory / "u.hdf", block.grid(), {{"u", 1, block.u, {}}, {"exact", 1, block.u, {}}, {"error", 1, block.u, {}}}, {},
+            {});
+  auto const mesh = read_hdf(directory / "u.hdf");
+  ASSERT_EQ(mesh->GetPointData()->GetNumberOfArrays(), 3);
+  EXPECT_STREQ(mesh->GetPointData()->GetArrayName(0), "u");
+}
+
+TEST(Hdf, CompressionMakesSmallerFiles) {
+  auto const block = make_block(20, 20, 20, 1, [](Vec const& x) { return x[0] * x[1]; });
+  TemporaryDirectory directory;
+  auto const size = [&](VtkCompression compression) {
+    write_hdf(directory / "u.hdf", block.grid(), {{"u", 1, block.u, {}}}, {}, {compression, VtkPrecision::double_});
+    return std::filesystem::file_size(directory / "u.hdf");
+  };
+  auto const none = size(VtkCompression::none), fast = size(VtkCompression::fast), best = size(VtkCompression::best);
+  EXPECT_LT(fast, none / 2);
+  EXPECT_LE(best, fast);
+  // 9261 points of 24 bytes, u, and 8000 cells of 8 nodes and an offset of 8 bytes each and a type byte; little besides.
+  EXPECT_LT(none, 9261U * 32U + 8000U * 73U + 16000U);
+}
+
 TEST(Base64, EveryLengthAndEveryByte) {
   std::vector<unsigned char> bytes(300);
   std::mt19937 random(3);
@@ -405,6 +518,9 @@ TEST(Vtk, LatticeIsWrittenAsItsHexahedra) {
   write_vtu(directory / "arrays.vtu", block.grid(), {{"u", 1, block.u, {}}}, {{"c", 1, cell_values, {}}}, {});
   EXPECT_FALSE(text_of(directory / "image.vtu").empty());
   EXPECT_EQ(text_of(directory / "image.vtu"), text_of(directory / "arrays.vtu"));
+  write_hdf(directory / "image.hdf", image, {{"u", 1, block.u, {}}}, {{"c", 1, cell_values, {}}}, {});
+  write_hdf(directory / "arrays.hdf", block.grid(), {{"u", 1, block.u, {}}}, {{"c", 1, cell_values, {}}}, {});
+  EXPECT_TRUE(text_of(directory / "image.hdf") == text_of(directory / "arrays.hdf"));
 }
 
 TEST(Vtk, EmptyGridAndNoFields) {
@@ -413,6 +529,7 @@ TEST(Vtk, EmptyGridAndNoFields) {
   auto const mesh = read_vtu(directory / "u.vtu");
   EXPECT_EQ(mesh->GetNumberOfCells(), 0);
   EXPECT_EQ(mesh->GetNumberOfPoints(), 0);
+  write_hdf(directory / "u.hdf", {}, {}, {}, {});
 }
 
 TEST(Vtk, NotANumberSurvives) {
@@ -431,6 +548,8 @@ TEST(Vtk, FieldOfTheWrongSizeIsRefused) {
   std::vector<double> const few(26);
   EXPECT_THROW(write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, few, {}}}, {}, {}), std::invalid_argument);
   EXPECT_THROW(write_vtu(directory / "u.vtu", block.grid(), {}, {{"u", 1, block.u, {}}}, {}), std::invalid_argument);
+  EXPECT_THROW(write_hdf(directory / "u.hdf", block.grid(), {{"u", 1, few, {}}}, {}, {}), std::invalid_argument);
+  EXPECT_THROW(write_hdf(directory / "u.hdf", block.grid(), {{"u/v", 1, block.u, {}}}, {}, {}), std::invalid_argument);
   EXPECT_THROW(write_vti(directory / "u.vti", {{}, {1, 1, 1}, {3, 3, 3}}, {}, {{"u", 1, few, {}}}, {}), std::invalid_argument);
   EXPECT_TRUE(directory.names().empty());
 }

@@ -1,0 +1,146 @@
+#include "gpu/core/lattice_problem.hpp"
+
+#include "assembly/discretization.hpp"
+#include "assembly/mesh/counts.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/elements/lattice_system.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "tests/convergence/support.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+/// What gpu/elements assembles on lattices against the assembly into CSR, entry by entry.
+namespace poisson::assembly {
+namespace {
+
+using namespace test;
+
+void expect_equal(ProblemSpec const& spec) {
+  Discretization discretization(spec);
+  auto const problem = discretization.lattice_problem();
+  ASSERT_TRUE(problem.has_value());
+  LinearSystem const expected = discretization.assemble();
+  auto const context = make_context(Backend::cpu);
+  LatticeSystem system(*context, *problem);
+  CsrMatrix const matrix = system.matrix().to_csr();
+  ASSERT_EQ(matrix.n_rows, expected.matrix.n_rows);
+  ASSERT_EQ(matrix.row_ptr, expected.matrix.row_ptr);
+  ASSERT_EQ(matrix.columns, expected.matrix.columns);
+  EXPECT_EQ(system.nnz(), expected.matrix.nnz());
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < matrix.n_rows; ++i) {
+    double largest = 0;
+    for (auto a = matrix.row_ptr[i]; a < matrix.row_ptr[i + 1]; ++a)
+      largest = std::max(largest, std::abs(expected.matrix.values[a]));
+    for (auto a = matrix.row_ptr[i]; a < matrix.row_ptr[i + 1]; ++a)
+      wrong += std::abs(matrix.values[a] - expected.matrix.values[a]) > 1e-14 * largest;
+  }
+  EXPECT_EQ(wrong, 0);
+  HostVector<double> const rhs = system.take_rhs();
+  double scale = 0;
+  for (double const b : expected.rhs)
+    scale = std::max(scale, std::abs(b));
+  for (std::int64_t i = 0; i < matrix.n_rows; ++i)
+    ASSERT_NEAR(rhs[i], expected.rhs[i], 1e-13 * scale) << "row " << i;
+  HostVector<double> x(rhs.size(), 0.0), y(rhs.size(), 0.0);
+  system.set_dirichlet(x);
+  expected.constraints.expand(y);
+  EXPECT_EQ(x, y);
+  EXPECT_EQ(system.pure_neumann(), expected.pure_neumann);
+  EXPECT_NEAR(system.source().sum, expected.integral_f, 1e-12 * (1 + system.source().absolute));
+}
+
+ProblemSpec problem_on(MeshSpec const& mesh) {
+  ProblemSpec spec;
+  spec.mesh = mesh;
+  spec.coefficient = {{-1, {"2 + sin(x + y)"}}};
+  spec.source = "1 + x - 2*y*z";
+  spec.boundary = {dirichlet("1 + x*y - z")};
+  return spec;
+}
+
+TEST(LatticeProblem, IsTheAssembledSystemOnEveryGenerator) {
+  for (std::string const& name : generator_names()) {
+    if (name == "box")
+      continue;
+    for (int const refinements : {2, 3}) {
+      SCOPED_TRACE(name + " refined " + std::to_string(refinements) + " times");
+      ProblemSpec spec = problem_on(generator(name, refinements));
+      if (estimate(spec).mesh.cells > 20000)
+        continue;
+      expect_equal(spec);
+    }
+  }
+}
+
+TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
+  ProblemSpec shell = problem_on(generator("hyper_shell", 3, "0, 0, 0 : 0.5 : 1 : 6 : true"));
+  shell.coefficient = {{-1, {"1 + x*x", "2", "3 + sin(z)"}}};
+  shell.boundary = {dirichlet("y + z", {0}), robin("1 + x*x", "y", {1})};
+  expect_equal(shell);
+  ProblemSpec cube = problem_on(generator("hyper_cube", 2, "0 : 1 : true"));
+  cube.boundary = {dirichlet("y", {0}), robin("x", "y", {1, 2}), neumann("x*y", {3, 4}), dirichlet("1 + x", {5})};
+  expect_equal(cube);
+  cube.source = "0";
+  cube.boundary = {neumann("x - 0.5")};  // alone: determined up to a constant
+  expect_equal(cube);
+  int files = 0;
+  for (auto const& entry : std::filesystem::directory_iterator(std::filesystem::path(POISSON_SOURCE_DIR) / "meshes")) {
+    if (entry.path().extension() == ".md")
+      continue;
+    SCOPED_TRACE(entry.path().string());
+    MeshSpec mesh;
+    mesh.file = entry.path().string();
+    mesh.refinements = 2;
+    ProblemSpec spec = problem_on(mesh);
+    if (estimate(spec).mesh.cells > 40000)
+      continue;
+    int factor = 1;
+    for (unsigned const material : estimate(spec).mesh.material_ids)
+      spec.coefficient[static_cast<int>(material)] = {std::to_string(factor++) + " + x*x"};
+    spec.boundary = {robin("1 + x*x", "y")};
+    expect_equal(spec);
+    ++files;
+  }
+  EXPECT_GE(files, 1);
+}
+
+TEST(LatticeProblem, IsForTrilinearRefinedMeshesOnly) {
+  EXPECT_FALSE(Discretization(problem_on(generator("hyper_ball", 1))).lattice_problem());
+  EXPECT_FALSE(Discretization(problem_on(box(4, 4, 4))).lattice_problem());
+}
+
+/// The message names the place and the value, and is that of the assembly into CSR.
+TEST(LatticeProblem, BadDataAreReportedInTheSameWords) {
+  ProblemSpec spec = problem_on(generator("hyper_ball", 2));
+  spec.coefficient = {{-1, {"z - 0.9"}}};
+  Discretization discretization(spec);
+  std::string expected, found;
+  try {
+    static_cast<void>(discretization.assemble());
+  } catch (InputError const& error) {
+    expected = error.what();
+  }
+  auto const context = make_context(Backend::cpu);
+  try {
+    LatticeSystem const system(*context, *discretization.lattice_problem());
+  } catch (DataError const& bad) {
+    try {
+      discretization.refuse(bad);
+    } catch (InputError const& error) {
+      found = error.what();
+    }
+  }
+  ASSERT_NE(expected, "");
+  auto const words = [](std::string text) {
+    std::erase_if(text, [](char c) { return std::string("0123456789.e-+").find(c) != std::string::npos; });
+    return text;
+  };
+  EXPECT_EQ(words(found), words(expected));
+}
+
+}  // namespace
+}  // namespace poisson::assembly
