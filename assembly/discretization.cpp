@@ -132,7 +132,8 @@ struct Discretization::Impl {
       : data(std::move(checked.data)),
         element(checked.spec.order),
         space(make_space(checked)),
-        summary(std::move(checked.summary)) {
+        summary(std::move(checked.summary)),
+        couplings(summary.nnz) {
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
   }
@@ -170,6 +171,7 @@ struct Discretization::Impl {
   ReferenceElement element;
   Space space;
   MeshSummary summary;
+  std::int64_t couplings;                    ///< pairs of unknowns that share a cell
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
 };
 
@@ -215,10 +217,9 @@ std::optional<BoxProblem> Discretization::box_problem() const {
   return problem;
 }
 
-std::optional<LatticeProblem> Discretization::lattice_problem() const {
-  if (!impl_->space.lattices || impl_->space.order != 1)
-    return std::nullopt;
+LatticeProblem Discretization::lattice_problem() const {
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
+  problem.couplings = impl_->couplings;
   impl_->pure_neumann = problem.pure_neumann;
   return problem;
 }
@@ -230,7 +231,7 @@ void Discretization::refuse(DataError const& error) const {
   switch (error.quantity) {
   case Quantity::coefficient: {
     Space const& space = impl_->space;
-    unsigned const material = space.lattices ? space.material(error.part * space.lattices->cells_of_lattice()) : 0;
+    unsigned const material = space.material(error.part * (space.lattices ? space.lattices->cells_of_lattice() : 1));
     static_cast<void>(data.coefficient(material)(error.at, material));
     throw InputError("problem.coefficient", "the coefficient is not positive and finite at (x, y, z) = " + to_text(error.at));
   }

@@ -78,13 +78,15 @@ public:
   [[nodiscard]] LinearSystem assemble();
   /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
-  /// The same for one of trilinear elements on lattices. Errors: as assemble, for the data on the boundary.
-  [[nodiscard]] std::optional<LatticeProblem> lattice_problem() const;
+  /// The same for elements of any order on lattices; a cell is a lattice where there are no larger ones. Errors: as assemble, for
+  /// the data on the boundary; InputError where the tables would exceed 32-bit indices.
+  [[nodiscard]] LatticeProblem lattice_problem() const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);
   /// The warning that `assemble` puts into its result, for a source whose integrals were computed elsewhere.
-  /// `largest_of_lines`: for every line of cells in x of a box or of lattices the largest integral of |f| over one of its cells.
+  /// `largest_of_lines`: for every line of cells in x of a box or of lattices (LatticeProblem) the largest integral of |f| over one
+  /// of its cells.
   [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
   /// Shifts u so that its integral is zero.
   void subtract_mean(HostVector<double>& u) const;

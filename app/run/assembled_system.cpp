@@ -28,13 +28,6 @@ bool can_be_assembled_as_stored(RunConfig const& config) {
          config.matrix.conversion == Conversion::automatic;
 }
 
-[[noreturn]] void refuse_matrix_free(std::string const& reason) {
-  throw InputError("matrix.format",
-                   "matrix_free is for boxes of at least 2 x 2 x 2 cells with elements of order 1 and a coefficient that "
-                   "is constant, and " +
-                       reason + "; use half_cds, or auto");
-}
-
 }  // namespace
 
 MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh) {
@@ -51,11 +44,10 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
   MatrixOptions const& matrix = config.matrix;
   bool const free = matrix.format == Format::matrix_free, box = is_box(config.problem, mesh);
   if (free) {
-    if (!box)
-      refuse_matrix_free("this mesh or element is not");
-    if (!config.analysis.empty() || matrix.precision != MatrixPrecision::double_)
-      refuse_matrix_free(matrix.precision != MatrixPrecision::double_ ? "has no entries to store in another precision"
-                                                                      : "has no matrix for analysis.svd");
+    if (!config.analysis.empty())
+      throw InputError("matrix.format", "matrix_free has no matrix for analysis.svd; use another format, or auto");
+    if (matrix.precision != MatrixPrecision::double_)
+      throw InputError("matrix.precision", "matrix_free has no entries to store in another precision; use double");
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
   }
   bool const wanted = !matrix.format || *matrix.format == Format::half_cds;
@@ -87,16 +79,16 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
                    "use a coarser mesh or the cpu backend");
   };
   try {
-    if (std::optional<BoxProblem> const box = discretization_.box_problem()) {
-      if (free && !BoxSystem::can_be_matrix_free(*box))
-        refuse_matrix_free("this coefficient varies");
+    std::optional<BoxProblem> const box = discretization_.box_problem();
+    if (box && BoxSystem::can_assemble(*box, format)) {
       require(BoxSystem::peak_bytes(*box, format, context.backend()));
       elements_ = std::make_unique<BoxSystem>(context, *box, format);
-    } else if (std::optional<LatticeProblem> const lattices = discretization_.lattice_problem()) {
-      require(LatticeSystem::peak_bytes(lattices->layout.n_lattices, lattices->layout.cells, context.backend()));
-      elements_ = std::make_unique<LatticeSystem>(context, *lattices);
     } else {
-      return false;  // the mesh could not be made of lattices, after all
+      if (!free && discretization_.summary().lattices == 0)
+        return false;  // the mesh could not be made of lattices, after all
+      LatticeProblem const problem = discretization_.lattice_problem();
+      require(LatticeSystem::peak_bytes(problem.layout, context.backend(), format));
+      elements_ = std::make_unique<LatticeSystem>(context, problem, format);
     }
   } catch (DataError const& error) {
     discretization_.refuse(error);

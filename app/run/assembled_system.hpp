@@ -22,10 +22,10 @@ struct MatrixPlan {
 /// The shape of the matrix, as far as it is known before it is assembled.
 [[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh);
 
-/// Trilinear elements on boxes and lattices are assembled by gpu/elements: straight into half_cds where that is the format, given
-/// or taken by `auto`, or matrix_free, which is possible for boxes only (InputError). Everything else is assembled into CSR and
-/// converted; so are entries in double_double, matrices that an analysis needs, and those for which matrix.conversion asks for a
-/// way of converting.
+/// Trilinear elements on boxes and lattices are assembled by gpu/elements straight into half_cds where that is the format, given or
+/// taken by `auto`; matrix_free is made there for any mesh and element. Everything else is assembled into CSR and converted; so are
+/// entries in double_double, matrices that an analysis needs, and those for which matrix.conversion asks for a way of converting.
+/// Errors: InputError for matrix_free with an analysis or another precision.
 [[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
 
 /// The system of a run, however it was assembled.

@@ -4,29 +4,71 @@
 #include "assembly/system/system.hpp"
 
 #include <algorithm>
-#include <cassert>
+#include <limits>
+#include <string>
 
 namespace poisson::assembly {
 
+namespace {
+
+/// Every cell of a space as a lattice, all of whose nodes are in the tables.
+LatticeLayout layout_of_cells(Space const& space) {
+  if (space.n_cells > std::numeric_limits<std::int32_t>::max() / space.n_local)
+    throw InputError("matrix.format", "matrix_free needs 32-bit indices for the nodes of all cells of this mesh, and " +
+                                          std::to_string(space.n_cells) + " cells have too many");
+  LatticeLayout layout;
+  layout.n_lattices = space.n_cells;
+  layout.n_unknowns = space.n_dofs;
+  layout.order = space.order;
+  layout.cells = 1;
+  layout.all_on_rim = true;
+  layout.kind_first.assign(static_cast<std::size_t>(space.order * space.order * space.order), 0);
+  layout.rim_unknowns.resize(static_cast<std::size_t>(space.n_cells * space.n_local));
+  parallel_for(n_parts(space.n_cells, space.cells_per_part), [&](std::int64_t i) {
+    auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
+    for (std::int64_t cell = begin; cell < end; ++cell)
+      space.dofs(cell, layout.rim_unknowns.data() + cell * space.n_local);
+  });
+  layout.copy_offsets.assign(static_cast<std::size_t>(space.n_dofs + 1), 0);
+  for (std::int32_t const unknown : layout.rim_unknowns)
+    ++layout.copy_offsets[unknown + 1];
+  for (std::int64_t i = 0; i < space.n_dofs; ++i)
+    layout.copy_offsets[i + 1] += layout.copy_offsets[i];
+  layout.copies.resize(layout.rim_unknowns.size());
+  HostVector<std::int64_t> next(layout.copy_offsets);
+  for (std::size_t place = 0; place < layout.rim_unknowns.size(); ++place)
+    layout.copies[next[layout.rim_unknowns[place]]++] = static_cast<std::int32_t>(place);
+  return layout;
+}
+
+}  // namespace
+
 LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  assert(space.lattices);
-  LatticeNumbering const& numbering = *space.lattices;
-  std::int64_t const m = numbering.m, n = (m - 1) / space.order, nodes = m * m * m, n_lattices = space.n_cells / (n * n * n);
   LatticeProblem problem;
-  problem.layout = numbering.layout();
+  problem.layout = space.lattices ? space.lattices->layout() : layout_of_cells(space);
   problem.isoparametric = space.isoparametric;
+  std::int64_t const n = problem.layout.cells, m = problem.layout.nodes(), nodes = m * m * m;
+  std::int64_t const n_lattices = problem.layout.n_lattices;
 
   problem.coordinates.resize(static_cast<std::size_t>(3 * n_lattices * nodes));
+  std::int64_t const n_planes = n_lattices * m, planes_of_part = space.lattices ? 1 : m * space.cells_per_part;
   parallel_for(
-      n_lattices * m, [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(m * m)); },
-      [&](std::vector<std::int32_t>& unknowns, std::int64_t const plane) {
-        std::int64_t const lattice = plane / m, k = plane % m;
-        numbering.unknowns(static_cast<std::int32_t>(lattice), k, k + 1, unknowns.data());
-        double* const out = problem.coordinates.data() + 3 * lattice * nodes + k * m * m;
-        for (std::int64_t i = 0; i < m * m; ++i) {
-          Point3 const x = space.point(unknowns[i]);
-          for (int d = 0; d < 3; ++d)
-            out[d * nodes + i] = x[d];
+      n_parts(n_planes, planes_of_part), [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(m * m)); },
+      [&](std::vector<std::int32_t>& listed, std::int64_t const number) {
+        auto const [begin, end] = part(n_planes, planes_of_part, number);
+        for (std::int64_t plane = begin; plane < end; ++plane) {
+          std::int64_t const lattice = plane / m, k = plane % m;
+          std::int32_t const* unknowns = listed.data();
+          if (space.lattices)
+            space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
+          else
+            unknowns = problem.layout.rim_unknowns.data() + plane * m * m;
+          double* const out = problem.coordinates.data() + 3 * lattice * nodes + k * m * m;
+          for (std::int64_t i = 0; i < m * m; ++i) {
+            Point3 const x = space.point(unknowns[i]);
+            for (int d = 0; d < 3; ++d)
+              out[d * nodes + i] = x[d];
+          }
         }
       });
 
@@ -42,7 +84,7 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
   BoundaryTerms const boundary = boundary_terms(space, element, data);
   problem.pure_neumann = boundary.pure_neumann;
   problem.boundary = boundary.values;
-  std::int64_t const n_rim = numbering.n_rim(), first = numbering.first_face;
+  std::int64_t const first = problem.layout.n_inner(), n_rim = problem.layout.n_unknowns - first;
   problem.fixed.resize(static_cast<std::size_t>(n_rim));
   problem.fixed_value.resize(static_cast<std::size_t>(n_rim));
   problem.rim_load.resize(static_cast<std::size_t>(n_rim));

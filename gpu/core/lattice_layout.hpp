@@ -10,19 +10,21 @@ namespace poisson {
 
 /// The nodes of a lattice of m x m x m and its rim, the nodes with an index 0 or m - 1. The rim is numbered plane by plane in z:
 /// the whole first plane, x fastest, the whole last one, then the rings of those between: their first line, their last line, and of
-/// the lines between the first and the last node, all first ones before the last ones.
+/// the lines between the first and the last node, all first ones before the last ones. With `all` every node counts as one of the
+/// rim, lexicographically.
 struct LatticeRim {
   std::int64_t m;
+  bool all = false;
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t plane() const { return m * m; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t ring() const { return 4 * (m - 1); }
-  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const { return 2 * plane() + (m - 2) * ring(); }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const { return all ? m * m * m : 2 * plane() + (m - 2) * ring(); }
   [[nodiscard]] POISSON_HOST_DEVICE bool holds(std::int64_t i, std::int64_t j, std::int64_t k) const {
-    return i == 0 || j == 0 || k == 0 || i == m - 1 || j == m - 1 || k == m - 1;
+    return all || i == 0 || j == 0 || k == 0 || i == m - 1 || j == m - 1 || k == m - 1;
   }
   /// The number of a node of the rim.
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t place(std::int64_t i, std::int64_t j, std::int64_t k) const {
-    if (k == 0)
-      return j * m + i;
+    if (all || k == 0)
+      return (k * m + j) * m + i;
     if (k == m - 1)
       return plane() + j * m + i;
     std::int64_t const first = 2 * plane() + (k - 1) * ring();
@@ -40,6 +42,8 @@ struct LatticeRim {
     auto const node = [](std::int64_t i, std::int64_t j, std::int64_t k) {
       return Node{static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), static_cast<std::int32_t>(k)};
     };
+    if (all)
+      return node(place % m, place / m % m, place / plane());
     if (place < 2 * plane())
       return node(place % m, place / m % m, place < plane() ? 0 : m - 1);
     std::int64_t const k = 1 + (place - 2 * plane()) / ring(), in_ring = (place - 2 * plane()) % ring();
@@ -55,18 +59,20 @@ struct LatticeView;
 /// Where the nodes of a mesh of lattices are in vectors. Each lattice has n cells of order p and m = p n + 1 nodes a side. Vectors
 /// have one entry for each unknown: first the inner nodes of the lattices, lattice by lattice; in each, nodes with the same place
 /// in their cells (the same indices modulo p, a kind) lie together, lexicographically, x fastest. Then, in any order, the unknowns
-/// on rims, each of which is a node of one or more lattices.
+/// on rims, each of which is a node of one or more lattices. Any mesh, numbered in any way, is one of lattices of one cell, of
+/// which all nodes count as the rim.
 struct LatticeLayout {
   std::int64_t n_lattices = 0, n_unknowns = 0;
   std::int32_t order = 1, cells = 0;    ///< p; n
+  bool all_on_rim = false;              ///< all nodes are in the tables, with n = 1
   HostVector<std::int32_t> kind_first;  ///< p^3: [(z p + y) p + x], with the indices modulo p, is the first inner node of the kind
   HostVector<std::int32_t> rim_unknowns;  ///< of node `place` of the rim of a lattice: [lattice * rim.size() + place]
   HostVector<std::int64_t> copy_offsets;  ///< unknown n_inner() + i is at the places copies[copy_offsets[i]] ...
   HostVector<std::int32_t> copies;        ///< ... copies[copy_offsets[i + 1] - 1] of rim_unknowns, ascending
 
   [[nodiscard]] std::int64_t nodes() const { return std::int64_t{order} * cells + 1; }  ///< m
-  [[nodiscard]] LatticeRim rim() const { return {nodes()}; }
-  [[nodiscard]] std::int64_t inner_of_lattice() const { return (nodes() - 2) * (nodes() - 2) * (nodes() - 2); }
+  [[nodiscard]] LatticeRim rim() const { return {nodes(), all_on_rim}; }
+  [[nodiscard]] std::int64_t inner_of_lattice() const { return all_on_rim ? 0 : (nodes() - 2) * (nodes() - 2) * (nodes() - 2); }
   [[nodiscard]] std::int64_t n_inner() const { return n_lattices * inner_of_lattice(); }
   [[nodiscard]] LatticeView view() const;
 };
@@ -75,14 +81,17 @@ struct LatticeLayout {
 struct LatticeView {
   std::int64_t n_lattices = 0, n_unknowns = 0;
   std::int32_t order = 1, cells = 0, m = 0;
+  bool all_on_rim = false;
   std::int32_t const* kind_first = nullptr;
   std::int32_t const* rim_unknowns = nullptr;
   std::int64_t const* copy_offsets = nullptr;
   std::int32_t const* copies = nullptr;
 
-  [[nodiscard]] POISSON_HOST_DEVICE LatticeRim rim() const { return {m}; }
+  [[nodiscard]] POISSON_HOST_DEVICE LatticeRim rim() const { return {m, all_on_rim}; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t nodes_of_lattice() const { return std::int64_t{m} * m * m; }
-  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t inner_of_lattice() const { return std::int64_t{m - 2} * (m - 2) * (m - 2); }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t inner_of_lattice() const {
+    return all_on_rim ? 0 : std::int64_t{m - 2} * (m - 2) * (m - 2);
+  }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_inner() const { return n_lattices * inner_of_lattice(); }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_rim() const { return n_unknowns - n_inner(); }
   /// The unknown of an inner node; all indices from 1 to m - 2.
@@ -127,8 +136,16 @@ struct LatticeView {
 };
 
 inline LatticeView LatticeLayout::view() const {
-  return {n_lattices,          n_unknowns,          order,        cells, static_cast<std::int32_t>(nodes()), kind_first.data(),
-          rim_unknowns.data(), copy_offsets.data(), copies.data()};
+  return {n_lattices,
+          n_unknowns,
+          order,
+          cells,
+          static_cast<std::int32_t>(nodes()),
+          all_on_rim,
+          kind_first.data(),
+          rim_unknowns.data(),
+          copy_offsets.data(),
+          copies.data()};
 }
 
 /// A layout in a backend's memory. Throws OutOfMemoryError.
@@ -140,7 +157,7 @@ public:
         rim_unknowns_(context, layout.rim_unknowns),
         copy_offsets_(context, layout.copy_offsets),
         copies_(context, layout.copies),
-        shape_{layout.n_lattices, layout.n_unknowns, layout.order, layout.cells, static_cast<std::int32_t>(layout.nodes())} {}
+        shape_(layout.view()) {}
 
   [[nodiscard]] LatticeView view() const {
     LatticeView result = shape_;
@@ -167,7 +184,7 @@ private:
   Array<std::int32_t> kind_first_, rim_unknowns_;
   Array<std::int64_t> copy_offsets_;
   Array<std::int32_t> copies_;
-  LatticeView shape_;  ///< without pointers
+  LatticeView shape_;  ///< whose pointers `view` replaces
 };
 
 }  // namespace poisson

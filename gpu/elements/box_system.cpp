@@ -44,8 +44,9 @@ bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
   return nodes < 0x1p31;
 }
 
-bool BoxSystem::can_be_matrix_free(BoxProblem const& problem) {
-  return std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
+bool BoxSystem::can_assemble(BoxProblem const& problem, Format format) {
+  return fits(problem.cells) &&
+         (format == Format::half_cds || std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant));
 }
 
 std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Backend backend) {
@@ -60,7 +61,7 @@ std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Bac
 
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     : context_(context), kernels_(kernels_for<BoxElementKernels>(context)), failed_(context) {
-  assert(fits(problem.cells) && (format == Format::half_cds || can_be_matrix_free(problem)));
+  assert(can_assemble(problem, format));
   double const low = 0.5 - 0.5 / std::sqrt(3.);
   for (std::size_t d = 0; d < 3; ++d) {
     std::int64_t const n = problem.cells[d];

@@ -17,14 +17,13 @@ class BoxSystem final : public ElementSystem {
 public:
   /// Whether a box is assembled here: at least three nodes per direction and less than 2^31 nodes.
   [[nodiscard]] static bool fits(std::array<std::int64_t, 3> const& cells);
-  /// Whether matrix_free is possible: k is constant.
-  [[nodiscard]] static bool can_be_matrix_free(BoxProblem const& problem);
+  /// Whether a problem is assembled here into a format: the box fits, and k is constant where it is matrix_free.
+  [[nodiscard]] static bool can_assemble(BoxProblem const& problem, Format format);
   /// Bytes in the backend's memory at the peak of the assembly.
   [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
 
-  /// Precondition: fits. Throws DataError, OutOfMemoryError, Interrupted. With conditions of Neumann type only, f is shifted by
-  /// a constant so that the right-hand side is orthogonal to the constant vector.
-  /// `format`: half_cds, or matrix_free where that is possible.
+  /// Precondition: can_assemble. Throws DataError, OutOfMemoryError, Interrupted. With conditions of Neumann type only, f is
+  /// shifted by a constant so that the right-hand side is orthogonal to the constant vector. `format`: half_cds or matrix_free.
   BoxSystem(Context& context, BoxProblem const& problem, Format format = Format::half_cds);
 
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }

@@ -49,18 +49,19 @@ struct LatticeSystem::Slab {
   Array<std::int64_t> listed;  ///< numbers of layers, material by material
 };
 
-std::int64_t LatticeSystem::peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend, Format format,
-                                       std::int32_t order) {
-  std::int64_t const m = order * cells + 1, nodes = n_lattices * m * m * m, points = (order + 1) * (order + 1) * (order + 1);
-  std::int64_t const rims = n_lattices * LatticeRim{m}.size(), n_layers = n_lattices * cells;
+std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, Backend backend, Format format) {
+  std::int64_t const n_lattices = layout.n_lattices, cells = layout.cells, order = layout.order, m = layout.nodes();
+  std::int64_t const nodes = n_lattices * m * m * m, points = (order + 1) * (order + 1) * (order + 1);
+  std::int64_t const rims = n_lattices * layout.rim().size(), n_layers = n_lattices * cells;
   if (format == Format::half_cds) {
     std::int64_t const slab = (layers_at_once(cells, points, n_lattices * m, backend) + 1) * cells * cells * (448 + 4 * 64);
     return (14 + 3 + 1) * 8 * nodes + 30 * rims + slab;
   }
-  // Tensors and element vectors; the diagonal, the right-hand side and Dirichlet values; coordinates.
+  // Tensors and element vectors; coordinates, which are gone when the diagonal and Dirichlet values come; the right-hand side;
+  // tables of rims: unknowns, copies and their offsets, and what is known of these unknowns.
   std::int64_t const n_cells = n_layers * cells * cells, slab = layers_at_once(cells, points, n_layers, backend) * cells * cells;
-  return 8 * LatticeOperator::n_tensor_values(n_cells, order) + 8 * points * n_cells + (3 + 3) * 8 * nodes + 30 * rims +
-         5 * 8 * points * slab;
+  return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * points * n_cells + 8 * 3 * nodes +
+         8 * layout.n_unknowns + 8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + 5 * 8 * points * slab;
 }
 
 LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format)
@@ -154,12 +155,13 @@ void LatticeSystem::fill(Slab& slab, LatticeProblem const& problem, std::int64_t
   };
   for (auto const& [material, layers] : of_material) {
     auto const n_listed = static_cast<std::int64_t>(layers.size());
+    std::int64_t const lowest_layer = layers.front();
     auto const field_of = [&](ExpressionCode const& code, Array<double>& array, ValueCheck check, DataError::Quantity quantity) {
       LatticeField field;
       if (is_constant(code)) {
         field.constant = code.front().value;
         if (!passes(check, field.constant))
-          refuse(elements_.points() * layers.front() * elements_.cells_of_layer(), quantity);
+          refuse(elements_.points() * lowest_layer * elements_.cells_of_layer(), quantity);
         return field;
       }
       evaluate(slab, code, listed, n_listed, check, provide(array), quantity);
@@ -258,7 +260,7 @@ void LatticeSystem::assemble_half_cds(LatticeProblem const& problem) {
   }
   kernels_.sum_copies(context_, elements_, rim_rhs.data(), rhs_.data());
 
-  nnz_ = count_entries(problem.layout, problem.fixed);
+  nnz_ = count_entries(problem.layout, problem.fixed, problem.couplings);
   LatticeView const layout = problem.layout.view();
   std::int64_t const row_not_finite = lowest_not_finite(context_, elements_.n_values(), values.data(), [&](std::int64_t row) {
     return layout.unknown(row / (m * m * m), static_cast<std::int32_t>(row % m), static_cast<std::int32_t>(row / m % m),
@@ -318,7 +320,7 @@ void LatticeSystem::assemble_operator(LatticeProblem const& problem) {
     matrix->subtract_whole_product(Array<double>(context_, std::span<double const>(fixed)).data(), rhs_.data());
   kernels_.add_rim_loads(context_, elements_, rhs_.data());
 
-  nnz_ = count_entries(problem.layout, problem.fixed);
+  nnz_ = count_entries(problem.layout, problem.fixed, problem.couplings);
   Array<double> diagonal(context_, lattices.n_unknowns);
   matrix->diagonal(diagonal.data());
   matrix->row_not_finite =
@@ -332,7 +334,7 @@ void LatticeSystem::set_dirichlet(std::span<double> x) const {
       x[static_cast<std::size_t>(n_inner_) + i] = host_fixed_value_[i];
 }
 
-std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed) {
+std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed, std::int64_t couplings) {
   LatticeView const lattices = layout.view();
   LatticeRim const rim = lattices.rim();
   std::int64_t const n_inner = lattices.n_inner(), n_rim = lattices.n_rim();
@@ -341,48 +343,37 @@ std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t c
   auto const first = [p](std::int32_t i) { return std::max((i - 1) / p * p, 0); };
   auto const last = [p, m](std::int32_t i) { return std::min((i / p + 1) * p, m - 1); };
   auto const inner_neighbours = [&](std::int32_t i) {
-    return std::int64_t{std::max(std::min(last(i), m - 2) - std::max(first(i), 1) + 1, 0)};
+    return std::int64_t{rim.all ? 0 : std::max(std::min(last(i), m - 2) - std::max(first(i), 1) + 1, 0)};
   };
-  auto const inner_around = [&](LatticeRim::Node const& node) {
-    return inner_neighbours(node.i) * inner_neighbours(node.j) * inner_neighbours(node.k);
-  };
-  auto const is_fixed = [&](std::int64_t place) {
-    return fixed[static_cast<std::size_t>(lattices.rim_unknowns[place] - n_inner)] != 0;
-  };
-  // Rows of inner nodes: all neighbours of a node differ.
-  std::int64_t of_line = 0;
-  for (std::int32_t i = 1; i < m - 1; ++i)
-    of_line += last(i) - first(i) + 1;
-  std::int64_t count = lattices.n_lattices * of_line * of_line * of_line;
-#pragma omp parallel for schedule(static) reduction(- : count)
-  for (std::int64_t place = 0; place < lattices.n_lattices * rim.size(); ++place)
-    if (is_fixed(place))
-      count -= inner_around(rim.node(place % rim.size()));
-      // Rows of nodes on rims: neighbours on rims may be so in several lattices.
+  std::int64_t count = couplings;
 #pragma omp parallel reduction(+ : count)
   {
-    std::vector<std::int64_t> neighbours;
+    std::vector<std::int32_t> neighbours;  // on rims, where they may be so in several lattices
 #pragma omp for schedule(static)
     for (std::int64_t i = 0; i < n_rim; ++i) {
-      if (fixed[static_cast<std::size_t>(i)] != 0) {
-        ++count;
+      if (fixed[static_cast<std::size_t>(i)] == 0)
         continue;
-      }
       neighbours.clear();
+      std::int64_t inner = 0;
       for (std::int64_t c = layout.copy_offsets[static_cast<std::size_t>(i)];
            c < layout.copy_offsets[static_cast<std::size_t>(i) + 1]; ++c) {
         std::int64_t const place = layout.copies[static_cast<std::size_t>(c)], lattice = place / rim.size();
         LatticeRim::Node const node = rim.node(place % rim.size());
-        count += inner_around(node);
+        inner += inner_neighbours(node.i) * inner_neighbours(node.j) * inner_neighbours(node.k);
         for (std::int32_t z = first(node.k); z <= last(node.k); ++z)
           for (std::int32_t y = first(node.j); y <= last(node.j); ++y)
             for (std::int32_t x = first(node.i); x <= last(node.i); ++x)
               if (rim.holds(x, y, z))
-                if (std::int64_t const other = lattice * rim.size() + rim.place(x, y, z); !is_fixed(other))
-                  neighbours.push_back(lattices.rim_unknowns[other]);
+                neighbours.push_back(lattices.rim_unknowns[lattice * rim.size() + rim.place(x, y, z)]);
       }
       std::sort(neighbours.begin(), neighbours.end());
-      count += std::unique(neighbours.begin(), neighbours.end()) - neighbours.begin();
+      neighbours.erase(std::unique(neighbours.begin(), neighbours.end()), neighbours.end());
+      auto const also_fixed = std::count_if(neighbours.begin(), neighbours.end(), [&](std::int32_t unknown) {
+        return fixed[static_cast<std::size_t>(unknown - n_inner)] != 0;
+      });
+      // Its row but the diagonal entry, and its column in rows that are not cleared themselves.
+      std::int64_t const others = inner + std::ssize(neighbours) - 1;
+      count -= others + others - (also_fixed - 1);
     }
   }
   return count;

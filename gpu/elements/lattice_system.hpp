@@ -17,10 +17,8 @@ namespace poisson {
 /// (p = 1) or matrix_free. Element integrals by p + 1 Gauss points per direction.
 class LatticeSystem final : public ElementSystem {
 public:
-  /// Bytes in the backend's memory at the peak of the assembly, of a mesh with these numbers of lattices and cells a side; of
-  /// matrix_free with what products in double take.
-  [[nodiscard]] static std::int64_t peak_bytes(std::int64_t n_lattices, std::int64_t cells, Backend backend,
-                                               Format format = Format::half_cds, std::int32_t order = 1);
+  /// Bytes in the backend's memory at the peak of the assembly; of matrix_free with what products in double take.
+  [[nodiscard]] static std::int64_t peak_bytes(LatticeLayout const& layout, Backend backend, Format format = Format::half_cds);
 
   /// `format`: half_cds, of order 1 and with two cells a side or more, or matrix_free. Throws DataError, OutOfMemoryError,
   /// Interrupted. In a pure Neumann problem f is shifted by a constant so that the right-hand side is orthogonal to the constant
@@ -56,8 +54,8 @@ private:
   HostVector<double> host_fixed_value_;
 };
 
-/// Entries of the full matrix on lattices: pairs of unknowns that share a cell, less those in rows and columns of unknowns with
-/// Dirichlet values, which keep their diagonal entry.
-[[nodiscard]] std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed);
+/// Entries of the full matrix: `couplings` less those in rows and columns of unknowns with Dirichlet values (`fixed`, as in
+/// LatticeProblem), which keep their diagonal entry.
+[[nodiscard]] std::int64_t count_entries(LatticeLayout const& layout, std::span<std::uint8_t const> fixed, std::int64_t couplings);
 
 }  // namespace poisson

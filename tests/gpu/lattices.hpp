@@ -31,13 +31,15 @@ struct LatticeBox {
   std::array<std::int64_t, 3> lattices;
 };
 
-inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, std::int32_t cells, std::int32_t order = 1) {
+inline LatticeBox make_lattice_box(std::array<std::int64_t, 3> const& lattices, std::int32_t cells, std::int32_t order = 1,
+                                   bool all_on_rim = false) {
   LatticeBox box;
   box.lattices = lattices;
   LatticeLayout& layout = box.layout;
   layout.n_lattices = lattices[0] * lattices[1] * lattices[2];
   layout.order = order;
   layout.cells = cells;
+  layout.all_on_rim = all_on_rim;
   std::int64_t const m = layout.nodes();
   LatticeRim const rim = layout.rim();
   std::int64_t n_nodes = 1;

@@ -141,7 +141,7 @@ private:
     for (int k = 0; k <= order_; ++k)
       for (int j = 0; j <= order_; ++j) {
         std::int32_t const y = p * at.i[1] + j, z = p * at.i[2] + k;
-        bool const inner = in_line && y > 0 && y < m - 1 && z > 0 && z < m - 1;
+        bool const inner = in_line && !lattices.all_on_rim && y > 0 && y < m - 1 && z > 0 && z < m - 1;
         for (int i = 0; i <= order_; ++i, ++node) {
           // Nodes of one kind follow one another.
           int begin = 0, end = 0;
@@ -246,6 +246,8 @@ void make_vectors(LatticeOperatorView const& a, Stored const* tensors, ConstPoin
 template <class T, class Row>
 void gather_inner(LatticeOperatorView const& a, ConstPointer<T> vectors, Row const& row) {
   LatticeView const& lattices = a.lattices;
+  if (lattices.n_inner() == 0)
+    return;
   std::int32_t const n = lattices.cells, p = lattices.order, inner = lattices.m - 2;
   std::int64_t const stride = a.stride(), n_lines = lattices.n_lattices * inner * inner;
 #pragma omp parallel for schedule(static) if (4 * lattices.n_inner() * cpu::work_of <T> >= cpu::work_worth_threads)

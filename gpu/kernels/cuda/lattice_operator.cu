@@ -65,9 +65,9 @@ __device__ __forceinline__ void load_plane(LatticeOperatorView const& a, bool ex
       unknowns[j][i] = exists ? first + kind + (z * ny + cy - (j == 0 ? 1 : 0)) * nx + cx - (i == 0 ? 1 : 0) : -1;
     }
   std::int32_t const k = p * cz + c, last = n - 1;
-  bool const face = k == 0 || k == m - 1;
+  bool const face = k == 0 || k == m - 1 || lattices.all_on_rim;
   if (exists && (face || cx == 0 || cx == last || cy == 0 || cy == last)) {
-    LatticePlane const plane(m, cell.lattice, k);
+    LatticePlane const plane(m, cell.lattice, k, lattices.all_on_rim);
 #pragma unroll
     for (int j = 0; j <= p; ++j)
 #pragma unroll
@@ -634,7 +634,8 @@ public:
                      T beta, Pointer<T> y, T* partial, std::int32_t const* stop) {
     LatticeView const& lattices = a.lattices;
     dim3 const grid(cuda::n_blocks(a.n_cells(), threads), static_cast<unsigned>(lattices.order * lattices.order * lattices.order));
-    gather_inner_kernel<T><<<grid, threads, 0, device.stream()>>>(a, vectors, alpha, beta, y, stop);
+    if (lattices.n_inner() > 0)
+      gather_inner_kernel<T><<<grid, threads, 0, device.stream()>>>(a, vectors, alpha, beta, y, stop);
     gather_rim_kernel<T>
         <<<cuda::n_blocks(lattices.n_rim(), threads), threads, 0, device.stream()>>>(a, vectors, alpha, x, beta, y, partial, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());

@@ -31,8 +31,8 @@ TEST(LatticeRim, NumbersEveryNodeOfTheRimOnce) {
 TEST(LatticeView, GivesEveryNodeItsUnknown) {
   auto const context = make_context(Backend::cpu);
   for (std::int32_t const order : {1, 2, 3})
-    for (std::int32_t const cells : {1, 2, 4}) {
-      auto const box = test::make_lattice_box({2, 1, 3}, cells, order);
+    for (std::int32_t const cells : {0, 1, 2, 4}) {  // 0: one cell, all of whose nodes are in the tables
+      auto const box = test::make_lattice_box({2, 1, 3}, std::max(cells, 1), order, cells == 0);
       LatticeArrays const arrays(*context, box.layout);
       LatticeView const view = arrays.view();
       ASSERT_EQ(view.n_unknowns, box.nodes[0] * box.nodes[1] * box.nodes[2]);

@@ -73,7 +73,8 @@ std::string name_of(LatticeMesh const& c) {
   std::string name = c.isoparametric ? "isoparametric, " : "trilinear, ";
   for (std::int64_t const n : c.lattices)
     name += std::to_string(n) + " x ";
-  return name + "lattices of " + std::to_string(c.cells) + " cells of order " + std::to_string(c.order);
+  return name + "lattices of " + std::to_string(c.cells) + " cells of order " + std::to_string(c.order) +
+         (c.all_on_rim ? ", all in tables" : "");
 }
 
 }  // namespace
@@ -256,6 +257,16 @@ TYPED_TEST(LatticeOperatorOn, OtherConditions) {
     mesh.dirichlet = mesh.robin = false;
     this->check(mesh);
   }
+}
+
+TYPED_TEST(LatticeOperatorOn, AllNodesInTables) {
+  for (std::int32_t order = 1; order <= 5; ++order)
+    for (bool const dirichlet : {true, false}) {
+      LatticeMesh mesh = mesh_of({5, 3, 3}, 1, order, order == 2);
+      mesh.all_on_rim = true;
+      mesh.dirichlet = dirichlet;
+      this->check(mesh);
+    }
 }
 
 TYPED_TEST(LatticeOperatorOn, InSinglePrecision) {

@@ -22,7 +22,7 @@ struct LatticeMesh {
   Data f;
   bool dirichlet = true, robin = true;
   std::int32_t order = 1;
-  bool isoparametric = false;
+  bool isoparametric = false, all_on_rim = false;
 };
 
 /// Such a mesh as a problem, and its system: dense element matrices, by a loop over cells, in a map of rows.
@@ -34,7 +34,7 @@ struct LatticeReference {
   double volume = 0;
 
   explicit LatticeReference(LatticeMesh const& c)
-      : box(test::make_lattice_box(c.lattices, c.cells, c.order)),
+      : box(test::make_lattice_box(c.lattices, c.cells, c.order, c.all_on_rim)),
         gauss(gauss_quadrature(c.order + 1)),
         lobatto(lobatto_quadrature(c.order + 1)) {
     problem.layout = box.layout;
@@ -56,6 +56,8 @@ struct LatticeReference {
     rhs.assign(n, 0);
     integrals.assign(n, 0);
     add_cells(c);
+    for (auto const& row : rows)
+      problem.couplings += std::ssize(row);
     add_faces();
     eliminate();
   }
