@@ -28,3 +28,11 @@ endif()
 get_filename_component(POISSON_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 target_include_directories(poisson_settings INTERFACE "${POISSON_ROOT}")
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+# The headers of other libraries that cost a target most of its compile time are read once. Not with a compiler cache, which has its
+# own way of saving that time; such builds also tell when a file lacks an include.
+function(poisson_precompile target)
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()

@@ -321,8 +321,8 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
              {"projection_error", projection_errors},
              {"reduced_model_error", galerkin_errors},
              {"interpolated_model_error", model_errors}});
-  output.directory.write(output.file("coefficients.csv"), [&](fs::path const& path) {
-    output::write_text_file(path, coefficients_text(axes, training, test, pod, best));
+  output.directory.write(output.file("coefficients.csv"), [&, &of_pod = pod](fs::path const& path) {
+    output::write_text_file(path, coefficients_text(axes, training, test, of_pod, best));
   });
   RunConfig const& config = test.configuration->config();
   if (config.output.picture && output::pictures_built())
