@@ -37,6 +37,11 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.n_lattices = mesh.lattices;
     shape.lattice_nodes = mesh.lattice_nodes;
   }
+  // With elements of order 1 the formats are faster.
+  if (config.problem.order > 1 && can_be_assembled_as_stored(config) && !needs_csr(config.solver.preconditioner)) {
+    shape.n_cells = mesh.cells;
+    shape.order = config.problem.order;
+  }
   return shape;
 }
 
@@ -47,18 +52,23 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
     if (!config.analysis.empty())
       throw InputError("matrix.format", "matrix_free has no matrix for analysis.svd; use another format, or auto");
     if (matrix.precision != MatrixPrecision::double_)
-      throw InputError("matrix.precision", "matrix_free has no entries to store in another precision; use double");
+      throw InputError("solver.matrix_precision", "matrix_free has no entries to store in another precision; use double");
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
   }
-  bool const wanted = !matrix.format || *matrix.format == Format::half_cds;
   MatrixShape const shape = shape_of(config, mesh);
-  if (!wanted || !(box || shape.n_lattices > 0) || !can_be_assembled_as_stored(config))
+  bool const half_cds =
+      (!matrix.format || *matrix.format == Format::half_cds) && (box || shape.n_lattices > 0) && can_be_assembled_as_stored(config);
+  if (!half_cds && (matrix.format || shape.n_cells == 0))
     return {};
   MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}};
   if (matrix.format)
     return plan;
   plan.choice = choose_format(shape, matrix.format_options(), backend, forecast_of(matrix, config.solver, shape.n_rows));
-  return plan.choice->format == Format::half_cds ? plan : MatrixPlan{};
+  if (plan.choice->format == Format::matrix_free)
+    plan.into = backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host;
+  else if (!half_cds || plan.choice->format != Format::half_cds)
+    return {};
+  return plan;
 }
 
 AssembledSystem::AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages)

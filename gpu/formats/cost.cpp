@@ -30,11 +30,11 @@ struct Tuning {
 struct BackendTuning {
   double bandwidth;       ///< nominal, bytes per second
   double product_launch;  ///< seconds
-  std::array<Tuning, n_stored_formats> formats;
+  std::array<Tuning, n_stored_formats + 1> formats;
 };
 
 /// One H200, copy 4.25 TB/s. Products: medians on the 27-point box of 256^3 nodes, and on refined balls and a shell (Q1, Q2, Q3)
-/// with 27 to 123 entries a row; conversions there, 50 to 450 million entries.
+/// with 27 to 123 entries a row; conversions there, 50 to 450 million entries. matrix_free: elements of order 2 to 4 on lattices.
 /// Small matrices (the Matrix Market files of docs/performance.md) tell the launches: CoD-SELL's search takes milliseconds there.
 constexpr BackendTuning cuda_tuning{4.0e12,
                                     4e-6,
@@ -43,12 +43,13 @@ constexpr BackendTuning cuda_tuning{4.0e12,
                                       {Format::sell_c_sigma, 0.98, 0.98, 0.98, 2.5, 0, 0, 5e-5, 0},
                                       {Format::cod_sell, 0.88, 0.99, 0.99, 0, 0.08, 0.1, 2e-3, 0},
                                       {Format::cds, 1.02, 1.02, 1.02, 2.8, 0, 0, 1.2e-4, 0.07e-6},
-                                      {Format::half_cds, 0.97, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6}}}};
+                                      {Format::half_cds, 0.97, 0.97, 0.97, 2.8, 0, 0, 1.2e-4, 0.16e-6},
+                                      {Format::matrix_free, 0.65, 0.65, 0.65, 0, 0, 0, 0, 0}}}};
 
 /// Two cores of an Intel Xeon (copy 23 GB/s; an AMD EPYC with copy 45 GB/s is alike in these shares, but for csr), where caches
 /// serve matrices of up to 64 MiB faster than memory does: medians on boxes of 64^3 and 128^3 nodes, the band, the random matrix
 /// and a refined ball, and on Matrix Market files: memplus, bcsstk15, bcsstk16, bodyy5, s1rmq4m1, epb0, cavity14, sherman3,
-/// jnlbrng1.
+/// jnlbrng1. matrix_free is bound by arithmetic there.
 constexpr BackendTuning cpu_tuning{4.0e10,
                                    2e-6,
                                    {{{Format::csr, 1.0, 1.5, 1.5, 0, 0, 0, 0, 0},
@@ -56,7 +57,8 @@ constexpr BackendTuning cpu_tuning{4.0e10,
                                      {Format::sell_c_sigma, 0.97, 1.6, 0.9, 1.5, 0, 0, 1e-5, 0},
                                      {Format::cod_sell, 0.92, 1.6, 0.95, 0, 5, 80, 1e-5, 0},
                                      {Format::cds, 0.92, 2.1, 2.1, 6, 0, 0, 1e-5, 0},
-                                     {Format::half_cds, 0.95, 1.5, 1.1, 2.5, 0, 0, 1e-5, 0}}}};
+                                     {Format::half_cds, 0.95, 1.5, 1.1, 2.5, 0, 0, 1e-5, 0},
+                                     {Format::matrix_free, 0.22, 0.22, 0.22, 0, 0, 0, 0, 0}}}};
 
 /// Entries of a row whose time in csr on the host is that of ending one row and beginning the next.
 constexpr double csr_row_overhead = 5;
@@ -126,7 +128,8 @@ void predict_seconds(std::vector<FormatEstimate>& estimates, MatrixShape const& 
     estimate.product_seconds = tuning_of(backend).product_launch + product.per_diagonal * stored_diagonals +
                                static_cast<double>(estimate.bytes_per_product) / (share * given);
     estimate.conversion_seconds = 0;
-    if (estimate.format == Format::csr || estimate.format == Format::crs_t || on_lattices)  // assembled as it is stored
+    if (estimate.format == Format::csr || estimate.format == Format::crs_t || estimate.format == Format::matrix_free ||
+        on_lattices)  // assembled as it is stored
       continue;
     double const search = conversion.regular * estimate.shared_columns +
                           conversion.irregular * std::sqrt(mean_length) * (1 - estimate.shared_columns);
@@ -145,8 +148,25 @@ Format choose_format(std::vector<FormatEstimate> const& estimates, double produc
   return best->format;
 }
 
+namespace {
+
+/// Tensors at Gauss points, the diagonal, and at most twice 4 bytes for every node of every cell in tables; a product reads the
+/// tensors, writes and reads element vectors, and reads x and writes y (LatticeOperatorKernels).
+FormatEstimate estimate_matrix_free(MatrixShape const& shape) {
+  FormatEstimate estimate;
+  estimate.format = Format::matrix_free;
+  std::int64_t const points = shape.n_cells * (shape.order + 1) * (shape.order + 1) * (shape.order + 1);
+  estimate.bytes = (48 + 8) * points + 8 * shape.n_rows;
+  estimate.bytes_per_product = (48 + 16) * points + 16 * shape.n_rows;
+  return estimate;
+}
+
+}  // namespace
+
 FormatChoice choose_format(MatrixShape const& shape, FormatOptions const& options, Backend backend, Forecast const& forecast) {
   FormatChoice choice{{}, forecast, estimate_formats(shape, options)};
+  if (shape.n_cells > 0)
+    choice.estimates.push_back(estimate_matrix_free(shape));
   predict_seconds(choice.estimates, shape, options, backend, forecast.bandwidth);
   choice.format = choose_format(choice.estimates, forecast.products);
   return choice;

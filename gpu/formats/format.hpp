@@ -89,6 +89,9 @@ struct MatrixShape {
   bool symmetric = true;
   /// Of trilinear elements on lattices: how many there are, and their nodes a side. half_cds then stores diagonals of each lattice.
   std::int64_t n_lattices = 0, lattice_nodes = 0;
+  /// Of elements whose system may be made matrix_free: their order, and the cells. 0: it may not.
+  std::int64_t n_cells = 0;
+  int order = 0;
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);

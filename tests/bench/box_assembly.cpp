@@ -98,20 +98,24 @@ void measure_matrix_free(Context& context, std::int64_t n, double bandwidth) {
 
 /// A row of lattices that widens and is sheared; k = f = 1, and u = 0 all around.
 LatticeProblem row_of_lattices(std::int32_t order, std::int32_t cells, std::int64_t count) {
-  test::LatticeBox const box = test::make_lattice_box({count, 1, 1}, cells, order);
+  bool const all_on_rim = cells == 0;
+  test::LatticeBox const box = all_on_rim ? test::make_lattice_box({count, count, count}, 1, order, true)
+                                          : test::make_lattice_box({count, 1, 1}, cells, order);
   LatticeProblem problem;
   problem.layout = box.layout;
   problem.coefficients = {{constant(1)}};
   problem.source = constant(1);
-  problem.material.assign(static_cast<std::size_t>(count), 0);
-  problem.mass_face.assign(static_cast<std::size_t>(6 * count), -1);
+  std::int64_t const n_lattices = box.layout.n_lattices;
+  problem.material.assign(static_cast<std::size_t>(n_lattices), 0);
+  problem.mass_face.assign(static_cast<std::size_t>(6 * n_lattices), -1);
   std::int64_t const m = box.layout.nodes();
-  problem.coordinates.resize(static_cast<std::size_t>(3 * m * m * m * count));
+  problem.coordinates.resize(static_cast<std::size_t>(3 * m * m * m * n_lattices));
   double const h = 1 / static_cast<double>(m - 1);
-  for (std::int64_t l = 0; l < count; ++l)
+  for (std::int64_t l = 0; l < n_lattices; ++l)
     for (std::int64_t node = 0; node < m * m * m; ++node) {
-      double const x = static_cast<double>(l) + h * static_cast<double>(node % m), y = h * static_cast<double>(node / m % m),
-                   z = h * static_cast<double>(node / (m * m));
+      double const x = static_cast<double>(l % count) + h * static_cast<double>(node % m),
+                   y = static_cast<double>(l / count % count) + h * static_cast<double>(node / m % m),
+                   z = static_cast<double>(l / (count * count)) + h * static_cast<double>(node / (m * m));
       std::array<double, 3> const at{x, y * (1 + 0.2 * x / static_cast<double>(count)),
                                      z + 0.1 * x * y / static_cast<double>(count)};
       for (std::int64_t d = 0; d < 3; ++d)

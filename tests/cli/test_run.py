@@ -240,8 +240,8 @@ def test_matrix_free_with_preconditioners(cube, preconditioner):
 
 
 @pytest.mark.parametrize("changes", [["problem.coefficient='1+x'"], ["problem.element.order=2"], ["problem.mesh.cells=[1, 4, 5]"],
-                                     ["problem.mesh={generator: hyper_ball, parameters: '0, 0, 0 : 1', refinements: 2}", "problem.element.order=3"],
-                                     ["problem.mesh={generator: hyper_ball, parameters: '0, 0, 0 : 1', refinements: 1}", "problem.element.order=2"]])
+                                     ["problem.mesh={generator: hyper_ball, arguments: '0, 0, 0 : 1', refinements: 2}", "problem.element.order=3"],
+                                     ["problem.mesh={generator: hyper_ball, arguments: '0, 0, 0 : 1', refinements: 1}", "problem.element.order=2"]])
 @pytest.mark.parametrize("precision", ["double", "double_double"])
 def test_matrix_free_on_any_mesh(cube, changes, precision):
     poisson, config = cube
@@ -255,11 +255,12 @@ def test_matrix_free_on_any_mesh(cube, changes, precision):
     assert np.allclose(u, v, rtol=0, atol=1e-10 * np.abs(u).max())
 
 
-@pytest.mark.parametrize("change, key, reason", [("matrix.precision=double_double", "matrix.precision", "no entries to store"),
+@pytest.mark.parametrize("change, key, reason", [("solver.matrix_precision=double_double", "solver.matrix_precision", "no entries to store"),
                                                  ("analysis.svd=[{of: field}]", "matrix.format", "no matrix for analysis.svd")])
 def test_matrix_free_is_refused(cube, change, key, reason):
     poisson, config = cube
-    done = poisson("run", config, "--output", "out", "--set", "matrix.format=matrix_free", "--set", change, code=1)
+    done = poisson("run", config, "--output", "out", "--set", "matrix.format=matrix_free", "--set", change, "--set", "solver.precision=double_double",
+                   code=1)
     assert key in done.stderr and reason in done.stderr
 
 
