@@ -19,8 +19,7 @@ struct LatticePlane {
   /// `all_on_rim` as in LatticeView.
   POISSON_HOST_DEVICE LatticePlane(std::int32_t m, std::int32_t lattice, std::int32_t k, bool all_on_rim = false) {
     std::int32_t const inner = m - 2, ring = 4 * (m - 1), first = lattice * (2 * m * m + inner * ring);
-    rim_first =
-        all_on_rim ? (lattice * m + k) * m * m : first + (k == 0 ? 0 : k == m - 1 ? m * m : 2 * m * m + (k - 1) * ring);
+    rim_first = all_on_rim ? (lattice * m + k) * m * m : first + (k == 0 ? 0 : k == m - 1 ? m * m : 2 * m * m + (k - 1) * ring);
     inner_first = (lattice * inner + k - 1) * inner * inner;
     face = all_on_rim || k == 0 || k == m - 1;
   }
