@@ -3,18 +3,21 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace poisson {
 
-enum class PreconditionerKind { none, jacobi, ic0, ilu0 };
+enum class PreconditionerKind { none, jacobi, ic0, ilu0, multigrid };
 template <>
 struct Names<PreconditionerKind> {
-  static constexpr std::array<Named<PreconditionerKind>, 4> values{{{PreconditionerKind::none, "none"},
+  static constexpr std::array<Named<PreconditionerKind>, 5> values{{{PreconditionerKind::none, "none"},
                                                                     {PreconditionerKind::jacobi, "jacobi"},
                                                                     {PreconditionerKind::ic0, "ic0"},
-                                                                    {PreconditionerKind::ilu0, "ilu0"}}};
+                                                                    {PreconditionerKind::ilu0, "ilu0"},
+                                                                    {PreconditionerKind::multigrid, "multigrid"}}};
 };
 
 // As preconditioners/registry.hpp says:
@@ -36,12 +39,20 @@ struct Names<Ordering> {
 /// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
+struct MultigridOptions {
+  int degree = 2;  ///< of the smoother: products before and after the correction
+};
+
 struct PreconditionerOptions {
   PreconditionerKind kind = PreconditionerKind::none;
   double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   bool positive = true;                     ///< M must be positive definite
   CsrProvider csr{};
+  /// Of a matrix of trilinear elements on a box, its nodes per direction; 0 of others. Unknowns are numbered x fastest.
+  std::array<std::int64_t, 3> box_nodes{};
+  MultigridOptions multigrid{};
+  bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
 };
 
 }  // namespace poisson

@@ -2,6 +2,7 @@
 
 #include "gpu/preconditioners/incomplete_lu.hpp"
 #include "gpu/preconditioners/jacobi.hpp"
+#include "gpu/preconditioners/multigrid.hpp"
 #include "gpu/preconditioners/triangular_solve.hpp"
 
 #include <algorithm>
@@ -27,6 +28,12 @@ std::int64_t solve_bytes(std::int64_t n_rows, PreconditionerOptions const& optio
   return (options.ordering != Ordering::natural ? 2 : 1) * n_rows * number;
 }
 
+/// Of all levels: 14 values, four vectors and a mark for each unknown, 27 weights for each of the next level; where all directions
+/// are halved.
+std::int64_t level_bytes(std::int64_t n_rows, std::int64_t, PreconditionerOptions const&) {
+  return n_rows * (14 * 4 + 4 * 4 + 1 + 27 * 4 / 8) * 8 / 7;
+}
+
 using enum PreconditionerForm;
 constexpr char const* smaller_factors = "a larger diagonal shift, or the preconditioner jacobi";
 
@@ -36,7 +43,8 @@ constexpr std::array entries{
     PreconditionerEntry{PreconditionerKind::none,   none,     false,    false, false,    nullptr,             &no_bytes,       &no_bytes_to_apply, ""},
     PreconditionerEntry{PreconditionerKind::jacobi, diagonal, false,    false, false,    &make_jacobi,        &diagonal_bytes, &no_bytes_to_apply, ""},
     PreconditionerEntry{PreconditionerKind::ic0,    general,  true,     true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
-    PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors}};
+    PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
+    PreconditionerEntry{PreconditionerKind::multigrid, general, true,   false, false,    &make_multigrid,     &level_bytes,    &no_bytes_to_apply, "the preconditioner jacobi"}};
 // clang-format on
 static_assert(entries.size() == Names<PreconditionerKind>::values.size(), "every preconditioner has its row");
 

@@ -457,7 +457,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 }
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
-  return {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr};
+  return {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr, options.box_nodes, options.multigrid, options.constant_null_space};
 }
 
 double largest_diagonal(LinearOperator<double> const& a, Context& context) {

@@ -56,7 +56,9 @@ struct SolverOptions {
   PreconditionerKind preconditioner = PreconditionerKind::none;
   double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
-  double tolerance = 1e-12;                 ///< on ||b - A x|| / ||b||
+  std::array<std::int64_t, 3> box_nodes{};  ///< see PreconditionerOptions
+  MultigridOptions multigrid{};
+  double tolerance = 1e-12;  ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
   /// The null space of the matrix is spanned by the constant vector (pure Neumann problems): residuals are kept orthogonal to it.
   bool constant_null_space = false;

@@ -6,6 +6,7 @@
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/box_elements.hpp"
+#include "gpu/kernels/box_levels.hpp"
 #include "gpu/kernels/box_stencil.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
@@ -50,6 +51,9 @@ double measure_cuda_copy_bandwidth(Context&, double) {
   refuse();
 }
 BidiagonalKernels const& BidiagonalKernels::cuda() {
+  refuse();
+}
+BoxLevelKernels const& BoxLevelKernels::cuda() {
   refuse();
 }
 BlasKernels const& BlasKernels::cuda() {

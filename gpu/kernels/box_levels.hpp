@@ -1,0 +1,296 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/host_device.hpp"
+#include "gpu/core/vector.hpp"
+#include "gpu/kernels/half_cds.hpp"
+
+#include <array>
+#include <cstdint>
+
+namespace poisson {
+
+/// A level of multigrid on a box: its nodes, x fastest, and a symmetric matrix by the diagonals of half_stencil, laid out as
+/// HalfCdsView says. `free`: 1 for unknowns that are coupled to others; the rest (Dirichlet values) only have their diagonal entry.
+struct BoxLevel {
+  std::int32_t nodes[3] = {1, 1, 1};
+  float const* values = nullptr;
+  std::uint8_t const* free = nullptr;
+
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n() const { return std::int64_t{nodes[0]} * nodes[1] * nodes[2]; }
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t number(std::int32_t i, std::int32_t j, std::int32_t k) const {
+    return (std::int64_t{k} * nodes[1] + j) * nodes[0] + i;
+  }
+};
+
+/// From one level to the next. In a direction that is halved every second node stays, and the last one; those between are
+/// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. `weights`: P by its columns:
+/// weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance from the place
+/// of coarse node c depends on c; 0 where it does not.
+struct BoxCoarsening {
+  bool halved[3] = {false, false, false};
+  float const* weights = nullptr;
+
+  [[nodiscard]] static constexpr std::int32_t coarse_nodes(std::int32_t fine) { return fine / 2 + 1; }
+};
+
+/// What the choice of the next level and of the smoother needs.
+struct BoxLevelAnalysis {
+  /// Of each direction minus the sum of all entries that couple a plane of nodes with the next: of a box of cells hx x hy x hz and
+  /// k that is the integral of k_d / h_d^2.
+  std::array<double, 3> coupling{};
+  double largest = 0;  ///< an estimate, from above where coefficients are smooth, of the largest eigenvalue of D^-1 A
+  double bound = 0;    ///< a bound of it: max_i sum_j |a_ij| / a_ii
+};
+
+/// What multigrid on boxes consists of, but for products. Vectors have an entry for every node of a level. P interpolates as the
+/// matrix asks for (Dendy 1982, "Black box multigrid"): a node between two coarse ones takes the value that its row, summed over
+/// the other directions, gives it; one on a face or inside a cell then follows from those around it. Where coefficients are
+/// constant that is linear interpolation. Entries of unknowns that are not free are 0, in rows and in columns. On a device calls
+/// enqueue work; all but analyse and coarsen do nothing when *stop is not 0. Bytes of a node are those of what is read and written
+/// once.
+class BoxLevelKernels {
+public:
+  virtual ~BoxLevelKernels() = default;
+  /// Values in single precision; also writes `free` of the level.
+  virtual void round(Context& context, BoxLevel const& level, double const* values, float* rounded) const = 0;
+  virtual BoxLevelAnalysis analyse(Context& context, BoxLevel const& level, std::uint8_t* free) const = 0;
+  /// P, `free` of the coarse level, which is that of the fine node at the same place, and P^T A P, by sums in double.
+  virtual void coarsen(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
+                       float* weights, std::uint8_t* free, float* values) const = 0;
+
+  /// b = r in single precision, x = d = factor D^-1 b: the first step of a smoother on x = 0. 16 bytes and r.
+  virtual void begin(Context& context, BoxLevel const& level, float const* r, float factor, float* b, float* d, float* x,
+                     std::int32_t const* stop) const = 0;
+  virtual void begin(Context& context, BoxLevel const& level, double const* r, float factor, float* b, float* d, float* x,
+                     std::int32_t const* stop) const = 0;
+  /// A step of Chebyshev's method, where y = A x: d = keep d + factor D^-1 (b - y), x += d. d is not read where keep = 0. 28 bytes.
+  virtual void step(Context& context, BoxLevel const& level, float const* b, float const* y, float keep, float factor, float* d,
+                    float* x, std::int32_t const* stop) const = 0;
+  /// r = P^T (b - y).
+  virtual void restrict_to(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
+                           float const* b, float const* y, float* r, std::int32_t const* stop) const = 0;
+  /// x += P e.
+  virtual void prolong(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
+                       float const* e, float* x, std::int32_t const* stop) const = 0;
+  /// x = M b with a dense symmetric matrix of n x n.
+  virtual void solve_dense(Context& context, std::int64_t n, float const* m, float const* b, float* x,
+                           std::int32_t const* stop) const = 0;
+  virtual void widen(Context& context, std::int64_t n, float const* x, double* z, std::int32_t const* stop) const = 0;
+
+  static BoxLevelKernels const& cpu();
+  static BoxLevelKernels const& cuda();
+};
+
+/// What both backends do node by node.
+namespace box_levels {
+
+/// The coarse nodes of a direction that a fine one depends on: one at its place, or one on each side.
+struct Parents {
+  std::int32_t first;
+  int count;
+};
+[[nodiscard]] inline POISSON_HOST_DEVICE Parents parents(bool halved, std::int32_t fine_nodes, std::int32_t i) {
+  if (!halved)
+    return {i, 1};
+  return {i / 2 + (i % 2 != 0 && i == fine_nodes - 1 ? 1 : 0), i % 2 == 0 || i == fine_nodes - 1 ? 1 : 2};
+}
+/// The fine node at the place of a coarse one.
+[[nodiscard]] inline POISSON_HOST_DEVICE std::int32_t fine_node(bool halved, std::int32_t fine_nodes, std::int32_t c) {
+  return !halved ? c : 2 * c < fine_nodes ? 2 * c : fine_nodes - 1;
+}
+/// The entry between a node and its neighbour at (dx, dy, dz), 0 beyond the box.
+[[nodiscard]] inline POISSON_HOST_DEVICE float entry(BoxLevel const& a, std::int32_t i, std::int32_t j, std::int32_t k, int dx,
+                                                     int dy, int dz) {
+  std::int32_t const i2 = i + dx, j2 = j + dy, k2 = k + dz;
+  if (i2 < 0 || j2 < 0 || k2 < 0 || i2 >= a.nodes[0] || j2 >= a.nodes[1] || k2 >= a.nodes[2])
+    return 0;
+  int const s = 9 * dz + 3 * dy + dx;  // -13 .. 13
+  return s <= 0 ? a.values[-s * a.n() + a.number(i, j, k)] : a.values[s * a.n() + a.number(i2, j2, k2)];
+}
+
+struct RowAnalysis {
+  double coupling[3] = {0, 0, 0};
+  float largest = 0, bound = 0;
+  bool free = false;
+};
+/// The symbol of the row's stencil at the eight frequencies 0 or pi in every direction is largest where it is that for any
+/// frequency, if the stencil is symmetric in each direction.
+[[nodiscard]] inline POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel const& a, std::int32_t i, std::int32_t j,
+                                                                 std::int32_t k) {
+  RowAnalysis result;
+  float symbol[8] = {0, 0, 0, 0, 0, 0, 0, 0}, absolute = 0;
+  for (int dz = -1; dz <= 1; ++dz)
+    for (int dy = -1; dy <= 1; ++dy)
+      for (int dx = -1; dx <= 1; ++dx) {
+        float const v = entry(a, i, j, k, dx, dy, dz);
+        absolute += v < 0 ? -v : v;
+        if ((dx != 0 || dy != 0 || dz != 0) && v != 0)
+          result.free = true;
+        result.coupling[0] -= dx == 1 ? static_cast<double>(v) : 0;
+        result.coupling[1] -= dy == 1 ? static_cast<double>(v) : 0;
+        result.coupling[2] -= dz == 1 ? static_cast<double>(v) : 0;
+        for (int f = 0; f < 8; ++f) {
+          int const sign = ((f & 1) * dx + (f >> 1 & 1) * dy + (f >> 2) * dz) % 2;
+          symbol[f] += sign == 0 ? v : -v;
+        }
+      }
+  float const diagonal = a.values[a.number(i, j, k)];
+  for (float const s : symbol)
+    result.largest = s > result.largest * diagonal ? s / diagonal : result.largest;
+  result.bound = absolute / diagonal;
+  return result;
+}
+
+/// Whether fine node f + distance, with f the place of a coarse node, lies between that and another one (distance -1 or 1), or is
+/// at its place (0).
+[[nodiscard]] inline POISSON_HOST_DEVICE bool depends(bool halved, std::int32_t fine_nodes, std::int32_t f, int distance) {
+  std::int32_t const i = f + distance;
+  return distance == 0 || (halved && i > 0 && i < fine_nodes - 1 && i % 2 != 0);
+}
+
+/// One weight, for the fine node at `distance` from coarse node c, which is not its place. Those for nodes that lie between fewer
+/// coarse ones are known. 0 where the node does not depend on c.
+[[nodiscard]] inline POISSON_HOST_DEVICE float interpolation_weight(BoxLevel const& fine, BoxCoarsening const& coarsening,
+                                                                    BoxLevel const& coarse, std::int32_t const (&c)[3],
+                                                                    int const (&distance)[3]) {
+  std::int32_t i[3];
+  int between = 0;
+  for (int d = 0; d < 3; ++d) {
+    std::int32_t const f = fine_node(coarsening.halved[d], fine.nodes[d], c[d]);
+    if (!depends(coarsening.halved[d], fine.nodes[d], f, distance[d]))
+      return 0;
+    i[d] = f + distance[d];
+    between += distance[d] != 0 ? 1 : 0;
+  }
+  std::int64_t const own = coarse.number(c[0], c[1], c[2]);
+  if (fine.free[fine.number(i[0], i[1], i[2])] == 0 || coarse.free[own] == 0)
+    return 0;
+  // In directions in which the node is at a coarse one its row is summed up; in the others it sees c, or the nodes on the way to c.
+  float center = 0, sum = 0;
+  int const stride[3] = {1, 3, 9};
+  for (int dz = -1; dz <= 1; ++dz)
+    for (int dy = -1; dy <= 1; ++dy)
+      for (int dx = -1; dx <= 1; ++dx) {
+        int const step[3] = {dx, dy, dz};
+        bool here = true, towards = true;
+        int left = 13;  // the place of that node among the weights of c
+        for (int d = 0; d < 3; ++d)
+          if (distance[d] != 0) {
+            here = here && step[d] == 0;
+            towards = towards && (step[d] == 0 || step[d] == -distance[d]);
+            left += step[d] == 0 ? stride[d] * distance[d] : 0;
+          }
+        if (!towards)
+          continue;
+        float const v = entry(fine, i[0], i[1], i[2], dx, dy, dz);
+        if (here)
+          center += v;
+        else
+          sum += left == 13 ? v : v * coarsening.weights[left * coarse.n() + own];
+      }
+  float const weight = -sum / center;
+  // Nothing sensible where the row is not that of a diffusion in these directions.
+  return center > 0 && weight >= 0 && weight <= 1 ? weight : between == 1 ? 0.5F : between == 2 ? 0.25F : 0.125F;
+}
+
+/// The row of P^T A P of a coarse node that is free: entries by half_stencil.
+inline POISSON_HOST_DEVICE void galerkin_row(BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
+                                             std::int32_t const (&c)[3], double (&out)[14]) {
+  std::int64_t const own = coarse.number(c[0], c[1], c[2]), n = coarse.n();
+  std::int32_t f[3];
+  for (int d = 0; d < 3; ++d)
+    f[d] = fine_node(coarsening.halved[d], fine.nodes[d], c[d]);
+  double sums[27];
+  for (double& sum : sums)
+    sum = 0;
+  for (int place = 0; place < 27; ++place) {
+    float const weight = coarsening.weights[place * n + own];
+    if (weight == 0)
+      continue;
+    std::int32_t const i = f[0] + place % 3 - 1, j = f[1] + place / 3 % 3 - 1, k = f[2] + place / 9 - 1;
+    for (int dz = -1; dz <= 1; ++dz) {
+      if (k + dz < 0 || k + dz >= fine.nodes[2])
+        continue;
+      Parents const pz = parents(coarsening.halved[2], fine.nodes[2], k + dz);
+      for (int dy = -1; dy <= 1; ++dy) {
+        if (j + dy < 0 || j + dy >= fine.nodes[1])
+          continue;
+        Parents const py = parents(coarsening.halved[1], fine.nodes[1], j + dy);
+        for (int dx = -1; dx <= 1; ++dx) {
+          if (i + dx < 0 || i + dx >= fine.nodes[0])
+            continue;
+          float const v = entry(fine, i, j, k, dx, dy, dz);
+          if (v == 0)
+            continue;
+          Parents const px = parents(coarsening.halved[0], fine.nodes[0], i + dx);
+          double const term = static_cast<double>(weight) * static_cast<double>(v);
+          for (int z = 0; z < pz.count; ++z)
+            for (int y = 0; y < py.count; ++y)
+              for (int x = 0; x < px.count; ++x) {
+                std::int32_t const cx = px.first + x, cy = py.first + y, cz = pz.first + z;
+                int const to = 13 + 9 * (cz - c[2]) + 3 * (cy - c[1]) + cx - c[0];
+                if (to > 13)  // the upper half is the lower one of other rows
+                  continue;
+                int const at = 13 + 9 * (k + dz - fine_node(coarsening.halved[2], fine.nodes[2], cz)) +
+                               3 * (j + dy - fine_node(coarsening.halved[1], fine.nodes[1], cy)) + i + dx -
+                               fine_node(coarsening.halved[0], fine.nodes[0], cx);
+                sums[to] += term * static_cast<double>(coarsening.weights[at * n + coarse.number(cx, cy, cz)]);
+              }
+        }
+      }
+    }
+  }
+  for (int s = 0; s < 14; ++s) {
+    std::int32_t const x = c[0] - half_stencil::dx(s), y = c[1] - half_stencil::dy(s), z = c[2] - half_stencil::dz(s);
+    bool const exists = x >= 0 && y >= 0 && z >= 0 && x < coarse.nodes[0] && y < coarse.nodes[1];
+    out[s] = exists && coarse.free[coarse.number(x, y, z)] != 0 ? sums[13 - s] : -0.0;
+  }
+}
+
+/// P^T (b - y) at a coarse node.
+[[nodiscard]] inline POISSON_HOST_DEVICE float restricted(BoxLevel const& fine, BoxCoarsening const& coarsening,
+                                                          BoxLevel const& coarse, float const* b, float const* y,
+                                                          std::int32_t const (&c)[3]) {
+  std::int64_t const own = coarse.number(c[0], c[1], c[2]), n = coarse.n();
+  std::int64_t const at =
+      fine.number(fine_node(coarsening.halved[0], fine.nodes[0], c[0]), fine_node(coarsening.halved[1], fine.nodes[1], c[1]),
+                  fine_node(coarsening.halved[2], fine.nodes[2], c[2]));
+  std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
+  int const rx = coarsening.halved[0] ? 1 : 0, ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
+  float sum = 0;
+  for (int dz = -rz; dz <= rz; ++dz)
+    for (int dy = -ry; dy <= ry; ++dy)
+      for (int dx = -rx; dx <= rx; ++dx) {
+        float const weight = coarsening.weights[(13 + 9 * dz + 3 * dy + dx) * n + own];
+        if (weight == 0)
+          continue;
+        std::int64_t const node = at + dz * plane + dy * line + dx;
+        sum += weight * (b[node] - y[node]);
+      }
+  return sum;
+}
+
+/// P e at a fine node.
+[[nodiscard]] inline POISSON_HOST_DEVICE float prolonged(BoxLevel const& fine, BoxCoarsening const& coarsening,
+                                                         BoxLevel const& coarse, float const* e, std::int32_t i, std::int32_t j,
+                                                         std::int32_t k) {
+  Parents const px = parents(coarsening.halved[0], fine.nodes[0], i), py = parents(coarsening.halved[1], fine.nodes[1], j),
+                pz = parents(coarsening.halved[2], fine.nodes[2], k);
+  float sum = 0;
+  for (int z = 0; z < pz.count; ++z)
+    for (int y = 0; y < py.count; ++y)
+      for (int x = 0; x < px.count; ++x) {
+        std::int32_t const cx = px.first + x, cy = py.first + y, cz = pz.first + z;
+        int const at = 13 + 9 * (k - fine_node(coarsening.halved[2], fine.nodes[2], cz)) +
+                       3 * (j - fine_node(coarsening.halved[1], fine.nodes[1], cy)) + i -
+                       fine_node(coarsening.halved[0], fine.nodes[0], cx);
+        std::int64_t const c = coarse.number(cx, cy, cz);
+        sum += coarsening.weights[at * coarse.n() + c] * e[c];
+      }
+  return sum;
+}
+
+}  // namespace box_levels
+
+}  // namespace poisson

@@ -1,0 +1,143 @@
+// multigrid_bench [--backend cpu|cuda] [--degree k] [--precision double|refined] [SHAPE:K ...]
+// Setup, iterations and seconds of cg with multigrid on a box with u = 0 all around and f = 1, to 1e-12 (1e-18 if refined). SHAPE:
+// cells n, or nx,ny,nz of a unit cube, with @ex,ey,ez of another extent. K: one; octants, where k = 1e6 in every other octant;
+// ball, where it is 1e6 in a ball; stiff, where k_z = 1000 k_x.
+#include "gpu/core/error.hpp"
+#include "gpu/elements/box_system.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/solvers/solver.hpp"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace poisson;
+using I = Instruction;
+
+ExpressionCode constant(double value) {
+  return {I(Op::constant, value)};
+}
+
+/// a where the number that `condition` leaves is positive, else b.
+ExpressionCode choice(ExpressionCode condition, double a, double b) {
+  for (I const& i : {I(Op::constant, 0.), I(Op::greater), I(Op::jump_if_zero), I(Op::constant, a), I(Op::jump), I(Op::constant, b)})
+    condition.push_back(i);
+  std::size_t const n = condition.size();
+  condition[n - 4].target = static_cast<std::int32_t>(n - 1);
+  condition[n - 2].target = static_cast<std::int32_t>(n);
+  return condition;
+}
+
+std::vector<ExpressionCode> coefficient(std::string const& name) {
+  ExpressionCode code;
+  auto const centered = [&](Op direction) {
+    for (I const& i : {I(direction), I(Op::constant, -0.5), I(Op::add)})
+      code.push_back(i);
+  };
+  if (name == "octants") {
+    centered(Op::x);
+    centered(Op::y);
+    code.push_back(I(Op::multiply));
+    centered(Op::z);
+    code.push_back(I(Op::multiply));
+    return {choice(code, 1e6, 1)};
+  }
+  if (name == "ball") {
+    code.push_back(I(Op::constant, 0.09));
+    for (Op const direction : {Op::x, Op::y, Op::z}) {
+      centered(direction);
+      centered(direction);
+      for (I const& i : {I(Op::multiply), I(Op::constant, -1.), I(Op::multiply), I(Op::add)})
+        code.push_back(i);
+    }
+    return {choice(code, 1e6, 1)};
+  }
+  if (name == "stiff")
+    return {constant(1), constant(1), constant(1000)};
+  if (name != "one")
+    throw InputError("unknown coefficient " + name);
+  return {constant(1)};
+}
+
+template <class T>
+void read(std::istringstream& from, std::array<T, 3>& to) {
+  char comma = ' ';
+  from >> to[0];
+  to[1] = to[2] = to[0];
+  if (from.peek() == ',')
+    from >> comma >> to[1] >> comma >> to[2];
+}
+
+void measure(Context& context, std::string const& job, SolverOptions options) {
+  std::istringstream text(job);
+  std::array<std::int64_t, 3> cells{};
+  std::array<double, 3> extent{1, 1, 1};
+  read(text, cells);
+  char separator = ' ';
+  text >> separator;
+  if (separator == '@') {
+    read(text, extent);
+    text >> separator;
+  }
+  std::string name;
+  text >> name;
+  BoxProblem problem{cells, {0, 0, 0}, extent, coefficient(name), constant(1), {}};
+  for (auto& face : problem.faces)
+    face.value = constant(0);
+  BoxSystem system(context, problem);
+  HostVector<double> const b = system.take_rhs();
+  HostVector<double> x(b.size());
+  options.box_nodes = {cells[0] + 1, cells[1] + 1, cells[2] + 1};
+  SolverResult result;
+  double setup = 1e300, seconds = 1e300;
+  for (int run = 0; run < 3; ++run) {
+    result = solve(system.matrix(), b, x, options);
+    setup = std::min(setup, result.setup_seconds);
+    seconds = std::min(seconds, result.seconds);
+  }
+  std::printf(
+      "%-28s %11zu unknowns, %2lld levels: setup %8.2f ms, %3lld iterations in %8.2f ms, together %8.2f ms; residual %.1e, %s %s\n",
+      job.c_str(), b.size(), static_cast<long long>(result.levels), 1e3 * setup, static_cast<long long>(result.iterations),
+      1e3 * seconds, 1e3 * (setup + seconds), result.residual_recursive, std::string(name_of(result.status)).c_str(),
+      result.reason.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Backend backend = Backend::cpu;
+    SolverOptions options;
+    options.preconditioner = PreconditionerKind::multigrid;
+    std::vector<std::string> jobs;
+    for (int i = 1; i < argc; ++i) {
+      std::string const word = argv[i];
+      if (word.starts_with("--") && i + 1 == argc)
+        throw InputError(word + " needs a value");
+      if (word == "--backend")
+        backend = std::string(argv[++i]) == "cuda" ? Backend::cuda : Backend::cpu;
+      else if (word == "--degree")
+        options.multigrid.degree = std::stoi(argv[++i]);
+      else if (word == "--precision") {
+        if (std::string(argv[++i]) == "refined") {
+          options.precision = Precision::refined;
+          options.tolerance = 1e-18;
+        }
+      } else
+        jobs.push_back(word);
+    }
+    auto const context = make_context(backend);
+    std::printf("%s, copy %.0f GB/s\n", context->description().name.c_str(), measure_copy_bandwidth(*context) / 1e9);
+    for (std::string const& job : jobs)
+      measure(*context, job, options);
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "multigrid_bench: %s\n", error.what());
+    return 1;
+  }
+}
