@@ -31,4 +31,16 @@ std::vector<std::vector<std::string>> table_of(FormatChoice const& choice) {
   return table;
 }
 
+std::vector<std::vector<std::string>> table_of(std::vector<PreconditionerEstimate> const& estimates) {
+  std::vector<std::vector<std::string>> table{{"preconditioner", "iterations", "setup ms", "iteration ms", "together ms", ""}};
+  auto const milliseconds = [](double seconds) { return number_text(1e3 * seconds, 4); };
+  for (PreconditionerEstimate const& e : estimates)
+    if (e.refusal.empty())
+      table.push_back({std::string(name_of(e.kind)), with_thousands(e.iterations), milliseconds(e.setup_seconds),
+                       milliseconds(e.iteration_seconds), milliseconds(e.seconds()), table.size() == 1 ? "taken" : ""});
+    else
+      table.push_back({std::string(name_of(e.kind)), "-", "-", "-", "-", "refused: " + e.refusal});
+  return table;
+}
+
 }  // namespace poisson::app

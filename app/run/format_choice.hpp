@@ -15,5 +15,7 @@ namespace poisson::app {
 
 /// The estimates that `auto` compared, as rows for Console::grid.
 [[nodiscard]] std::vector<std::vector<std::string>> table_of(FormatChoice const& choice);
+/// What the preconditioner `auto` was chosen from.
+[[nodiscard]] std::vector<std::vector<std::string>> table_of(std::vector<PreconditionerEstimate> const& estimates);
 
 }  // namespace poisson::app

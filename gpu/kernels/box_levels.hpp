@@ -12,9 +12,10 @@ namespace poisson {
 
 /// A level of multigrid on a box: its nodes, x fastest, and a symmetric matrix by the diagonals of half_stencil, laid out as
 /// HalfCdsView says. `free`: 1 for unknowns that are coupled to others; the rest (Dirichlet values) only have their diagonal entry.
+template <class V>
 struct BoxLevel {
   std::int32_t nodes[3] = {1, 1, 1};
-  float const* values = nullptr;
+  V const* values = nullptr;
   std::uint8_t const* free = nullptr;
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n() const { return std::int64_t{nodes[0]} * nodes[1] * nodes[2]; }
@@ -27,9 +28,10 @@ struct BoxLevel {
 /// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. `weights`: P by its columns:
 /// weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance from the place
 /// of coarse node c depends on c; 0 where it does not.
+template <class V>
 struct BoxCoarsening {
   bool halved[3] = {false, false, false};
-  float const* weights = nullptr;
+  V const* weights = nullptr;
 
   [[nodiscard]] static constexpr std::int32_t coarse_nodes(std::int32_t fine) { return fine / 2 + 1; }
 };
@@ -43,44 +45,40 @@ struct BoxLevelAnalysis {
   double bound = 0;    ///< a bound of it: max_i sum_j |a_ij| / a_ii
 };
 
-/// What multigrid on boxes consists of, but for products. Vectors have an entry for every node of a level. P interpolates as the
-/// matrix asks for (Dendy 1982, "Black box multigrid"): a node between two coarse ones takes the value that its row, summed over
-/// the other directions, gives it; one on a face or inside a cell then follows from those around it. Where coefficients are
-/// constant that is linear interpolation. Entries of unknowns that are not free are 0, in rows and in columns. On a device calls
-/// enqueue work; all but analyse and coarsen do nothing when *stop is not 0. Bytes of a node are those of what is read and written
-/// once.
+/// What multigrid on boxes consists of, but for products and smoothers, in the arithmetic V: float or double. Vectors have an entry
+/// for every node of a level. P interpolates as the matrix asks for (Dendy 1982, "Black box multigrid"): a node between two coarse
+/// ones takes the value that its row, summed over the other directions, gives it; one on a face or inside a cell then follows from
+/// those around it. Where coefficients are constant that is linear interpolation. Entries of unknowns that are not free are 0, in
+/// rows and in columns. On a device calls enqueue work.
+template <class V>
 class BoxLevelKernels {
 public:
   virtual ~BoxLevelKernels() = default;
-  /// Values in single precision; also writes `free` of the level.
-  virtual void round(Context& context, BoxLevel const& level, double const* values, float* rounded) const = 0;
-  virtual BoxLevelAnalysis analyse(Context& context, BoxLevel const& level, std::uint8_t* free) const = 0;
+  /// Also writes `free` of the level. Waits for the result.
+  virtual BoxLevelAnalysis analyse(Context& context, BoxLevel<V> const& level, std::uint8_t* free) const = 0;
   /// P, `free` of the coarse level, which is that of the fine node at the same place, and P^T A P, by sums in double.
-  virtual void coarsen(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
-                       float* weights, std::uint8_t* free, float* values) const = 0;
+  virtual void coarsen(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                       V* weights, std::uint8_t* free, V* values) const = 0;
 
-  /// b = r in single precision, x = d = factor D^-1 b: the first step of a smoother on x = 0. 16 bytes and r.
-  virtual void begin(Context& context, BoxLevel const& level, float const* r, float factor, float* b, float* d, float* x,
-                     std::int32_t const* stop) const = 0;
-  virtual void begin(Context& context, BoxLevel const& level, double const* r, float factor, float* b, float* d, float* x,
-                     std::int32_t const* stop) const = 0;
-  /// A step of Chebyshev's method, where y = A x: d = keep d + factor D^-1 (b - y), x += d. d is not read where keep = 0. 28 bytes.
-  virtual void step(Context& context, BoxLevel const& level, float const* b, float const* y, float keep, float factor, float* d,
-                    float* x, std::int32_t const* stop) const = 0;
-  /// r = P^T (b - y).
-  virtual void restrict_to(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
-                           float const* b, float const* y, float* r, std::int32_t const* stop) const = 0;
-  /// x += P e.
-  virtual void prolong(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
-                       float const* e, float* x, std::int32_t const* stop) const = 0;
-  /// x = M b with a dense symmetric matrix of n x n.
-  virtual void solve_dense(Context& context, std::int64_t n, float const* m, float const* b, float* x,
-                           std::int32_t const* stop) const = 0;
-  virtual void widen(Context& context, std::int64_t n, float const* x, double* z, std::int32_t const* stop) const = 0;
+  /// r = P^T (b - y), unless *stop is set.
+  virtual void restrict_residual(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                 BoxLevel<V> const& coarse, V const* b, V const* y, V* r, std::int32_t const* stop) const = 0;
+  /// x += P e, unless *stop is set.
+  virtual void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                       V const* e, V* x, std::int32_t const* stop) const = 0;
 
   static BoxLevelKernels const& cpu();
   static BoxLevelKernels const& cuda();
 };
+
+template <>
+BoxLevelKernels<float> const& BoxLevelKernels<float>::cpu();
+template <>
+BoxLevelKernels<float> const& BoxLevelKernels<float>::cuda();
+template <>
+BoxLevelKernels<double> const& BoxLevelKernels<double>::cpu();
+template <>
+BoxLevelKernels<double> const& BoxLevelKernels<double>::cuda();
 
 /// What both backends do node by node.
 namespace box_levels {
@@ -100,8 +98,9 @@ struct Parents {
   return !halved ? c : 2 * c < fine_nodes ? 2 * c : fine_nodes - 1;
 }
 /// The entry between a node and its neighbour at (dx, dy, dz), 0 beyond the box.
-[[nodiscard]] inline POISSON_HOST_DEVICE float entry(BoxLevel const& a, std::int32_t i, std::int32_t j, std::int32_t k, int dx,
-                                                     int dy, int dz) {
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V entry(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k, int dx, int dy,
+                                          int dz) {
   std::int32_t const i2 = i + dx, j2 = j + dy, k2 = k + dz;
   if (i2 < 0 || j2 < 0 || k2 < 0 || i2 >= a.nodes[0] || j2 >= a.nodes[1] || k2 >= a.nodes[2])
     return 0;
@@ -116,14 +115,14 @@ struct RowAnalysis {
 };
 /// The symbol of the row's stencil at the eight frequencies 0 or pi in every direction is largest where it is that for any
 /// frequency, if the stencil is symmetric in each direction.
-[[nodiscard]] inline POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel const& a, std::int32_t i, std::int32_t j,
-                                                                 std::int32_t k) {
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k) {
   RowAnalysis result;
-  float symbol[8] = {0, 0, 0, 0, 0, 0, 0, 0}, absolute = 0;
+  V symbol[8] = {0, 0, 0, 0, 0, 0, 0, 0}, absolute = 0;
   for (int dz = -1; dz <= 1; ++dz)
     for (int dy = -1; dy <= 1; ++dy)
       for (int dx = -1; dx <= 1; ++dx) {
-        float const v = entry(a, i, j, k, dx, dy, dz);
+        V const v = entry(a, i, j, k, dx, dy, dz);
         absolute += v < 0 ? -v : v;
         if ((dx != 0 || dy != 0 || dz != 0) && v != 0)
           result.free = true;
@@ -135,10 +134,11 @@ struct RowAnalysis {
           symbol[f] += sign == 0 ? v : -v;
         }
       }
-  float const diagonal = a.values[a.number(i, j, k)];
-  for (float const s : symbol)
-    result.largest = s > result.largest * diagonal ? s / diagonal : result.largest;
-  result.bound = absolute / diagonal;
+  V const diagonal = a.values[a.number(i, j, k)];
+  for (V const s : symbol)
+    if (auto const ratio = static_cast<float>(s / diagonal); ratio > result.largest)
+      result.largest = ratio;
+  result.bound = static_cast<float>(absolute / diagonal);
   return result;
 }
 
@@ -151,9 +151,10 @@ struct RowAnalysis {
 
 /// One weight, for the fine node at `distance` from coarse node c, which is not its place. Those for nodes that lie between fewer
 /// coarse ones are known. 0 where the node does not depend on c.
-[[nodiscard]] inline POISSON_HOST_DEVICE float interpolation_weight(BoxLevel const& fine, BoxCoarsening const& coarsening,
-                                                                    BoxLevel const& coarse, std::int32_t const (&c)[3],
-                                                                    int const (&distance)[3]) {
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V interpolation_weight(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                                         BoxLevel<V> const& coarse, std::int32_t const (&c)[3],
+                                                         int const (&distance)[3]) {
   std::int32_t i[3];
   int between = 0;
   for (int d = 0; d < 3; ++d) {
@@ -167,7 +168,7 @@ struct RowAnalysis {
   if (fine.free[fine.number(i[0], i[1], i[2])] == 0 || coarse.free[own] == 0)
     return 0;
   // In directions in which the node is at a coarse one its row is summed up; in the others it sees c, or the nodes on the way to c.
-  float center = 0, sum = 0;
+  V center = 0, sum = 0;
   int const stride[3] = {1, 3, 9};
   for (int dz = -1; dz <= 1; ++dz)
     for (int dy = -1; dy <= 1; ++dy)
@@ -183,20 +184,21 @@ struct RowAnalysis {
           }
         if (!towards)
           continue;
-        float const v = entry(fine, i[0], i[1], i[2], dx, dy, dz);
+        V const v = entry(fine, i[0], i[1], i[2], dx, dy, dz);
         if (here)
           center += v;
         else
           sum += left == 13 ? v : v * coarsening.weights[left * coarse.n() + own];
       }
-  float const weight = -sum / center;
+  V const weight = -sum / center;
   // Nothing sensible where the row is not that of a diffusion in these directions.
-  return center > 0 && weight >= 0 && weight <= 1 ? weight : between == 1 ? 0.5F : between == 2 ? 0.25F : 0.125F;
+  return center > 0 && weight >= V(-10) && weight <= V(10) ? weight : between == 1 ? V(0.5) : between == 2 ? V(0.25) : V(0.125);
 }
 
 /// The row of P^T A P of a coarse node that is free: entries by half_stencil.
-inline POISSON_HOST_DEVICE void galerkin_row(BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse,
-                                             std::int32_t const (&c)[3], double (&out)[14]) {
+template <class V>
+POISSON_HOST_DEVICE void galerkin_row(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                                      std::int32_t const (&c)[3], double (&out)[14]) {
   std::int64_t const own = coarse.number(c[0], c[1], c[2]), n = coarse.n();
   std::int32_t f[3];
   for (int d = 0; d < 3; ++d)
@@ -205,7 +207,7 @@ inline POISSON_HOST_DEVICE void galerkin_row(BoxLevel const& fine, BoxCoarsening
   for (double& sum : sums)
     sum = 0;
   for (int place = 0; place < 27; ++place) {
-    float const weight = coarsening.weights[place * n + own];
+    V const weight = coarsening.weights[place * n + own];
     if (weight == 0)
       continue;
     std::int32_t const i = f[0] + place % 3 - 1, j = f[1] + place / 3 % 3 - 1, k = f[2] + place / 9 - 1;
@@ -220,7 +222,7 @@ inline POISSON_HOST_DEVICE void galerkin_row(BoxLevel const& fine, BoxCoarsening
         for (int dx = -1; dx <= 1; ++dx) {
           if (i + dx < 0 || i + dx >= fine.nodes[0])
             continue;
-          float const v = entry(fine, i, j, k, dx, dy, dz);
+          V const v = entry(fine, i, j, k, dx, dy, dz);
           if (v == 0)
             continue;
           Parents const px = parents(coarsening.halved[0], fine.nodes[0], i + dx);
@@ -249,20 +251,20 @@ inline POISSON_HOST_DEVICE void galerkin_row(BoxLevel const& fine, BoxCoarsening
 }
 
 /// P^T (b - y) at a coarse node.
-[[nodiscard]] inline POISSON_HOST_DEVICE float restricted(BoxLevel const& fine, BoxCoarsening const& coarsening,
-                                                          BoxLevel const& coarse, float const* b, float const* y,
-                                                          std::int32_t const (&c)[3]) {
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V restricted(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                               BoxLevel<V> const& coarse, V const* b, V const* y, std::int32_t const (&c)[3]) {
   std::int64_t const own = coarse.number(c[0], c[1], c[2]), n = coarse.n();
   std::int64_t const at =
       fine.number(fine_node(coarsening.halved[0], fine.nodes[0], c[0]), fine_node(coarsening.halved[1], fine.nodes[1], c[1]),
                   fine_node(coarsening.halved[2], fine.nodes[2], c[2]));
   std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
   int const rx = coarsening.halved[0] ? 1 : 0, ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
-  float sum = 0;
+  V sum = 0;
   for (int dz = -rz; dz <= rz; ++dz)
     for (int dy = -ry; dy <= ry; ++dy)
       for (int dx = -rx; dx <= rx; ++dx) {
-        float const weight = coarsening.weights[(13 + 9 * dz + 3 * dy + dx) * n + own];
+        V const weight = coarsening.weights[(13 + 9 * dz + 3 * dy + dx) * n + own];
         if (weight == 0)
           continue;
         std::int64_t const node = at + dz * plane + dy * line + dx;
@@ -272,12 +274,13 @@ inline POISSON_HOST_DEVICE void galerkin_row(BoxLevel const& fine, BoxCoarsening
 }
 
 /// P e at a fine node.
-[[nodiscard]] inline POISSON_HOST_DEVICE float prolonged(BoxLevel const& fine, BoxCoarsening const& coarsening,
-                                                         BoxLevel const& coarse, float const* e, std::int32_t i, std::int32_t j,
-                                                         std::int32_t k) {
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V prolonged(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                              BoxLevel<V> const& coarse, V const* e, std::int32_t i, std::int32_t j,
+                                              std::int32_t k) {
   Parents const px = parents(coarsening.halved[0], fine.nodes[0], i), py = parents(coarsening.halved[1], fine.nodes[1], j),
                 pz = parents(coarsening.halved[2], fine.nodes[2], k);
-  float sum = 0;
+  V sum = 0;
   for (int z = 0; z < pz.count; ++z)
     for (int y = 0; y < py.count; ++y)
       for (int x = 0; x < px.count; ++x) {

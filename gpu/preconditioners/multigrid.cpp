@@ -1,35 +1,22 @@
 #include "gpu/preconditioners/multigrid.hpp"
 
-#include "gpu/core/array.hpp"
-#include "gpu/formats/half_cds.hpp"
+#include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
-#include "gpu/kernels/box_levels.hpp"
-#include "gpu/kernels/vectors.hpp"
+#include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <vector>
 
 namespace poisson {
 
 namespace {
 
-constexpr std::int64_t most_coarsest = 400;  ///< unknowns of a dense inverse: it is read by every cycle
-constexpr double strong = 0.25;              ///< share of the strongest coupling from which a direction is halved
-constexpr double safety = 1.1;               ///< on the estimate of the largest eigenvalue
-
-std::vector<std::int32_t> box_offsets(BoxLevel const& level) {
-  std::vector<std::int32_t> offsets;
-  for (int k = 0; k < half_stencil::diagonals; ++k)
-    offsets.push_back(
-        static_cast<std::int32_t>(half_stencil::offset(k, level.nodes[0], std::int64_t{level.nodes[0]} * level.nodes[1])));
-  return offsets;
-}
-
-/// The inverse of a symmetric matrix of n x n, column by column; with `constants` of A restricted to vectors whose entries at free
-/// unknowns have the sum 0. Empty where A is not positive definite there. Gauss-Jordan's elimination without pivots.
-std::vector<double> inverse_of(std::vector<double> a, std::int64_t n, std::vector<std::uint8_t> const& free, bool constants) {
+/// The inverse of a matrix of n x n, column by column; with `constants` of A restricted to vectors whose entries at free
+/// unknowns have the sum 0. Empty where a pivot is 0, or with `positive` not positive. Gauss-Jordan's elimination without pivots.
+std::vector<double> inverse_of(std::vector<double> a, std::int64_t n, std::vector<std::uint8_t> const& free, bool constants,
+                               bool positive) {
   auto const at = [n](std::int64_t i, std::int64_t j) { return static_cast<std::size_t>(i * n + j); };
   double share = 0, count = 0;
   if (constants) {  // A + s 1 1^T has the same inverse on that complement; s is of the size of A
@@ -46,7 +33,7 @@ std::vector<double> inverse_of(std::vector<double> a, std::int64_t n, std::vecto
   }
   for (std::int64_t p = 0; p < n; ++p) {
     double const pivot = a[at(p, p)];
-    if (!(pivot > 0))
+    if (positive ? !(pivot > 0) : !(pivot != 0))
       return {};
     a[at(p, p)] = 1;
     for (std::int64_t j = 0; j < n; ++j)
@@ -70,218 +57,187 @@ std::vector<double> inverse_of(std::vector<double> a, std::int64_t n, std::vecto
   return a;
 }
 
-class MultigridSetup final : public PreconditionerSetup {
+/// A setup with an application that a preconditioner in either arithmetic uses.
+class CycleSetup : public PreconditionerSetup {
 public:
-  MultigridSetup(MultiPrecisionOperator const& a, PreconditionerOptions const& options)
-      : context_(a.context()), kernels_(kernels_for<BoxLevelKernels>(context_)), degree_(options.multigrid.degree) {
-    auto const* const finest = dynamic_cast<HalfCds const*>(&a);
-    BoxLevel box;
-    for (std::size_t d = 0; d < 3; ++d)
-      box.nodes[d] = static_cast<std::int32_t>(options.box_nodes[d]);
-    if (finest == nullptr || finest->view().values == nullptr || box.n() != a.n_rows() ||
-        !std::ranges::equal(finest->view().offsets, box_offsets(box))) {
-      failure_ = "multigrid is for half_cds matrices of trilinear elements on boxes of at least 2 x 2 x 2 cells";
-      return;
-    }
-    Array<float> values(context_, half_stencil::diagonals * box.n());
-    kernels_.round(context_, box, finest->view().values, values.data());
-    levels_.push_back(make_level(box, std::move(values), Array<std::uint8_t>(context_, box.n())));
-    for (;;) {
-      Level& fine = levels_.back();
-      auto const analysis = kernels_.analyse(context_, fine.box, fine.free.data());
-      if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
-        failure_ = "the matrix is not positive definite on level " + std::to_string(levels_.size()) + " of multigrid";
-        return;
-      }
-      fine.largest = std::min(safety * analysis.largest, analysis.bound);
-      auto const coarsening = next_coarsening(fine.box, analysis);
-      if (!coarsening)
-        break;
-      fine.to_coarse = *coarsening;
-      BoxLevel coarse;
-      for (std::size_t d = 0; d < 3; ++d)
-        coarse.nodes[d] = coarsening->halved[d] ? BoxCoarsening::coarse_nodes(fine.box.nodes[d]) : fine.box.nodes[d];
-      Array<float> coarse_values(context_, half_stencil::diagonals * coarse.n());
-      Array<std::uint8_t> free(context_, coarse.n());
-      fine.weights = Array<float>(context_, 27 * coarse.n());
-      fine.to_coarse.weights = fine.weights.data();
-      coarse.free = free.data();
-      kernels_.coarsen(context_, fine.box, fine.to_coarse, coarse, fine.weights.data(), free.data(), coarse_values.data());
-      levels_.push_back(make_level(coarse, std::move(coarse_values), std::move(free)));
-    }
-    invert_coarsest(options.constant_null_space);
-  }
+  /// z = M^-1 r.
+  virtual void apply(double const* r, double* z, std::int32_t const* stop) const = 0;
+  [[nodiscard]] virtual std::int64_t bytes_per_cycle() const = 0;
+  [[nodiscard]] virtual Context& context() const = 0;
+  [[nodiscard]] virtual std::int64_t n() const = 0;
+  [[nodiscard]] std::int64_t dependent_steps() const { return 10 * std::ssize(multigrid_levels()); }
 
   std::unique_ptr<Preconditioner<double>> applied_in(double) const override;
   std::unique_ptr<Preconditioner<DoubleDouble>> applied_in(DoubleDouble) const override;
-  std::int64_t levels() const override { return static_cast<std::int64_t>(levels_.size()); }
+};
 
-  /// z = M^-1 r.
-  void apply(double const* r, double* z, std::int32_t const* stop) const {
-    cycle(0, r, stop);
-    kernels_.widen(context_, levels_.front().box.n(), levels_.front().x.data(), z, stop);
+template <class V>
+class MultigridSetup final : public CycleSetup {
+public:
+  MultigridSetup(Context& context, MultigridHierarchy<V> hierarchy, PreconditionerOptions const& options)
+      : context_(context), kernels_(kernels_for<SmootherKernels<V>>(context)), options_(options.multigrid) {
+    failure_ = std::move(hierarchy.failure);
+    if (!failure_.empty())
+      return;
+    for (MultigridLevel<V>& level : hierarchy.levels)
+      levels_.emplace_back(context, std::move(level));
+    dot_ = Array<V>(context, 1);
+    if (!hierarchy.coarsest.empty())
+      invert_coarsest(std::move(hierarchy.coarsest), hierarchy.free, options);
   }
-  [[nodiscard]] std::int64_t bytes_per_cycle() const {
-    std::int64_t bytes = 16 * levels_.front().box.n();
-    for (Level const& level : levels_)
-      bytes += 2 * degree_ * (level.matrix_bytes + 36 * level.box.n()) + 20 * level.box.n();
+
+  void apply(double const* r, double* z, std::int32_t const* stop) const override {
+    Level const& finest = levels_.front();
+    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(),
+                                finest.d.data(), finest.x.data(), stop);
+    visit(0, true, options_.cycle, stop);
+    kernels_.to_outside(context_, finest.n(), finest.x.data(), z, stop);
+  }
+  std::int64_t bytes_per_cycle() const override {
+    std::int64_t const number = sizeof(V);
+    std::int64_t bytes = 2 * (8 + number) * n();
+    for (Level const& level : levels_) {
+      std::int64_t const product = level.a().bytes_read(V(0)) + 2 * number * level.n(), step = 7 * number * level.n();
+      bytes += level.to_coarse != nullptr ? 2 * options_.degree * (product + step) + level.to_coarse->bytes_moved()
+                                          : number * (level.n() * level.n() + 2 * level.n());
+    }
     return bytes;
   }
-  [[nodiscard]] Context& context() const { return context_; }
+  Context& context() const override { return context_; }
+  std::int64_t n() const override { return levels_.front().n(); }
+  std::vector<MultigridLevelSummary> multigrid_levels() const override {
+    std::vector<MultigridLevelSummary> result;
+    for (Level const& level : levels_) {
+      std::int64_t bytes = level.vector_bytes() + level.diagonal.bytes() + (level.own != nullptr ? level.own->bytes() : 0);
+      bytes += level.to_coarse != nullptr ? level.to_coarse->bytes() : inverse_.bytes();
+      result.push_back({level.n(), level.nnz, bytes, level.largest});
+    }
+    return result;
+  }
 
 private:
-  struct Level {
-    BoxLevel box;
-    std::unique_ptr<Matrix> matrix;
-    std::int64_t matrix_bytes = 0;
-    Array<std::uint8_t> free;
-    double largest = 0;  ///< eigenvalue of D^-1 A that the smoother covers
-    BoxCoarsening to_coarse;
-    Array<float> weights;  ///< of to_coarse
-    mutable Array<float> b, d, x, y;
+  struct Level : MultigridLevel<V> {
+    Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) {
+      for (Array<V>* const vector : {&b, &d, &x, &y}) {
+        *vector = Array<V>(context, this->n());
+        vector->set_zero();
+      }
+    }
+    [[nodiscard]] LinearOperator<V> const& a() const { return *this->matrix; }
+    [[nodiscard]] std::int64_t vector_bytes() const { return 4 * b.bytes(); }
+
+    mutable Array<V> b, d, x, y;
   };
 
-  Level make_level(BoxLevel const& box, Array<float> values, Array<std::uint8_t> free) const {
-    Level level;
-    level.box = box;
-    level.box.values = values.data();
-    level.box.free = free.data();
-    level.free = std::move(free);
-    level.matrix = HalfCds::from_diagonals(context_, box.n(), box_offsets(box), std::move(values));
-    level.matrix_bytes = level.matrix->bytes();
-    for (Array<float>* const vector : {&level.b, &level.d, &level.x, &level.y}) {
-      *vector = Array<float>(context_, box.n());
-      vector->set_zero();
-    }
-    return level;
-  }
-
-  /// Nothing where the level is small enough, or no direction has three cells or more. Where no direction has a coupling, because
-  /// it is small beside what was lost to Dirichlet values, all are alike.
-  static std::optional<BoxCoarsening> next_coarsening(BoxLevel const& box, BoxLevelAnalysis const& analysis) {
-    if (box.n() <= most_coarsest)
-      return std::nullopt;
-    double strongest = 0;
-    for (std::size_t d = 0; d < 3; ++d)
-      if (box.nodes[d] > 3)
-        strongest = std::max(strongest, analysis.coupling[d]);
-    BoxCoarsening result;
-    bool any = false;
-    for (std::size_t d = 0; d < 3; ++d)
-      any = (result.halved[d] = box.nodes[d] > 3 && (strongest <= 0 || analysis.coupling[d] >= strong * strongest)) || any;
-    return any ? std::optional(result) : std::nullopt;
-  }
-
-  void invert_coarsest(bool constants) {
-    Level const& level = levels_.back();
-    std::int64_t const n = level.box.n();
-    if (n > 4 * most_coarsest) {
-      failure_ = "multigrid cannot coarsen this box any further than to " + std::to_string(n) + " unknowns";
-      return;
-    }
-    HostVector<float> values(static_cast<std::size_t>(half_stencil::diagonals * n));
-    context_.download(values.data(), level.box.values, 4 * std::ssize(values));
-    std::vector<std::uint8_t> free(static_cast<std::size_t>(n));
-    context_.download(free.data(), level.free.data(), n);
-    BoxLevel host = level.box;
-    host.values = values.data();
-    std::vector<double> a(static_cast<std::size_t>(n * n), 0.0);
-    for (std::int32_t k = 0; k < host.nodes[2]; ++k)
-      for (std::int32_t j = 0; j < host.nodes[1]; ++j)
-        for (std::int32_t i = 0; i < host.nodes[0]; ++i) {
-          std::int64_t const row = host.number(i, j, k);
-          for (int dz = -1; dz <= 1; ++dz)
-            for (int dy = -1; dy <= 1; ++dy)
-              for (int dx = -1; dx <= 1; ++dx)
-                if (float const v = box_levels::entry(host, i, j, k, dx, dy, dz); v != 0)
-                  a[static_cast<std::size_t>(row * n + host.number(i + dx, j + dy, k + dz))] = static_cast<double>(v);
-        }
-    std::vector<double> const inverse = inverse_of(std::move(a), n, free, constants);
+  void invert_coarsest(std::vector<double> a, std::vector<std::uint8_t> const& free, PreconditionerOptions const& options) {
+    std::vector<double> const inverse =
+        inverse_of(std::move(a), levels_.back().n(), free, options.constant_null_space, options.positive);
     if (inverse.empty()) {
-      failure_ = "the coarsest matrix of multigrid is not positive definite";
+      failure_ = std::string("the coarsest matrix of multigrid is ") + (options.positive ? "not positive definite" : "singular");
       return;
     }
-    std::vector<float> const rounded(inverse.begin(), inverse.end());
-    inverse_ = Array<float>(context_, std::span<float const>(rounded));
-    dot_ = Array<float>(context_, 1);
+    std::vector<V> const rounded(inverse.begin(), inverse.end());
+    inverse_ = Array<V>(context_, std::span<V const>(rounded));
   }
 
-  /// x of the level from x = 0, for the right-hand side r.
-  template <class T>
-  void cycle(std::size_t l, T const* r, std::int32_t const* stop) const {
+  [[nodiscard]] static V first_factor(Level const& level) { return static_cast<V>(4 / (3 * level.largest)); }
+
+  /// Step k of the smoother, for which y = A x is computed.
+  void step(Level const& level, int k, std::int32_t const* stop) const {
+    multiply(level, stop);
+    bool const chebyshev = options_.smoother == MultigridSmoother::chebyshev;
+    double const keep = k == 0 || !chebyshev ? 0 : (2.0 * k - 1) / (2.0 * k + 3);
+    double const factor = chebyshev ? (8.0 * k + 4) / (2.0 * k + 3) : 4.0 / 3;
+    kernels_.step(context_, level.n(), level.diagonal.data(), level.b.data(), level.y.data(), static_cast<V>(keep),
+                  static_cast<V>(factor / level.largest), level.d.data(), level.x.data(), stop);
+  }
+  void multiply(Level const& level, std::int32_t const* stop) const {
+    level.a().product_dot(level.x.data(), level.y.data(), dot_.data(), stop);
+  }
+
+  /// Improves x of level l, for its right-hand side b. `begun`: x is what the smoother's first step makes of 0.
+  void visit(std::size_t l, bool begun, MultigridCycle cycle, std::int32_t const* stop) const {
     Level const& level = levels_[l];
-    auto const scale = static_cast<float>(1 / level.largest);
-    kernels_.begin(context_, level.box, r, 4.F / 3.F * scale, level.b.data(), level.d.data(), level.x.data(), stop);
-    if (l + 1 == levels_.size())
-      return kernels_.solve_dense(context_, level.box.n(), inverse_.data(), level.b.data(), level.x.data(), stop);
-    LinearOperator<float> const& a = *level.matrix;
-    auto const multiply = [&] { a.product_dot(level.x.data(), level.y.data(), dot_.data(), stop); };
-    auto const step = [&](int k) {
-      auto const i = static_cast<float>(k);
-      kernels_.step(context_, level.box, level.b.data(), level.y.data(), k == 0 ? 0 : (2 * i - 1) / (2 * i + 3),
-                    (8 * i + 4) / (2 * i + 3) * scale, level.d.data(), level.x.data(), stop);
-    };
-    for (int k = 1; k < degree_; ++k) {
-      multiply();
-      step(k);
+    if (l + 1 == levels_.size()) {
+      if (inverse_.size() > 0)
+        return kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x.data(), stop);
+      for (int k = begun ? 1 : 0; k < 4 * options_.degree; ++k)
+        step(level, k, stop);
+      return;
     }
-    multiply();
+    for (int k = begun ? 1 : 0; k < options_.degree; ++k)
+      step(level, k, stop);
+    multiply(level, stop);
     Level const& coarse = levels_[l + 1];
-    kernels_.restrict_to(context_, level.box, level.to_coarse, coarse.box, level.b.data(), level.y.data(), coarse.b.data(), stop);
-    cycle(l + 1, coarse.b.data(), stop);
-    kernels_.prolong(context_, level.box, level.to_coarse, coarse.box, coarse.x.data(), level.x.data(), stop);
-    for (int k = 0; k < degree_; ++k) {
-      multiply();
-      step(k);
-    }
+    level.to_coarse->restrict_residual(level.b.data(), level.y.data(), coarse.y.data(), stop);
+    kernels_.begin(context_, coarse.n(), coarse.diagonal.data(), coarse.y.data(), first_factor(coarse), coarse.b.data(),
+                   coarse.d.data(), coarse.x.data(), stop);
+    visit(l + 1, true, cycle, stop);
+    if (cycle != MultigridCycle::v && l + 2 < levels_.size())
+      visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, stop);
+    level.to_coarse->prolong(coarse.x.data(), level.x.data(), stop);
+    for (int k = 0; k < options_.degree; ++k)
+      step(level, k, stop);
   }
 
   Context& context_;
-  BoxLevelKernels const& kernels_;
-  int degree_;
+  SmootherKernels<V> const& kernels_;
+  MultigridOptions options_;
   std::vector<Level> levels_;
-  Array<float> inverse_;
-  mutable Array<float> dot_;
+  Array<V> inverse_;  ///< of the coarsest matrix; empty where that is only smoothed
+  mutable Array<V> dot_;
 };
 
 class MultigridInDouble final : public Preconditioner<double> {
 public:
-  explicit MultigridInDouble(MultigridSetup const& setup) : setup_(setup) {}
+  explicit MultigridInDouble(CycleSetup const& setup) : setup_(setup) {}
   void apply(double const* r, double* z, std::int32_t const* stop) override { setup_.apply(r, z, stop); }
   std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle(); }
-  std::int64_t dependent_steps() const override { return 8 * setup_.levels(); }
+  std::int64_t dependent_steps() const override { return setup_.dependent_steps(); }
 
 private:
-  MultigridSetup const& setup_;
+  CycleSetup const& setup_;
 };
 
 /// Of r the high part, to which z is as accurate as in double.
 class MultigridInDoubleDouble final : public Preconditioner<DoubleDouble> {
 public:
-  MultigridInDoubleDouble(MultigridSetup const& setup, std::int64_t n) : setup_(setup), n_(n) {}
+  explicit MultigridInDoubleDouble(CycleSetup const& setup) : setup_(setup) {}
   void apply(ConstPointer<DoubleDouble> r, Pointer<DoubleDouble> z, std::int32_t const* stop) override {
     setup_.apply(r.hi, z.hi, stop);
-    setup_.context().set_zero(z.lo, 8 * n_);
+    setup_.context().set_zero(z.lo, 8 * setup_.n());
   }
-  std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle() + 8 * n_; }
-  std::int64_t dependent_steps() const override { return 8 * setup_.levels(); }
+  std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle() + 8 * setup_.n(); }
+  std::int64_t dependent_steps() const override { return setup_.dependent_steps(); }
 
 private:
-  MultigridSetup const& setup_;
-  std::int64_t n_;
+  CycleSetup const& setup_;
 };
 
-std::unique_ptr<Preconditioner<double>> MultigridSetup::applied_in(double) const {
+std::unique_ptr<Preconditioner<double>> CycleSetup::applied_in(double) const {
   return std::make_unique<MultigridInDouble>(*this);
 }
-std::unique_ptr<Preconditioner<DoubleDouble>> MultigridSetup::applied_in(DoubleDouble) const {
-  return std::make_unique<MultigridInDoubleDouble>(*this, levels_.front().box.n());
+std::unique_ptr<Preconditioner<DoubleDouble>> CycleSetup::applied_in(DoubleDouble) const {
+  return std::make_unique<MultigridInDoubleDouble>(*this);
+}
+
+template <class V>
+std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+  Context& context = a.context();
+  if (options.multigrid.cycle == MultigridCycle::f && options.positive)
+    throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
+  if (is_box(a, options.box_nodes))
+    return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(static_cast<HalfCds const&>(a), options), options);
+  if (!options.csr)
+    throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
+  return std::make_unique<MultigridSetup<V>>(
+      context, algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr(), context, options), options);
 }
 
 }  // namespace
 
 std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
-  return std::make_unique<MultigridSetup>(a, options);
+  return options.multigrid.precision == MultigridPrecision::single ? make<float>(a, options) : make<double>(a, options);
 }
 
 }  // namespace poisson

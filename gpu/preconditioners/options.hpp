@@ -10,10 +10,12 @@
 
 namespace poisson {
 
-enum class PreconditionerKind { none, jacobi, ic0, ilu0, multigrid };
+/// `automatic` takes what preconditioners/choice.hpp says; only `solve` knows it.
+enum class PreconditionerKind { automatic, none, jacobi, ic0, ilu0, multigrid };
 template <>
 struct Names<PreconditionerKind> {
-  static constexpr std::array<Named<PreconditionerKind>, 5> values{{{PreconditionerKind::none, "none"},
+  static constexpr std::array<Named<PreconditionerKind>, 6> values{{{PreconditionerKind::automatic, "auto"},
+                                                                    {PreconditionerKind::none, "none"},
                                                                     {PreconditionerKind::jacobi, "jacobi"},
                                                                     {PreconditionerKind::ic0, "ic0"},
                                                                     {PreconditionerKind::ilu0, "ilu0"},
@@ -39,8 +41,40 @@ struct Names<Ordering> {
 /// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
+enum class MultigridCycle { v, w, f };
+template <>
+struct Names<MultigridCycle> {
+  static constexpr std::array<Named<MultigridCycle>, 3> values{
+      {{MultigridCycle::v, "v"}, {MultigridCycle::w, "w"}, {MultigridCycle::f, "f"}}};
+};
+enum class MultigridSmoother { chebyshev, jacobi };
+template <>
+struct Names<MultigridSmoother> {
+  static constexpr std::array<Named<MultigridSmoother>, 2> values{
+      {{MultigridSmoother::chebyshev, "chebyshev"}, {MultigridSmoother::jacobi, "jacobi"}}};
+};
+/// Of matrices and vectors inside a cycle.
+enum class MultigridPrecision { single, double_ };
+template <>
+struct Names<MultigridPrecision> {
+  static constexpr std::array<Named<MultigridPrecision>, 2> values{
+      {{MultigridPrecision::single, "single"}, {MultigridPrecision::double_, "double"}}};
+};
+
 struct MultigridOptions {
+  MultigridCycle cycle = MultigridCycle::v;
+  MultigridSmoother smoother = MultigridSmoother::chebyshev;
   int degree = 2;  ///< of the smoother: products before and after the correction
+  MultigridPrecision precision = MultigridPrecision::single;
+  int levels = 30;                 ///< at most, the finest included
+  std::int64_t coarse_size = 400;  ///< unknowns from which on no coarser level is made; the coarsest matrix is inverted
+};
+
+/// A level of multigrid.
+struct MultigridLevelSummary {
+  std::int64_t rows, nnz;
+  std::int64_t bytes;  ///< of its matrix, transfer and vectors
+  double largest;      ///< eigenvalue of D^-1 A that the smoother covers
 };
 
 struct PreconditionerOptions {

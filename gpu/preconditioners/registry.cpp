@@ -44,9 +44,9 @@ constexpr std::array entries{
     PreconditionerEntry{PreconditionerKind::jacobi, diagonal, false,    false, false,    &make_jacobi,        &diagonal_bytes, &no_bytes_to_apply, ""},
     PreconditionerEntry{PreconditionerKind::ic0,    general,  true,     true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
     PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
-    PreconditionerEntry{PreconditionerKind::multigrid, general, true,   false, false,    &make_multigrid,     &level_bytes,    &no_bytes_to_apply, "the preconditioner jacobi"}};
+    PreconditionerEntry{PreconditionerKind::multigrid, general, false,  false, false,    &make_multigrid,     &level_bytes,    &no_bytes_to_apply, "the preconditioner jacobi"}};
 // clang-format on
-static_assert(entries.size() == Names<PreconditionerKind>::values.size(), "every preconditioner has its row");
+static_assert(entries.size() + 1 == Names<PreconditionerKind>::values.size(), "every preconditioner but automatic has its row");
 
 }  // namespace
 
@@ -60,13 +60,13 @@ std::unique_ptr<PreconditionerSetup> make_preconditioner(MultiPrecisionOperator 
 }
 
 bool needs_symmetry(PreconditionerKind kind) {
-  return entry_of(kind).needs_symmetry;
+  return kind != PreconditionerKind::automatic && entry_of(kind).needs_symmetry;
 }
 bool needs_csr(PreconditionerKind kind) {
-  return entry_of(kind).needs_csr;
+  return kind != PreconditionerKind::automatic && entry_of(kind).needs_csr;
 }
 bool uses_ordering(PreconditionerKind kind) {
-  return entry_of(kind).uses_ordering;
+  return kind != PreconditionerKind::automatic && entry_of(kind).uses_ordering;
 }
 
 }  // namespace poisson

@@ -12,30 +12,18 @@ namespace {
 using namespace box_levels;
 
 /// Calls line(j, k) for all lines of nodes in x, threaded where `work` of all nodes is worth it.
-template <class Line>
-void for_lines(BoxLevel const& level, std::int64_t work, Line const& line) {
+template <class V, class Line>
+void for_lines(BoxLevel<V> const& level, std::int64_t work, Line const& line) {
   std::int64_t const lines = std::int64_t{level.nodes[1]} * level.nodes[2];
 #pragma omp parallel for schedule(static) if (level.n() * work >= cpu::work_worth_threads)
   for (std::int64_t l = 0; l < lines; ++l)
     line(static_cast<std::int32_t>(l % level.nodes[1]), static_cast<std::int32_t>(l / level.nodes[1]));
 }
 
-template <class Body>
-void for_nodes(std::int64_t n, std::int64_t work, Body const& body) {
-  cpu::for_blocks(n, n * work, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
-#pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i)
-      body(i);
-  });
-}
-
-class CpuBoxLevels final : public BoxLevelKernels {
+template <class V>
+class CpuBoxLevels final : public BoxLevelKernels<V> {
 public:
-  void round(Context&, BoxLevel const& level, double const* values, float* rounded) const override {
-    for_nodes(14 * level.n(), 1, [=](std::int64_t i) { rounded[i] = static_cast<float>(values[i]); });
-  }
-
-  BoxLevelAnalysis analyse(Context&, BoxLevel const& level, std::uint8_t* free) const override {
+  BoxLevelAnalysis analyse(Context&, BoxLevel<V> const& level, std::uint8_t* free) const override {
     std::int64_t const planes = level.nodes[2];
     std::vector<BoxLevelAnalysis> of_plane(static_cast<std::size_t>(planes));
 #pragma omp parallel for schedule(static) if (100 * level.n() >= cpu::work_worth_threads)
@@ -61,8 +49,8 @@ public:
     return total;
   }
 
-  void coarsen(Context&, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse, float* weights,
-               std::uint8_t* free, float* values) const override {
+  void coarsen(Context&, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V* weights,
+               std::uint8_t* free, V* values) const override {
     std::int64_t const n = coarse.n();
     for_lines(coarse, 1, [&](std::int32_t j, std::int32_t k) {
       for (std::int32_t i = 0; i < coarse.nodes[0]; ++i) {
@@ -90,37 +78,13 @@ public:
         if (free[at] != 0)
           galerkin_row(fine, coarsening, coarse, {i, j, k}, row);
         for (std::int64_t s = 0; s < 14; ++s)
-          values[s * n + at] = static_cast<float>(row[s]);
+          values[s * n + at] = static_cast<V>(row[s]);
       }
     });
   }
 
-  void begin(Context&, BoxLevel const& level, float const* r, float factor, float* b, float* d, float* x,
-             std::int32_t const* stop) const override {
-    begin_with(level, r, factor, b, d, x, stop);
-  }
-  void begin(Context&, BoxLevel const& level, double const* r, float factor, float* b, float* d, float* x,
-             std::int32_t const* stop) const override {
-    begin_with(level, r, factor, b, d, x, stop);
-  }
-
-  void step(Context&, BoxLevel const& level, float const* b, float const* y, float keep, float factor, float* d, float* x,
-            std::int32_t const* stop) const override {
-    if (*stop != 0)
-      return;
-    float const* const diagonal = level.values;
-    auto const update = [=](std::int64_t i, float direction) {
-      d[i] = direction;
-      x[i] += direction;
-    };
-    if (keep == 0)
-      for_nodes(level.n(), 3, [=](std::int64_t i) { update(i, factor * (b[i] - y[i]) / diagonal[i]); });
-    else
-      for_nodes(level.n(), 3, [=](std::int64_t i) { update(i, keep * d[i] + factor * (b[i] - y[i]) / diagonal[i]); });
-  }
-
-  void restrict_to(Context&, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse, float const* b,
-                   float const* y, float* r, std::int32_t const* stop) const override {
+  void restrict_residual(Context&, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                         V const* b, V const* y, V* r, std::int32_t const* stop) const override {
     if (*stop == 0)
       for_lines(coarse, 60, [&](std::int32_t j, std::int32_t k) {
         for (std::int32_t i = 0; i < coarse.nodes[0]; ++i) {
@@ -130,7 +94,7 @@ public:
       });
   }
 
-  void prolong(Context&, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse, float const* e, float* x,
+  void prolong(Context&, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V const* e, V* x,
                std::int32_t const* stop) const override {
     if (*stop == 0)
       for_lines(fine, 10, [&](std::int32_t j, std::int32_t k) {
@@ -139,45 +103,23 @@ public:
             x[at] += prolonged(fine, coarsening, coarse, e, i, j, k);
       });
   }
-
-  void solve_dense(Context&, std::int64_t n, float const* m, float const* b, float* x, std::int32_t const* stop) const override {
-    if (*stop != 0)
-      return;
-    for (std::int64_t i = 0; i < n; ++i) {
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t j = 0; j < n; ++j)
-        sum += m[i * n + j] * b[j];
-      x[i] = sum;
-    }
-  }
-
-  void widen(Context&, std::int64_t n, float const* x, double* z, std::int32_t const* stop) const override {
-    if (*stop == 0)
-      for_nodes(n, 1, [=](std::int64_t i) { z[i] = static_cast<double>(x[i]); });
-  }
-
-private:
-  template <class T>
-  static void begin_with(BoxLevel const& level, T const* r, float factor, float* b, float* d, float* x, std::int32_t const* stop) {
-    if (*stop != 0)
-      return;
-    float const* const diagonal = level.values;
-    for_nodes(level.n(), 3, [=](std::int64_t i) {
-      auto const own = static_cast<float>(r[i]);
-      float const direction = factor * own / diagonal[i];
-      b[i] = own;
-      d[i] = direction;
-      x[i] = direction;
-    });
-  }
 };
+
+template <class V>
+BoxLevelKernels<V> const& kernels() {
+  static CpuBoxLevels<V> const instance;
+  return instance;
+}
 
 }  // namespace
 
-BoxLevelKernels const& BoxLevelKernels::cpu() {
-  static CpuBoxLevels const kernels;
-  return kernels;
+template <>
+BoxLevelKernels<float> const& BoxLevelKernels<float>::cpu() {
+  return kernels<float>();
+}
+template <>
+BoxLevelKernels<double> const& BoxLevelKernels<double>::cpu() {
+  return kernels<double>();
 }
 
 }  // namespace poisson

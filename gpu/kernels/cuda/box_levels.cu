@@ -17,7 +17,8 @@ struct Node {
   std::int64_t at;
   std::int32_t i, j, k;
 };
-__device__ bool own_node(BoxLevel const& level, Node& node) {
+template <class V>
+__device__ bool own_node(BoxLevel<V> const& level, Node& node) {
   node.at = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (node.at >= level.n())
     return false;
@@ -28,13 +29,9 @@ __device__ bool own_node(BoxLevel const& level, Node& node) {
   return true;
 }
 
-__global__ void round_kernel(std::int64_t n, double const* __restrict__ values, float* __restrict__ rounded) {
-  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
-    rounded[i] = static_cast<float>(values[i]);
-}
-
 /// largest[0] and [1] hold the bits of non-negative floats, which compare as integers do.
-__global__ void __launch_bounds__(threads) analyse_kernel(BoxLevel const level, std::uint8_t* free, double* couplings,
+template <class V>
+__global__ void __launch_bounds__(threads) analyse_kernel(BoxLevel<V> const level, std::uint8_t* free, double* couplings,
                                                           std::int32_t* largest, double* partial, unsigned* counter) {
   Node node;
   RowAnalysis row;
@@ -55,7 +52,8 @@ __global__ void __launch_bounds__(threads) analyse_kernel(BoxLevel const level, 
       couplings[d] = sums[d];
 }
 
-__global__ void free_kernel(BoxLevel const fine, BoxCoarsening const coarsening, BoxLevel const coarse, float* weights,
+template <class V>
+__global__ void free_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V* weights,
                             std::uint8_t* free) {
   Node node;
   if (!own_node(coarse, node))
@@ -67,8 +65,9 @@ __global__ void free_kernel(BoxLevel const fine, BoxCoarsening const coarsening,
 }
 
 /// Weights of the fine nodes that lie between coarse ones in as many directions; blockIdx.y is their place.
+template <class V>
 __global__ void __launch_bounds__(threads)
-    weights_kernel(BoxLevel const fine, BoxCoarsening const coarsening, BoxLevel const coarse, int between, float* weights) {
+    weights_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, int between, V* weights) {
   int const place = static_cast<int>(blockIdx.y), distance[3] = {place % 3 - 1, place / 3 % 3 - 1, place / 9 - 1};
   if ((distance[0] != 0) + (distance[1] != 0) + (distance[2] != 0) != between)
     return;
@@ -79,8 +78,9 @@ __global__ void __launch_bounds__(threads)
   weights[place * coarse.n() + node.at] = interpolation_weight(fine, coarsening, coarse, c, distance);
 }
 
+template <class V>
 __global__ void __launch_bounds__(threads)
-    coarsen_kernel(BoxLevel const fine, BoxCoarsening const coarsening, BoxLevel const coarse, float* __restrict__ values) {
+    coarsen_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V* __restrict__ values) {
   Node node;
   if (!own_node(coarse, node))
     return;
@@ -93,38 +93,12 @@ __global__ void __launch_bounds__(threads)
     galerkin_row(fine, coarsening, coarse, c, row);
   }
   for (int s = 0; s < 14; ++s)
-    values[s * coarse.n() + node.at] = static_cast<float>(row[s]);
+    values[s * coarse.n() + node.at] = static_cast<V>(row[s]);
 }
 
-template <class T>
-__global__ void begin_kernel(std::int64_t n, float const* __restrict__ diagonal, T const* __restrict__ r, float factor,
-                             float* __restrict__ b, float* __restrict__ d, float* __restrict__ x, std::int32_t const* stop) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= n || *stop != 0)
-    return;
-  auto const own = static_cast<float>(r[i]);
-  float const direction = factor * own / diagonal[i];
-  b[i] = own;
-  d[i] = direction;
-  x[i] = direction;
-}
-
-__global__ void step_kernel(std::int64_t n, float const* __restrict__ diagonal, float const* __restrict__ b,
-                            float const* __restrict__ y, float keep, float factor, float* __restrict__ d, float* __restrict__ x,
-                            std::int32_t const* stop) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i >= n || *stop != 0)
-    return;
-  float direction = factor * (b[i] - y[i]) / diagonal[i];
-  if (keep != 0)
-    direction += keep * d[i];
-  d[i] = direction;
-  x[i] += direction;
-}
-
-__global__ void restrict_kernel(BoxLevel const fine, BoxCoarsening const coarsening, BoxLevel const coarse,
-                                float const* __restrict__ b, float const* __restrict__ y, float* __restrict__ r,
-                                std::int32_t const* stop) {
+template <class V>
+__global__ void restrict_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
+                                V const* __restrict__ b, V const* __restrict__ y, V* __restrict__ r, std::int32_t const* stop) {
   Node node;
   if (*stop != 0 || !own_node(coarse, node))
     return;
@@ -132,33 +106,13 @@ __global__ void restrict_kernel(BoxLevel const fine, BoxCoarsening const coarsen
   r[node.at] = restricted(fine, coarsening, coarse, b, y, c);
 }
 
-__global__ void prolong_kernel(BoxLevel const fine, BoxCoarsening const coarsening, BoxLevel const coarse,
-                               float const* __restrict__ e, float* __restrict__ x, std::int32_t const* stop) {
+template <class V>
+__global__ void prolong_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
+                               V const* __restrict__ e, V* __restrict__ x, std::int32_t const* stop) {
   Node node;
   if (*stop != 0 || !own_node(fine, node) || fine.free[node.at] == 0)
     return;
   x[node.at] += prolonged(fine, coarsening, coarse, e, node.i, node.j, node.k);
-}
-
-/// A warp a row.
-__global__ void dense_kernel(std::int64_t n, float const* __restrict__ m, float const* __restrict__ b, float* __restrict__ x,
-                             std::int32_t const* stop) {
-  std::int64_t const row = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
-  if (row >= n || *stop != 0)
-    return;
-  float sum = 0;
-  for (std::int64_t j = threadIdx.x % 32; j < n; j += 32)
-    sum += m[row * n + j] * b[j];
-  for (int lane = 16; lane > 0; lane /= 2)
-    sum += __shfl_down_sync(0xffffffffU, sum, static_cast<unsigned>(lane));
-  if (threadIdx.x % 32 == 0)
-    x[row] = sum;
-}
-
-__global__ void widen_kernel(std::int64_t n, float const* __restrict__ x, double* __restrict__ z, std::int32_t const* stop) {
-  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (i < n && *stop == 0)
-    z[i] = static_cast<double>(x[i]);
 }
 
 /// Launches kernel(arguments) with a thread for each of n.
@@ -170,19 +124,16 @@ void launch(Context& context, std::int64_t n, void (*kernel)(Parameters...), Arg
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
-class CudaBoxLevels final : public BoxLevelKernels {
+template <class V>
+class CudaBoxLevels final : public BoxLevelKernels<V> {
 public:
-  void round(Context& context, BoxLevel const& level, double const* values, float* rounded) const override {
-    launch(context, 14 * level.n(), round_kernel, 14 * level.n(), values, rounded);
-  }
-
-  BoxLevelAnalysis analyse(Context& context, BoxLevel const& level, std::uint8_t* free) const override {
+  BoxLevelAnalysis analyse(Context& context, BoxLevel<V> const& level, std::uint8_t* free) const override {
     auto& device = cuda::of(context);
     Array<double> couplings(context, 3);
     Array<std::int32_t> largest(context, 2);
     couplings.set_zero();
     largest.set_zero();
-    launch(context, level.n(), analyse_kernel, level, free, couplings.data(), largest.data(),
+    launch(context, level.n(), analyse_kernel<V>, level, free, couplings.data(), largest.data(),
            device.partial_sums<double>(3 * std::int64_t{cuda::n_blocks(level.n(), threads)}), device.block_counter());
     BoxLevelAnalysis result;
     std::array<std::int32_t, 2> bits{};
@@ -193,51 +144,42 @@ public:
     return result;
   }
 
-  void coarsen(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse, float* weights,
-               std::uint8_t* free, float* values) const override {
-    launch(context, coarse.n(), free_kernel, fine, coarsening, coarse, weights, free);
+  void coarsen(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V* weights,
+               std::uint8_t* free, V* values) const override {
+    launch(context, coarse.n(), free_kernel<V>, fine, coarsening, coarse, weights, free);
     for (int between = 1; between <= 3; ++between) {
       dim3 const grid(cuda::n_blocks(coarse.n(), threads), 27);
       weights_kernel<<<grid, threads, 0, cuda::of(context).stream()>>>(fine, coarsening, coarse, between, weights);
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
-    launch(context, coarse.n(), coarsen_kernel, fine, coarsening, coarse, values);
+    launch(context, coarse.n(), coarsen_kernel<V>, fine, coarsening, coarse, values);
   }
 
-  void begin(Context& context, BoxLevel const& level, float const* r, float factor, float* b, float* d, float* x,
-             std::int32_t const* stop) const override {
-    launch(context, level.n(), begin_kernel<float>, level.n(), level.values, r, factor, b, d, x, stop);
+  void restrict_residual(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                         V const* b, V const* y, V* r, std::int32_t const* stop) const override {
+    launch(context, coarse.n(), restrict_kernel<V>, fine, coarsening, coarse, b, y, r, stop);
   }
-  void begin(Context& context, BoxLevel const& level, double const* r, float factor, float* b, float* d, float* x,
-             std::int32_t const* stop) const override {
-    launch(context, level.n(), begin_kernel<double>, level.n(), level.values, r, factor, b, d, x, stop);
-  }
-  void step(Context& context, BoxLevel const& level, float const* b, float const* y, float keep, float factor, float* d, float* x,
-            std::int32_t const* stop) const override {
-    launch(context, level.n(), step_kernel, level.n(), level.values, b, y, keep, factor, d, x, stop);
-  }
-  void restrict_to(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse, float const* b,
-                   float const* y, float* r, std::int32_t const* stop) const override {
-    launch(context, coarse.n(), restrict_kernel, fine, coarsening, coarse, b, y, r, stop);
-  }
-  void prolong(Context& context, BoxLevel const& fine, BoxCoarsening const& coarsening, BoxLevel const& coarse, float const* e,
-               float* x, std::int32_t const* stop) const override {
-    launch(context, fine.n(), prolong_kernel, fine, coarsening, coarse, e, x, stop);
-  }
-  void solve_dense(Context& context, std::int64_t n, float const* m, float const* b, float* x,
-                   std::int32_t const* stop) const override {
-    launch(context, 32 * n, dense_kernel, n, m, b, x, stop);
-  }
-  void widen(Context& context, std::int64_t n, float const* x, double* z, std::int32_t const* stop) const override {
-    launch(context, n, widen_kernel, n, x, z, stop);
+  void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V const* e,
+               V* x, std::int32_t const* stop) const override {
+    launch(context, fine.n(), prolong_kernel<V>, fine, coarsening, coarse, e, x, stop);
   }
 };
 
+template <class V>
+BoxLevelKernels<V> const& kernels() {
+  static CudaBoxLevels<V> const instance;
+  return instance;
+}
+
 }  // namespace
 
-BoxLevelKernels const& BoxLevelKernels::cuda() {
-  static CudaBoxLevels const kernels;
-  return kernels;
+template <>
+BoxLevelKernels<float> const& BoxLevelKernels<float>::cuda() {
+  return kernels<float>();
+}
+template <>
+BoxLevelKernels<double> const& BoxLevelKernels<double>::cuda() {
+  return kernels<double>();
 }
 
 }  // namespace poisson

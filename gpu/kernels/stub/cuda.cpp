@@ -24,6 +24,7 @@
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/smoother.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/vectors.hpp"
 
@@ -53,7 +54,20 @@ double measure_cuda_copy_bandwidth(Context&, double) {
 BidiagonalKernels const& BidiagonalKernels::cuda() {
   refuse();
 }
-BoxLevelKernels const& BoxLevelKernels::cuda() {
+template <>
+BoxLevelKernels<float> const& BoxLevelKernels<float>::cuda() {
+  refuse();
+}
+template <>
+BoxLevelKernels<double> const& BoxLevelKernels<double>::cuda() {
+  refuse();
+}
+template <>
+SmootherKernels<float> const& SmootherKernels<float>::cuda() {
+  refuse();
+}
+template <>
+SmootherKernels<double> const& SmootherKernels<double>::cuda() {
   refuse();
 }
 BlasKernels const& BlasKernels::cuda() {
