@@ -187,11 +187,8 @@ void Stages::record_matrix() {
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
   HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
-  SolverOptions solver = config_.solver;
+  SolverOptions solver = solver_options(config_);
   solver.constant_null_space = constant_null_space;
-  if (!config_.system && config_.is_box() && config_.problem.order == 1)
-    for (std::size_t d = 0; d < 3; ++d)
-      solver.box_nodes[d] = (config_.problem.mesh.cells[d] << config_.problem.mesh.refinements) + 1;
   solver.csr = [&] { return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr()); };
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });

@@ -149,6 +149,14 @@ template <class V>
   return distance == 0 || (halved && i > 0 && i < fine_nodes - 1 && i % 2 != 0);
 }
 
+/// The quotient, or the weight of linear interpolation where that makes no sense, because the row is not that of a diffusion in
+/// these directions. Weights a little below 0 or above 1 do: they let those of a node sum up to 1.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V admissible_weight(V sum, V center, int between) {
+  V const weight = sum / center;
+  return center > 0 && weight >= V(-10) && weight <= V(10) ? weight : between == 1 ? V(0.5) : between == 2 ? V(0.25) : V(0.125);
+}
+
 /// One weight, for the fine node at `distance` from coarse node c, which is not its place. Those for nodes that lie between fewer
 /// coarse ones are known. 0 where the node does not depend on c.
 template <class V>
@@ -190,9 +198,7 @@ template <class V>
         else
           sum += left == 13 ? v : v * coarsening.weights[left * coarse.n() + own];
       }
-  V const weight = -sum / center;
-  // Nothing sensible where the row is not that of a diffusion in these directions.
-  return center > 0 && weight >= V(-10) && weight <= V(10) ? weight : between == 1 ? V(0.5) : between == 2 ? V(0.25) : V(0.125);
+  return admissible_weight(-sum, center, between);
 }
 
 /// The row of P^T A P of a coarse node that is free: entries by half_stencil.
@@ -248,6 +254,63 @@ POISSON_HOST_DEVICE void galerkin_row(BoxLevel<V> const& fine, BoxCoarsening<V> 
     bool const exists = x >= 0 && y >= 0 && z >= 0 && x < coarse.nodes[0] && y < coarse.nodes[1];
     out[s] = exists && coarse.free[coarse.number(x, y, z)] != 0 ? sums[13 - s] : -0.0;
   }
+}
+
+/// Whether coarse node c of a direction and its neighbours are inner ones, and stand at fine nodes 2 (c - 1), 2 c, 2 (c + 1) if the
+/// direction is halved. Where that holds in all directions nothing below needs a case.
+[[nodiscard]] inline POISSON_HOST_DEVICE bool is_regular(bool halved, std::int32_t fine_nodes, std::int32_t c) {
+  return c >= 1 && (halved ? 2 * c + 2 <= fine_nodes - 1 : c <= fine_nodes - 2);
+}
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE bool is_regular(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, std::int32_t i,
+                                                  std::int32_t j, std::int32_t k) {
+  return is_regular(coarsening.halved[0], fine.nodes[0], i) && is_regular(coarsening.halved[1], fine.nodes[1], j) &&
+         is_regular(coarsening.halved[2], fine.nodes[2], k);
+}
+
+/// Where the entries between inner nodes and their neighbours at (dx, dy, dz) begin: that of node i is at [i].
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V const* entries_towards(BoxLevel<V> const& a, int dx, int dy, int dz) {
+  int const s = 9 * dz + 3 * dy + dx;
+  std::int64_t const line = a.nodes[0], plane = line * a.nodes[1];
+  return s <= 0 ? a.values - s * a.n() : a.values + s * a.n() + dz * plane + dy * line + dx;
+}
+
+/// Calls term(d, e, at) for all pairs of a distance d of a fine node from a coarse one and a step e from there to a node that
+/// depends on the coarse node at distance t, at whose place it has the distance `at`; in one direction.
+template <class Term>
+POISSON_HOST_DEVICE void for_pairs(bool halved, int t, Term const& term) {
+  if (!halved)
+    return term(0, t, 0);
+  for (int d = -1; d <= 1; ++d)
+    for (int e = -1; e <= 1; ++e)
+      if (int const at = d + e - 2 * t; at >= -1 && at <= 1)
+        term(d, e, at);
+}
+
+/// Entry s of that row for a regular coarse node.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE double galerkin_entry(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                                        BoxLevel<V> const& coarse, std::int32_t const (&c)[3], int s) {
+  int const tx = -half_stencil::dx(s), ty = -half_stencil::dy(s), tz = -half_stencil::dz(s);
+  std::int64_t const own = coarse.number(c[0], c[1], c[2]), n = coarse.n(), to = coarse.number(c[0] + tx, c[1] + ty, c[2] + tz);
+  if (coarse.free[own] == 0 || coarse.free[to] == 0)
+    return s == 0 ? 1 : -0.0;
+  std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
+  std::int64_t const f = fine.number(coarsening.halved[0] ? 2 * c[0] : c[0], coarsening.halved[1] ? 2 * c[1] : c[1],
+                                     coarsening.halved[2] ? 2 * c[2] : c[2]);
+  double sum = 0;
+  for_pairs(coarsening.halved[2], tz, [&](int dz, int ez, int az) {
+    for_pairs(coarsening.halved[1], ty, [&](int dy, int ey, int ay) {
+      for_pairs(coarsening.halved[0], tx, [&](int dx, int ex, int ax) {
+        V const own_weight = coarsening.weights[(13 + 9 * dz + 3 * dy + dx) * n + own];
+        V const weight = coarsening.weights[(13 + 9 * az + 3 * ay + ax) * n + to];
+        V const v = entries_towards(fine, ex, ey, ez)[f + dz * plane + dy * line + dx];
+        sum += static_cast<double>(own_weight) * static_cast<double>(v) * static_cast<double>(weight);
+      });
+    });
+  });
+  return sum;
 }
 
 /// P^T (b - y) at a coarse node.

@@ -230,6 +230,15 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(static_cast<HalfCds const&>(a), options), options);
   if (!options.csr)
     throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
+  if (options.box_nodes[0] > 0) {  // another format
+    auto diagonals = make_matrix(Format::half_cds, options.csr(), context);
+    if (is_box(*diagonals, options.box_nodes)) {
+      auto hierarchy = box_hierarchy<V>(static_cast<HalfCds const&>(*diagonals), options);
+      if (!hierarchy.levels.empty() && hierarchy.levels.front().matrix == diagonals.get())
+        hierarchy.levels.front().own = std::move(diagonals);
+      return std::make_unique<MultigridSetup<V>>(context, std::move(hierarchy), options);
+    }
+  }
   return std::make_unique<MultigridSetup<V>>(
       context, algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr(), context, options), options);
 }

@@ -8,6 +8,7 @@
 #include "gpu/elements/box_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "tests/gpu/elements/functions.hpp"
 
 #include <array>
 #include <chrono>
@@ -20,46 +21,16 @@
 namespace {
 
 using namespace poisson;
-using I = Instruction;
 
 ExpressionCode constant(double value) {
-  return {I(Op::constant, value)};
-}
-
-/// a where the number that `condition` leaves is positive, else b.
-ExpressionCode choice(ExpressionCode condition, double a, double b) {
-  for (I const& i : {I(Op::constant, 0.), I(Op::greater), I(Op::jump_if_zero), I(Op::constant, a), I(Op::jump), I(Op::constant, b)})
-    condition.push_back(i);
-  std::size_t const n = condition.size();
-  condition[n - 4].target = static_cast<std::int32_t>(n - 1);
-  condition[n - 2].target = static_cast<std::int32_t>(n);
-  return condition;
+  return testing::constant(value).code;
 }
 
 std::vector<ExpressionCode> coefficient(std::string const& name) {
-  ExpressionCode code;
-  auto const centered = [&](Op direction) {
-    for (I const& i : {I(direction), I(Op::constant, -0.5), I(Op::add)})
-      code.push_back(i);
-  };
-  if (name == "octants") {
-    centered(Op::x);
-    centered(Op::y);
-    code.push_back(I(Op::multiply));
-    centered(Op::z);
-    code.push_back(I(Op::multiply));
-    return {choice(code, 1e6, 1)};
-  }
-  if (name == "ball") {
-    code.push_back(I(Op::constant, 0.09));
-    for (Op const direction : {Op::x, Op::y, Op::z}) {
-      centered(direction);
-      centered(direction);
-      for (I const& i : {I(Op::multiply), I(Op::constant, -1.), I(Op::multiply), I(Op::add)})
-        code.push_back(i);
-    }
-    return {choice(code, 1e6, 1)};
-  }
+  if (name == "octants")
+    return {testing::octants(1e6).code};
+  if (name == "ball")
+    return {testing::ball(1e6).code};
   if (name == "stiff")
     return {constant(1), constant(1), constant(1000)};
   if (name != "one")

@@ -82,7 +82,7 @@ template <class V>
 __global__ void __launch_bounds__(threads)
     coarsen_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V* __restrict__ values) {
   Node node;
-  if (!own_node(coarse, node))
+  if (!own_node(coarse, node) || is_regular(fine, coarsening, node.i, node.j, node.k))
     return;
   double row[14];
   row[0] = 1;
@@ -94,6 +94,18 @@ __global__ void __launch_bounds__(threads)
   }
   for (int s = 0; s < 14; ++s)
     values[s * coarse.n() + node.at] = static_cast<V>(row[s]);
+}
+
+/// Those of regular nodes; blockIdx.y is the diagonal.
+template <class V>
+__global__ void __launch_bounds__(threads) regular_coarsen_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening,
+                                                                  BoxLevel<V> const coarse, V* __restrict__ values) {
+  Node node;
+  if (!own_node(coarse, node) || !is_regular(fine, coarsening, node.i, node.j, node.k))
+    return;
+  auto const s = static_cast<int>(blockIdx.y);
+  std::int32_t const c[3] = {node.i, node.j, node.k};
+  values[s * coarse.n() + node.at] = static_cast<V>(galerkin_entry(fine, coarsening, coarse, c, s));
 }
 
 template <class V>
@@ -152,6 +164,9 @@ public:
       weights_kernel<<<grid, threads, 0, cuda::of(context).stream()>>>(fine, coarsening, coarse, between, weights);
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
+    dim3 const diagonals(cuda::n_blocks(coarse.n(), threads), half_stencil::diagonals);
+    regular_coarsen_kernel<<<diagonals, threads, 0, cuda::of(context).stream()>>>(fine, coarsening, coarse, values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
     launch(context, coarse.n(), coarsen_kernel<V>, fine, coarsening, coarse, values);
   }
 
