@@ -25,7 +25,7 @@ struct BoxLevel {
 };
 
 /// From one level to the next. In a direction that is halved every second node stays, and the last one; those between are
-/// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. `weights`: P by its columns:
+/// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. Of two nodes the first stays. `weights`: P by its columns:
 /// weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance from the place
 /// of coarse node c depends on c; 0 where it does not.
 template <class V>
@@ -33,7 +33,7 @@ struct BoxCoarsening {
   bool halved[3] = {false, false, false};
   V const* weights = nullptr;
 
-  [[nodiscard]] static constexpr std::int32_t coarse_nodes(std::int32_t fine) { return fine / 2 + 1; }
+  [[nodiscard]] static constexpr std::int32_t coarse_nodes(std::int32_t fine) { return fine == 2 ? 1 : fine / 2 + 1; }
 };
 
 /// What the choice of the next level and of the smoother needs.
@@ -89,8 +89,8 @@ struct Parents {
   int count;
 };
 [[nodiscard]] inline POISSON_HOST_DEVICE Parents parents(bool halved, std::int32_t fine_nodes, std::int32_t i) {
-  if (!halved)
-    return {i, 1};
+  if (!halved || fine_nodes == 2)
+    return {halved ? 0 : i, 1};
   return {i / 2 + (i % 2 != 0 && i == fine_nodes - 1 ? 1 : 0), i % 2 == 0 || i == fine_nodes - 1 ? 1 : 2};
 }
 /// The fine node at the place of a coarse one.
@@ -146,7 +146,7 @@ template <class V>
 /// at its place (0).
 [[nodiscard]] inline POISSON_HOST_DEVICE bool depends(bool halved, std::int32_t fine_nodes, std::int32_t f, int distance) {
   std::int32_t const i = f + distance;
-  return distance == 0 || (halved && i > 0 && i < fine_nodes - 1 && i % 2 != 0);
+  return distance == 0 || (halved && i > 0 && i % 2 != 0 && (i < fine_nodes - 1 || fine_nodes == 2));
 }
 
 /// The quotient, or the weight of linear interpolation where that makes no sense, because the row is not that of a diffusion in

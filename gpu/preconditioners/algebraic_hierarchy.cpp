@@ -1,6 +1,7 @@
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/csr.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
@@ -293,7 +294,11 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, std::shared_ptr<CsrMa
     if (result.levels.size() == 1 && a != nullptr && std::is_same_v<V, double> && a->precision() == MatrixPrecision::double_)
       level.matrix = a;
     else {
-      level.own = stored<V>(csr, context);
+      auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(result.levels.size() == 1 ? a : nullptr);
+      if (lattices != nullptr && std::is_same_v<V, float> && lattices->precision() == MatrixPrecision::double_)
+        level.own = lattices->in_single();  // takes a third of the bytes
+      else
+        level.own = stored<V>(csr, context);
       level.matrix = level.own.get();
     }
     level.diagonal = Array<V>(context, csr->n_rows);

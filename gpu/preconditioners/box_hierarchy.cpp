@@ -63,7 +63,7 @@ private:
   Array<std::uint8_t> free_of_fine_;
 };
 
-/// Nothing where the level is small enough, or no direction has three cells or more. Where no direction has a coupling, because it
+/// Nothing where the level is small enough. Where no direction has a coupling, because it
 /// is small beside what was lost to Dirichlet values, all are alike.
 template <class V>
 std::optional<BoxCoarsening<V>> next_coarsening(BoxLevel<V> const& box, BoxLevelAnalysis const& analysis,
@@ -72,12 +72,12 @@ std::optional<BoxCoarsening<V>> next_coarsening(BoxLevel<V> const& box, BoxLevel
     return std::nullopt;
   double strongest = 0;
   for (std::size_t d = 0; d < 3; ++d)
-    if (box.nodes[d] > 3)
+    if (box.nodes[d] > 1)
       strongest = std::max(strongest, analysis.coupling[d]);
   BoxCoarsening<V> result;
   bool any = false;
   for (std::size_t d = 0; d < 3; ++d)
-    any = (result.halved[d] = box.nodes[d] > 3 && (strongest <= 0 || analysis.coupling[d] >= strong * strongest)) || any;
+    any = (result.halved[d] = box.nodes[d] > 1 && (strongest <= 0 || analysis.coupling[d] >= strong * strongest)) || any;
   return any ? std::optional(result) : std::nullopt;
 }
 

@@ -17,12 +17,12 @@ struct Tuning {
   double box_cycle;       ///< cycle of multigrid on boxes, in bytes per row
   double steps_of_cycle;  ///< passes of a cycle that depend on each other, times their latency
 };
-constexpr Tuning cuda_tuning{4e12, 1.5e-5, 0.6e-9, 900, 4e-4};
-constexpr Tuning cpu_tuning{1.5e10, 5e-6, 6e-8, 900, 2e-5};
+constexpr Tuning cuda_tuning{4e12, 1.5e-5, 1.1e-9, 900, 2.5e-4};
+constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5};
 
 /// By aggregation: seconds per entry and core of the setup, which is on the host; entries of all levels over those of the finest,
 /// and its iterations to a digit.
-constexpr double aggregation_setup = 1.2e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8;
+constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8;
 constexpr double badly_scaled = 2;
 
 }  // namespace

@@ -246,7 +246,13 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
 }  // namespace
 
 std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
-  return options.multigrid.precision == MultigridPrecision::single ? make<float>(a, options) : make<double>(a, options);
+  if (options.multigrid.precision == MultigridPrecision::single) {
+    auto setup = make<float>(a, options);
+    // Rounding may lose what couples parts of very different coefficients.
+    if (setup->failure().empty() || !options.positive)
+      return setup;
+  }
+  return make<double>(a, options);
 }
 
 }  // namespace poisson

@@ -555,7 +555,9 @@ private:
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
       traits.no_entries = "matrix_free has no entries";
     std::int64_t const bytes = static_cast<LinearOperator<double> const&>(a_).bytes_per_product();
-    traits.nnz = (bytes - 16 * traits.n_rows) / 12;
+    // A symmetric half stores a value for two entries.
+    bool const half = matrix != nullptr && matrix->format() == Format::half_cds;
+    traits.nnz = (bytes - 16 * traits.n_rows) / (half ? 4 : 12);
     traits.bytes_per_iteration = products_per_iteration(options_.method) * bytes + 64 * traits.n_rows;
     traits.digits = -std::log10(options_.tolerance);
     traits.diagonal_span = range_.span;

@@ -231,6 +231,11 @@ void prolong_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, B
         continue;
       }
       V const *const after = here + n, *const before = here - n;
+      if (nx == 2) {
+        out[0] += here[0] * own[0];
+        out[1] += after[0] * own[0];
+        continue;
+      }
 #pragma omp simd
       for (std::int64_t c = 0; c < (nx - 1) / 2; ++c) {
         out[2 * c] += here[c] * own[c];
