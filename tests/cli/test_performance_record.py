@@ -153,7 +153,7 @@ CONVERT = {"bench": "convert", **MACHINE, "options": OPTIONS, "matrices": [
 GPU_BENCH = {**MACHINE, "rows": [{"format": "csr", "n": 4, "what": "product", "seconds": 2.0, "floor_seconds": 1.0}]}
 IMPROVEMENTS = {**MACHINE, "n": 50, "rows": [
     {"improvement": "a b", "instead_of": "c", "step": "back", "seconds": 1.0, "seconds_without": 2.0}]}
-RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "configuration": "tests/bench/cube.yaml", "dofs": 125,
+RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "configuration": "tests/bench/cube.yaml", "order": 1, "dofs": 125,
        "status": "converged", "mesh": {"cells": 64}, "matrix": {"format": "csr"}, "memory": {"host_peak_bytes": 10**9, "device_peak_bytes": 0},
        "solver": {"method": "cg", "precision": "double", "preconditioner": "none", "tolerance": 1e-12, "iterations": 8, "residual_true": 1e-13,
                   "seconds": 2.0, "bytes_per_iteration": 10**9, "copy_bytes_per_second": 4e9},
@@ -180,7 +180,11 @@ RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "conf
     ({**RUN, "solver": {**RUN["solver"], "copy_bytes_per_second": None}},
      ["run,cube,125,format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,,,"
       "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 host_memory=1000000000 device_memory=0"]),
-], ids=["spmv", "solve", "svd", "convert", "gpu_bench", "svd_improvements", "run", "short run"])
+    ({**RUN, "order": 2},
+     ["run,cube,125,order=2 format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,4,,"
+      "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 floor_of_iterating=2 host_memory=1000000000 "
+      "device_memory=0"]),
+], ids=["spmv", "solve", "svd", "convert", "gpu_bench", "svd_improvements", "run", "short run", "run of order 2"])
 def test_measurements_are_added(tmp_path, report, lines):
     (tmp_path / "a.json").write_text(json.dumps(report))
     (tmp_path / "a.command").write_text("poisson bench something --set problem.element.order=2\n")
