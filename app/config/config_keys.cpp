@@ -633,11 +633,18 @@ std::vector<std::string> const& run_key_paths() {
   return paths;
 }
 
+void check_solver(YamlNode const& root, RunConfig const& config) {
+  if (config.solver.multigrid.cycle == MultigridCycle::f && needs_symmetry(config.solver.method))
+    reject(locate_path(root, "solver.multigrid.cycle").origin, "solver.multigrid.cycle",
+           "found 'f', which is not symmetric, and cg needs that; take v or w, or the method bicgstab");
+}
+
 void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
   check_sweep(root, config.sweep);
   check_snapshots(root, config);
   check_output(root, config);
+  check_solver(root, config);
 }
 
 void check_system(YamlNode const& root) {

@@ -25,9 +25,9 @@ struct BoxLevel {
 };
 
 /// From one level to the next. In a direction that is halved every second node stays, and the last one; those between are
-/// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. Of two nodes the first stays. `weights`: P by its columns:
-/// weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance from the place
-/// of coarse node c depends on c; 0 where it does not.
+/// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. Of two nodes the first stays. `weights`: P
+/// by its columns: weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance
+/// from the place of coarse node c depends on c; 0 where it does not.
 template <class V>
 struct BoxCoarsening {
   bool halved[3] = {false, false, false};

@@ -43,7 +43,8 @@ struct Couplings {
     auto const bad = std::find_if(diagonal.begin(), diagonal.end(), [&](double d) { return positive ? !(d > 0) : !(d != 0); });
     if (bad != diagonal.end())
       failure = std::string("multigrid ") + (positive ? "for cg needs a positive" : "needs a non-zero") + " diagonal, and " +
-                row_text(bad - diagonal.begin()) + " has " + number(*bad);
+                row_text(bad - diagonal.begin()) + " has " + number(*bad) +
+                (positive ? ": the matrix is not positive definite" : "");
   }
   [[nodiscard]] bool are_strong(CsrMatrix const& a, std::int64_t i, std::int64_t k) const {
     std::int32_t const j = a.columns[k];

@@ -23,7 +23,7 @@ constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5};
 /// By aggregation: seconds per entry and core of the setup, which is on the host; entries of all levels over those of the finest,
 /// and its iterations to a digit.
 constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8;
-constexpr double badly_scaled = 2;
+constexpr double badly_scaled = 10;
 
 }  // namespace
 

@@ -31,7 +31,7 @@ struct PreconditionerEstimate {
 };
 
 /// Estimates for none, jacobi and multigrid at a nominal bandwidth; the one to take comes first, refused ones last. Without
-/// preconditioner, or with jacobi where the main diagonal spans more than a factor of 2, iterations are those on a uniform box
+/// preconditioner, or with jacobi where the main diagonal spans more than a factor of 10, iterations are those on a uniform box
 /// (formats/cost.hpp, expected_products); with multigrid they do not depend on the size. The seconds of setups are measured ones
 /// per row or entry.
 [[nodiscard]] std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& traits);

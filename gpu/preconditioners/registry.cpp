@@ -48,7 +48,7 @@ constexpr std::array entries{
     PreconditionerEntry{PreconditionerKind::jacobi, diagonal, false,    false, false,    &make_jacobi,        &diagonal_bytes, &no_bytes_to_apply, ""},
     PreconditionerEntry{PreconditionerKind::ic0,    general,  true,     true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
     PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
-    PreconditionerEntry{PreconditionerKind::multigrid, general, false,  false, false,    &make_multigrid,     &level_bytes,    &no_bytes_to_apply, "the preconditioner jacobi"}};
+    PreconditionerEntry{PreconditionerKind::multigrid, general, false, true, false,    &make_multigrid,     &level_bytes,    &no_bytes_to_apply, "the preconditioner jacobi"}};
 // clang-format on
 static_assert(entries.size() + 1 == Names<PreconditionerKind>::values.size(), "every preconditioner but automatic has its row");
 

@@ -92,6 +92,9 @@ constexpr double badly_scaled = 1e3;
 /// Below this tolerance double is not tried; and where it has stagnated above this residual, digits are not what it lacks.
 constexpr double least_tolerance_of_double = 2e-15, progress_of_double = 1e-3;
 
+/// Seconds that the first preconditioner of `automatic` may take at least.
+constexpr double long_enough = 0.5;
+
 /// max |a_ii|, and that over min |a_ii|: infinite where one is 0.
 struct DiagonalRange {
   double largest = 0, span = 0;
@@ -524,7 +527,10 @@ public:
       }
       result_.status = outcome.status;
       result_.reason = outcome.reason;
-      bool const over = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted ||
+      // Where cg itself meets a negative curvature no other preconditioner helps.
+      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(options_.method) &&
+                              entry_of(plan_[i].kind).form != PreconditionerForm::general;
+      bool const over = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted || indefinite ||
                         result_.iterations >= options_.max_iterations;
       if (over || i + 1 == plan_.size())
         break;
@@ -565,12 +571,20 @@ private:
     for (PreconditionerEstimate const& estimate : result_.estimates)
       if (estimate.refusal.empty())
         plan_.push_back({estimate.kind, options_.max_iterations});
-    // The first gives way when it has taken what the second was predicted to take, and long enough to be judged.
+    // The first gives way when it has taken what the second was predicted to take, and long enough to be judged; then the second,
+    // if it does not converge either, to the first.
     if (plan_.size() > 1) {
       PreconditionerEstimate const &first = result_.estimates[0], &second = result_.estimates[1];
-      double const worth = 1.5 * std::max(second.seconds(), first.seconds()) / std::max(first.iteration_seconds, 1e-12);
-      std::int64_t const patience = std::max<std::int64_t>(5 * first.iterations, static_cast<std::int64_t>(std::min(worth, 1e9)));
-      plan_[0].last_iteration = std::min(options_.max_iterations, std::max<std::int64_t>(100, patience));
+      auto const iterations_in = [&](double seconds) {
+        return static_cast<std::int64_t>(std::min(seconds / std::max(first.iteration_seconds, 1e-12), 1e9));
+      };
+      std::int64_t const patience =
+          std::max({std::int64_t{100}, 5 * first.iterations, iterations_in(1.5 * second.seconds()), iterations_in(long_enough)});
+      if (patience < options_.max_iterations) {
+        plan_[0].last_iteration = patience;
+        plan_[1].last_iteration = (patience + options_.max_iterations) / 2;
+      }
+      plan_.push_back({first.kind, options_.max_iterations});
     }
   }
 
