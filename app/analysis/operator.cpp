@@ -93,13 +93,21 @@ std::string no_bound(SolverOptions const& solver) {
          std::string(name_of(solver.preconditioner)) + " in the precision " + std::string(name_of(solver.precision));
 }
 
+/// The solver as it was, without `auto`.
+SolverOptions solver_of(AnalysisInput const& input) {
+  SolverOptions solver = input.config.solver;
+  solver.precision = input.result.precision;
+  solver.preconditioner = input.result.preconditioner;
+  return solver;
+}
+
 /// What can be said of a matrix that is too large to be decomposed.
 void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std::int64_t n, double asymmetry,
                        AnalysisOutput const& output) {
   if (asymmetry > 1e-12)
     throw InputError("the operator is not symmetric, and too large to be decomposed (max_dense is " +
                      with_thousands(spec.max_dense) + ")");
-  SolverOptions const& solver = input.config.solver;
+  SolverOptions const solver = solver_of(input);
   json& out = output.json;
   out["matrix"] = {{"name", "operator"}, {"n_rows", n}, {"n_columns", n}};
   out["method"] = "lanczos";
@@ -144,7 +152,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
 
 void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output) {
   CsrMatrix const& a = input.matrix;
-  SolverOptions const& solver = input.config.solver;
+  SolverOptions const solver = solver_of(input);
   json& out = output.json;
   std::vector<std::int64_t> free;
   for (std::int64_t i = 0; i < a.n_rows; ++i)

@@ -118,6 +118,7 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
                              "a box of " + cube(nodes) + " nodes in csr");
               BenchMatrix result;
               result.csr = box_laplacian(context, nodes, nodes, nodes);
+              result.box_nodes = {nodes, nodes, nodes};
               return result;
             },
             {"--nodes", std::to_string(nodes)}};

@@ -4,6 +4,8 @@
 #include "gpu/formats/coo.hpp"
 #include "gpu/formats/csr.hpp"
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,6 +20,7 @@ struct BenchMatrix {
   std::optional<CooMatrix> coo;  ///< only if it was given as a list of entries
   HostVector<double> rhs;        ///< right-hand side of a problem; empty: none
   bool constant_null_space = false;
+  std::array<std::int64_t, 3> box_nodes{};  ///< see SolverOptions
 };
 
 /// How to make a matrix to be measured.

@@ -141,6 +141,7 @@ public:
     b_norm_ = norm(b_);
     device_b_ = Array<double>(session_.context, std::span<double const>(b_));
     constant_null_space_ = matrix.constant_null_space;
+    box_nodes_ = matrix.box_nodes;
     host_csr_.reset();  // factorisations are made from it, and should not have to copy it for every solve
     for (PreconditionerKind const kind : options_.preconditioners)
       if (needs_csr(kind) && host_csr_ == nullptr)
@@ -277,6 +278,7 @@ private:
     options.tolerance = options_.tolerance;
     options.max_iterations = options_.max_iterations;
     options.constant_null_space = constant_null_space_;
+    options.box_nodes = box_nodes_;
     session_.working("solving with " + label);
     Solved solved;
     std::vector<double> seconds, setup, whole;
@@ -443,6 +445,7 @@ private:
   double b_norm_ = 0;
   Array<double> device_b_;
   bool constant_null_space_ = false;
+  std::array<std::int64_t, 3> box_nodes_{};
   std::shared_ptr<CsrMatrix const> host_csr_;
   double peer_seconds_ = 0, peer_iteration_ = 0;  ///< of cuSPARSE + cuBLAS; NaN: not there
   std::vector<std::vector<std::string>> table_;

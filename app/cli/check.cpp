@@ -33,7 +33,7 @@ FormatChoice predicted_format(RunConfig const& config, assembly::MeshSummary con
 
 /// Of the matrix in the format that it is expected to have, and the vectors of the solver.
 double solver_memory(RunConfig const& config, assembly::MeshSummary const& mesh, FormatChoice const& choice) {
-  auto bytes = static_cast<double>(solver_bytes(mesh.dofs, mesh.nnz, config.solver));
+  auto bytes = static_cast<double>(solver_bytes(mesh.dofs, mesh.nnz, solver_options(config)));
   for (FormatEstimate const& f : choice.estimates)
     if (f.format == choice.format)
       bytes += static_cast<double>(f.bytes);

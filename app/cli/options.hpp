@@ -63,14 +63,17 @@ I parse_integer(std::string const& command, std::string const& option, std::stri
   return value;
 }
 
-/// A value of an enumeration by its name. The error lists all names and suggests a similar one.
+/// A value of an enumeration by its name. The error lists all names and suggests a similar one. Without `with_auto` the name
+/// "auto" does not exist.
 template <class E>
-E parse_named(std::string const& command, std::string const& what, std::string const& word) {
-  if (auto const value = parse_name<E>(word))
+E parse_named(std::string const& command, std::string const& what, std::string const& word, bool with_auto = true) {
+  if (auto const value = parse_name<E>(word); value && (with_auto || word != "auto"))
     return *value;
   std::vector<std::string_view> names;
   std::string known;
   for (auto const& entry : Names<E>::values) {
+    if (!with_auto && entry.name == "auto")
+      continue;
     names.push_back(entry.name);
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
@@ -81,16 +84,17 @@ E parse_named(std::string const& command, std::string const& what, std::string c
 
 /// The values of "cg,bicgstab"; for "all", every value.
 template <class E>
-std::vector<E> parse_names(std::string const& command, std::string const& what, std::string const& text) {
+std::vector<E> parse_names(std::string const& command, std::string const& what, std::string const& text, bool with_auto = true) {
   std::vector<E> result;
   if (text == "all") {
     for (auto const& entry : Names<E>::values)
-      result.push_back(entry.value);
+      if (with_auto || entry.name != "auto")
+        result.push_back(entry.value);
     return result;
   }
   for (std::size_t begin = 0; begin <= text.size();) {
     std::size_t const end = std::min(text.find(',', begin), text.size());
-    result.push_back(parse_named<E>(command, what, text.substr(begin, end - begin)));
+    result.push_back(parse_named<E>(command, what, text.substr(begin, end - begin), with_auto));
     begin = end + 1;
   }
   return result;

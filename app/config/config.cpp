@@ -67,6 +67,7 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
   if (config_.system) {
     schema::check_system(*root_);
     schema::read_keys(schema::system_keys(), *root_, "", config_);
+    schema::check_solver(*root_, config_);
     if (path.extension() == ".gz")
       path = path.stem();
   } else {

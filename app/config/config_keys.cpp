@@ -389,16 +389,17 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("solver", "How the system is solved."),
       declare("solver.method", Choice<Method>{}, POISSON_MEMBER(solver.method), "",
               "Krylov method: cg for symmetric positive definite matrices, bicgstab for any."),
-      declare("solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
-              "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
-              "same "
-              "until that gets no further, then iterations in double_double."),
+      declare(
+          "solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
+          "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
+          "same until that gets no further, then iterations in double_double; auto: double, and refined from where that gets no "
+          "further."),
       declare("solver.matrix_precision", Choice<MatrixPrecision>{}, POISSON_MEMBER(matrix.precision), "",
               "Precision in which matrix entries are stored, whatever the solver's; entries of assembled matrices are known in "
               "double."),
       declare("solver.preconditioner", Choice<PreconditionerKind>{}, POISSON_MEMBER(solver.preconditioner), "",
-              "Preconditioner: the main diagonal (jacobi), or an incomplete factorisation without fill: ic0 of symmetric positive "
-              "definite matrices, ilu0 of any."),
+              "Preconditioner: the main diagonal (jacobi), an incomplete factorisation without fill (ic0 of symmetric positive "
+              "definite matrices, ilu0 of any), or a cycle of multigrid. auto takes none, jacobi or multigrid by predicted time."),
       declare(
           "solver.shift", Number{0, std::numeric_limits<double>::infinity(), true}, POISSON_MEMBER(solver.shift), "",
           "ic0 and ilu0: this times the largest entry of its row is added to every diagonal entry before they are computed; 0.01 "
@@ -412,6 +413,19 @@ Keys<RunConfig> make_run_keys() {
           "systems, and 1e-28 what the other precisions do."),
       declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
               "The solver gives up after so many iterations."),
+      section<RunConfig>("solver.multigrid", "Details of multigrid; the defaults are good."),
+      declare("solver.multigrid.cycle", Choice<MultigridCycle>{}, POISSON_MEMBER(solver.multigrid.cycle), "",
+              "Visits of the coarser levels: v one; w two; f a v-cycle after the first, for bicgstab only."),
+      declare("solver.multigrid.smoother", Choice<MultigridSmoother>{}, POISSON_MEMBER(solver.multigrid.smoother), "",
+              "Chebyshev's polynomial of the fourth kind of the given degree, or as many steps of damped Jacobi."),
+      declare("solver.multigrid.degree", Integer{1, 10}, POISSON_MEMBER(solver.multigrid.degree), "",
+              "Products with the matrix of a level before its correction, and after it."),
+      declare("solver.multigrid.precision", Choice<MultigridPrecision>{}, POISSON_MEMBER(solver.multigrid.precision), "",
+              "Precision inside a cycle."),
+      declare("solver.multigrid.levels", Integer{1, 100}, POISSON_MEMBER(solver.multigrid.levels), "",
+              "Most levels, the finest included."),
+      declare("solver.multigrid.coarse_size", Integer{1, 2000}, POISSON_MEMBER(solver.multigrid.coarse_size), "unknowns",
+              "No coarser level is made of one with so few unknowns; its matrix is inverted."),
       declare("backend", AutoChoice<Backend>{}, POISSON_MEMBER(backend), "",
               "Where to compute; auto takes cuda when there is a device that works."),
       section<RunConfig>("analysis", "What is computed from the result."),
@@ -619,11 +633,18 @@ std::vector<std::string> const& run_key_paths() {
   return paths;
 }
 
+void check_solver(YamlNode const& root, RunConfig const& config) {
+  if (config.solver.multigrid.cycle == MultigridCycle::f && needs_symmetry(config.solver.method))
+    reject(locate_path(root, "solver.multigrid.cycle").origin, "solver.multigrid.cycle",
+           "found 'f', which is not symmetric, and cg needs that; take v or w, or the method bicgstab");
+}
+
 void check_run(YamlNode const& root, RunConfig const& config) {
   check_boundary(root, config.problem);
   check_sweep(root, config.sweep);
   check_snapshots(root, config);
   check_output(root, config);
+  check_solver(root, config);
 }
 
 void check_system(YamlNode const& root) {

@@ -15,6 +15,8 @@ void check_system(YamlNode const& root);
 /// Checks conditions between several keys, as far as they do not need the mesh. (Single values are checked when they are read.)
 /// Throws ConfigError.
 void check_run(YamlNode const& root, RunConfig const& config);
+/// The part of it that is about `solver`.
+void check_solver(YamlNode const& root, RunConfig const& config);
 /// Applies "key.path=value" to the tree; `origin` names the setting in messages. Throws ConfigError.
 void apply_set(YamlNode& root, std::string const& set, std::string_view origin);
 

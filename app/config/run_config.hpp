@@ -126,11 +126,19 @@ struct SystemSpec {
   [[nodiscard]] std::string rhs_name() const { return rhs.empty() ? "ones" : rhs; }
 };
 
+/// What the solver does where the configuration says nothing.
+[[nodiscard]] inline SolverOptions default_solver() {
+  SolverOptions options;
+  options.precision = Precision::automatic;
+  options.preconditioner = PreconditionerKind::automatic;
+  return options;
+}
+
 struct RunConfig {
   assembly::ProblemSpec problem;
   std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused
   MatrixOptions matrix;
-  SolverOptions solver;
+  SolverOptions solver = default_solver();
   std::optional<Backend> backend;  ///< no value: auto
   std::vector<AnalysisSpec> analysis;
   OutputSpec output;

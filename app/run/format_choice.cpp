@@ -31,4 +31,24 @@ std::vector<std::vector<std::string>> table_of(FormatChoice const& choice) {
   return table;
 }
 
+SolverOptions solver_options(RunConfig const& config) {
+  SolverOptions options = config.solver;
+  if (!config.system && config.is_box() && config.problem.order == 1)
+    for (std::size_t d = 0; d < 3; ++d)
+      options.box_nodes[d] = (config.problem.mesh.cells[d] << config.problem.mesh.refinements) + 1;
+  return options;
+}
+
+std::vector<std::vector<std::string>> table_of(std::vector<PreconditionerEstimate> const& estimates) {
+  std::vector<std::vector<std::string>> table{{"preconditioner", "iterations", "setup ms", "iteration ms", "together ms", ""}};
+  auto const milliseconds = [](double seconds) { return number_text(1e3 * seconds, 4); };
+  for (PreconditionerEstimate const& e : estimates)
+    if (e.refusal.empty())
+      table.push_back({std::string(name_of(e.kind)), with_thousands(e.iterations), milliseconds(e.setup_seconds),
+                       milliseconds(e.iteration_seconds), milliseconds(e.seconds()), table.size() == 1 ? "taken" : ""});
+    else
+      table.push_back({std::string(name_of(e.kind)), "-", "-", "-", "-", "refused: " + e.refusal});
+  return table;
+}
+
 }  // namespace poisson::app

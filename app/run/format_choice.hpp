@@ -15,5 +15,9 @@ namespace poisson::app {
 
 /// The estimates that `auto` compared, as rows for Console::grid.
 [[nodiscard]] std::vector<std::vector<std::string>> table_of(FormatChoice const& choice);
+/// The keys of `solver`, with what they mean for this problem.
+[[nodiscard]] SolverOptions solver_options(RunConfig const& config);
+/// What the preconditioner `auto` was chosen from.
+[[nodiscard]] std::vector<std::vector<std::string>> table_of(std::vector<PreconditionerEstimate> const& estimates);
 
 }  // namespace poisson::app

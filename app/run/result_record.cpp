@@ -1,5 +1,6 @@
 #include "app/run/result_record.hpp"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace poisson::app {
@@ -7,6 +8,22 @@ namespace poisson::app {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+json table_of(std::vector<PreconditionerEstimate> const& estimates) {
+  json rows = json::array();
+  for (PreconditionerEstimate const& e : estimates) {
+    json row = {{"preconditioner", name_of(e.kind)}};
+    if (e.refusal.empty())
+      row.update({{"iterations", e.iterations},
+                  {"setup_seconds", e.setup_seconds},
+                  {"iteration_seconds", e.iteration_seconds},
+                  {"total_seconds", e.seconds()}});
+    else
+      row["refusal"] = e.refusal;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
 
 /// What `auto` decided from; a format that refuses has no seconds.
 json table_of(FormatChoice const& choice) {
@@ -89,6 +106,27 @@ std::string to_json(ResultRecord const& r) {
   });
   if (r.result.levels > 0)
     out["solver"].update({{"ordering", name_of(r.result.ordering)}, {"levels", r.result.levels}});
+  if (!r.result.multigrid_levels.empty()) {
+    auto const& levels = r.result.multigrid_levels;
+    json list = json::array();
+    std::int64_t nnz = 0, bytes = 0;
+    for (MultigridLevelSummary const& level : levels) {
+      list.push_back({{"rows", level.rows}, {"nnz", level.nnz}, {"bytes", level.bytes}, {"largest_eigenvalue", level.largest}});
+      nnz += level.nnz;
+      bytes += level.bytes;
+    }
+    double const last = r.result.history.empty() ? 0 : r.result.history.back();
+    out["solver"]["multigrid"] = {{"levels", std::move(list)},
+                                  {"bytes", bytes},
+                                  {"operator_complexity", static_cast<double>(nnz) / static_cast<double>(levels.front().nnz)},
+                                  {"convergence_factor", r.result.iterations > 0 && last > 0
+                                                             ? json(std::pow(last, 1.0 / static_cast<double>(r.result.iterations)))
+                                                             : json()}};
+  }
+  if (!r.result.estimates.empty())
+    out["solver"]["auto"] = table_of(r.result.estimates);
+  if (!r.result.notes.empty())
+    out["solver"]["notes"] = r.result.notes;
   if (r.result.extended_from >= 0)
     out["solver"]["extended_from"] = r.result.extended_from;
   if (r.choice) {

@@ -53,7 +53,7 @@ template <class E>
 std::string names_for_unsymmetric() {
   std::string names;
   for (auto const& [value, name] : Names<E>::values)
-    if (!needs_symmetry(value))
+    if (!needs_symmetry(value) && name != "auto")
       names += (names.empty() ? "" : " or ") + std::string(name);
   return names;
 }

@@ -187,13 +187,19 @@ void Stages::record_matrix() {
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
   HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
-  SolverOptions solver = config_.solver;
+  SolverOptions solver = solver_options(config_);
   solver.constant_null_space = constant_null_space;
   solver.csr = [&] { return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr()); };
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
   clear_interrupt();
   console_.end_progress();
+  for (std::string const& note : record.result.notes)
+    console_.line("    " + note);
+  record.solver.precision = record.result.precision;
+  record.solver.preconditioner = record.result.preconditioner;
+  if (config_.solver.preconditioner == PreconditionerKind::automatic && !record.result.estimates.empty() && console_.verbose())
+    console_.grid(table_of(record.result.estimates));
   record.status = record.result.status;
   record.reason = record.result.reason;
   if (std::size_t const row = first_not_finite(x); record.status == SolverStatus::converged && row < x.size()) {

@@ -30,6 +30,15 @@ std::unique_ptr<Matrix> HalfCds::from_diagonals(Context& context, std::int64_t n
   return std::unique_ptr<Matrix>(new HalfCds(context, n, std::move(storage)));
 }
 
+std::unique_ptr<Matrix> HalfCds::from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
+                                                Array<float> values) {
+  DiagonalStorage storage;
+  storage.offsets = std::move(offsets);
+  storage.backend_offsets = Array<std::int32_t>(context, storage.offsets);
+  storage.entries.single_values = std::move(values);
+  return std::unique_ptr<Matrix>(new HalfCds(context, n, std::move(storage)));
+}
+
 HalfCds::HalfCds(Context& context, std::int64_t n, DiagonalStorage storage)
     : KernelMatrix(context, {}), storage_(std::move(storage)) {
   view_.n = n;

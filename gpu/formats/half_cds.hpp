@@ -20,6 +20,9 @@ public:
   /// From what an assembly has filled, laid out as HalfCdsView says, in the context's memory; -0.0 where nothing is stored.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
                                                 Array<double> values, double padding_ratio);
+  /// The same in single precision.
+  static std::unique_ptr<Matrix> from_diagonals(Context& context, std::int64_t n, std::vector<std::int32_t> offsets,
+                                                Array<float> values);
 
   Format format() const override { return Format::half_cds; }
   std::int64_t bytes() const override { return storage_.bytes(); }
@@ -27,6 +30,7 @@ public:
   std::int64_t n_rows() const override { return view_.n; }
   std::int64_t n_columns() const override { return view_.n; }
 
+  [[nodiscard]] HalfCdsView const& view() const { return view_; }
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
 
 protected:

@@ -51,6 +51,14 @@ LatticeHalfCds::LatticeHalfCds(Context& context, LatticeArrays lattices, StoredE
   assert(entries_.size() == half_stencil::diagonals * view_.n_nodes());
 }
 
+std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
+  assert(precision() == MatrixPrecision::double_);
+  StoredEntries entries;
+  entries.single_values = Array<float>(context(), entries_.size());
+  kernels_for<ConversionKernels>(context()).round(context(), entries_.size(), entries_.values.data(), entries.single_values.data());
+  return std::unique_ptr<Matrix>(new LatticeHalfCds(context(), lattices_.copy_to(context()), std::move(entries)));
+}
+
 double LatticeHalfCds::padding_ratio() const {
   // A lattice couples 3 m - 2 pairs of places along each axis; half of them are stored, and the main diagonal.
   auto const m = static_cast<double>(view_.lattices.m), pairs = 3 * m - 2;

@@ -19,6 +19,9 @@ public:
   static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<double> values,
                                                 MatrixPrecision precision = MatrixPrecision::double_);
 
+  /// A copy with entries in single. Precondition: they are in double. Throws OutOfMemoryError.
+  [[nodiscard]] std::unique_ptr<Matrix> in_single() const;
+
   Format format() const override { return Format::half_cds; }
   std::int64_t bytes() const override { return entries_.bytes() + lattices_.bytes(); }
   double padding_ratio() const override;

@@ -3,18 +3,23 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace poisson {
 
-enum class PreconditionerKind { none, jacobi, ic0, ilu0 };
+/// `automatic` takes what preconditioners/choice.hpp says; only `solve` knows it.
+enum class PreconditionerKind { automatic, none, jacobi, ic0, ilu0, multigrid };
 template <>
 struct Names<PreconditionerKind> {
-  static constexpr std::array<Named<PreconditionerKind>, 4> values{{{PreconditionerKind::none, "none"},
+  static constexpr std::array<Named<PreconditionerKind>, 6> values{{{PreconditionerKind::automatic, "auto"},
+                                                                    {PreconditionerKind::none, "none"},
                                                                     {PreconditionerKind::jacobi, "jacobi"},
                                                                     {PreconditionerKind::ic0, "ic0"},
-                                                                    {PreconditionerKind::ilu0, "ilu0"}}};
+                                                                    {PreconditionerKind::ilu0, "ilu0"},
+                                                                    {PreconditionerKind::multigrid, "multigrid"}}};
 };
 
 // As preconditioners/registry.hpp says:
@@ -36,12 +41,52 @@ struct Names<Ordering> {
 /// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
+enum class MultigridCycle { v, w, f };
+template <>
+struct Names<MultigridCycle> {
+  static constexpr std::array<Named<MultigridCycle>, 3> values{
+      {{MultigridCycle::v, "v"}, {MultigridCycle::w, "w"}, {MultigridCycle::f, "f"}}};
+};
+enum class MultigridSmoother { chebyshev, jacobi };
+template <>
+struct Names<MultigridSmoother> {
+  static constexpr std::array<Named<MultigridSmoother>, 2> values{
+      {{MultigridSmoother::chebyshev, "chebyshev"}, {MultigridSmoother::jacobi, "jacobi"}}};
+};
+/// Of matrices and vectors inside a cycle.
+enum class MultigridPrecision { single, double_ };
+template <>
+struct Names<MultigridPrecision> {
+  static constexpr std::array<Named<MultigridPrecision>, 2> values{
+      {{MultigridPrecision::single, "single"}, {MultigridPrecision::double_, "double"}}};
+};
+
+struct MultigridOptions {
+  MultigridCycle cycle = MultigridCycle::v;
+  MultigridSmoother smoother = MultigridSmoother::chebyshev;
+  int degree = 2;  ///< of the smoother: products before and after the correction
+  MultigridPrecision precision = MultigridPrecision::single;
+  int levels = 30;                 ///< at most, the finest included
+  std::int64_t coarse_size = 400;  ///< unknowns from which on no coarser level is made; the coarsest matrix is inverted
+};
+
+/// A level of multigrid.
+struct MultigridLevelSummary {
+  std::int64_t rows, nnz;
+  std::int64_t bytes;  ///< of its matrix, transfer and vectors
+  double largest;      ///< eigenvalue of D^-1 A that the smoother covers
+};
+
 struct PreconditionerOptions {
   PreconditionerKind kind = PreconditionerKind::none;
   double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   bool positive = true;                     ///< M must be positive definite
   CsrProvider csr{};
+  /// Of a matrix of trilinear elements on a box, its nodes per direction; 0 of others. Unknowns are numbered x fastest.
+  std::array<std::int64_t, 3> box_nodes{};
+  MultigridOptions multigrid{};
+  bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
 };
 
 }  // namespace poisson

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace poisson {
 
@@ -42,6 +43,8 @@ public:
   [[nodiscard]] virtual Ordering ordering() const { return Ordering::automatic; }
   /// Number of levels (preconditioners/ordering.hpp) of the lower triangle; 0 where there is no factorisation.
   [[nodiscard]] virtual std::int64_t levels() const { return 0; }
+  /// From the finest on; empty where M is not multigrid.
+  [[nodiscard]] virtual std::vector<MultigridLevelSummary> multigrid_levels() const { return {}; }
 
 protected:
   std::string failure_;

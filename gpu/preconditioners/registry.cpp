@@ -2,6 +2,7 @@
 
 #include "gpu/preconditioners/incomplete_lu.hpp"
 #include "gpu/preconditioners/jacobi.hpp"
+#include "gpu/preconditioners/multigrid.hpp"
 #include "gpu/preconditioners/triangular_solve.hpp"
 
 #include <algorithm>
@@ -27,6 +28,16 @@ std::int64_t solve_bytes(std::int64_t n_rows, PreconditionerOptions const& optio
   return (options.ordering != Ordering::natural ? 2 : 1) * n_rows * number;
 }
 
+/// Of all levels. On boxes, where all directions are halved: 14 values, the diagonal, four vectors and a mark for each unknown, 27
+/// weights for each of the next level. Elsewhere: entries with their columns, on coarser levels about a third of them, P and P^T of
+/// about five entries a row, and the vectors.
+std::int64_t level_bytes(std::int64_t n_rows, std::int64_t nnz, PreconditionerOptions const& options) {
+  std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
+  if (options.box_nodes[0] > 0)
+    return n_rows * (number * (14 + 1 + 4) + 1 + 27 * number / 8) * 8 / 7;
+  return nnz * (number + 4) * 4 / 3 + n_rows * (2 * 5 * (number + 4) + 16 + 6 * number);
+}
+
 using enum PreconditionerForm;
 constexpr char const* smaller_factors = "a larger diagonal shift, or the preconditioner jacobi";
 
@@ -36,9 +47,10 @@ constexpr std::array entries{
     PreconditionerEntry{PreconditionerKind::none,   none,     false,    false, false,    nullptr,             &no_bytes,       &no_bytes_to_apply, ""},
     PreconditionerEntry{PreconditionerKind::jacobi, diagonal, false,    false, false,    &make_jacobi,        &diagonal_bytes, &no_bytes_to_apply, ""},
     PreconditionerEntry{PreconditionerKind::ic0,    general,  true,     true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
-    PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors}};
+    PreconditionerEntry{PreconditionerKind::ilu0,   general,  false,    true,  true,     &make_incomplete_lu, &factor_bytes,   &solve_bytes,       smaller_factors},
+    PreconditionerEntry{PreconditionerKind::multigrid, general, false, true, false,    &make_multigrid,     &level_bytes,    &no_bytes_to_apply, "the preconditioner jacobi"}};
 // clang-format on
-static_assert(entries.size() == Names<PreconditionerKind>::values.size(), "every preconditioner has its row");
+static_assert(entries.size() + 1 == Names<PreconditionerKind>::values.size(), "every preconditioner but automatic has its row");
 
 }  // namespace
 
@@ -52,13 +64,13 @@ std::unique_ptr<PreconditionerSetup> make_preconditioner(MultiPrecisionOperator 
 }
 
 bool needs_symmetry(PreconditionerKind kind) {
-  return entry_of(kind).needs_symmetry;
+  return kind != PreconditionerKind::automatic && entry_of(kind).needs_symmetry;
 }
 bool needs_csr(PreconditionerKind kind) {
-  return entry_of(kind).needs_csr;
+  return kind != PreconditionerKind::automatic && entry_of(kind).needs_csr;
 }
 bool uses_ordering(PreconditionerKind kind) {
-  return entry_of(kind).uses_ordering;
+  return kind != PreconditionerKind::automatic && entry_of(kind).uses_ordering;
 }
 
 }  // namespace poisson

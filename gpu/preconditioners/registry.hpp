@@ -33,6 +33,7 @@ struct PreconditionerEntry {
   char const* when_unstable;  ///< advice for the user when iterations with it diverge: follows "try "
 };
 
+/// Precondition: not `automatic`.
 [[nodiscard]] PreconditionerEntry const& entry_of(PreconditionerKind kind);
 
 /// Null for PreconditionerKind::none. Throws InputError when it needs CSR and options.csr provides none, OutOfMemoryError.

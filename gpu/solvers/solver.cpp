@@ -5,10 +5,12 @@
 #include "gpu/core/memory.hpp"
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/vectors.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/registry.hpp"
 #include "gpu/solvers/batch.hpp"
 #include "gpu/solvers/krylov.hpp"
@@ -18,7 +20,11 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace poisson {
 
@@ -83,6 +89,30 @@ constexpr std::int64_t iterations_between_copies = 16;
 /// A main diagonal that spans more than this is badly scaled: Jacobi's preconditioner alone may make up for it.
 constexpr double badly_scaled = 1e3;
 
+/// Below this tolerance double is not tried; and where it has stagnated above this residual, digits are not what it lacks.
+constexpr double least_tolerance_of_double = 2e-15, progress_of_double = 1e-3;
+
+/// Seconds that the first preconditioner of `automatic` may take at least.
+constexpr double long_enough = 0.5;
+
+/// max |a_ii|, and that over min |a_ii|: infinite where one is 0.
+struct DiagonalRange {
+  double largest = 0, span = 0;
+
+  explicit DiagonalRange(LinearOperator<double> const& a, Context& context) {
+    Array<double> diagonal(context, a.n_rows()), extreme(context, 1);
+    a.diagonal(diagonal.data());
+    auto const& kernels = kernels_for<RefinementKernels>(context);
+    kernels.largest(context, a.n_rows(), diagonal.data(), extreme.data());
+    extreme.download(std::span<double>(&largest, 1));
+    kernels_for<VectorKernels<double>>(context).invert(context, a.n_rows(), diagonal.data());
+    kernels.largest(context, a.n_rows(), diagonal.data(), extreme.data());
+    double inverse = 0;
+    extreme.download(std::span<double>(&inverse, 1));
+    span = largest * inverse;
+  }
+};
+
 struct Outcome {
   SolverStatus status{};
   std::string reason;
@@ -124,6 +154,25 @@ public:
       for (double const v : b)
         squares += std::scalbn(v, -rhs_.exponent) * std::scalbn(v, -rhs_.exponent);
     b_norm_ = rhs_.project ? std::sqrt(squares) : norm_;
+  }
+
+  /// Begins with the x that another call has come to, in its scale, which is the same. Overwrites x.
+  void start_from(Vector<double> x) {
+    if constexpr (std::is_same_v<X, double>)
+      vectors().copy(context_, n_, x.data(), x_.data());
+    else
+      kernels_for<RefinementKernels>(context_).add(context_, n_, 1, x.data(), x_.data());
+    compute_residual();
+  }
+  /// x, or its high parts, in the scale of the iterations.
+  Vector<double> take_x() {
+    if constexpr (std::is_same_v<X, double>)
+      return std::move(x_);
+    else {
+      Vector<double> high(context_, n_);
+      kernels_for<VectorKernels<double>>(context_).copy(context_, n_, x_.data().hi, high.data());
+      return high;
+    }
   }
 
   /// Cycles of iterations in the arithmetic T, until x is good enough or they get no further.
@@ -379,17 +428,6 @@ private:
     }
   }
 
-  /// max |a_ii| / min |a_ii|; infinite where one is 0.
-  [[nodiscard]] double span_of_diagonal() const {
-    Array<double> diagonal(context_, n_), largest(context_, 1);
-    in_double_.diagonal(diagonal.data());
-    kernels_for<VectorKernels<double>>(context_).invert(context_, n_, diagonal.data());
-    kernels_for<RefinementKernels>(context_).largest(context_, n_, diagonal.data(), largest.data());
-    double inverse = 0;
-    largest.download(std::span<double>(&inverse, 1));
-    return largest_diagonal_ * inverse;
-  }
-
   template <class T>
   static std::string arithmetic() {
     return std::is_same_v<T, double> ? "double precision" : "double-double precision";
@@ -398,7 +436,7 @@ private:
   [[nodiscard]] std::string advice(bool slow) const {
     std::string const incomplete = needs_symmetry(options_.method) ? "ic0" : "ilu0";
     PreconditionerForm const form = entry_of(options_.preconditioner).form;
-    double const span = form == PreconditionerForm::none ? span_of_diagonal() : 1;
+    double const span = form == PreconditionerForm::none ? DiagonalRange(in_double_, context_).span : 1;
     if (span > badly_scaled)
       return "; the main diagonal spans a factor of " + number(span) + ": try the preconditioner jacobi or " + incomplete +
              " first, and the precision refined if that is not enough";
@@ -445,7 +483,8 @@ void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVe
 /// Of the vectors that live as long as the iterations, those inside of the preconditioner included.
 std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& preconditioner, SolverOptions const& options) {
   PreconditionerEntry const& entry = entry_of(options.preconditioner);
-  bool const extended = options.precision != Precision::double_, inner = options.precision != Precision::refined;
+  bool const extended = options.precision != Precision::double_ && options.precision != Precision::automatic,
+             inner = options.precision != Precision::refined;
   std::int64_t const number = sizeof(double), of_iteration = extended && inner ? 2 * number : number;
   std::int64_t bytes = (extended ? 2 : 1) * 3 * n_rows * number;  // b, x and the residual
   bytes += entry_of(options.method).vectors(entry.form) * n_rows * of_iteration;
@@ -457,22 +496,189 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 }
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
-  return {options.preconditioner, options.shift, options.ordering, needs_symmetry(options.method), options.csr};
+  return {options.preconditioner, options.shift,     options.ordering,           needs_symmetry(options.method), options.csr,
+          options.box_nodes,      options.multigrid, options.constant_null_space};
 }
 
-double largest_diagonal(LinearOperator<double> const& a, Context& context) {
-  Array<double> diagonal(context, a.n_rows()), largest(context, 1);
-  a.diagonal(diagonal.data());
-  kernels_for<RefinementKernels>(context).largest(context, a.n_rows(), diagonal.data(), largest.data());
-  double value = 0;
-  largest.download(std::span<double>(&value, 1));
-  return value;
-}
+/// Runs with one preconditioner and one precision after another, until one converges or there is no other to try. Unless the
+/// options say `automatic` that is one run.
+class Attempts {
+public:
+  Attempts(MultiPrecisionOperator const& a, std::span<double const> b, SolverOptions const& options, SolverResult& result)
+      : a_(a), context_(a.context()), b_(b), options_(options), result_(result), range_(a, context_) {
+    std::int64_t const limit = options.max_iterations;
+    if (options.preconditioner == PreconditionerKind::automatic)
+      choose();
+    else
+      plan_.push_back({options.preconditioner, limit});
+    precision_ = options.precision != Precision::automatic       ? options.precision
+                 : options.tolerance < least_tolerance_of_double ? Precision::refined
+                                                                 : Precision::double_;
+  }
+
+  void run(std::span<double> x) {
+    for (std::size_t i = 0; i < plan_.size(); ++i) {
+      Outcome outcome = attempt(plan_[i]);
+      if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
+          precision_ == Precision::double_ && result_.residual_recursive < progress_of_double) {
+        precision_ = Precision::refined;
+        note("double precision got no further", "went on as refined");
+        outcome = attempt(plan_[i]);
+      }
+      result_.status = outcome.status;
+      result_.reason = outcome.reason;
+      // Where cg itself meets a negative curvature no other preconditioner helps.
+      bool const indefinite = outcome.status == SolverStatus::breakdown && needs_symmetry(options_.method) &&
+                              entry_of(plan_[i].kind).form != PreconditionerForm::general;
+      bool const over = outcome.status == SolverStatus::converged || outcome.status == SolverStatus::interrupted || indefinite ||
+                        result_.iterations >= options_.max_iterations;
+      if (over || i + 1 == plan_.size())
+        break;
+      std::string const found =
+          outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
+      note("the preconditioner " + std::string(name_of(plan_[i].kind)) + found,
+           "went on with " + std::string(name_of(plan_[i + 1].kind)));
+    }
+    result_.precision = precision_;
+    if (take_solution_)
+      take_solution_(x);
+  }
+
+private:
+  struct Trial {
+    PreconditionerKind kind{};
+    std::int64_t last_iteration = 0;
+  };
+
+  void choose() {
+    SystemTraits traits;
+    traits.backend = context_.backend();
+    traits.n_rows = a_.n_rows();
+    auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
+    traits.is_box = is_box(a_, options_.box_nodes);
+    if (!options_.csr)
+      traits.no_entries = "there are no entries";
+    else if (matrix != nullptr && matrix->format() == Format::matrix_free)
+      traits.no_entries = "matrix_free has no entries";
+    std::int64_t const bytes = static_cast<LinearOperator<double> const&>(a_).bytes_per_product();
+    // A symmetric half stores a value for two entries.
+    bool const half = matrix != nullptr && matrix->format() == Format::half_cds;
+    traits.nnz = (bytes - 16 * traits.n_rows) / (half ? 4 : 12);
+    traits.bytes_per_iteration = products_per_iteration(options_.method) * bytes + 64 * traits.n_rows;
+    traits.digits = -std::log10(options_.tolerance);
+    traits.diagonal_span = range_.span;
+    result_.estimates = choose_preconditioner(traits);
+    for (PreconditionerEstimate const& estimate : result_.estimates)
+      if (estimate.refusal.empty())
+        plan_.push_back({estimate.kind, options_.max_iterations});
+    // The first gives way when it has taken what the second was predicted to take, and long enough to be judged; then the second,
+    // if it does not converge either, to the first.
+    if (plan_.size() > 1) {
+      PreconditionerEstimate const &first = result_.estimates[0], &second = result_.estimates[1];
+      auto const iterations_in = [&](double seconds) {
+        return static_cast<std::int64_t>(std::min(seconds / std::max(first.iteration_seconds, 1e-12), 1e9));
+      };
+      std::int64_t const patience =
+          std::max({std::int64_t{100}, 5 * first.iterations, iterations_in(1.5 * second.seconds()), iterations_in(long_enough)});
+      if (patience < options_.max_iterations) {
+        plan_[0].last_iteration = patience;
+        plan_[1].last_iteration = (patience + options_.max_iterations) / 2;
+      }
+      plan_.push_back({first.kind, options_.max_iterations});
+    }
+  }
+
+  Outcome attempt(Trial const& trial) {
+    SolverOptions& options = now_ = options_;
+    options.preconditioner = trial.kind;
+    options.precision = precision_;
+    options.max_iterations = trial.last_iteration;
+    result_.preconditioner = trial.kind;
+    PreconditionerOptions const of_preconditioner = preconditioner_options(options);
+    if (!made_ || made_kind_ != trial.kind) {
+      auto const start = Clock::now();
+      setup_.reset();
+      setup_ = make_preconditioner(a_, of_preconditioner);
+      made_ = true;
+      made_kind_ = trial.kind;
+      context_.synchronize();
+      result_.setup_seconds += seconds_since(start);
+      result_.ordering = setup_ != nullptr ? setup_->ordering() : Ordering::automatic;
+      result_.levels = setup_ != nullptr ? setup_->levels() : 0;
+      result_.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
+    }
+    if (setup_ != nullptr && !setup_->failure().empty()) {
+      if (result_.history.empty()) {
+        result_.residual_recursive = 1;
+        result_.history = {1};
+      }
+      return {SolverStatus::breakdown, setup_->failure()};
+    }
+    require_memory(context_, vector_bytes(a_.n_rows(), of_preconditioner, options), "the solver's vectors",
+                   "use a format that takes less, a coarser mesh, or the cpu backend");
+    LinearOperator<double> const& in_double = a_;
+    LinearOperator<DoubleDouble> const& extended = a_;
+    switch (precision_) {
+    case Precision::double_double:
+      return iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(extended); });
+    case Precision::refined:
+      return iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(in_double); });
+    case Precision::mixed:
+      return iterate(extended, [&](Solve<DoubleDouble>& solve) {
+        Outcome const outcome = solve.run(in_double);
+        if (outcome.status != SolverStatus::stagnated && outcome.status != SolverStatus::breakdown &&
+            outcome.status != SolverStatus::diverged)
+          return outcome;
+        result_.extended_from = result_.iterations;
+        return solve.run(extended);
+      });
+    default:
+      return iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
+    }
+  }
+
+  /// One run from where the last one ended.
+  template <class X, class Cycles>
+  Outcome iterate(LinearOperator<X> const& a, Cycles const& cycles) {
+    auto solve = std::make_shared<Solve<X>>(a, b_, now_, setup_.get(), a_, range_.largest, context_, result_);
+    auto const start = Clock::now();
+    if (take_x_) {
+      Vector<double> x = take_x_();
+      take_solution_ = nullptr;  // frees what it holds
+      take_x_ = nullptr;
+      solve->start_from(std::move(x));
+    }
+    Outcome outcome = cycles(*solve);
+    result_.seconds += seconds_since(start);
+    take_x_ = [solve] { return solve->take_x(); };
+    take_solution_ = [this, solve](std::span<double> x) { split(solve->solution(), x, result_.x_low); };
+    return outcome;
+  }
+
+  void note(std::string const& why, std::string const& what) {
+    result_.notes.push_back(why + " after " + std::to_string(result_.iterations) + " iterations, at a relative residual of " +
+                            number(result_.residual_recursive) + "; " + what);
+  }
+
+  MultiPrecisionOperator const& a_;
+  Context& context_;
+  std::span<double const> b_;
+  SolverOptions const& options_;
+  SolverOptions now_;  ///< of the run at hand, without `automatic`
+  SolverResult& result_;
+  DiagonalRange range_;
+  std::vector<Trial> plan_;
+  Precision precision_{};
+  std::unique_ptr<PreconditionerSetup> setup_;
+  bool made_ = false;
+  PreconditionerKind made_kind_{};
+  std::function<Vector<double>()> take_x_;
+  std::function<void(std::span<double>)> take_solution_;
+};
 
 }  // namespace
 
 SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
-  Context& context = a.context();
   std::int64_t const n = a.n_rows();
   if (a.n_columns() != n)
     throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
@@ -492,68 +698,23 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
   std::fill(x.begin(), x.end(), 0.0);
   if (zero) {
     result.status = SolverStatus::converged;
+    result.precision = options.precision == Precision::automatic ? Precision::double_ : options.precision;
+    result.preconditioner =
+        options.preconditioner == PreconditionerKind::automatic ? PreconditionerKind::none : options.preconditioner;
     result.history = {0};
     return result;
   }
 
-  auto start = Clock::now();
-  PreconditionerOptions const of_preconditioner = preconditioner_options(options);
-  auto const setup = make_preconditioner(a, of_preconditioner);
-  if (setup != nullptr) {
-    result.ordering = setup->ordering();
-    result.levels = setup->levels();
-  }
-  if (setup != nullptr && !setup->failure().empty()) {
-    result.status = SolverStatus::breakdown;
-    result.reason = setup->failure();
-    result.residual_recursive = 1;
-    result.history = {1};
-    return result;
-  }
-  double const largest = largest_diagonal(a, context);
-  context.synchronize();
-  result.setup_seconds = seconds_since(start);
-
-  require_memory(context, vector_bytes(n, of_preconditioner, options), "the solver's vectors",
-                 "use a format that takes less, a coarser mesh, or the cpu backend");
-  auto const iterate = [&]<class X>(LinearOperator<X> const& of_solution, auto const& cycles) {
-    Solve<X> solve(of_solution, b, options, setup.get(), a, largest, context, result);
-    start = Clock::now();
-    Outcome const outcome = cycles(solve);
-    result.seconds = seconds_since(start);
-    result.status = outcome.status;
-    result.reason = outcome.reason;
-    split(solve.solution(), x, result.x_low);
-  };
-  LinearOperator<double> const& in_double = a;
-  LinearOperator<DoubleDouble> const& extended = a;
-  switch (options.precision) {
-  case Precision::double_:
-    iterate(in_double, [&](Solve<double>& solve) { return solve.run(in_double); });
-    break;
-  case Precision::double_double:
-    iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(extended); });
-    break;
-  case Precision::refined:
-    iterate(extended, [&](Solve<DoubleDouble>& solve) { return solve.run(in_double); });
-    break;
-  case Precision::mixed:
-    iterate(extended, [&](Solve<DoubleDouble>& solve) {
-      Outcome const outcome = solve.run(in_double);
-      if (outcome.status != SolverStatus::stagnated && outcome.status != SolverStatus::breakdown &&
-          outcome.status != SolverStatus::diverged)
-        return outcome;
-      result.extended_from = result.iterations;
-      return solve.run(extended);
-    });
-    break;
-  }
+  Attempts(a, b, options, result).run(x);
   return result;
 }
 
 std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options) {
-  PreconditionerOptions const preconditioner = preconditioner_options(options);
-  return vector_bytes(n_rows, preconditioner, options) + entry_of(options.preconditioner).bytes(n_rows, nnz, preconditioner);
+  SolverOptions known = options;
+  if (known.preconditioner == PreconditionerKind::automatic)  // the one that takes the most
+    known.preconditioner = PreconditionerKind::multigrid;
+  PreconditionerOptions const preconditioner = preconditioner_options(known);
+  return vector_bytes(n_rows, preconditioner, known) + entry_of(known.preconditioner).bytes(n_rows, nnz, preconditioner);
 }
 
 }  // namespace poisson

@@ -3,6 +3,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/linear_operator.hpp"
 #include "gpu/core/names.hpp"
+#include "gpu/preconditioners/choice.hpp"
 #include "gpu/preconditioners/options.hpp"
 #include "gpu/solvers/true_residual.hpp"
 
@@ -29,11 +30,13 @@ struct Names<Method> {
 }
 
 /// Arithmetic of the solver. `refined` is iterative refinement: iterations in double, the solution and its residual in
-/// double-double. `mixed`: refined as long as that makes progress, then iterations in double-double.
-enum class Precision { double_, double_double, refined, mixed };
+/// double-double. `mixed`: refined as long as that makes progress, then iterations in double-double. `automatic`: double, and where
+/// that gets no further, or for tolerances that it never reaches, refined from the x it has come to.
+enum class Precision { automatic, double_, double_double, refined, mixed };
 template <>
 struct Names<Precision> {
-  static constexpr std::array<Named<Precision>, 4> values{{{Precision::double_, "double"},
+  static constexpr std::array<Named<Precision>, 5> values{{{Precision::automatic, "auto"},
+                                                           {Precision::double_, "double"},
                                                            {Precision::double_double, "double_double"},
                                                            {Precision::refined, "refined"},
                                                            {Precision::mixed, "mixed"}}};
@@ -56,7 +59,9 @@ struct SolverOptions {
   PreconditionerKind preconditioner = PreconditionerKind::none;
   double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
-  double tolerance = 1e-12;                 ///< on ||b - A x|| / ||b||
+  std::array<std::int64_t, 3> box_nodes{};  ///< see PreconditionerOptions
+  MultigridOptions multigrid{};
+  double tolerance = 1e-12;  ///< on ||b - A x|| / ||b||
   std::int64_t max_iterations = 10000;
   /// The null space of the matrix is spanned by the constant vector (pure Neumann problems): residuals are kept orthogonal to it.
   bool constant_null_space = false;
@@ -69,20 +74,25 @@ struct SolverOptions {
 
 struct SolverResult {
   SolverStatus status{};
-  std::string reason;  ///< one sentence for the user when the status is not `converged`
+  std::string reason;                             ///< one sentence for the user when the status is not `converged`
+  Precision precision{};                          ///< of the last iterations; never `automatic`
+  PreconditionerKind preconditioner{};            ///< of the last iterations; never `automatic`
+  std::vector<PreconditionerEstimate> estimates;  ///< from which `automatic` was chosen; else empty
+  std::vector<std::string> notes;                 ///< one sentence for every change of precision or preconditioner on the way
   std::int64_t iterations = 0;
   std::int64_t cycles = 0;          ///< of iterations, each begun with a residual computed from x
   std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
   /// ||r|| / ||b|| at the end, with r as the recursion updates it. Where the returned x is another one than the last, or where
   /// rounding has separated r from b - A x more than a little and the run did not stagnate, that of the returned x.
   double residual_recursive = 0;
-  std::vector<double> history;     ///< relative residual after iterations 0, 1, ...
-  double setup_seconds = 0;        ///< of the preconditioner
-  Ordering ordering{};             ///< in use by ic0 or ilu0; `automatic` without them
-  std::int64_t levels = 0;         ///< of their lower triangle, see preconditioners/ordering.hpp
-  double seconds = 0;              ///< iterations only: no transfer, no conversion, no setup
-  double bytes_per_iteration = 0;  ///< compulsory bytes of one iteration, for GB/s
-  HostVector<double> x_low;        ///< low parts of the solution, whose high parts are x; empty with Precision::double_
+  std::vector<double> history;                          ///< relative residual after iterations 0, 1, ...
+  double setup_seconds = 0;                             ///< of the preconditioner
+  Ordering ordering{};                                  ///< in use by ic0 or ilu0; `automatic` without them
+  std::int64_t levels = 0;                              ///< of their lower triangle, see preconditioners/ordering.hpp
+  std::vector<MultigridLevelSummary> multigrid_levels;  ///< from the finest on; empty without multigrid
+  double seconds = 0;                                   ///< iterations only: no transfer, no conversion, no setup
+  double bytes_per_iteration = 0;                       ///< compulsory bytes of one iteration, for GB/s
+  HostVector<double> x_low;  ///< low parts of the solution, whose high parts are x; empty with Precision::double_
 };
 
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
@@ -92,6 +102,9 @@ struct SolverResult {
 /// that makes progress. A run that does not converge returns the iterate with the least ||b - A x|| among those it has kept and x =
 /// 0; cg that is stopped early (max_iterations, interrupted) returns its last iterate. Zero b gives x = 0, converged after 0
 /// iterations.
+///
+/// With PreconditionerKind::automatic a preconditioner that breaks down, or takes longer than the next best was predicted to, gives
+/// way to that one, which goes on from the same x. Every such change is in `notes`.
 ///
 /// Throws InputError when A is not square, when sizes do not fit, when b or the matrix has a NaN or an infinity (the row is named),
 /// or when the preconditioner needs entries that options.csr does not provide; OutOfMemoryError.

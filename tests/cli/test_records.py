@@ -97,9 +97,12 @@ def test_solve(poisson, small):
             "solver.method=bicgstab", "--set", "solver.max_iterations=3", code=(0, 2))
     poisson.write("%%MatrixMarket matrix coordinate real symmetric\n9000 9000 9000\n" + "".join(f"{i} {i} {i}.5\n" for i in range(1, 9001)), "b.mtx")
     poisson("solve", "--matrix", "b.mtx", "--output", "large", code=3, preexec_fn=small, *["--set", "solver.preconditioner=jacobi"])
+    poisson.write("%%MatrixMarket matrix coordinate real symmetric\n9 9 17\n" + "".join(f"{i} {i} 2\n" for i in range(1, 10))
+                  + "".join(f"{i + 1} {i} -1\n" for i in range(1, 9)), "c.mtx")
+    poisson("solve", "--matrix", "c.mtx", "--output", "multigrid", "--set", "solver.preconditioner=multigrid")
     absent = {"configuration", "order", "compatibility_defect", "timing.mesh", "timing.assembly", "timing.reconstruct", "timing.analysis", "analysis[]",
               *(key for key in DOCUMENTED["Run"] if key.startswith(("mesh.", "errors.", "quantities.")))}
-    compare([poisson.record(name) for name in ("out", "ilu0", "large")], ["Run", "Solve"], without=absent)
+    compare([poisson.record(name) for name in ("out", "ilu0", "large", "multigrid")], ["Run", "Solve"], without=absent)
 
 
 def test_svd(poisson, small):

@@ -6,6 +6,7 @@
 #include "gpu/kernels/blas.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/box_elements.hpp"
+#include "gpu/kernels/box_levels.hpp"
 #include "gpu/kernels/box_stencil.hpp"
 #include "gpu/kernels/cds.hpp"
 #include "gpu/kernels/cg.hpp"
@@ -23,6 +24,7 @@
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+#include "gpu/kernels/smoother.hpp"
 #include "gpu/kernels/svd.hpp"
 #include "gpu/kernels/vectors.hpp"
 
@@ -50,6 +52,22 @@ double measure_cuda_copy_bandwidth(Context&, double) {
   refuse();
 }
 BidiagonalKernels const& BidiagonalKernels::cuda() {
+  refuse();
+}
+template <>
+BoxLevelKernels<float> const& BoxLevelKernels<float>::cuda() {
+  refuse();
+}
+template <>
+BoxLevelKernels<double> const& BoxLevelKernels<double>::cuda() {
+  refuse();
+}
+template <>
+SmootherKernels<float> const& SmootherKernels<float>::cuda() {
+  refuse();
+}
+template <>
+SmootherKernels<double> const& SmootherKernels<double>::cuda() {
   refuse();
 }
 BlasKernels const& BlasKernels::cuda() {

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 
 namespace poisson::testing {
@@ -40,6 +42,45 @@ inline Data branches(double a, double b) {
   code[3].target = 6;
   code[5].target = 9;
   return {code, [=](Point const& p) { return p[2] > 0.5 ? a : b * p[0]; }};
+}
+
+/// `high` where the number that `condition` leaves is positive, else 1.
+inline ExpressionCode one_or(double high, ExpressionCode condition) {
+  using I = Instruction;
+  for (I const& i :
+       {I(Op::constant, 0.), I(Op::greater), I(Op::jump_if_zero), I(Op::constant, high), I(Op::jump), I(Op::constant, 1.)})
+    condition.push_back(i);
+  std::size_t const n = condition.size();
+  condition[n - 4].target = static_cast<std::int32_t>(n - 1);
+  condition[n - 2].target = static_cast<std::int32_t>(n);
+  return condition;
+}
+/// `high` in every other octant of the unit cube, else 1.
+inline Data octants(double high) {
+  using I = Instruction;
+  ExpressionCode code;
+  for (Op const direction : {Op::x, Op::y, Op::z}) {
+    for (I const& i : {I(direction), I(Op::constant, -0.5), I(Op::add)})
+      code.push_back(i);
+    if (direction != Op::x)
+      code.push_back(I(Op::multiply));
+  }
+  return {one_or(high, code), [=](Point const& p) { return (p[0] - 0.5) * (p[1] - 0.5) * (p[2] - 0.5) > 0 ? high : 1; }};
+}
+/// `high` in a ball of radius 0.3 about the centre of the unit cube, else 1.
+inline Data ball(double high) {
+  using I = Instruction;
+  ExpressionCode code{I(Op::constant, 0.09)};
+  for (Op const direction : {Op::x, Op::y, Op::z})
+    for (I const& i : {I(direction), I(Op::constant, -0.5), I(Op::add), I(direction), I(Op::constant, -0.5), I(Op::add),
+                       I(Op::multiply), I(Op::constant, -1.), I(Op::multiply), I(Op::add)})
+      code.push_back(i);
+  return {one_or(high, code), [=](Point const& p) {
+            double r2 = 0;
+            for (double const v : p)
+              r2 += (v - 0.5) * (v - 0.5);
+            return r2 < 0.09 ? high : 1;
+          }};
 }
 
 }  // namespace poisson::testing

@@ -1,0 +1,97 @@
+#include "gpu/kernels/smoother.hpp"
+
+#include "gpu/kernels/cpu/cpu.hpp"
+
+namespace poisson {
+
+namespace {
+
+template <class Body>
+void for_rows(std::int64_t n, Body const& body) {
+  cpu::for_blocks(n, 3 * n, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i)
+      body(i);
+  });
+}
+
+template <class V>
+class CpuSmoother final : public SmootherKernels<V> {
+public:
+  void begin(Context&, std::int64_t n, V const* diagonal, V const* r, V factor, V* b, V* d, V* x,
+             std::int32_t const* stop) const override {
+    begin_with(n, diagonal, r, factor, b, d, x, stop);
+  }
+  void begin_from_outside(Context&, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* d, V* x,
+                          std::int32_t const* stop) const override {
+    begin_with(n, diagonal, r, factor, b, d, x, stop);
+  }
+
+  void step(Context&, std::int64_t n, V const* diagonal, V const* b, V const* y, V keep, V factor, V* d, V* x,
+            std::int32_t const* stop) const override {
+    if (*stop != 0)
+      return;
+    auto const update = [=](std::int64_t i, V direction) {
+      d[i] = direction;
+      x[i] += direction;
+    };
+    if (keep == 0)
+      for_rows(n, [=](std::int64_t i) { update(i, factor * (b[i] - y[i]) / diagonal[i]); });
+    else
+      for_rows(n, [=](std::int64_t i) { update(i, keep * d[i] + factor * (b[i] - y[i]) / diagonal[i]); });
+  }
+
+  void residual(Context&, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const override {
+    if (*stop == 0)
+      for_rows(n, [=](std::int64_t i) { y[i] = b[i] - y[i]; });
+  }
+
+  void solve_dense(Context&, std::int64_t n, V const* m, V const* b, V* x, std::int32_t const* stop) const override {
+    if (*stop != 0)
+      return;
+    for (std::int64_t i = 0; i < n; ++i) {
+      V sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t j = 0; j < n; ++j)
+        sum += m[i * n + j] * b[j];
+      x[i] = sum;
+    }
+  }
+
+  void to_outside(Context&, std::int64_t n, V const* x, double* z, std::int32_t const* stop) const override {
+    if (*stop == 0)
+      for_rows(n, [=](std::int64_t i) { z[i] = static_cast<double>(x[i]); });
+  }
+
+private:
+  template <class T>
+  static void begin_with(std::int64_t n, V const* diagonal, T const* r, V factor, V* b, V* d, V* x, std::int32_t const* stop) {
+    if (*stop == 0)
+      for_rows(n, [=](std::int64_t i) {
+        auto const own = static_cast<V>(r[i]);
+        V const direction = factor * own / diagonal[i];
+        b[i] = own;
+        d[i] = direction;
+        x[i] = direction;
+      });
+  }
+};
+
+template <class V>
+SmootherKernels<V> const& kernels() {
+  static CpuSmoother<V> const instance;
+  return instance;
+}
+
+}  // namespace
+
+template <>
+SmootherKernels<float> const& SmootherKernels<float>::cpu() {
+  return kernels<float>();
+}
+template <>
+SmootherKernels<double> const& SmootherKernels<double>::cpu() {
+  return kernels<double>();
+}
+
+}  // namespace poisson

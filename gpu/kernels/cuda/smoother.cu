@@ -1,0 +1,132 @@
+#include "gpu/kernels/smoother.hpp"
+
+#include "gpu/kernels/cuda/cuda.cuh"
+
+namespace poisson {
+
+namespace {
+
+constexpr int threads = 256;
+
+/// Calls body(i) for all i < n, with a thread for each.
+template <class Body>
+__global__ void __launch_bounds__(threads) rows_kernel(std::int64_t n, std::int32_t const* stop, Body const body) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n && *stop == 0)
+    body(i);
+}
+
+template <class V, class T>
+struct Begin {
+  V const* __restrict__ diagonal;
+  T const* __restrict__ r;
+  V factor;
+  V* __restrict__ b, * __restrict__ d, * __restrict__ x;
+  __device__ void operator()(std::int64_t i) const {
+    auto const own = static_cast<V>(r[i]);
+    V const direction = factor * own / diagonal[i];
+    b[i] = own;
+    d[i] = direction;
+    x[i] = direction;
+  }
+};
+
+template <class V>
+struct Step {
+  V const* __restrict__ diagonal, * __restrict__ b, * __restrict__ y;
+  V keep, factor;
+  V* __restrict__ d, * __restrict__ x;
+  __device__ void operator()(std::int64_t i) const {
+    V direction = factor * (b[i] - y[i]) / diagonal[i];
+    if (keep != 0)
+      direction += keep * d[i];
+    d[i] = direction;
+    x[i] += direction;
+  }
+};
+
+template <class V>
+struct Residual {
+  V const* __restrict__ b;
+  V* __restrict__ y;
+  __device__ void operator()(std::int64_t i) const { y[i] = b[i] - y[i]; }
+};
+
+template <class V>
+struct ToOutside {
+  V const* __restrict__ x;
+  double* __restrict__ z;
+  __device__ void operator()(std::int64_t i) const { z[i] = static_cast<double>(x[i]); }
+};
+
+/// A warp a row.
+template <class V>
+__global__ void __launch_bounds__(threads)
+    dense_kernel(std::int64_t n, V const* __restrict__ m, V const* __restrict__ b, V* __restrict__ x, std::int32_t const* stop) {
+  std::int64_t const row = std::int64_t{blockIdx.x} * (threads / 32) + threadIdx.x / 32;
+  if (row >= n || *stop != 0)
+    return;
+  V sum = 0;
+  for (std::int64_t j = threadIdx.x % 32; j < n; j += 32)
+    sum += m[row * n + j] * b[j];
+  for (int lane = 16; lane > 0; lane /= 2)
+    sum += __shfl_down_sync(0xffffffffU, sum, static_cast<unsigned>(lane));
+  if (threadIdx.x % 32 == 0)
+    x[row] = sum;
+}
+
+template <class V>
+class CudaSmoother final : public SmootherKernels<V> {
+public:
+  void begin(Context& context, std::int64_t n, V const* diagonal, V const* r, V factor, V* b, V* d, V* x,
+             std::int32_t const* stop) const override {
+    for_rows(context, n, stop, Begin<V, V>{diagonal, r, factor, b, d, x});
+  }
+  void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* d, V* x,
+                          std::int32_t const* stop) const override {
+    for_rows(context, n, stop, Begin<V, double>{diagonal, r, factor, b, d, x});
+  }
+  void step(Context& context, std::int64_t n, V const* diagonal, V const* b, V const* y, V keep, V factor, V* d, V* x,
+            std::int32_t const* stop) const override {
+    for_rows(context, n, stop, Step<V>{diagonal, b, y, keep, factor, d, x});
+  }
+  void residual(Context& context, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const override {
+    for_rows(context, n, stop, Residual<V>{b, y});
+  }
+  void solve_dense(Context& context, std::int64_t n, V const* m, V const* b, V* x, std::int32_t const* stop) const override {
+    if (n == 0)
+      return;
+    dense_kernel<<<cuda::n_blocks(32 * n, threads), threads, 0, cuda::of(context).stream()>>>(n, m, b, x, stop);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void to_outside(Context& context, std::int64_t n, V const* x, double* z, std::int32_t const* stop) const override {
+    for_rows(context, n, stop, ToOutside<V>{x, z});
+  }
+
+private:
+  template <class Body>
+  static void for_rows(Context& context, std::int64_t n, std::int32_t const* stop, Body const& body) {
+    if (n == 0)
+      return;
+    rows_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, stop, body);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+};
+
+template <class V>
+SmootherKernels<V> const& kernels() {
+  static CudaSmoother<V> const instance;
+  return instance;
+}
+
+}  // namespace
+
+template <>
+SmootherKernels<float> const& SmootherKernels<float>::cuda() {
+  return kernels<float>();
+}
+template <>
+SmootherKernels<double> const& SmootherKernels<double>::cuda() {
+  return kernels<double>();
+}
+
+}  // namespace poisson

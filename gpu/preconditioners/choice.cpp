@@ -1,0 +1,60 @@
+#include "gpu/preconditioners/choice.hpp"
+
+#include "gpu/core/threads.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace poisson {
+
+namespace {
+
+/// Measured on one H200, and per core of an Intel Xeon.
+struct Tuning {
+  double bandwidth;       ///< bytes per second
+  double pass;            ///< seconds that an iteration takes at least
+  double box_setup;       ///< seconds per row of multigrid on boxes
+  double box_cycle;       ///< cycle of multigrid on boxes, in bytes per row
+  double steps_of_cycle;  ///< passes of a cycle that depend on each other, times their latency
+};
+constexpr Tuning cuda_tuning{4e12, 1.5e-5, 1.1e-9, 900, 2.5e-4};
+constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5};
+
+/// By aggregation: seconds per entry and core of the setup, which is on the host; entries of all levels over those of the finest,
+/// and its iterations to a digit.
+constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8;
+constexpr double badly_scaled = 10;
+
+}  // namespace
+
+std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& traits) {
+  Tuning const& tuning = traits.backend == Backend::cuda ? cuda_tuning : cpu_tuning;
+  auto const n = static_cast<double>(traits.n_rows), nnz = static_cast<double>(traits.nnz);
+  double const iteration = tuning.pass + static_cast<double>(traits.bytes_per_iteration) / tuning.bandwidth;
+  auto const whole = [](double value) { return static_cast<std::int64_t>(std::max(1.0, std::round(value))); };
+
+  bool const scale = traits.diagonal_span > badly_scaled;
+  PreconditionerEstimate const plain{scale ? PreconditionerKind::jacobi : PreconditionerKind::none,
+                                     whole(std::cbrt(n) * traits.digits / 4),
+                                     0,
+                                     iteration + (scale ? 16 * n / tuning.bandwidth : 0),
+                                     {}};
+  PreconditionerEstimate multigrid{PreconditionerKind::multigrid, 0, 0, 0, traits.no_entries};
+  if (traits.is_box) {
+    multigrid.refusal.clear();
+    multigrid.iterations = whole(box_iterations * traits.digits);
+    multigrid.setup_seconds = tuning.box_setup * n + tuning.steps_of_cycle;
+    multigrid.iteration_seconds = iteration + tuning.steps_of_cycle + tuning.box_cycle * n / tuning.bandwidth;
+  } else if (multigrid.refusal.empty()) {
+    multigrid.iterations = whole(aggregation_iterations * traits.digits);
+    multigrid.setup_seconds = aggregation_setup * nnz / thread_count() + tuning.steps_of_cycle;
+    multigrid.iteration_seconds =
+        iteration + tuning.steps_of_cycle + aggregation_complexity * (4 * 8 * nnz + 150 * n) / tuning.bandwidth;
+  }
+  std::vector<PreconditionerEstimate> result{plain, multigrid};
+  if (multigrid.refusal.empty() && multigrid.seconds() < plain.seconds())
+    std::swap(result[0], result[1]);
+  return result;
+}
+
+}  // namespace poisson

@@ -1,0 +1,258 @@
+#include "gpu/preconditioners/multigrid.hpp"
+
+#include "gpu/core/error.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+/// The inverse of a matrix of n x n, column by column; with `constants` of A restricted to vectors whose entries at free
+/// unknowns have the sum 0. Empty where a pivot is 0, or with `positive` not positive. Gauss-Jordan's elimination without pivots.
+std::vector<double> inverse_of(std::vector<double> a, std::int64_t n, std::vector<std::uint8_t> const& free, bool constants,
+                               bool positive) {
+  auto const at = [n](std::int64_t i, std::int64_t j) { return static_cast<std::size_t>(i * n + j); };
+  double share = 0, count = 0;
+  if (constants) {  // A + s 1 1^T has the same inverse on that complement; s is of the size of A
+    for (std::int64_t i = 0; i < n; ++i)
+      if (free[static_cast<std::size_t>(i)] != 0) {
+        share += a[at(i, i)];
+        ++count;
+      }
+    share /= count * count;
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        if (free[static_cast<std::size_t>(i)] != 0 && free[static_cast<std::size_t>(j)] != 0)
+          a[at(i, j)] += share;
+  }
+  for (std::int64_t p = 0; p < n; ++p) {
+    double const pivot = a[at(p, p)];
+    if (positive ? !(pivot > 0) : !(pivot != 0))
+      return {};
+    a[at(p, p)] = 1;
+    for (std::int64_t j = 0; j < n; ++j)
+      a[at(p, j)] /= pivot;
+    for (std::int64_t i = 0; i < n; ++i) {
+      if (i == p)
+        continue;
+      double const factor = a[at(i, p)];
+      if (factor == 0)
+        continue;
+      a[at(i, p)] = 0;
+      for (std::int64_t j = 0; j < n; ++j)
+        a[at(i, j)] -= factor * a[at(p, j)];
+    }
+  }
+  if (constants)  // the part of constants goes
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t j = 0; j < n; ++j)
+        if (free[static_cast<std::size_t>(i)] != 0 && free[static_cast<std::size_t>(j)] != 0)
+          a[at(i, j)] -= 1 / (share * count * count);
+  return a;
+}
+
+/// A setup with an application that a preconditioner in either arithmetic uses.
+class CycleSetup : public PreconditionerSetup {
+public:
+  /// z = M^-1 r.
+  virtual void apply(double const* r, double* z, std::int32_t const* stop) const = 0;
+  [[nodiscard]] virtual std::int64_t bytes_per_cycle() const = 0;
+  [[nodiscard]] virtual Context& context() const = 0;
+  [[nodiscard]] virtual std::int64_t n() const = 0;
+  [[nodiscard]] std::int64_t dependent_steps() const { return 10 * std::ssize(multigrid_levels()); }
+
+  std::unique_ptr<Preconditioner<double>> applied_in(double) const override;
+  std::unique_ptr<Preconditioner<DoubleDouble>> applied_in(DoubleDouble) const override;
+};
+
+template <class V>
+class MultigridSetup final : public CycleSetup {
+public:
+  MultigridSetup(Context& context, MultigridHierarchy<V> hierarchy, PreconditionerOptions const& options)
+      : context_(context), kernels_(kernels_for<SmootherKernels<V>>(context)), options_(options.multigrid) {
+    failure_ = std::move(hierarchy.failure);
+    if (!failure_.empty())
+      return;
+    for (MultigridLevel<V>& level : hierarchy.levels)
+      levels_.emplace_back(context, std::move(level));
+    dot_ = Array<V>(context, 1);
+    if (!hierarchy.coarsest.empty())
+      invert_coarsest(std::move(hierarchy.coarsest), hierarchy.free, options);
+  }
+
+  void apply(double const* r, double* z, std::int32_t const* stop) const override {
+    Level const& finest = levels_.front();
+    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(),
+                                finest.d.data(), finest.x.data(), stop);
+    visit(0, true, options_.cycle, stop);
+    kernels_.to_outside(context_, finest.n(), finest.x.data(), z, stop);
+  }
+  std::int64_t bytes_per_cycle() const override {
+    std::int64_t const number = sizeof(V);
+    std::int64_t bytes = 2 * (8 + number) * n();
+    for (Level const& level : levels_) {
+      std::int64_t const product = level.a().bytes_read(V(0)) + 2 * number * level.n(), step = 7 * number * level.n();
+      bytes += level.to_coarse != nullptr ? 2 * options_.degree * (product + step) + level.to_coarse->bytes_moved()
+                                          : number * (level.n() * level.n() + 2 * level.n());
+    }
+    return bytes;
+  }
+  Context& context() const override { return context_; }
+  std::int64_t n() const override { return levels_.front().n(); }
+  std::vector<MultigridLevelSummary> multigrid_levels() const override {
+    std::vector<MultigridLevelSummary> result;
+    for (Level const& level : levels_) {
+      std::int64_t bytes = level.vector_bytes() + level.diagonal.bytes() + (level.own != nullptr ? level.own->bytes() : 0);
+      bytes += level.to_coarse != nullptr ? level.to_coarse->bytes() : inverse_.bytes();
+      result.push_back({level.n(), level.nnz, bytes, level.largest});
+    }
+    return result;
+  }
+
+private:
+  struct Level : MultigridLevel<V> {
+    Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) {
+      for (Array<V>* const vector : {&b, &d, &x, &y}) {
+        *vector = Array<V>(context, this->n());
+        vector->set_zero();
+      }
+    }
+    [[nodiscard]] LinearOperator<V> const& a() const { return *this->matrix; }
+    [[nodiscard]] std::int64_t vector_bytes() const { return 4 * b.bytes(); }
+
+    mutable Array<V> b, d, x, y;
+  };
+
+  void invert_coarsest(std::vector<double> a, std::vector<std::uint8_t> const& free, PreconditionerOptions const& options) {
+    std::vector<double> const inverse =
+        inverse_of(std::move(a), levels_.back().n(), free, options.constant_null_space, options.positive);
+    if (inverse.empty()) {
+      failure_ = std::string("the coarsest matrix of multigrid is ") + (options.positive ? "not positive definite" : "singular");
+      return;
+    }
+    std::vector<V> const rounded(inverse.begin(), inverse.end());
+    inverse_ = Array<V>(context_, std::span<V const>(rounded));
+  }
+
+  [[nodiscard]] static V first_factor(Level const& level) { return static_cast<V>(4 / (3 * level.largest)); }
+
+  /// Step k of the smoother, for which y = A x is computed.
+  void step(Level const& level, int k, std::int32_t const* stop) const {
+    multiply(level, stop);
+    bool const chebyshev = options_.smoother == MultigridSmoother::chebyshev;
+    double const keep = k == 0 || !chebyshev ? 0 : (2.0 * k - 1) / (2.0 * k + 3);
+    double const factor = chebyshev ? (8.0 * k + 4) / (2.0 * k + 3) : 4.0 / 3;
+    kernels_.step(context_, level.n(), level.diagonal.data(), level.b.data(), level.y.data(), static_cast<V>(keep),
+                  static_cast<V>(factor / level.largest), level.d.data(), level.x.data(), stop);
+  }
+  void multiply(Level const& level, std::int32_t const* stop) const {
+    level.a().product_dot(level.x.data(), level.y.data(), dot_.data(), stop);
+  }
+
+  /// Improves x of level l, for its right-hand side b. `begun`: x is what the smoother's first step makes of 0.
+  void visit(std::size_t l, bool begun, MultigridCycle cycle, std::int32_t const* stop) const {
+    Level const& level = levels_[l];
+    if (l + 1 == levels_.size()) {
+      if (inverse_.size() > 0)
+        return kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x.data(), stop);
+      for (int k = begun ? 1 : 0; k < 4 * options_.degree; ++k)
+        step(level, k, stop);
+      return;
+    }
+    for (int k = begun ? 1 : 0; k < options_.degree; ++k)
+      step(level, k, stop);
+    multiply(level, stop);
+    Level const& coarse = levels_[l + 1];
+    level.to_coarse->restrict_residual(level.b.data(), level.y.data(), coarse.y.data(), stop);
+    kernels_.begin(context_, coarse.n(), coarse.diagonal.data(), coarse.y.data(), first_factor(coarse), coarse.b.data(),
+                   coarse.d.data(), coarse.x.data(), stop);
+    visit(l + 1, true, cycle, stop);
+    if (cycle != MultigridCycle::v && l + 2 < levels_.size())
+      visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, stop);
+    level.to_coarse->prolong(coarse.x.data(), level.x.data(), stop);
+    for (int k = 0; k < options_.degree; ++k)
+      step(level, k, stop);
+  }
+
+  Context& context_;
+  SmootherKernels<V> const& kernels_;
+  MultigridOptions options_;
+  std::vector<Level> levels_;
+  Array<V> inverse_;  ///< of the coarsest matrix; empty where that is only smoothed
+  mutable Array<V> dot_;
+};
+
+class MultigridInDouble final : public Preconditioner<double> {
+public:
+  explicit MultigridInDouble(CycleSetup const& setup) : setup_(setup) {}
+  void apply(double const* r, double* z, std::int32_t const* stop) override { setup_.apply(r, z, stop); }
+  std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle(); }
+  std::int64_t dependent_steps() const override { return setup_.dependent_steps(); }
+
+private:
+  CycleSetup const& setup_;
+};
+
+/// Of r the high part, to which z is as accurate as in double.
+class MultigridInDoubleDouble final : public Preconditioner<DoubleDouble> {
+public:
+  explicit MultigridInDoubleDouble(CycleSetup const& setup) : setup_(setup) {}
+  void apply(ConstPointer<DoubleDouble> r, Pointer<DoubleDouble> z, std::int32_t const* stop) override {
+    setup_.apply(r.hi, z.hi, stop);
+    setup_.context().set_zero(z.lo, 8 * setup_.n());
+  }
+  std::int64_t bytes_per_apply() const override { return setup_.bytes_per_cycle() + 8 * setup_.n(); }
+  std::int64_t dependent_steps() const override { return setup_.dependent_steps(); }
+
+private:
+  CycleSetup const& setup_;
+};
+
+std::unique_ptr<Preconditioner<double>> CycleSetup::applied_in(double) const {
+  return std::make_unique<MultigridInDouble>(*this);
+}
+std::unique_ptr<Preconditioner<DoubleDouble>> CycleSetup::applied_in(DoubleDouble) const {
+  return std::make_unique<MultigridInDoubleDouble>(*this);
+}
+
+template <class V>
+std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+  Context& context = a.context();
+  if (options.multigrid.cycle == MultigridCycle::f && options.positive)
+    throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
+  if (is_box(a, options.box_nodes))
+    return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(static_cast<HalfCds const&>(a), options), options);
+  if (!options.csr)
+    throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
+  if (options.box_nodes[0] > 0) {  // another format
+    auto diagonals = make_matrix(Format::half_cds, options.csr(), context);
+    if (is_box(*diagonals, options.box_nodes)) {
+      auto hierarchy = box_hierarchy<V>(static_cast<HalfCds const&>(*diagonals), options);
+      if (!hierarchy.levels.empty() && hierarchy.levels.front().matrix == diagonals.get())
+        hierarchy.levels.front().own = std::move(diagonals);
+      return std::make_unique<MultigridSetup<V>>(context, std::move(hierarchy), options);
+    }
+  }
+  return std::make_unique<MultigridSetup<V>>(
+      context, algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr(), context, options), options);
+}
+
+}  // namespace
+
+std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+  if (options.multigrid.precision == MultigridPrecision::single) {
+    auto setup = make<float>(a, options);
+    // Rounding may lose what couples parts of very different coefficients.
+    if (setup->failure().empty() || !options.positive)
+      return setup;
+  }
+  return make<double>(a, options);
+}
+
+}  // namespace poisson

@@ -1,0 +1,70 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/csr_matrix.hpp"
+#include "gpu/formats/half_cds.hpp"
+#include "gpu/formats/matrix.hpp"
+#include "gpu/preconditioners/options.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poisson {
+
+/// P between a level and the next coarser one, in the arithmetic V. Pointers are in the backend's memory. Nothing that counts is
+/// done when *stop is not 0.
+template <class V>
+class GridTransfer {
+public:
+  virtual ~GridTransfer() = default;
+  /// r = P^T (b - y). y may be overwritten.
+  virtual void restrict_residual(V const* b, V* y, V* r, std::int32_t const* stop) const = 0;
+  /// x += P e.
+  virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
+  [[nodiscard]] virtual std::int64_t bytes() const = 0;        ///< that are stored
+  [[nodiscard]] virtual std::int64_t bytes_moved() const = 0;  ///< by one of each
+};
+
+/// A matrix of the hierarchy with what its smoother needs. Entries are in V.
+template <class V>
+struct MultigridLevel {
+  std::unique_ptr<Matrix> own;  ///< null where the level's matrix is that of the system
+  Matrix const* matrix = nullptr;
+  Array<V> diagonal;
+  double largest = 0;                          ///< the smoother damps eigenvalues of D^-1 A up to this one
+  std::unique_ptr<GridTransfer<V>> to_coarse;  ///< null on the coarsest level
+  std::int64_t nnz = 0;                        ///< entries of the full matrix, without those that are known to be 0
+
+  [[nodiscard]] std::int64_t n() const { return matrix->n_rows(); }
+};
+
+/// Levels from the finest on, and the coarsest matrix by its rows in host memory, n x n.
+template <class V>
+struct MultigridHierarchy {
+  std::vector<MultigridLevel<V>> levels;
+  std::vector<double> coarsest;
+  std::vector<std::uint8_t> free;  ///< of the coarsest level: 1 for unknowns that are coupled to others
+  std::string failure;             ///< why there is none, in a sentence for the user
+};
+
+/// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes; on 0 nodes it is not.
+[[nodiscard]] bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes);
+
+/// On a box: P from the matrix itself (BoxLevelKernels), P^T A P by diagonals. Directions are halved where the coupling is strong
+/// (at least a quarter of the strongest), so that stretched cells and orthotropic coefficients become isotropic first.
+/// Precondition: is_box.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> box_hierarchy(HalfCds const& a, PreconditionerOptions const& options);
+
+/// For any matrix: smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a quarter of the
+/// strongest coupling of one of the two) form aggregates, of one unknown and its neighbours; P interpolates constants on them,
+/// smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the host. `a` in the
+/// backend's memory is the finest matrix where its entries are in V; else a copy of `csr` is.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, std::shared_ptr<CsrMatrix const> csr, Context& context,
+                                                        PreconditionerOptions const& options);
+
+}  // namespace poisson

@@ -1,0 +1,124 @@
+// multigrid_bench [--backend cpu|cuda] [--degree k] [--precision double|refined] [--cycle-precision single|double] [--algebraic
+// yes]
+//                 [SHAPE:K ...]
+// Setup, iterations and seconds of cg with multigrid on a box with u = 0 all around and f = 1, to 1e-12 (1e-18 if refined). SHAPE:
+// cells n, or nx,ny,nz of a unit cube, with @ex,ey,ez of another extent. K: one; octants, where k = 1e6 in every other octant;
+// ball, where it is 1e6 in a ball; stiff, where k_z = 1000 k_x.
+#include "gpu/core/error.hpp"
+#include "gpu/elements/box_system.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "tests/gpu/elements/functions.hpp"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace poisson;
+
+ExpressionCode constant(double value) {
+  return testing::constant(value).code;
+}
+
+std::vector<ExpressionCode> coefficient(std::string const& name) {
+  if (name == "octants")
+    return {testing::octants(1e6).code};
+  if (name == "ball")
+    return {testing::ball(1e6).code};
+  if (name == "stiff")
+    return {constant(1), constant(1), constant(1000)};
+  if (name != "one")
+    throw InputError("unknown coefficient " + name);
+  return {constant(1)};
+}
+
+template <class T>
+void read(std::istringstream& from, std::array<T, 3>& to) {
+  char comma = ' ';
+  from >> to[0];
+  to[1] = to[2] = to[0];
+  if (from.peek() == ',')
+    from >> comma >> to[1] >> comma >> to[2];
+}
+
+void measure(Context& context, std::string const& job, SolverOptions options, bool algebraic) {
+  std::istringstream text(job);
+  std::array<std::int64_t, 3> cells{};
+  std::array<double, 3> extent{1, 1, 1};
+  read(text, cells);
+  char separator = ' ';
+  text >> separator;
+  if (separator == '@') {
+    read(text, extent);
+    text >> separator;
+  }
+  std::string name;
+  text >> name;
+  BoxProblem problem{cells, {0, 0, 0}, extent, coefficient(name), constant(1), {}};
+  for (auto& face : problem.faces)
+    face.value = constant(0);
+  BoxSystem system(context, problem);
+  HostVector<double> const b = system.take_rhs();
+  HostVector<double> x(b.size());
+  if (algebraic)
+    options.csr = [csr = std::make_shared<CsrMatrix const>(system.matrix().to_csr())] { return csr; };
+  else
+    options.box_nodes = {cells[0] + 1, cells[1] + 1, cells[2] + 1};
+  SolverResult result;
+  double setup = 1e300, seconds = 1e300;
+  for (int run = 0; run < 3; ++run) {
+    result = solve(system.matrix(), b, x, options);
+    setup = std::min(setup, result.setup_seconds);
+    seconds = std::min(seconds, result.seconds);
+  }
+  std::printf(
+      "%-28s %11zu unknowns, %2lld levels: setup %8.2f ms, %3lld iterations in %8.2f ms, together %8.2f ms; residual %.1e, %s %s\n",
+      job.c_str(), b.size(), static_cast<long long>(result.multigrid_levels.size()), 1e3 * setup,
+      static_cast<long long>(result.iterations), 1e3 * seconds, 1e3 * (setup + seconds), result.residual_recursive,
+      std::string(name_of(result.status)).c_str(), result.reason.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Backend backend = Backend::cpu;
+    SolverOptions options;
+    bool algebraic = false;
+    options.preconditioner = PreconditionerKind::multigrid;
+    std::vector<std::string> jobs;
+    for (int i = 1; i < argc; ++i) {
+      std::string const word = argv[i];
+      if (word.starts_with("--") && i + 1 == argc)
+        throw InputError(word + " needs a value");
+      if (word == "--backend")
+        backend = std::string(argv[++i]) == "cuda" ? Backend::cuda : Backend::cpu;
+      else if (word == "--degree")
+        options.multigrid.degree = std::stoi(argv[++i]);
+      else if (word == "--algebraic")
+        algebraic = std::string(argv[++i]) == "yes";
+      else if (word == "--cycle-precision")
+        options.multigrid.precision = std::string(argv[++i]) == "double" ? MultigridPrecision::double_ : MultigridPrecision::single;
+      else if (word == "--precision") {
+        if (std::string(argv[++i]) == "refined") {
+          options.precision = Precision::refined;
+          options.tolerance = 1e-18;
+        }
+      } else
+        jobs.push_back(word);
+    }
+    auto const context = make_context(backend);
+    std::printf("%s, copy %.0f GB/s\n", context->description().name.c_str(), measure_copy_bandwidth(*context) / 1e9);
+    for (std::string const& job : jobs)
+      measure(*context, job, options, algebraic);
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "multigrid_bench: %s\n", error.what());
+    return 1;
+  }
+}

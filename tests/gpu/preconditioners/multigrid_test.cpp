@@ -1,0 +1,572 @@
+#include "gpu/preconditioners/multigrid.hpp"
+
+#include "gpu/core/error.hpp"
+#include "gpu/elements/box_system.hpp"
+#include "gpu/formats/half_cds.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/sparse_product.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "tests/gpu/cases.hpp"
+#include "tests/gpu/elements/functions.hpp"
+#include "tests/gpu/matrices.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace poisson::testing {
+
+namespace {
+
+using Type = BoxProblem::Face::Type;
+using Dense = std::vector<std::vector<double>>;
+
+/// A box with u = 0 all around, f = 1.
+struct Box {
+  std::array<std::int64_t, 3> cells;
+  std::vector<Data> k{constant(1)};
+  Point extent{1, 1, 1};
+  std::array<Type, 6> types{Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet};
+
+  [[nodiscard]] BoxProblem problem() const {
+    BoxProblem result{cells, {0, 0, 0}, extent, {}, constant(1).code, {}};
+    for (Data const& component : k)
+      result.coefficient.push_back(component.code);
+    for (std::size_t i = 0; i < 6; ++i)
+      result.faces[i] = {types[i], static_cast<int>(i), constant(types[i] == Type::robin ? 0.5 : 0).code, constant(2).code};
+    return result;
+  }
+  [[nodiscard]] std::array<std::int64_t, 3> nodes() const { return {cells[0] + 1, cells[1] + 1, cells[2] + 1}; }
+};
+
+Data one() {
+  return constant(1);
+}
+
+/// k = 1, 1, 1000
+std::vector<Data> stiff() {
+  return {constant(1), constant(1), constant(1000)};
+}
+
+constexpr std::array<Type, 6> all_neumann{Type::neumann, Type::neumann, Type::neumann, Type::neumann, Type::neumann, Type::neumann};
+constexpr std::array<Type, 6> one_face{Type::dirichlet, Type::neumann, Type::neumann, Type::neumann, Type::neumann, Type::neumann};
+constexpr std::array<Type, 6> with_robin{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
+
+/// Whether a matrix has a Cholesky factorisation.
+bool positive_definite(Dense a) {
+  std::size_t const n = a.size();
+  for (std::size_t j = 0; j < n; ++j) {
+    for (std::size_t k = 0; k < j; ++k)
+      a[j][j] -= a[j][k] * a[j][k];
+    if (!(a[j][j] > 0))
+      return false;
+    a[j][j] = std::sqrt(a[j][j]);
+    for (std::size_t i = j + 1; i < n; ++i) {
+      for (std::size_t k = 0; k < j; ++k)
+        a[i][j] -= a[i][k] * a[j][k];
+      a[i][j] /= a[j][j];
+    }
+  }
+  return true;
+}
+
+Dense product(Dense const& a, Dense const& b) {
+  Dense c(a.size(), std::vector<double>(b[0].size(), 0.0));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t k = 0; k < b.size(); ++k)
+      for (std::size_t j = 0; j < b[0].size(); ++j)
+        c[i][j] += a[i][k] * b[k][j];
+  return c;
+}
+
+Dense dense(CsrMatrix const& a) {
+  Dense result(static_cast<std::size_t>(a.n_rows), std::vector<double>(static_cast<std::size_t>(a.n_columns), 0.0));
+  for (std::int64_t i = 0; i < a.n_rows; ++i)
+    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
+      result[static_cast<std::size_t>(i)][static_cast<std::size_t>(a.columns[k])] = a.values[k];
+  return result;
+}
+
+double largest_of(Dense const& a) {
+  double largest = 0;
+  for (auto const& row : a)
+    for (double const v : row)
+      largest = std::max(largest, std::abs(v));
+  return largest;
+}
+
+/// How a hierarchy is made.
+enum class Kind { box, algebraic };
+
+}  // namespace
+
+template <class B>
+class Multigrid : public OnBackend<B::value> {
+protected:
+  PreconditionerOptions options_of(Box const& box, Matrix const& a, Kind kind) {
+    PreconditionerOptions options;
+    options.kind = PreconditionerKind::multigrid;
+    if (kind == Kind::box)
+      options.box_nodes = box.nodes();
+    else
+      options.csr = [csr = std::make_shared<CsrMatrix const>(a.to_csr())] { return csr; };
+    return options;
+  }
+
+  template <class V>
+  MultigridHierarchy<V> hierarchy_of(Matrix const& a, PreconditionerOptions const& options) {
+    return options.csr ? algebraic_hierarchy<V>(&a, options.csr(), *this->context, options)
+                       : box_hierarchy<V>(dynamic_cast<HalfCds const&>(a), options);
+  }
+
+  /// M^-1 as a dense matrix, by its columns.
+  Dense inverse(Matrix const& a, PreconditionerOptions const& options) {
+    auto const setup = make_multigrid(a, options);
+    EXPECT_EQ(setup->failure(), "");
+    auto const m = setup->applied_in(0.0);
+    std::int64_t const n = a.n_rows();
+    Array<std::int32_t> stop(*this->context, 1);
+    stop.set_zero();
+    Dense result(static_cast<std::size_t>(n), std::vector<double>(static_cast<std::size_t>(n)));
+    Array<double> z(*this->context, n);
+    std::vector<double> column(static_cast<std::size_t>(n));
+    for (std::int64_t j = 0; j < n; ++j) {
+      std::vector<double> unit(static_cast<std::size_t>(n), 0.0);
+      unit[static_cast<std::size_t>(j)] = 1;
+      Array<double> const r(*this->context, std::span<double const>(unit));
+      m->apply(r.data(), z.data(), stop.data());
+      z.download(column);
+      for (std::int64_t i = 0; i < n; ++i)
+        result[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] = column[static_cast<std::size_t>(i)];
+    }
+    return result;
+  }
+
+  /// Solves to the tolerance and tests the residual.
+  SolverResult solve_box(Box const& box, SolverOptions options, Kind kind = Kind::box) {
+    BoxSystem system(*this->context, box.problem());
+    HostVector<double> const b = system.take_rhs();
+    HostVector<double> x(b.size());
+    options.preconditioner = PreconditionerKind::multigrid;
+    options.constant_null_space = system.pure_neumann();
+    if (kind == Kind::box)
+      options.box_nodes = box.nodes();
+    else
+      options.csr = [csr = std::make_shared<CsrMatrix const>(system.matrix().to_csr())] { return csr; };
+    SolverResult result = solve(system.matrix(), b, x, options);
+    EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+    double const residual = true_residual(StoredResidualCheck(system.matrix()), x, b, result.x_low);
+    EXPECT_LE(residual, 2 * options.tolerance);
+    return result;
+  }
+};
+
+TYPED_TEST_SUITE(Multigrid, Backends, BackendNames);
+
+namespace {
+
+std::vector<Box> small_boxes() {
+  return {{{6, 6, 6}},
+          {{5, 7, 4}, {octants(1e3)}},
+          {{4, 4, 4}, {ball(100)}},
+          {{8, 5, 3}, stiff()},
+          {{9, 2, 4}, {one()}, {1, 1, 0.01}},
+          {{1, 5, 9}, {one()}, {1, 1, 1}, one_face},
+          {{6, 5, 4}, {one()}, {1, 2, 1}, one_face},
+          {{4, 5, 6}, {one()}, {1, 1, 1}, with_robin}};
+}
+
+std::string text_of(Box const& box) {
+  return std::to_string(box.cells[0]) + "x" + std::to_string(box.cells[1]) + "x" + std::to_string(box.cells[2]);
+}
+
+}  // namespace
+
+// Two-level theory: M^-1 is symmetric and positive definite, and the eigenvalues of M^-1 A lie in (0, 1], so A - A M^-1 A is
+// positive semidefinite.
+TYPED_TEST(Multigrid, CycleIsSymmetricWithSpectrumInTheUnitInterval) {
+  for (Box const& box : small_boxes())
+    for (Kind const kind : {Kind::box, Kind::algebraic})
+      for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w})
+        for (MultigridSmoother const smoother : {MultigridSmoother::chebyshev, MultigridSmoother::jacobi}) {
+          if (kind == Kind::algebraic && cycle == MultigridCycle::w)
+            continue;
+          SCOPED_TRACE(text_of(box) + (kind == Kind::box ? " box " : " algebraic ") + std::string(name_of(cycle)) + " " +
+                       std::string(name_of(smoother)));
+          BoxSystem system(*this->context, box.problem());
+          PreconditionerOptions options = this->options_of(box, system.matrix(), kind);
+          options.multigrid.precision = MultigridPrecision::double_;
+          options.multigrid.coarse_size = 8;
+          options.multigrid.cycle = cycle;
+          options.multigrid.smoother = smoother;
+          Dense const inverse = this->inverse(system.matrix(), options);
+          Dense const a = dense(system.matrix().to_csr());
+          double const scale = largest_of(inverse);
+          for (std::size_t i = 0; i < inverse.size(); ++i)
+            for (std::size_t j = 0; j < i; ++j)
+              ASSERT_NEAR(inverse[i][j], inverse[j][i], 1e-12 * scale) << i << ", " << j;
+          EXPECT_TRUE(positive_definite(inverse));
+          Dense defect = product(product(a, inverse), a);
+          double const size = largest_of(a);
+          for (std::size_t i = 0; i < a.size(); ++i) {
+            for (std::size_t j = 0; j < a.size(); ++j)
+              defect[i][j] = a[i][j] - defect[i][j];
+            defect[i][i] += 1e-11 * size;
+          }
+          EXPECT_TRUE(positive_definite(defect));
+        }
+}
+
+// The matrix of a level is P^T A P, with P and P^T as the cycle applies them.
+TYPED_TEST(Multigrid, GalerkinIdentity) {
+  for (Box const& box : small_boxes())
+    for (Kind const kind : {Kind::box, Kind::algebraic}) {
+      SCOPED_TRACE(text_of(box) + (kind == Kind::box ? " box" : " algebraic"));
+      BoxSystem system(*this->context, box.problem());
+      PreconditionerOptions options = this->options_of(box, system.matrix(), kind);
+      options.multigrid.coarse_size = 8;
+      auto const hierarchy = this->template hierarchy_of<double>(system.matrix(), options);
+      ASSERT_EQ(hierarchy.failure, "");
+      ASSERT_GE(hierarchy.levels.size(), 2U);
+      Array<std::int32_t> stop(*this->context, 1);
+      stop.set_zero();
+      for (std::size_t l = 0; l + 1 < hierarchy.levels.size(); ++l) {
+        auto const &fine = hierarchy.levels[l], &coarse = hierarchy.levels[l + 1];
+        std::vector<double> unit(static_cast<std::size_t>(coarse.n()), 0.0), zero(static_cast<std::size_t>(fine.n()), 0.0);
+        Array<double> const b(*this->context, std::span<double const>(zero));
+        Array<double> x(*this->context, fine.n()), y(*this->context, fine.n()), r(*this->context, coarse.n()),
+            direct(*this->context, coarse.n());
+        std::vector<double> by_transfer(unit.size()), by_matrix(unit.size());
+        for (std::size_t j = 0; j < unit.size(); ++j) {
+          unit[j] = -1;
+          Array<double> const e(*this->context, std::span<double const>(unit));
+          x.set_zero();
+          fine.to_coarse->prolong(e.data(), x.data(), stop.data());
+          static_cast<LinearOperator<double> const&>(*fine.matrix).product(1, x.data(), 0, y.data());
+          fine.to_coarse->restrict_residual(b.data(), y.data(), r.data(), stop.data());
+          static_cast<LinearOperator<double> const&>(*coarse.matrix).product(-1, e.data(), 0, direct.data());
+          r.download(by_transfer);
+          direct.download(by_matrix);
+          // Coarse unknowns that are not free have a row of their own.
+          if (std::abs(by_matrix[j] - 1) < 1e-15 && by_transfer[j] == 0)
+            by_transfer[j] = 1;
+          for (std::size_t i = 0; i < unit.size(); ++i)
+            ASSERT_NEAR(by_transfer[i], by_matrix[i], 1e-11 * (1 + std::abs(by_matrix[j])))
+                << "level " << l << ": " << i << ", " << j;
+          unit[j] = 0;
+        }
+      }
+    }
+}
+
+// With constant k and natural conditions P of a box interpolates linear functions exactly.
+TYPED_TEST(Multigrid, LinearFunctionsAreInterpolatedExactly) {
+  for (std::array<std::int64_t, 3> const cells : {std::array<std::int64_t, 3>{8, 8, 8}, {6, 10, 4}, {12, 4, 8}}) {
+    Box const box{cells, {one()}, {1, 1, 1}, all_neumann};
+    BoxSystem system(*this->context, box.problem());
+    PreconditionerOptions options = this->options_of(box, system.matrix(), Kind::box);
+    options.multigrid.coarse_size = 8;
+    options.multigrid.levels = 2;
+    auto const hierarchy = this->template hierarchy_of<double>(system.matrix(), options);
+    ASSERT_EQ(hierarchy.levels.size(), 2U);
+    auto const nodes = box.nodes();
+    std::array<std::int64_t, 3> coarse{};
+    std::int64_t n_coarse = 1;
+    for (std::size_t d = 0; d < 3; ++d) {
+      bool const halved = nodes[d] > 3 && hierarchy.levels[1].n() < system.matrix().n_rows();
+      coarse[d] = halved ? nodes[d] / 2 + 1 : nodes[d];
+      n_coarse *= coarse[d];
+    }
+    if (n_coarse != hierarchy.levels[1].n())
+      continue;  // only some directions were halved
+    auto const function = [](double x, double y, double z) { return 1 + 2 * x - 3 * y + 0.5 * z; };
+    std::vector<double> e;
+    for (std::int64_t k = 0; k < coarse[2]; ++k)
+      for (std::int64_t j = 0; j < coarse[1]; ++j)
+        for (std::int64_t i = 0; i < coarse[0]; ++i)
+          e.push_back(function(static_cast<double>(2 * i), static_cast<double>(2 * j), static_cast<double>(2 * k)));
+    Array<double> const coarse_x(*this->context, std::span<double const>(e));
+    Array<double> x(*this->context, system.matrix().n_rows());
+    x.set_zero();
+    Array<std::int32_t> stop(*this->context, 1);
+    stop.set_zero();
+    hierarchy.levels[0].to_coarse->prolong(coarse_x.data(), x.data(), stop.data());
+    std::vector<double> fine(static_cast<std::size_t>(x.size()));
+    x.download(fine);
+    std::size_t at = 0;
+    for (std::int64_t k = 0; k < nodes[2]; ++k)
+      for (std::int64_t j = 0; j < nodes[1]; ++j)
+        for (std::int64_t i = 0; i < nodes[0]; ++i, ++at)
+          ASSERT_NEAR(fine[at], function(static_cast<double>(i), static_cast<double>(j), static_cast<double>(k)), 1e-11);
+  }
+}
+
+TYPED_TEST(Multigrid, IterationsDoNotDependOnTheSize) {
+  std::vector<std::int64_t> iterations;
+  for (std::int64_t const n : {8, 16, 32, 48}) {
+    SolverOptions const options;
+    iterations.push_back(this->solve_box({{n, n, n}}, options).iterations);
+    EXPECT_LE(iterations.back(), 11) << n;
+  }
+  EXPECT_LE(iterations.back(), iterations[1] + 2);
+}
+
+TYPED_TEST(Multigrid, JumpsStretchingAndOddSizes) {
+  struct Trial {
+    Box box;
+    std::int64_t most;
+  };
+  std::vector<Trial> const trials{{{{16, 16, 16}, {octants(1e6)}}, 16},
+                                  {{{17, 23, 13}, {octants(1e6)}}, 22},
+                                  {{{16, 16, 16}, stiff()}, 20},
+                                  {{{24, 24, 24}, {one()}, {1, 1, 0.01}}, 20},
+                                  {{{24, 20, 28}, {one()}, {100, 1, 1}}, 20},
+                                  {{{31, 37, 29}}, 14},
+                                  {{{1, 40, 40}}, 14},
+                                  {{{2, 3, 64}}, 14},
+                                  {{{16, 16, 16}, {one()}, {1, 1, 1}, all_neumann}, 14},
+                                  {{{19, 16, 21}, {one()}, {1, 1, 1}, one_face}, 14},
+                                  {{{16, 20, 16}, {one()}, {1, 1, 1}, with_robin}, 14}};
+  for (Trial const& trial : trials) {
+    SCOPED_TRACE(text_of(trial.box));
+    SolverOptions options;
+    options.tolerance = 1e-10;
+    EXPECT_LE(this->solve_box(trial.box, options).iterations, trial.most);
+  }
+}
+
+TYPED_TEST(Multigrid, SmallestBoxes) {
+  std::vector<Box> const boxes{{{1, 1, 1}, {one()}, {1, 1, 1}, one_face}, {{2, 2, 2}}, {{1, 1, 5}, {one()}, {1, 1, 1}, one_face}};
+  for (Box const& box : boxes)
+    for (Kind const kind : {Kind::box, Kind::algebraic}) {
+      SCOPED_TRACE(text_of(box));
+      SolverOptions const options;
+      EXPECT_LE(this->solve_box(box, options, kind).iterations, 3);
+    }
+}
+
+TYPED_TEST(Multigrid, EveryPrecision) {
+  std::vector<std::pair<Precision, double>> const precisions{{Precision::double_, 1e-13},
+                                                             {Precision::refined, 1e-18},
+                                                             {Precision::double_double, 1e-28},
+                                                             {Precision::mixed, 1e-26},
+                                                             {Precision::automatic, 1e-20}};
+  for (MultigridPrecision const inside : {MultigridPrecision::single, MultigridPrecision::double_})
+    for (auto const& [precision, tolerance] : precisions) {
+      SCOPED_TRACE(std::string(name_of(precision)) + " with " + std::string(name_of(inside)));
+      SolverOptions options;
+      options.precision = precision;
+      options.tolerance = tolerance;
+      options.multigrid.precision = inside;
+      EXPECT_LE(this->solve_box({{12, 14, 10}}, options).iterations, 30);
+    }
+}
+
+TYPED_TEST(Multigrid, EveryCycleAndSmoother) {
+  for (Kind const kind : {Kind::box, Kind::algebraic})
+    for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w, MultigridCycle::f})
+      for (MultigridSmoother const smoother : {MultigridSmoother::chebyshev, MultigridSmoother::jacobi})
+        for (int const degree : {1, 2, 4}) {
+          SCOPED_TRACE(std::string(name_of(cycle)) + " " + std::string(name_of(smoother)) + " " + std::to_string(degree));
+          SolverOptions options;
+          options.method = cycle == MultigridCycle::f ? Method::bicgstab : Method::cg;
+          options.tolerance = 1e-10;
+          options.multigrid.cycle = cycle;
+          options.multigrid.smoother = smoother;
+          options.multigrid.degree = degree;
+          options.multigrid.coarse_size = 50;
+          EXPECT_LE(this->solve_box({{16, 12, 18}}, options, kind).iterations, 40);
+        }
+  SolverOptions options;
+  options.preconditioner = PreconditionerKind::multigrid;
+  options.multigrid.cycle = MultigridCycle::f;
+  Box const box{{4, 4, 4}};
+  BoxSystem system(*this->context, box.problem());
+  HostVector<double> const b = system.take_rhs();
+  HostVector<double> x(b.size());
+  options.box_nodes = {5, 5, 5};
+  EXPECT_THROW(static_cast<void>(solve(system.matrix(), b, x, options)), InputError);
+}
+
+TYPED_TEST(Multigrid, AggregationKeepsIterationsLow) {
+  for (std::int64_t const n : {12, 24, 36}) {
+    SolverOptions const options;
+    EXPECT_LE(this->solve_box({{n, n, n}}, options, Kind::algebraic).iterations, 20) << n;
+  }
+  SolverOptions options;
+  options.tolerance = 1e-8;
+  EXPECT_LE(this->solve_box({{20, 20, 20}, {octants(1e6)}}, options, Kind::algebraic).iterations, 25);
+  EXPECT_LE(this->solve_box({{16, 16, 16}, {one()}, {1, 1, 1}, all_neumann}, options, Kind::algebraic).iterations, 20);
+}
+
+TYPED_TEST(Multigrid, SameBitsEveryRun) {
+  for (Kind const kind : {Kind::box, Kind::algebraic}) {
+    Box const box{{20, 17, 23}, {octants(100)}};
+    BoxSystem system(*this->context, box.problem());
+    HostVector<double> const b = system.take_rhs();
+    SolverOptions options;
+    options.preconditioner = PreconditionerKind::multigrid;
+    PreconditionerOptions const of = this->options_of(box, system.matrix(), kind);
+    options.box_nodes = of.box_nodes;
+    options.csr = of.csr;
+    HostVector<double> first(b.size()), second(b.size());
+    static_cast<void>(solve(system.matrix(), b, first, options));
+    static_cast<void>(solve(system.matrix(), b, second, options));
+    EXPECT_EQ(std::memcmp(first.data(), second.data(), first.size() * sizeof(double)), 0);
+  }
+}
+
+TYPED_TEST(Multigrid, LevelsAreTold) {
+  SolverOptions const options;
+  SolverResult const result = this->solve_box({{32, 32, 32}}, options);
+  ASSERT_EQ(result.multigrid_levels.size(), 4U);
+  EXPECT_EQ(result.multigrid_levels[0].rows, 33 * 33 * 33);
+  EXPECT_EQ(result.multigrid_levels[1].rows, 17 * 17 * 17);
+  EXPECT_EQ(result.multigrid_levels[3].rows, 5 * 5 * 5);
+  std::int64_t bytes = 0;
+  for (auto const& level : result.multigrid_levels) {
+    EXPECT_GT(level.largest, 1);
+    EXPECT_LT(level.largest, 2.5);
+    bytes += level.bytes;
+  }
+  SolverOptions predicted;
+  predicted.preconditioner = PreconditionerKind::multigrid;
+  predicted.box_nodes = {33, 33, 33};
+  SolverOptions none;
+  none.preconditioner = PreconditionerKind::none;
+  std::int64_t const n = 33 * 33 * 33;
+  EXPECT_NEAR(static_cast<double>(solver_bytes(n, 27 * n, predicted) - solver_bytes(n, 27 * n, none)) -
+                  8.0 * static_cast<double>(n),
+              static_cast<double>(bytes), 0.15 * static_cast<double>(bytes));
+}
+
+// The matrix of a convection with little diffusion, upwind.
+TYPED_TEST(Multigrid, UnsymmetricMatricesWithBicgstab) {
+  std::int64_t const m = 40;
+  Entries entries;
+  for (std::int64_t j = 0; j < m; ++j)
+    for (std::int64_t i = 0; i < m; ++i) {
+      std::int64_t const row = j * m + i;
+      double const wind = 0.5;
+      entries[{row, row}] = 4 + 2 * wind;
+      if (i > 0)
+        entries[{row, row - 1}] = -1 - wind;
+      if (i + 1 < m)
+        entries[{row, row + 1}] = -1;
+      if (j > 0)
+        entries[{row, row - m}] = -1 - wind;
+      if (j + 1 < m)
+        entries[{row, row + m}] = -1;
+    }
+  auto const csr = to_csr(m * m, entries);
+  auto const a = make_matrix(Format::csr, csr, *this->context);
+  std::vector<double> const b(static_cast<std::size_t>(m * m), 1.0);
+  std::vector<double> x(b.size());
+  SolverOptions options;
+  options.method = Method::bicgstab;
+  options.preconditioner = PreconditionerKind::multigrid;
+  options.csr = [&] { return csr; };
+  SolverResult const result = solve(*a, b, x, options);
+  EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+  EXPECT_LE(result.iterations, 30);
+}
+
+TYPED_TEST(Multigrid, TellsWhatItCannotDo) {
+  Entries entries;
+  for (std::int64_t i = 0; i < 10; ++i)
+    entries[{i, i}] = i == 6 ? -1 : 1;
+  auto const csr = to_csr(10, entries);
+  auto const a = make_matrix(Format::csr, csr, *this->context);
+  std::vector<double> const b(10, 1.0);
+  std::vector<double> x(10);
+  SolverOptions options;
+  options.preconditioner = PreconditionerKind::multigrid;
+  EXPECT_THROW(static_cast<void>(solve(*a, b, x, options)), InputError);
+  options.csr = [&] { return csr; };
+  SolverResult const result = solve(*a, b, x, options);
+  EXPECT_EQ(result.status, SolverStatus::breakdown);
+  expect_contains(result.reason, {"positive diagonal", "row 7", "-1"});
+}
+
+// `automatic`.
+
+TYPED_TEST(Multigrid, AutomaticTakesItWhereItIsWorthIts) {
+  SolverOptions options;
+  options.preconditioner = PreconditionerKind::automatic;
+  options.precision = Precision::automatic;
+  Box const box{{40, 40, 40}};
+  BoxSystem system(*this->context, box.problem());
+  HostVector<double> const b = system.take_rhs();
+  HostVector<double> x(b.size());
+  options.box_nodes = box.nodes();
+  SolverResult const result = solve(system.matrix(), b, x, options);
+  EXPECT_EQ(result.status, SolverStatus::converged);
+  EXPECT_EQ(result.precision, Precision::double_);
+  ASSERT_EQ(result.estimates.size(), 2U);
+  EXPECT_EQ(result.estimates[0].kind, result.preconditioner);
+  EXPECT_TRUE(result.notes.empty());
+  EXPECT_LE(result.estimates[0].seconds(), result.estimates[1].seconds());
+}
+
+// Double gets no further than about 1e-10 with k between 1 and 1e6 in a ball that follows no cell.
+TYPED_TEST(Multigrid, AutomaticPrecisionGoesOnAsRefined) {
+  Box const box{{16, 16, 16}, {ball(1e6)}};
+  BoxSystem system(*this->context, box.problem());
+  HostVector<double> const b = system.take_rhs();
+  HostVector<double> x(b.size());
+  SolverOptions options;
+  options.box_nodes = box.nodes();
+  options.preconditioner = PreconditionerKind::multigrid;
+  options.precision = Precision::double_;
+  EXPECT_EQ(solve(system.matrix(), b, x, options).status, SolverStatus::stagnated);
+  options.precision = Precision::automatic;
+  SolverResult const result = solve(system.matrix(), b, x, options);
+  EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+  EXPECT_EQ(result.precision, Precision::refined);
+  ASSERT_EQ(result.notes.size(), 1U);
+  expect_contains(result.notes[0], {"double precision got no further after", "went on as refined"});
+  EXPECT_LE(true_residual(StoredResidualCheck(system.matrix()), x, b, result.x_low), 2e-12);
+}
+
+// A matrix that aggregation cannot help: an indefinite perturbation makes the cycle fail; jacobi takes over.
+TYPED_TEST(Multigrid, AutomaticGivesUpWhatFails) {
+  std::int64_t const n = 30000;
+  Entries entries;
+  for (std::int64_t i = 0; i < n; ++i) {  // couplings of both signs: constants are not what is smooth
+    entries[{i, i}] = 2.01;
+    double const sign = i % 2 == 0 ? 1 : -1;
+    if (i + 1 < n)
+      entries[{i, i + 1}] = entries[{i + 1, i}] = sign;
+  }
+  auto const csr = to_csr(n, entries);
+  auto const a = make_matrix(Format::csr, csr, *this->context);
+  std::vector<double> const b = random_vector(n, 3);
+  std::vector<double> x(b.size());
+  SolverOptions options;
+  options.preconditioner = PreconditionerKind::automatic;
+  options.csr = [&] { return csr; };
+  SolverResult const result = solve(*a, b, x, options);
+  EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+}
+
+TEST(SparseProduct, AgreesWithTheTextbook) {
+  auto const a = uneven(37, 23, 1), b = uneven(23, 41, 2);
+  Dense const expected = product(dense(*a), dense(*b)), found = dense(sparse_product(*a, *b));
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    for (std::size_t j = 0; j < expected[0].size(); ++j)
+      EXPECT_NEAR(found[i][j], expected[i][j], 1e-13);
+  CsrMatrix const t = transposed(*a);
+  Dense const rows = dense(*a), columns = dense(t);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    for (std::size_t j = 0; j < rows[0].size(); ++j)
+      EXPECT_EQ(rows[i][j], columns[j][i]);
+  for (std::int64_t i = 0; i < t.n_rows; ++i)
+    for (std::int64_t k = t.row_ptr[i] + 1; k < t.row_ptr[i + 1]; ++k)
+      EXPECT_LT(t.columns[k - 1], t.columns[k]);
+}
+
+}  // namespace poisson::testing
