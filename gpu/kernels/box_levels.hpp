@@ -118,27 +118,38 @@ struct RowAnalysis {
 template <class V>
 [[nodiscard]] POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k) {
   RowAnalysis result;
-  V symbol[8] = {0, 0, 0, 0, 0, 0, 0, 0}, absolute = 0;
+  V symbol[8] = {0, 0, 0, 0, 0, 0, 0, 0}, coupling[3] = {0, 0, 0}, others = 0;
+  POISSON_UNROLL
   for (int dz = -1; dz <= 1; ++dz)
-    for (int dy = -1; dy <= 1; ++dy)
-      for (int dx = -1; dx <= 1; ++dx) {
-        V const v = entry(a, i, j, k, dx, dy, dz);
-        absolute += v < 0 ? -v : v;
-        if ((dx != 0 || dy != 0 || dz != 0) && v != 0)
-          result.free = true;
-        result.coupling[0] -= dx == 1 ? static_cast<double>(v) : 0;
-        result.coupling[1] -= dy == 1 ? static_cast<double>(v) : 0;
-        result.coupling[2] -= dz == 1 ? static_cast<double>(v) : 0;
-        for (int f = 0; f < 8; ++f) {
-          int const sign = ((f & 1) * dx + (f >> 1 & 1) * dy + (f >> 2) * dz) % 2;
-          symbol[f] += sign == 0 ? v : -v;
-        }
-      }
+    POISSON_UNROLL
+  for (int dy = -1; dy <= 1; ++dy)
+    POISSON_UNROLL
+  for (int dx = -1; dx <= 1; ++dx) {
+    V const v = entry(a, i, j, k, dx, dy, dz);
+    others += dx == 0 && dy == 0 && dz == 0 ? V(0) : v < 0 ? -v : v;
+    coupling[0] -= dx == 1 ? v : V(0);
+    coupling[1] -= dy == 1 ? v : V(0);
+    coupling[2] -= dz == 1 ? v : V(0);
+    symbol[(dx & 1) + 2 * (dy & 1) + 4 * (dz & 1)] += v;  // as yet sums of what has the same sign for all frequencies
+  }
+  POISSON_UNROLL
+  for (int bit = 1; bit < 8; bit *= 2)
+    POISSON_UNROLL
+  for (int f = 0; f < 8; ++f)
+    if ((f & bit) == 0) {
+      V const even = symbol[f], odd = symbol[f + bit];
+      symbol[f] = even + odd;
+      symbol[f + bit] = even - odd;
+    }
   V const diagonal = a.values[a.number(i, j, k)];
+  result.free = others > 0;
+  for (int d = 0; d < 3; ++d)
+    result.coupling[d] = static_cast<double>(coupling[d]);
+  POISSON_UNROLL
   for (V const s : symbol)
     if (auto const ratio = static_cast<float>(s / diagonal); ratio > result.largest)
       result.largest = ratio;
-  result.bound = static_cast<float>(absolute / diagonal);
+  result.bound = static_cast<float>((others + (diagonal < 0 ? -diagonal : diagonal)) / diagonal);
   return result;
 }
 
@@ -332,27 +343,6 @@ template <class V>
           continue;
         std::int64_t const node = at + dz * plane + dy * line + dx;
         sum += weight * (b[node] - y[node]);
-      }
-  return sum;
-}
-
-/// P e at a fine node.
-template <class V>
-[[nodiscard]] POISSON_HOST_DEVICE V prolonged(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
-                                              BoxLevel<V> const& coarse, V const* e, std::int32_t i, std::int32_t j,
-                                              std::int32_t k) {
-  Parents const px = parents(coarsening.halved[0], fine.nodes[0], i), py = parents(coarsening.halved[1], fine.nodes[1], j),
-                pz = parents(coarsening.halved[2], fine.nodes[2], k);
-  V sum = 0;
-  for (int z = 0; z < pz.count; ++z)
-    for (int y = 0; y < py.count; ++y)
-      for (int x = 0; x < px.count; ++x) {
-        std::int32_t const cx = px.first + x, cy = py.first + y, cz = pz.first + z;
-        int const at = 13 + 9 * (k - fine_node(coarsening.halved[2], fine.nodes[2], cz)) +
-                       3 * (j - fine_node(coarsening.halved[1], fine.nodes[1], cy)) + i -
-                       fine_node(coarsening.halved[0], fine.nodes[0], cx);
-        std::int64_t const c = coarse.number(cx, cy, cz);
-        sum += coarsening.weights[at * coarse.n() + c] * e[c];
       }
   return sum;
 }

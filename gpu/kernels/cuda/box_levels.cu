@@ -18,8 +18,8 @@ struct Node {
   std::int32_t i, j, k;
 };
 template <class V>
-__device__ bool own_node(BoxLevel<V> const& level, Node& node) {
-  node.at = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+__device__ bool own_node(BoxLevel<V> const& level, Node& node, unsigned block) {
+  node.at = std::int64_t{block} * threads + threadIdx.x;
   if (node.at >= level.n())
     return false;
   auto const at = static_cast<std::uint32_t>(node.at), line = at / static_cast<std::uint32_t>(level.nodes[0]);
@@ -27,6 +27,11 @@ __device__ bool own_node(BoxLevel<V> const& level, Node& node) {
   node.j = static_cast<std::int32_t>(line % static_cast<std::uint32_t>(level.nodes[1]));
   node.k = static_cast<std::int32_t>(line / static_cast<std::uint32_t>(level.nodes[1]));
   return true;
+}
+
+template <class V>
+__device__ bool own_node(BoxLevel<V> const& level, Node& node) {
+  return own_node(level, node, blockIdx.x);
 }
 
 /// largest[0] and [1] hold the bits of non-negative floats, which compare as integers do.
@@ -64,15 +69,17 @@ __global__ void free_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coars
   weights[13 * coarse.n() + node.at] = free[node.at];
 }
 
-/// Weights of the fine nodes that lie between coarse ones in as many directions; blockIdx.y is their place.
+// Blocks that work on the same nodes follow each other, so that what they share is found in L2.
+
+/// Weights of the fine nodes that lie between coarse ones in as many directions; 27 blocks in a row have one place each.
 template <class V>
 __global__ void __launch_bounds__(threads)
     weights_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, int between, V* weights) {
-  int const place = static_cast<int>(blockIdx.y), distance[3] = {place % 3 - 1, place / 3 % 3 - 1, place / 9 - 1};
+  int const place = static_cast<int>(blockIdx.x % 27), distance[3] = {place % 3 - 1, place / 3 % 3 - 1, place / 9 - 1};
   if ((distance[0] != 0) + (distance[1] != 0) + (distance[2] != 0) != between)
     return;
   Node node;
-  if (!own_node(coarse, node))
+  if (!own_node(coarse, node, blockIdx.x / 27))
     return;
   std::int32_t const c[3] = {node.i, node.j, node.k};
   weights[place * coarse.n() + node.at] = interpolation_weight(fine, coarsening, coarse, c, distance);
@@ -96,14 +103,14 @@ __global__ void __launch_bounds__(threads)
     values[s * coarse.n() + node.at] = static_cast<V>(row[s]);
 }
 
-/// Those of regular nodes; blockIdx.y is the diagonal.
+/// Those of regular nodes; 14 blocks in a row have one diagonal each.
 template <class V>
 __global__ void __launch_bounds__(threads) regular_coarsen_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening,
                                                                   BoxLevel<V> const coarse, V* __restrict__ values) {
   Node node;
-  if (!own_node(coarse, node) || !is_regular(fine, coarsening, node.i, node.j, node.k))
+  if (!own_node(coarse, node, blockIdx.x / half_stencil::diagonals) || !is_regular(fine, coarsening, node.i, node.j, node.k))
     return;
-  auto const s = static_cast<int>(blockIdx.y);
+  auto const s = static_cast<int>(blockIdx.x % half_stencil::diagonals);
   std::int32_t const c[3] = {node.i, node.j, node.k};
   values[s * coarse.n() + node.at] = static_cast<V>(galerkin_entry(fine, coarsening, coarse, c, s));
 }
@@ -118,13 +125,53 @@ __global__ void restrict_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const c
   r[node.at] = restricted(fine, coarsening, coarse, b, y, c);
 }
 
+/// x += P e at the fine node at the place of a coarse one and at those between that and the next ones. Weights of nodes that are
+/// not free are 0.
 template <class V>
-__global__ void prolong_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
-                               V const* __restrict__ e, V* __restrict__ x, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads)
+    prolong_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V const* __restrict__ e,
+                   V* __restrict__ x, std::int32_t const* stop) {
   Node node;
-  if (*stop != 0 || !own_node(fine, node) || fine.free[node.at] == 0)
+  if (*stop != 0 || !own_node(coarse, node))
     return;
-  x[node.at] += prolonged(fine, coarsening, coarse, e, node.i, node.j, node.k);
+  std::int32_t const c[3] = {node.i, node.j, node.k};
+  std::int32_t f[3];
+  bool between[3], next[3];  // whether there is a node between, and whether another coarse one beyond it
+#pragma unroll
+  for (int d = 0; d < 3; ++d) {
+    f[d] = fine_node(coarsening.halved[d], fine.nodes[d], c[d]);
+    between[d] = depends(coarsening.halved[d], fine.nodes[d], f[d], 1);
+    next[d] = between[d] && fine.nodes[d] != 2;
+  }
+  std::int64_t const n = coarse.n(), stride[3] = {1, coarse.nodes[0], std::int64_t{coarse.nodes[0]} * coarse.nodes[1]};
+#pragma unroll
+  for (int o = 0; o < 8; ++o) {  // bit d: between in direction d
+    bool exists = true;
+#pragma unroll
+    for (int d = 0; d < 3; ++d)
+      exists = exists && ((o >> d & 1) == 0 || between[d]);
+    if (!exists)
+      continue;
+    V sum = 0;
+#pragma unroll
+    for (int b = 0; b < 8; ++b) {  // bit d: the next coarse node in direction d
+      if ((b & ~o) != 0)
+        continue;
+      bool there = true;
+      int place = 13;
+      std::int64_t at = node.at;
+      constexpr int of_place[3] = {1, 3, 9};
+#pragma unroll
+      for (int d = 0; d < 3; ++d) {
+        there = there && ((b >> d & 1) == 0 || next[d]);
+        place += of_place[d] * ((o >> d & 1) - 2 * (b >> d & 1));
+        at += (b >> d & 1) * stride[d];
+      }
+      if (there)
+        sum += coarsening.weights[place * n + at] * e[at];
+    }
+    x[fine.number(f[0] + (o & 1), f[1] + (o >> 1 & 1), f[2] + (o >> 2))] += sum;
+  }
 }
 
 /// Launches kernel(arguments) with a thread for each of n.
@@ -160,12 +207,12 @@ public:
                std::uint8_t* free, V* values) const override {
     launch(context, coarse.n(), free_kernel<V>, fine, coarsening, coarse, weights, free);
     for (int between = 1; between <= 3; ++between) {
-      dim3 const grid(cuda::n_blocks(coarse.n(), threads), 27);
+      unsigned const grid = 27 * static_cast<unsigned>(cuda::n_blocks(coarse.n(), threads));
       weights_kernel<<<grid, threads, 0, cuda::of(context).stream()>>>(fine, coarsening, coarse, between, weights);
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
-    dim3 const diagonals(cuda::n_blocks(coarse.n(), threads), half_stencil::diagonals);
-    regular_coarsen_kernel<<<diagonals, threads, 0, cuda::of(context).stream()>>>(fine, coarsening, coarse, values);
+    unsigned const blocks = half_stencil::diagonals * static_cast<unsigned>(cuda::n_blocks(coarse.n(), threads));
+    regular_coarsen_kernel<<<blocks, threads, 0, cuda::of(context).stream()>>>(fine, coarsening, coarse, values);
     POISSON_CUDA_CHECK(cudaGetLastError());
     launch(context, coarse.n(), coarsen_kernel<V>, fine, coarsening, coarse, values);
   }
@@ -176,7 +223,7 @@ public:
   }
   void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V const* e,
                V* x, std::int32_t const* stop) const override {
-    launch(context, fine.n(), prolong_kernel<V>, fine, coarsening, coarse, e, x, stop);
+    launch(context, coarse.n(), prolong_kernel<V>, fine, coarsening, coarse, e, x, stop);
   }
 };
 
