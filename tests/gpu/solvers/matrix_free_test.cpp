@@ -138,8 +138,9 @@ void apply_and_check(PreconditionerKind kind, Context& context) {
   EXPECT_EQ(m->inverse_diagonal() != nullptr, entry.form == PreconditionerForm::diagonal);
   EXPECT_GT(m->bytes_per_apply(), 0);
   // Every row of a tridiagonal factor waits for the one before it, in the lower and in the upper solve.
-  if (entry.uses_ordering || entry.form != PreconditionerForm::general)
+  if (entry.uses_ordering || entry.form != PreconditionerForm::general) {
     EXPECT_EQ(m->dependent_steps(), entry.uses_ordering ? 2 * n : 1);
+  }
   auto const r = random_vector(n, 3);
   Vector<T> const device_r(context, std::span<double const>(r));
   Vector<T> z(context, n);
