@@ -300,8 +300,8 @@ public:
         weights[13 * n + at] = free[at];
       }
     });
-    auto const [first_regular, last_regular] = regular_nodes(fine, coarsening, coarse);
-    std::int32_t const first = first_regular, last = last_regular;  // bindings cannot be captured in parallel regions
+    RegularNodes const ends = regular_nodes(fine, coarsening, coarse);
+    std::int32_t const first = ends.first, last = ends.last;
     std::int64_t const lines = std::int64_t{ny} * nz;
     auto const for_parts = [&](auto& buffer, auto const& regular, auto const& other) {
 #pragma omp for schedule(static)
@@ -359,7 +359,8 @@ public:
                          V const* b, V const* y, V* r, std::int32_t const* stop) const override {
     if (*stop != 0)
       return;
-    auto const [first, last] = regular_nodes(fine, coarsening, coarse);
+    RegularNodes const ends = regular_nodes(fine, coarsening, coarse);
+    std::int32_t const first = ends.first, last = ends.last;
     for_lines(coarse, 60, [&](std::int32_t j, std::int32_t k) {
       bool const inner =
           last > first && is_regular(coarsening.halved[1], fine.nodes[1], j) && is_regular(coarsening.halved[2], fine.nodes[2], k);
