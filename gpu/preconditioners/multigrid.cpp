@@ -231,8 +231,12 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (!options.csr)
     throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
   if (options.box_nodes[0] > 0) {  // another format
-    auto diagonals = make_matrix(Format::half_cds, options.csr(), context);
-    if (is_box(*diagonals, options.box_nodes)) {
+    std::unique_ptr<Matrix> diagonals;
+    try {
+      diagonals = make_matrix(Format::half_cds, options.csr(), context);
+    } catch (InputError const&) {  // few nodes, or no symmetry: half_cds refuses it
+    }
+    if (diagonals != nullptr && is_box(*diagonals, options.box_nodes)) {
       auto hierarchy = box_hierarchy<V>(static_cast<HalfCds const&>(*diagonals), options);
       if (!hierarchy.levels.empty() && hierarchy.levels.front().matrix == diagonals.get())
         hierarchy.levels.front().own = std::move(diagonals);
