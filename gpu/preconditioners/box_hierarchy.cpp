@@ -13,7 +13,9 @@ namespace poisson {
 namespace {
 
 constexpr double strong = 0.25;  ///< share of the strongest coupling from which a direction is halved
-constexpr double safety = 1.1;   ///< on the estimate of the largest eigenvalue
+/// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
+constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
+constexpr double safety = 1.1;  ///< on the estimate of the largest eigenvalue
 
 std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
   std::vector<std::int32_t> offsets;
@@ -72,12 +74,13 @@ std::optional<BoxCoarsening<V>> next_coarsening(BoxLevel<V> const& box, BoxLevel
     return std::nullopt;
   double strongest = 0;
   for (std::size_t d = 0; d < 3; ++d)
-    if (box.nodes[d] > 1)
+    if (box.nodes[d] > least_nodes[d])
       strongest = std::max(strongest, analysis.coupling[d]);
   BoxCoarsening<V> result;
   bool any = false;
   for (std::size_t d = 0; d < 3; ++d)
-    any = (result.halved[d] = box.nodes[d] > 1 && (strongest <= 0 || analysis.coupling[d] >= strong * strongest)) || any;
+    any =
+        (result.halved[d] = box.nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong * strongest)) || any;
   return any ? std::optional(result) : std::nullopt;
 }
 
