@@ -33,7 +33,7 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
   double const iteration = tuning.pass + static_cast<double>(traits.bytes_per_iteration) / tuning.bandwidth;
   auto const whole = [](double value) { return static_cast<std::int64_t>(std::max(1.0, std::round(value))); };
 
-  bool const scale = traits.diagonal_span > badly_scaled;
+  bool const scale = traits.diagonal_span > badly_scaled && std::isfinite(traits.diagonal_span);
   PreconditionerEstimate const plain{scale ? PreconditionerKind::jacobi : PreconditionerKind::none,
                                      whole(std::cbrt(n) * traits.digits / 4),
                                      0,

@@ -522,8 +522,14 @@ public:
       if (outcome.status == SolverStatus::stagnated && options_.precision == Precision::automatic &&
           precision_ == Precision::double_ && result_.residual_recursive < progress_of_double) {
         precision_ = Precision::refined;
-        note("double precision got no further", "went on as refined");
-        outcome = attempt(plan_[i]);
+        std::string const found = state("double precision got no further");
+        try {
+          outcome = attempt(plan_[i]);
+          result_.notes.push_back(found + "; went on as refined");
+        } catch (OutOfMemoryError const& error) {  // what double has found counts
+          precision_ = Precision::double_;
+          outcome.reason += "; refined was not tried: " + std::string(error.what());
+        }
       }
       result_.status = outcome.status;
       result_.reason = outcome.reason;
@@ -536,8 +542,8 @@ public:
         break;
       std::string const found =
           outcome.status == SolverStatus::max_iterations ? " took longer than expected" : " failed: " + outcome.reason;
-      note("the preconditioner " + std::string(name_of(plan_[i].kind)) + found,
-           "went on with " + std::string(name_of(plan_[i + 1].kind)));
+      result_.notes.push_back(state("the preconditioner " + std::string(name_of(plan_[i].kind)) + found) + "; went on with " +
+                              std::string(name_of(plan_[i + 1].kind)));
     }
     result_.precision = precision_;
     if (take_solution_)
@@ -598,7 +604,14 @@ private:
     if (!made_ || made_kind_ != trial.kind) {
       auto const start = Clock::now();
       setup_.reset();
-      setup_ = make_preconditioner(a_, of_preconditioner);
+      made_ = false;
+      try {
+        setup_ = make_preconditioner(a_, of_preconditioner);
+      } catch (OutOfMemoryError const& error) {  // `automatic` has another one
+        if (options_.preconditioner != PreconditionerKind::automatic)
+          throw;
+        return not_begun(error.what());
+      }
       made_ = true;
       made_kind_ = trial.kind;
       context_.synchronize();
@@ -607,13 +620,8 @@ private:
       result_.levels = setup_ != nullptr ? setup_->levels() : 0;
       result_.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
     }
-    if (setup_ != nullptr && !setup_->failure().empty()) {
-      if (result_.history.empty()) {
-        result_.residual_recursive = 1;
-        result_.history = {1};
-      }
-      return {SolverStatus::breakdown, setup_->failure()};
-    }
+    if (setup_ != nullptr && !setup_->failure().empty())
+      return not_begun(setup_->failure());
     require_memory(context_, vector_bytes(a_.n_rows(), of_preconditioner, options), "the solver's vectors",
                    "use a format that takes less, a coarser mesh, or the cpu backend");
     LinearOperator<double> const& in_double = a_;
@@ -637,6 +645,14 @@ private:
     }
   }
 
+  Outcome not_begun(std::string const& why) {
+    if (result_.history.empty()) {
+      result_.residual_recursive = 1;
+      result_.history = {1};
+    }
+    return {SolverStatus::breakdown, why};
+  }
+
   /// One run from where the last one ended.
   template <class X, class Cycles>
   Outcome iterate(LinearOperator<X> const& a, Cycles const& cycles) {
@@ -655,9 +671,10 @@ private:
     return outcome;
   }
 
-  void note(std::string const& why, std::string const& what) {
-    result_.notes.push_back(why + " after " + std::to_string(result_.iterations) + " iterations, at a relative residual of " +
-                            number(result_.residual_recursive) + "; " + what);
+  /// What happened, and where the run stands.
+  [[nodiscard]] std::string state(std::string const& event) const {
+    return event + " after " + std::to_string(result_.iterations) + " iterations, at a relative residual of " +
+           number(result_.residual_recursive);
   }
 
   MultiPrecisionOperator const& a_;

@@ -210,7 +210,7 @@ void restrict_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, 
       }
 }
 
-/// x += P e in a line of fine nodes. Weights of nodes that are not free are 0.
+/// x += P e in a line of fine nodes, three or more if x is halved. Weights of nodes that are not free are 0.
 template <class V>
 void prolong_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, std::int32_t j,
                   std::int32_t k, V const* e, V* x) {
@@ -231,11 +231,6 @@ void prolong_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, B
         continue;
       }
       V const *const after = here + n, *const before = here - n;
-      if (nx == 2) {
-        out[0] += here[0] * own[0];
-        out[1] += after[0] * own[0];
-        continue;
-      }
 #pragma omp simd
       for (std::int64_t c = 0; c < (nx - 1) / 2; ++c) {
         out[2 * c] += here[c] * own[c];
