@@ -20,6 +20,8 @@ problem:
     - {ids: all, type: dirichlet, value: "0"}
   exact: "sin(pi*x)*sin(pi*y)*sin(pi*z)"
 """
+# Many iterations: a test that stops or interrupts a solve must not come too late on a busy machine.
+SLOWLY = "solver: {precision: double_double, preconditioner: none}\nmatrix: {format: csr}\n"
 
 
 class Poisson:

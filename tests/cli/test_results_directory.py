@@ -9,9 +9,10 @@ import signal
 import subprocess
 
 import pytest
-from conftest import CUBE, ROOT, array, read_solution
+from conftest import CUBE, ROOT, SLOWLY, array, read_solution
 
-LONG = ["--set", "problem.mesh.cells=[40,40,40]", "--set", "output.picture=false", "--set", "problem.source='exp(3*x)*y'"]
+LONG = ["--set", "problem.mesh.cells=[40,40,40]", "--set", "output.picture=false", "--set", "problem.source='exp(3*x)*y'", "--set",
+        "solver.precision=double_double", "--set", "solver.preconditioner=none", "--set", "matrix.format=csr"]
 SWEEP = CUBE + "sweep: {problem.mesh.cells: [[24, 24, 24], [25, 25, 25]]}\noutput: {picture: false, vtk: {compression: none}}\n"
 
 
@@ -147,7 +148,7 @@ def test_a_second_run_is_refused(cube):
 
 
 def test_a_second_sweep_is_refused(poisson):
-    config = poisson.write(SWEEP)
+    config = poisson.write(SLOWLY + SWEEP.replace("25, 25, 25", "40, 40, 40"))
     first = begin(poisson, "sweep", config, "--output", "out", until="1/2")
     try:
         for words in (["sweep", config], ["sweep", config, "--resume"], ["sweep", config, "--overwrite"]):
@@ -161,7 +162,7 @@ def test_a_second_sweep_is_refused(poisson):
 def test_what_a_killed_run_leaves_is_ours(cube):
     poisson, config = cube
     # stopped in the analysis, when the solution is written and the record is not
-    first = begin(poisson, "run", config, "--output", "out", *LONG, "--set", "analysis.svd=[{of: field, sample: box, points: 150}]", until="output")
+    first = begin(poisson, "run", config, "--output", "out", *LONG, "--set", "analysis.svd=[{of: field, sample: box, points: 250}]", until="output")
     assert end(first, signal.SIGKILL)[0] == -signal.SIGKILL
     out = poisson.directory / "out"
     assert {".poisson.lock", "solution.vti"} <= set(os.listdir(out)) and not (out / "result.json").exists()
@@ -228,8 +229,7 @@ def test_other_commands_do_not_replace_them_either(poisson, words, name):
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupt_before_the_solve(cube, number, code):
     poisson, config = cube
-    # In csr the assembly takes long enough to be interrupted.
-    process = begin(poisson, "run", config, "--output", "out", *LONG, "--set", "matrix.format=csr", until="mesh")
+    process = begin(poisson, "run", config, "--output", "out", *LONG, "--set", "problem.mesh.cells=[80,80,80]", until="mesh")
     assert end(process, number)[0] == code
     r = poisson.record()
     assert r["status"] == "interrupted" and r["exit_code"] == code and r["reason"] == "interrupted before the solve"
@@ -239,7 +239,7 @@ def test_interrupt_before_the_solve(cube, number, code):
 
 @pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_interrupted_sweep(poisson, number, code):
-    config = poisson.write(SWEEP.replace("25, 25, 25", "48, 48, 48"))
+    config = poisson.write(SLOWLY + SWEEP.replace("25, 25, 25", "48, 48, 48"))
     process = begin(poisson, "sweep", config, "--output", "out", until="1/2")
     assert end(process, number)[0] == code
     summary = json.loads((poisson.directory / "out/sweep.json").read_text())

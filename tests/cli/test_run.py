@@ -420,7 +420,8 @@ def test_interrupt_writes_what_there_is(cube):
     words = poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[100000,1,1]", "--set",
                             "problem.mesh.extent=[100000,1,1]", "--set", "problem.boundary=[{ids: [0, 1], type: dirichlet, value: '0'}, "
                             "{ids: [2, 3, 4, 5], type: neumann, value: '0'}]", "--set", "problem.source='1'", "--set",
-                            "solver.max_iterations=100000000", "--set", "output.picture=false")
+                            "solver.max_iterations=100000000", "--set", "solver.preconditioner=none", "--set", "solver.precision=double",
+                            "--set", "output.picture=false")
     process = subprocess.Popen(words, cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in process.stdout:
         if "convert" in line:

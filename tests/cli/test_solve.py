@@ -442,7 +442,8 @@ def test_interrupt(poisson, moment):
         file.write(f"%%MatrixMarket matrix coordinate real symmetric\n{n} {n} {2 * n - 1}\n")
         file.writelines(f"{i + 1} {i + 1} 2\n" + (f"{i + 2} {i + 1} -1\n" if i + 1 < n else "") for i in range(n))
     process = subprocess.Popen(poisson.command("solve", "--matrix", "a.mtx.gz", "--output", "out", "--set",
-                                               "solver.max_iterations=100000000"), cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                               "solver.max_iterations=100000000", "--set", "solver.preconditioner=none", "--set",
+                                               "solver.precision=double"), cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     wanted = "a.mtx.gz" if moment == "read" else "convert"
     for line in process.stdout:
         if wanted in line:
