@@ -1,7 +1,6 @@
 #include "assembly/discretization.hpp"
 
-#include "assembly/mesh/lattice_mesh.hpp"
-#include "assembly/mesh/mesh.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/evaluation.hpp"
@@ -12,12 +11,9 @@
 #include "assembly/system/source_check.hpp"
 #include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
-#include "gpu/core/threads.hpp"
 
 #include <algorithm>
 #include <cassert>
-#include <deal.II/base/exceptions.h>
-#include <deal.II/base/multithread_info.h>
 
 namespace poisson::assembly {
 
@@ -72,13 +68,6 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   return estimate;
 }
 
-/// Whether the refined mesh is expected to be made of lattices large enough to number unknowns by.
-std::int64_t count_lattices(ProblemSpec const& spec, Mesh const& coarse) {
-  if (spec.mesh.refinements < Space::fewest_refinements_of_lattices || !LatticeTopology(coarse).obstacle.empty())
-    return 0;
-  return coarse.triangulation->n_active_cells();
-}
-
 }  // namespace
 
 struct CheckedProblem::Impl {
@@ -88,16 +77,18 @@ struct CheckedProblem::Impl {
   }
 
   MeshCounts make_counts() {
-    if (spec.mesh.file.empty() && spec.mesh.generator == "box")
+    if (is_box(spec.mesh))
       return predict_counts(spec.mesh);
-    coarse = make_coarse_mesh(spec.mesh);
-    lattices = count_lattices(spec, *coarse);
-    return count_refined(*coarse, spec.mesh.refinements);
+    coarse = open_coarse_mesh(spec.mesh);
+    // Smaller lattices do not number the unknowns.
+    if (spec.mesh.refinements >= Space::fewest_refinements_of_lattices && coarse->has_lattices())
+      lattices = coarse->counts().cells;
+    return coarse->counts().refined(spec.mesh.refinements);
   }
   [[nodiscard]] Estimate make_estimate(AssembledInto into) const;
 
   ProblemSpec spec;
-  std::optional<Mesh> coarse;  ///< of all meshes but boxes
+  std::unique_ptr<CoarseMesh> coarse;  ///< of all meshes but boxes
   std::int64_t lattices = 0;
   MeshCounts counts;
   ProblemData data;
@@ -131,29 +122,11 @@ struct Discretization::Impl {
   explicit Impl(CheckedProblem::Impl checked)
       : data(std::move(checked.data)),
         element(checked.spec.order),
-        space(make_space(checked)),
+        space(checked.counts.box ? Space(*checked.counts.box, element) : checked.coarse->space(element)),
         summary(std::move(checked.summary)),
         couplings(summary.nnz) {
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
-  }
-
-  Space make_space(CheckedProblem::Impl& checked) const {
-    if (checked.counts.box)
-      return {*checked.counts.box, element};
-    ProblemSpec const& spec = checked.spec;
-    try {
-      if (spec.mesh.refinements > 0) {
-        LatticeMesh const lattices(*checked.coarse, spec.mesh.refinements, element.nodes);
-        if (lattices.obstacle.empty())
-          return {lattices, element};
-      }
-      refine_mesh(*checked.coarse, spec.mesh);
-      return {*checked.coarse, element};
-    } catch (dealii::ExceptionBase const& error) {
-      throw InputError("problem.mesh", std::string("deal.II cannot place the nodes of elements of order ") +
-                                           std::to_string(spec.order) + " on this mesh: " + error.what());
-    }
   }
 
   [[nodiscard]] bool is_pure_neumann() const {
@@ -176,7 +149,6 @@ struct Discretization::Impl {
 };
 
 Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
-  dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
   check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix, solution and output together)");
   impl_ = std::make_unique<Impl>(std::move(*problem.impl_));  // which is gone, with its triangulation, when this is done
 }
@@ -306,10 +278,6 @@ HostVector<double> Discretization::sample(std::span<double const> u, Lattice con
 
 HostVector<double> Discretization::integration_weights() const {
   return assembly::basis_integrals(impl_->space, impl_->element);
-}
-
-std::string dealii_version() {
-  return DEAL_II_PACKAGE_VERSION;
 }
 
 }  // namespace poisson::assembly

@@ -61,7 +61,7 @@ private:
 /// What CheckedProblem predicts.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
 
-/// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. It hides deal.II from the rest of the program. The
+/// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. The
 /// constructor builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns: lexicographically
 /// on boxes, by lattices on refined meshes, by Cuthill-McKee elsewhere. Vectors u and x have one value per unknown, in this
 /// numbering; u_i is the value at node i. Errors: InputError with the key path for anything wrong in the specification or the mesh
@@ -116,8 +116,5 @@ private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Version string of deal.II, for `poisson info`.
-[[nodiscard]] std::string dealii_version();
 
 }  // namespace poisson::assembly

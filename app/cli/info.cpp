@@ -36,7 +36,7 @@ void print_info() {
   DeviceDescription const host = cpu_description();
   std::vector<std::pair<std::string, std::string>> rows{
       {"poisson", std::string(POISSON_VERSION) + ", " + POISSON_BUILD_TYPE + ", compiler " + __VERSION__},
-      {"libraries", "deal.II " + assembly::dealii_version() + ", VTK " + output::vtk_version() + ", Boost " +
+      {"libraries", "deal.II " POISSON_DEALII_VERSION ", VTK " + output::vtk_version() + ", Boost " +
                         std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000)},
       {"pictures", output::pictures_built() ? "built" : "not built (configured without Cairo)"},
       {"formats", names<Format>()},

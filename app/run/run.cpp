@@ -6,6 +6,7 @@
 #include "app/run/assembled_system.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "output/files/atomic_file.hpp"
 
 #include <filesystem>
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
                   InternalRunOptions const& internal) {
   RunConfig const& config = configuration.config();
+  assembly::prepare_for(config.problem.mesh);
   Stages stages(config, options, console, options.path, internal);
   ResultRecord& record = stages.record;
   record.configuration_file = options.path;

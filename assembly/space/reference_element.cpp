@@ -1,8 +1,33 @@
 #include "assembly/space/reference_element.hpp"
 
-#include <deal.II/base/quadrature_lib.h>
+#include <cmath>
+#include <numbers>
+#include <utility>
 
 namespace poisson::assembly {
+namespace {
+
+/// The Legendre polynomial P_n and its derivative at x, |x| < 1, by its recurrence.
+struct Legendre {
+  Legendre(int n, long double x) {
+    long double before = 1;
+    value = n == 0 ? 1 : x;
+    for (int k = 2; k <= n; ++k)
+      before = std::exchange(value, ((2 * k - 1) * x * value - (k - 1) * before) / k);
+    derivative = n == 0 ? 0 : n * (before - x * value) / (1 - x * x);
+  }
+  long double value, derivative;
+};
+
+/// Newton's method. `step(x)` is the function over its derivative.
+template <class Step>
+long double root(long double x, Step const& step) {
+  for (int i = 0; i < 20; ++i)
+    x -= step(x);
+  return x;
+}
+
+}  // namespace
 
 Basis1D lagrange_basis(std::vector<double> const& nodes, std::vector<double> const& points) {
   auto const n = nodes.size();
@@ -81,18 +106,31 @@ PointTables tabulate(std::vector<double> const& nodes, std::vector<Point3> const
 }
 
 void gauss_rule(int n, std::vector<double>& points, std::vector<double>& weights) {
-  dealii::QGauss<1> const rule(n);
-  points.clear();
-  for (auto const& point : rule.get_points())
-    points.push_back(point[0]);
-  weights = rule.get_weights();
+  points.resize(n);
+  weights.resize(n);
+  for (int i = 0; i < n; ++i) {
+    long double const x = root(-std::cos(std::numbers::pi_v<long double> * (i + 0.75L) / (n + 0.5L)), [n](long double at) {
+      Legendre const p(n, at);
+      return p.value / p.derivative;
+    });
+    long double const slope = Legendre(n, x).derivative;
+    points[i] = static_cast<double>((1 + x) / 2);
+    weights[i] = static_cast<double>(1 / ((1 - x * x) * slope * slope));
+  }
 }
 
 std::vector<double> gauss_lobatto_points(int n) {
-  dealii::QGaussLobatto<1> const rule(n);
-  std::vector<double> points;
-  for (auto const& point : rule.get_points())
-    points.push_back(point[0]);
+  std::vector<double> points(n);
+  points.back() = 1;
+  int const m = n - 1;
+  for (int i = 1; i < m; ++i) {
+    // A root of P_m'. Legendre's equation gives the second derivative.
+    long double const x = root(-std::cos(std::numbers::pi_v<long double> * i / m), [m](long double at) {
+      Legendre const p(m, at);
+      return p.derivative * (1 - at * at) / (2 * at * p.derivative - m * (m + 1) * p.value);
+    });
+    points[i] = static_cast<double>((1 + x) / 2);
+  }
   return points;
 }
 

@@ -1,28 +1,17 @@
 #include "assembly/space/space.hpp"
 
 #include "assembly/mesh/lattice_mesh.hpp"
-#include "assembly/mesh/mesh.hpp"
 #include "assembly/parallel.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <deal.II/dofs/dof_handler.h>
-#include <deal.II/fe/fe_q.h>
-#include <deal.II/fe/fe_tools.h>
-#include <deal.II/fe/mapping_q.h>
 #include <numeric>
 #include <tuple>
 
 namespace poisson::assembly {
 
 namespace {
-
-/// Support points of a curved cell, which deal.II computes from the manifolds; it offers them to derived classes only.
-struct CurvedNodes : dealii::MappingQ<3> {
-  using dealii::MappingQ<3>::MappingQ;
-  using dealii::MappingQ<3>::compute_mapping_support_points;
-};
 
 std::vector<double> const& unit_interval() {
   static std::vector<double> const ends{0, 1};
@@ -60,77 +49,6 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
   // Whole layers: parts then touch only the two next to them.
   std::int64_t const layer = nx * ny;
   cells_per_part = nz >= 16 ? layer * n_parts(nz, 128) : std::max<std::int64_t>(n_parts(n_cells, 128), 64);
-}
-
-Space::Space(Mesh const& mesh, ReferenceElement const& element)
-    : order(element.order),
-      n_local(element.n_nodes),
-      isoparametric(mesh.curved && element.order > 1),
-      boundary_ids(mesh.boundary_ids),
-      material_ids(mesh.material_ids) {
-  dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
-  n_cells = triangulation.n_active_cells();
-  n_vertices = triangulation.n_used_vertices();
-  cells_per_part = std::max<std::int64_t>(n_parts(n_cells, 512), 64);
-
-  dealii::FE_Q<3> const fe(order);
-  dealii::DoFHandler<3> dof_handler(triangulation);
-  dof_handler.distribute_dofs(fe);
-  n_dofs = dof_handler.n_dofs();
-  auto const lexicographic = dealii::FETools::hierarchic_to_lexicographic_numbering<3>(order);
-
-  std::vector<dealii::DoFHandler<3>::active_cell_iterator> cells;
-  cells.reserve(n_cells);
-  cell_dofs_.resize(n_cells * n_local);
-  material_.resize(n_cells);
-  std::vector<dealii::types::global_dof_index> indices(n_local);
-  for (auto const& cell : dof_handler.active_cell_iterators()) {
-    auto const c = static_cast<std::int64_t>(cells.size());
-    cells.push_back(cell);
-    cell->get_dof_indices(indices);
-    for (int i = 0; i < n_local; ++i)
-      cell_dofs_[c * n_local + lexicographic[i]] = static_cast<std::int32_t>(indices[i]);
-    material_[c] = cell->material_id();
-    if (cell->at_boundary())
-      for (unsigned const face : cell->face_indices())
-        if (cell->face(face)->at_boundary())
-          boundary_faces.push_back({static_cast<std::int32_t>(c), cell->face(face)->boundary_id(), static_cast<int>(face)});
-  }
-  if (interrupt_requested())
-    throw Interrupted();
-
-  points_.resize(3 * n_dofs);
-  auto const owner = owners();
-  CurvedNodes const curved_nodes(order);
-  std::vector<Point3> reference_nodes;
-  for (int i = 0; i < n_local; ++i)
-    reference_nodes.push_back(element.node(i));
-  auto const trilinear = tabulate(unit_interval(), reference_nodes);
-  parallel_for(n_parts(n_cells, 256), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n_cells, 256, p);
-    for (std::int64_t c = begin; c < end; ++c) {
-      std::vector<dealii::Point<3>> curved;
-      if (isoparametric)
-        curved = curved_nodes.compute_mapping_support_points(cells[c]);
-      for (int i = 0; i < n_local; ++i) {
-        int const l = static_cast<int>(lexicographic[i]);
-        auto const dof = cell_dofs_[c * n_local + l];
-        if (owner[dof] != c)
-          continue;
-        dealii::Point<3> x;
-        if (i < 8)
-          x = cells[c]->vertex(i);
-        else if (isoparametric)
-          x = curved[i];
-        else
-          for (unsigned v = 0; v < 8; ++v)
-            x += trilinear.values[l * 8 + v] * cells[c]->vertex(v);
-        for (int d = 0; d < 3; ++d)
-          points_[3 * dof + d] = x[d];
-      }
-    }
-  });
-  number_and_sort_cells();
 }
 
 Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)

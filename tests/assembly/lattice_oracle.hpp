@@ -1,7 +1,7 @@
 #pragma once
 
+#include "assembly/dealii/mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
-#include "assembly/mesh/mesh.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/reference_element.hpp"
 

@@ -1,7 +1,7 @@
 /// Times Discretization against deal.II's MatrixCreator on the same mesh, with the same threads. Arguments: names of cases
 /// (default: all). Prints a table; one case a process, or peaks are those of the cases before.
+#include "assembly/dealii/mesh.hpp"
 #include "assembly/discretization.hpp"
-#include "assembly/mesh/mesh.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/system.hpp"
@@ -158,7 +158,7 @@ int main(int argc, char** argv) {
       names.emplace_back(argv[i]);
   dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(thread_count()));
   std::printf("%d threads; deal.II %s; k = 1, f = 1, all Dirichlet ('var': k = %s, f = %s)\n", thread_count(),
-              dealii_version().c_str(), k.c_str(), f.c_str());
+              DEAL_II_PACKAGE_VERSION, k.c_str(), f.c_str());
   for (auto const& item : cases) {
     if (!names.empty() && std::find(names.begin(), names.end(), item.name) == names.end())
       continue;

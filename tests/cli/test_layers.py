@@ -1,17 +1,18 @@
 """The layer rules of docs/architecture.md, read off the includes."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
-from conftest import EXECUTABLE, ROOT
+from conftest import CUBE, EXECUTABLE, ROOT
 
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
-OWNERS = {r"deal\.II/": {"assembly"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
+OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
           r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
-ROOMS = {"assembly": ["problem.hpp", "text.hpp", "parallel.hpp", "expression", "mesh", "space", "system", "discretization.hpp", "discretization.cpp"],
+ROOMS = {"assembly": ["problem.hpp", "text.hpp", "parallel.hpp", "expression", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
          "gpu": ["core", "kernels", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
          "app": ["io", "config", "analysis", "run", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
@@ -85,6 +86,22 @@ def test_hdf5_is_the_serial_one():
         pytest.skip("no readelf")
     used = re.findall(r" (H5D\w+)@(\w+)", symbols)
     assert used and all(version.startswith("HDF5_SERIAL") for _, version in used), used
+
+
+def test_the_program_starts_without_dealii(poisson):
+    """Loading it takes most of a second; a box needs none of it."""
+    try:
+        needed = subprocess.run(["readelf", "--wide", "--dynamic", EXECUTABLE], capture_output=True, text=True, check=True).stdout
+    except FileNotFoundError:
+        pytest.skip("no readelf")
+    assert "(NEEDED)" in needed and "deal" not in needed and "trilinos" not in needed and "mpi" not in needed
+    alone = shutil.copy(EXECUTABLE, poisson.directory / "alone")
+    config = poisson.write(CUBE)
+    done = subprocess.run([alone, "run", config, "--output", "box", "--quiet"], cwd=poisson.directory)
+    assert done.returncode == 0
+    done = subprocess.run([alone, "run", config, "--output", "ball", "--quiet", "--set", "problem.mesh={generator: hyper_ball}"],
+                          cwd=poisson.directory, capture_output=True, text=True)
+    assert done.returncode == 3 and "libpoisson_dealii.so" in done.stderr and "beside the program" in done.stderr
 
 
 def test_no_cuda_switches_outside_core():

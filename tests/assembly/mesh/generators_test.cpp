@@ -1,4 +1,4 @@
-#include "assembly/mesh/mesh.hpp"
+#include "assembly/dealii/mesh.hpp"
 #include "gpu/core/error.hpp"
 
 #include <cmath>

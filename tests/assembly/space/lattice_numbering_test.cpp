@@ -1,6 +1,6 @@
 #include "assembly/space/lattice_numbering.hpp"
 
-#include "assembly/mesh/mesh.hpp"
+#include "assembly/dealii/mesh.hpp"
 #include "assembly/problem.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 /// Error norms against deal.II's, output fields, pure Neumann problems, and what is refused.
+#include "assembly/dealii/mesh.hpp"
 #include "assembly/discretization.hpp"
-#include "assembly/mesh/mesh.hpp"
 #include "gpu/core/error.hpp"
 #include "tests/convergence/support.hpp"
 

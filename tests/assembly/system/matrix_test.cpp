@@ -1,6 +1,6 @@
 /// The assembled system against deal.II's, entry by entry, and what else can be said about it exactly.
+#include "assembly/dealii/mesh.hpp"
 #include "assembly/discretization.hpp"
-#include "assembly/mesh/mesh.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"

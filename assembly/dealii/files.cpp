@@ -1,6 +1,6 @@
-#include "assembly/mesh/mesh.hpp"
-#include "assembly/mesh/raw.hpp"
-#include "assembly/mesh/sources.hpp"
+#include "assembly/dealii/mesh.hpp"
+#include "assembly/dealii/raw.hpp"
+#include "assembly/dealii/sources.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-#include "assembly/mesh/mesh.hpp"
-#include "assembly/mesh/sources.hpp"
+#include "assembly/dealii/mesh.hpp"
+#include "assembly/dealii/sources.hpp"
 #include "assembly/text.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/nearest_name.hpp"

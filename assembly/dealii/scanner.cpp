@@ -1,4 +1,4 @@
-#include "assembly/mesh/scanner.hpp"
+#include "assembly/dealii/scanner.hpp"
 
 #include "assembly/text.hpp"
 

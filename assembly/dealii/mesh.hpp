@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-/// Meshes as deal.II's triangulations. Internal to assembly/.
+/// Meshes as deal.II's triangulations. For assembly/dealii and tests only; the rest of assembly/ sees a CoarseMesh.
 namespace poisson::assembly {
 
 struct Mesh {
@@ -22,8 +22,8 @@ struct Mesh {
 /// spec.cells. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
 [[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec);
 
-/// Counts of the mesh after global refinements.
-[[nodiscard]] MeshCounts count_refined(Mesh const& coarse, int refinements);
+/// Counts of an unrefined mesh.
+[[nodiscard]] MeshCounts count(Mesh const& coarse);
 
 /// Refines a coarse mesh of `spec`. Errors: as make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);

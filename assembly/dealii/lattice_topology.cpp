@@ -1,6 +1,6 @@
 #include "assembly/mesh/lattice_topology.hpp"
 
-#include "assembly/mesh/mesh.hpp"
+#include "assembly/dealii/mesh.hpp"
 
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>

@@ -1,7 +1,7 @@
 #include "assembly/mesh/lattice_mesh.hpp"
 
-#include "assembly/mesh/mesh.hpp"
-#include "assembly/mesh/sources.hpp"
+#include "assembly/dealii/mesh.hpp"
+#include "assembly/dealii/sources.hpp"
 #include "assembly/parallel.hpp"
 
 #include <algorithm>

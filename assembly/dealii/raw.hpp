@@ -1,6 +1,6 @@
 #pragma once
 
-#include "assembly/mesh/scanner.hpp"
+#include "assembly/dealii/scanner.hpp"
 
 #include <array>
 #include <cstdint>

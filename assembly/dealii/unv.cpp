@@ -1,4 +1,4 @@
-#include "assembly/mesh/raw.hpp"
+#include "assembly/dealii/raw.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,6 @@
 #include "assembly/problem.hpp"
 
 #include <array>
-#include <cstdint>
 #include <deal.II/base/point.h>
 #include <deal.II/grid/tria.h>
 #include <exception>
@@ -11,13 +10,8 @@
 #include <span>
 #include <string>
 
-/// Sources of meshes, and what they share. Internal to assembly/mesh.
+/// Sources of meshes, and what they share. Internal to assembly/dealii.
 namespace poisson::assembly {
-
-/// Peak bytes per active cell while deal.II 9.4 builds a triangulation, measured at 64^3 and 128^3 cells: 800 to 813 for a
-/// mesh made in one step, 601 to 629 for one made by global refinement (ancestors included).
-inline constexpr std::int64_t bytes_per_created_cell = 820;
-inline constexpr std::int64_t bytes_per_refined_cell = 640;
 
 /// The unrefined mesh of a generator; all cells were checked for positive volume. Errors: InputError with key
 /// "problem.mesh.generator" or "problem.mesh.arguments".

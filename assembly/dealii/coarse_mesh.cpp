@@ -1,0 +1,50 @@
+#include "assembly/mesh/coarse_mesh.hpp"
+
+#include "assembly/dealii/mesh.hpp"
+#include "assembly/mesh/lattice_mesh.hpp"
+#include "assembly/space/space.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/threads.hpp"
+
+#include <deal.II/base/exceptions.h>
+#include <deal.II/base/multithread_info.h>
+
+namespace poisson::assembly {
+namespace {
+
+class MeshOfDealII final : public CoarseMesh {
+public:
+  explicit MeshOfDealII(MeshSpec const& spec)
+      : spec_(spec), mesh_(make_coarse_mesh(spec)), counts_(count(mesh_)), has_lattices_(LatticeTopology(mesh_).obstacle.empty()) {}
+
+  [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
+  [[nodiscard]] bool has_lattices() const override { return has_lattices_; }
+  [[nodiscard]] Space space(ReferenceElement const& element) override {
+    try {
+      if (spec_.refinements > 0) {
+        LatticeMesh const lattices(mesh_, spec_.refinements, element.nodes);
+        if (lattices.obstacle.empty())
+          return {lattices, element};
+      }
+      refine_mesh(mesh_, spec_);
+      return {mesh_, element};
+    } catch (dealii::ExceptionBase const& error) {
+      throw InputError("problem.mesh", std::string("deal.II cannot place the nodes of elements of order ") +
+                                           std::to_string(element.order) + " on this mesh: " + error.what());
+    }
+  }
+
+private:
+  MeshSpec spec_;
+  Mesh mesh_;
+  MeshCounts counts_;
+  bool has_lattices_;
+};
+
+}  // namespace
+}  // namespace poisson::assembly
+
+poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec) {
+  dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(poisson::thread_count()));
+  return new poisson::assembly::MeshOfDealII(spec);
+}

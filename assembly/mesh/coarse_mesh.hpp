@@ -1,0 +1,40 @@
+#pragma once
+
+#include "assembly/mesh/counts.hpp"
+
+#include <memory>
+
+namespace poisson::assembly {
+
+class Space;
+struct ReferenceElement;
+
+/// The mesh of a generator or a file before its refinements. Behind this class is all that needs deal.II.
+class CoarseMesh {
+public:
+  CoarseMesh() = default;
+  CoarseMesh(CoarseMesh const&) = delete;
+  CoarseMesh& operator=(CoarseMesh const&) = delete;
+  virtual ~CoarseMesh() = default;
+
+  [[nodiscard]] virtual MeshCounts const& counts() const = 0;
+  /// Whether its cells, refined, are lattices (LatticeTopology).
+  [[nodiscard]] virtual bool has_lattices() const = 0;
+  /// The space on the mesh after the refinements of the specification: by lattices where they are possible, by a refined
+  /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
+  /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
+  [[nodiscard]] virtual Space space(ReferenceElement const& element) = 0;
+};
+
+/// Opens the mesh of a specification that is not a box. The program loads the library poisson_dealii, which must be beside it, on
+/// the first call: deal.II and the 150 libraries that Debian's links take almost a second to load, and a box needs none of them.
+/// Errors: InputError with key "problem.mesh.<generator|arguments|file|refinements>"; EnvironmentError when that library cannot be
+/// loaded.
+[[nodiscard]] std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec);
+/// Loads that library now, if this mesh needs it, so that no stage of a run is charged with it.
+void prepare_for(MeshSpec const& spec);
+
+}  // namespace poisson::assembly
+
+/// What poisson_dealii defines.
+extern "C" poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec);
