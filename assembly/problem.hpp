@@ -49,6 +49,7 @@ using CoefficientExpressions = std::vector<std::string>;
 
 /// -div(k grad u) = f on a mesh, with boundary conditions. Strings are expressions in x, y, z (assembly/expression).
 struct ProblemSpec {
+  std::map<std::string, double> parameters;  ///< constants that every expression may use
   MeshSpec mesh;
   int order = 1;  ///< p of Q_p, 1..8
   /// k by material id. Key -1: every material without an entry of its own.

@@ -1,6 +1,7 @@
 #include "app/config/config.hpp"
 
 #include "app/config/config_keys.hpp"
+#include "app/config/parameters.hpp"
 #include "assembly/expression/expression.hpp"
 
 #include <algorithm>
@@ -57,12 +58,95 @@ private:
   std::uint64_t value_ = 0xcbf29ce484222325u;
 };
 
+/// The text of a configuration file. Throws ConfigError.
+std::string read_text(fs::path const& path) {
+  constexpr std::size_t max_bytes = 1 << 20;
+  std::error_code error;
+  auto const status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found)
+    refuse_file(path, "there is no such configuration file");
+  if (error)
+    refuse_file(path, "cannot be read: " + error.message());
+  if (status.type() == fs::file_type::directory)
+    refuse_file(path, "is a directory; a YAML file is needed");
+  if (status.type() != fs::file_type::regular)
+    refuse_file(path, "is not a regular file; a YAML file is needed");
+  auto const close = [](std::FILE* f) { std::fclose(f); };
+  std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rb"), close);
+  if (!file)
+    refuse_file(path, std::string("cannot be opened: ") + std::strerror(errno));
+  std::string text(max_bytes + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+  if (std::ferror(file.get()))
+    refuse_file(path, "cannot be read");
+  if (text.size() > max_bytes)
+    refuse_file(path, "is larger than 1 MiB; this is no configuration");
+  return text;
+}
+
+/// `over` wins; maps are merged, all else is replaced.
+void merge(YamlNode& under, YamlNode over) {
+  if (under.kind != YamlNode::Kind::map || over.kind != YamlNode::Kind::map) {
+    under = std::move(over);
+    return;
+  }
+  for (std::size_t i = 0; i < over.keys.size(); ++i)
+    if (YamlNode* const there = under.find(over.keys[i].name))
+      merge(*there, std::move(over.items[i]));
+    else {
+      under.keys.push_back(std::move(over.keys[i]));
+      under.items.push_back(std::move(over.items[i]));
+    }
+}
+
+/// The tree of a text and of the files that it includes, whose keys count where it has none. `open` are the files that include each
+/// other down to this one.
+YamlNode parse_with_includes(std::string_view text, std::string const& name, std::vector<fs::path> open) {
+  YamlNode root = parse_yaml(text, name, true);
+  YamlNode* const include = root.kind == YamlNode::Kind::map ? root.find("include") : nullptr;
+  if (include == nullptr)
+    return root;
+  YamlNode const files = *include;
+  auto const at = include - root.items.data();
+  root.items.erase(root.items.begin() + at);
+  root.keys.erase(root.keys.begin() + at);
+  std::vector<YamlNode> const one{files};
+  YamlNode merged;
+  merged.kind = YamlNode::Kind::map;
+  merged.origin = root.origin;
+  std::error_code ignored;
+  open.push_back(fs::weakly_canonical(name, ignored));
+  for (YamlNode const& file : files.kind == YamlNode::Kind::list ? files.items : one) {
+    if (file.kind != YamlNode::Kind::scalar || file.text.empty())
+      schema::reject_value(file, "include", "path of a YAML file, relative to this one, or a list of paths");
+    fs::path const path = (fs::path(name).parent_path() / file.text).lexically_normal();
+    if (std::find(open.begin(), open.end(), fs::weakly_canonical(path, ignored)) != open.end())
+      schema::reject(file.origin, "include", "'" + file.text + "' includes itself, directly or through other files");
+    try {
+      YamlNode included = parse_with_includes(read_text(path), path.string(), open);
+      if (included.kind == YamlNode::Kind::map)
+        merge(merged, std::move(included));
+      else if (included.kind != YamlNode::Kind::null)
+        schema::reject(file.origin, "include", "'" + file.text + "' holds no map of keys");
+    } catch (ConfigError const& error) {
+      if (error.key().empty() && std::string_view(error.what()).starts_with(path.string() + ": "))
+        schema::reject(file.origin, "include", error.what());
+      throw;
+    }
+  }
+  merge(merged, std::move(root));
+  return merged;
+}
+
 }  // namespace
 
 Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string name, std::optional<SystemSpec> system)
     : root_(std::move(root)), name_(std::move(name)) {
   config_.system = std::move(system);
   schema::check_names(*root_, schema::run_key_paths());
+  auto const with_parameters = std::make_shared<YamlNode>(*root_);
+  schema::set_parameters(*with_parameters);
+  root_ = with_parameters;
   fs::path path(name_);
   if (config_.system) {
     schema::check_system(*root_);
@@ -73,6 +157,8 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
   } else {
     schema::read_keys(schema::run_keys(), *root_, "", config_);
     schema::check_run(*root_, config_);
+    schema::check_parameters(*root_);
+    schema::drop_unused_parameters(config_);
     config_.problem.mesh.file = find_mesh_file(config_.problem.mesh.file, path.parent_path());
   }
   if (config_.output.directory.empty())
@@ -99,7 +185,7 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
 }
 
 Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
-  auto root = std::make_shared<YamlNode>(parse_yaml(text, name, true));
+  auto root = std::make_shared<YamlNode>(parse_with_includes(text, name, {}));
   if (root->kind == YamlNode::Kind::null)
     throw ConfigError("", name + ": the file is empty; it needs at least problem.boundary (`poisson schema` shows every key)");
   schema::check_names(*root, schema::run_key_paths());  // before anything is set in what may not even be a map
@@ -111,28 +197,7 @@ Configuration parse_configuration(std::string_view text, std::string const& name
 }
 
 Configuration load_configuration(fs::path const& path, std::vector<std::string> const& sets) {
-  constexpr std::size_t max_bytes = 1 << 20;
-  std::error_code error;
-  auto const status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found)
-    refuse_file(path, "there is no such configuration file");
-  if (error)
-    refuse_file(path, "cannot be read: " + error.message());
-  if (status.type() == fs::file_type::directory)
-    refuse_file(path, "is a directory; a YAML file is needed");
-  if (status.type() != fs::file_type::regular)
-    refuse_file(path, "is not a regular file; a YAML file is needed");
-  auto const close = [](std::FILE* f) { std::fclose(f); };
-  std::unique_ptr<std::FILE, decltype(close)> const file(std::fopen(path.c_str(), "rb"), close);
-  if (!file)
-    refuse_file(path, std::string("cannot be opened: ") + std::strerror(errno));
-  std::string text(max_bytes + 1, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file.get()));
-  if (std::ferror(file.get()))
-    refuse_file(path, "cannot be read");
-  if (text.size() > max_bytes)
-    refuse_file(path, "is larger than 1 MiB; this is no configuration");
-  return parse_configuration(text, path.string(), sets);
+  return parse_configuration(read_text(path), path.string(), sets);
 }
 
 Configuration system_configuration(SystemSpec system, std::vector<std::string> const& sets) {
@@ -143,8 +208,26 @@ Configuration system_configuration(SystemSpec system, std::vector<std::string> c
   return {std::move(root), name, std::move(system)};
 }
 
+std::vector<std::string const*> expressions_of(RunConfig const& config) {
+  assembly::ProblemSpec const& problem = config.problem;
+  std::vector<std::string const*> texts{&problem.source};
+  for (auto const& [material, expressions] : problem.coefficient)
+    for (auto const& expression : expressions)
+      texts.push_back(&expression);
+  for (auto const& condition : problem.boundary) {
+    texts.push_back(&condition.value);
+    texts.push_back(&condition.alpha);
+  }
+  if (problem.exact)
+    texts.push_back(&*problem.exact);
+  return texts;
+}
+
 std::string schema_text() {
   schema::Layout expressions("");
+  expressions.comment(
+      "", "`include: common.yaml` (or a list) takes the keys of other files, relative to this one, where it has none itself. "
+          "Anchors (&name), aliases (*name) and merge keys (<<: *name) are YAML's.");
   expressions.comment("", "Expressions stand in quotes. Operators: + - * / ^, < <= > >= == !=, && || !, a ? b : c. Names: " +
                               assembly::expression_names() + ". log is the natural logarithm, step(a) is 1 where a >= 0.");
   return "# Reference configuration: every key with its default. All keys may be left out but problem.boundary.\n" +

@@ -1,5 +1,7 @@
 #include "app/config/config_keys.hpp"
 
+#include "app/config/parameters.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -320,6 +322,10 @@ Keys<RunConfig> make_run_keys() {
   };
 
   Keys<RunConfig> keys{
+      declare("parameters", Parameters{}, POISSON_MEMBER(problem.parameters), "",
+              "Named constants for every expression and number below, {k_die: 150, t: \"k_die / 2\"}; swept as parameters.k_die. "
+              "Each must be used.")
+          .or_null("none"),
       section<RunConfig>(
           "problem", "What is solved: -div(k grad u) = f on a mesh of hexahedra. Units are yours, as long as they are consistent."),
       section<RunConfig>("problem.mesh", "Either a generator or a file."),
@@ -531,7 +537,8 @@ void check_sweep(YamlNode const& root, SweepSpec const& sweep) {
         origin = map->keys[i].origin;
     auto const steps = split_path(axis.path);
     if (steps.empty() || steps[0].name == "sweep" || steps[0].name == "output")
-      reject(origin, key, "cannot be swept; allowed: key paths of problem, matrix, solver and backend, e.g. problem.element.order");
+      reject(origin, key,
+             "cannot be swept; allowed: key paths of parameters, problem, matrix, solver and backend, e.g. problem.element.order");
     YamlNode changed = root;
     apply_set(changed, axis.path + "=" + axis.values.front(), origin.text() + ": sweep of");
     check_names(changed, run_key_paths());

@@ -123,8 +123,29 @@ private:
   void close() {
     Open entry = std::move(stack_.back());
     stack_.pop_back();
+    merge(entry.node);
     remember(entry.node, entry.anchor);
     place(std::move(entry.node));
+  }
+  /// `<<: *name` or `<<: [*first, *second]` adds the keys of other maps that are not given here; of two maps the first counts.
+  static void merge(YamlNode& map) {
+    auto const found = std::find_if(map.keys.begin(), map.keys.end(), [](auto const& key) { return key.name == "<<"; });
+    if (map.kind != YamlNode::Kind::map || found == map.keys.end())
+      return;
+    auto const at = found - map.keys.begin();
+    YamlNode const value = std::move(map.items[static_cast<std::size_t>(at)]);
+    map.items.erase(map.items.begin() + at);
+    map.keys.erase(found);
+    std::vector<YamlNode> const one{value};
+    for (YamlNode const& other : value.kind == YamlNode::Kind::list ? value.items : one) {
+      if (other.kind != YamlNode::Kind::map)
+        fail(other.origin, "a merge key (<<) takes a map, such as *name, or a list of maps");
+      for (std::size_t i = 0; i < other.keys.size(); ++i)
+        if (map.find(other.keys[i].name) == nullptr) {
+          map.keys.push_back(other.keys[i]);
+          map.items.push_back(other.items[i]);
+        }
+    }
   }
   void add(YamlNode node, YAML::anchor_t anchor) {
     count(1, node.origin);

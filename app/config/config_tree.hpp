@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,8 +29,9 @@ struct YamlNode {
   std::string text;     ///< of a scalar
   bool quoted = false;  ///< a scalar in quotes is text, whatever it looks like
   Origin origin;
-  std::vector<YamlNode> items;  ///< elements of a list, values of a map
-  std::vector<Key> keys;        ///< of a map, unique, in the order of the file
+  std::vector<YamlNode> items;                                      ///< elements of a list, values of a map
+  std::vector<Key> keys;                                            ///< of a map, unique, in the order of the file
+  std::shared_ptr<std::map<std::string, double> const> parameters;  ///< constants that a number may be computed from, or null
 
   [[nodiscard]] YamlNode const* find(std::string_view key) const;
   [[nodiscard]] YamlNode* find(std::string_view key);
@@ -37,8 +39,8 @@ struct YamlNode {
 
 /// Parses one YAML document in UTF-8. Throws ConfigError, with the place, for syntax errors, duplicate keys, several documents,
 /// control characters other than line breaks and tabs, binary data, tags of other types, nesting beyond 32 levels, and more than
-/// 10^5 nodes after aliases are expanded. `source` names the document in messages, followed by line and column if `with_lines`. An
-/// empty document gives a null node.
+/// 10^5 nodes after aliases are expanded. The maps of a merge key (<<) are merged. `source` names the document in messages,
+/// followed by line and column if `with_lines`. An empty document gives a null node.
 [[nodiscard]] YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_lines);
 
 /// The node as YAML on one line; parsing it gives the same tree.

@@ -134,6 +134,10 @@ struct SystemSpec {
   return options;
 }
 
+struct RunConfig;
+/// The texts of all expressions in a configuration.
+[[nodiscard]] std::vector<std::string const*> expressions_of(RunConfig const& config);
+
 struct RunConfig {
   assembly::ProblemSpec problem;
   std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused

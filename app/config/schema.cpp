@@ -1,5 +1,6 @@
 #include "app/config/schema.hpp"
 
+#include "assembly/expression/expression.hpp"
 #include "gpu/core/nearest_name.hpp"
 
 #include <algorithm>
@@ -75,7 +76,32 @@ Numeral parse_number(YamlNode const& node, double& value) {
   return error == std::errc::result_out_of_range || !std::isfinite(value) ? Numeral::infinite : Numeral::finite;
 }
 
+/// reject_value, with what is wrong with the expression, if it is one.
+[[noreturn]] void reject_number(YamlNode const& node, std::string const& path, std::string const& allowed, std::string const& why) {
+  reject_value(node, path, allowed + (why.empty() ? "" : "; or an expression in the parameters, and as such: " + why));
+}
+
 }  // namespace
+
+std::optional<double> evaluate(YamlNode const& node, std::string& why) {
+  YamlNode plain = node;
+  plain.quoted = false;
+  double number = 0;
+  if (node.kind != YamlNode::Kind::scalar || parse_number(plain, number) != Numeral::none)
+    return std::nullopt;
+  static assembly::Constants const none;
+  assembly::Constants const& constants = node.parameters ? *node.parameters : none;
+  try {
+    assembly::Expression const expression(node.text, "", constants);
+    if (expression.is_constant() && std::isfinite(expression(0, 0, 0)))
+      return expression(0, 0, 0);
+    why = expression.is_constant() ? "it is not finite" : "x, y and z have no meaning here";
+  } catch (InputError const& error) {
+    if (!constants.empty() || node.text.find_first_of("+*/^(", 1) != std::string::npos)
+      why = std::string(error.what()).substr(0, std::string_view(error.what()).find('\n'));
+  }
+  return std::nullopt;
+}
 
 std::string Integer::allowed() const {
   std::string const kind = std::string(or_auto ? "auto, " : "") + (!power_of_two ? "integer"
@@ -88,8 +114,21 @@ std::string Integer::allowed() const {
 }
 
 std::int64_t Integer::parse(YamlNode const& node, std::string const& path) const {
+  std::string why;
+  if (auto const computed = evaluate(node, why)) {
+    YamlNode rounded = node;
+    rounded.quoted = false;
+    rounded.text = Number{}.write(*computed);
+    if (std::abs(*computed) < 9e18 && std::abs(*computed - std::round(*computed)) <= 1e-9 * std::abs(*computed))
+      rounded.text = std::to_string(static_cast<std::int64_t>(std::round(*computed)));
+    try {
+      return parse(rounded, path);
+    } catch (ConfigError const&) {
+      reject(node.origin, path, "found " + found(node) + ", which is " + rounded.text + "; allowed: " + allowed());
+    }
+  }
   if (node.kind != YamlNode::Kind::scalar || node.quoted)
-    reject_value(node, path, allowed());
+    reject_number(node, path, allowed(), why);
   std::string_view digits = node.text;
   if (digits.size() > 1 && digits[0] == '+' && digits[1] != '-')
     digits.remove_prefix(1);
@@ -97,7 +136,7 @@ std::int64_t Integer::parse(YamlNode const& node, std::string const& path) const
   auto const [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (end != digits.data() + digits.size() || error != std::errc{} || value < lowest || value > highest ||
       (power_of_two && (value & (value - 1)) != 0))
-    reject_value(node, path, allowed());
+    reject_number(node, path, allowed(), why);
   return value;
 }
 
@@ -112,9 +151,14 @@ std::string Number::allowed() const {
 
 void Number::read(YamlNode const& node, std::string const& path, double& out) const {
   double value = 0;
-  if (parse_number(node, value) != Numeral::finite || !(or_equal ? value >= above : value > above) || !(value < below))
-    reject_value(node, path, allowed());
-  out = value;
+  std::string why;
+  auto const computed = evaluate(node, why);
+  auto const within = [&](double number) { return (or_equal ? number >= above : number > above) && number < below; };
+  if (computed && !within(*computed))
+    reject(node.origin, path, "found " + found(node) + ", which is " + write(*computed) + "; allowed: " + allowed());
+  if (!computed && (parse_number(node, value) != Numeral::finite || !within(value)))
+    reject_number(node, path, allowed(), why);
+  out = computed.value_or(value);
 }
 
 void OptionalNumber::read(YamlNode const& node, std::string const& path, std::optional<double>& out) const {
@@ -123,9 +167,11 @@ void OptionalNumber::read(YamlNode const& node, std::string const& path, std::op
     return;
   }
   double value = 0;
-  if (parse_number(node, value) != Numeral::finite)
-    reject_value(node, path, allowed());
-  out = value;
+  std::string why;
+  auto const computed = evaluate(node, why);
+  if (!computed && parse_number(node, value) != Numeral::finite)
+    reject_number(node, path, allowed(), why);
+  out = computed.value_or(value);
 }
 
 std::string Number::write(double value) const {

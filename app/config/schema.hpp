@@ -31,6 +31,10 @@ namespace poisson::app::schema {
 [[noreturn]] void reject_value(YamlNode const& node, std::string const& path, std::string const& allowed);
 [[nodiscard]] std::string join(std::vector<std::string> const& words, std::string_view separator = ", ");
 
+/// The value of a scalar that is an expression without x, y and z, "2*pi" or one with the parameters of the tree; none for a plain
+/// number. Where it has no value `why` says why, if the text looks like an expression.
+[[nodiscard]] std::optional<double> evaluate(YamlNode const& node, std::string& why);
+
 /// An integer in [lowest, highest]. With `or_auto` also `auto`, for which an optional has no value.
 struct Integer {
   std::int64_t lowest, highest;

@@ -46,11 +46,11 @@ struct Expression::Impl {
   bool constant = true;
 };
 
-Expression::Expression(std::string text, std::string key) : impl_(std::make_unique<Impl>()) {
+Expression::Expression(std::string text, std::string key, Constants const& constants) : impl_(std::make_unique<Impl>()) {
   impl_->text = std::move(text);
   impl_->key = std::move(key);
   try {
-    ParsedExpression parsed = parse_expression(impl_->text);
+    ParsedExpression parsed = parse_expression(impl_->text, constants);
     impl_->code = std::move(parsed.code);
     impl_->constant = !parsed.uses_coordinates;
     // A constant with a conditional in it is not folded while it is compiled.

@@ -2,9 +2,11 @@
 
 #include "gpu/core/expression_code.hpp"
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace poisson::assembly {
 
@@ -12,13 +14,18 @@ namespace poisson::assembly {
 /// ...".
 [[nodiscard]] std::string expression_names();
 
+/// Numbers by name, which expressions may use.
+using Constants = std::map<std::string, double>;
+/// Whether expressions have a meaning for this name already: a coordinate, pi, or a function.
+[[nodiscard]] bool is_expression_name(std::string_view name);
+
 /// A real function of x, y, z, given as an expression with + - * / ^, comparisons, && || !, a ? b : c, if(a, b, c), pi and the
 /// functions of expression_names(). Comparisons and logical operators give 0 or 1. Evaluation is thread-safe.
 class Expression {
 public:
   /// Compiles the text. `key` is the YAML key path used in errors. Throws InputError for a syntax error or an unknown name; the
   /// message repeats the text with a caret under the place of the error, and suggests a similar name for an unknown one.
-  Expression(std::string text, std::string key);
+  Expression(std::string text, std::string key, Constants const& constants = {});
   Expression(Expression const& other);
   Expression& operator=(Expression const&) = delete;
   Expression(Expression&&) noexcept;

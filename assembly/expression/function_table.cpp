@@ -2,6 +2,7 @@
 
 #include "assembly/expression/expression.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -23,6 +24,12 @@ constexpr auto functions = std::to_array<NamedFunction>({
 
 std::span<NamedFunction const> expression_functions() {
   return functions;
+}
+
+bool is_expression_name(std::string_view name) {
+  constexpr auto others = std::to_array<std::string_view>({"x", "y", "z", "pi", "if"});
+  return std::find(others.begin(), others.end(), name) != others.end() ||
+         std::any_of(functions.begin(), functions.end(), [&](NamedFunction const& f) { return f.name == name; });
 }
 
 std::string expression_names() {

@@ -29,7 +29,7 @@ bool is_letter(char c) {
 
 class Parser {
 public:
-  explicit Parser(std::string_view text) : text_(text) {}
+  Parser(std::string_view text, std::map<std::string, double> const& constants) : text_(text), constants_(constants) {}
 
   ParsedExpression parse() {
     if (text_.size() > max_length)
@@ -244,7 +244,7 @@ private:
   }
   void name() {
     std::size_t const begin = position_;
-    while (is_letter(peek()) || is_digit(peek()))
+    while (is_letter(peek()) || is_digit(peek()) || (peek() == '.' && (is_letter(peek(1)) || is_digit(peek(1)))))
       ++position_;
     std::string_view const word = text_.substr(begin, position_ - begin);
     skip_space();
@@ -259,6 +259,12 @@ private:
                                                     : Op::z));
       return;
     }
+    if (auto const constant = constants_.find(std::string(word)); constant != constants_.end()) {
+      if (called)
+        fail(begin, std::string(word) + " is not a function; a product is written with '*'");
+      push(Instruction(Op::constant, constant->second));
+      return;
+    }
     if (word == "if") {
       conditional(begin);
       return;
@@ -271,12 +277,17 @@ private:
     std::vector<std::string_view> known{"x", "y", "z", "pi", "if"};
     for (NamedFunction const& function : expression_functions())
       known.push_back(function.name);
+    std::string names;
+    for (auto const& [name, value] : constants_) {
+      known.push_back(name);
+      names += name + ", ";
+    }
     std::string message = "'" + std::string(word.substr(0, 40)) + "' is not known";
     if (std::string const near = nearest_name(word, known); !near.empty())
       message += "; did you mean '" + near + "'? Known are ";
     else
       message += "; known are ";
-    fail(begin, message + expression_names());
+    fail(begin, message + names + expression_names());
   }
   [[noreturn]] void wrong_count(std::string_view name, std::size_t begin, std::string const& wanted, int found) const {
     fail(begin, std::string(name) + " takes " + wanted + ", not " + std::to_string(found));
@@ -336,6 +347,7 @@ private:
   }
 
   std::string_view text_;
+  std::map<std::string, double> const& constants_;
   std::size_t position_ = 0;
   CodeBuilder code_;
   int nesting_ = 0;
@@ -344,8 +356,8 @@ private:
 
 }  // namespace
 
-ParsedExpression parse_expression(std::string_view text) {
-  return Parser(text).parse();
+ParsedExpression parse_expression(std::string_view text, std::map<std::string, double> const& constants) {
+  return Parser(text, constants).parse();
 }
 
 }  // namespace poisson::assembly

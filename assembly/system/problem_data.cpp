@@ -53,7 +53,8 @@ std::string to_text(Point3 const& x) {
   return std::string("(").append(number(x[0])) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
 }
 
-Function::Function(std::string const& text, std::string const& key) : expression_(text, key) {
+Function::Function(std::string const& text, std::string const& key, Constants const& constants)
+    : expression_(text, key, constants) {
   if (expression_.is_constant())
     constant_ = expression_(0, 0, 0);
 }
@@ -92,7 +93,7 @@ Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
 }
 
 ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boundary_ids, std::set<unsigned> const& material_ids)
-    : source(spec.source, "problem.source") {
+    : source(spec.source, "problem.source", spec.parameters) {
   check_order(spec.order);
 
   std::map<int, std::size_t> entries;
@@ -106,7 +107,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
     entries[material] = coefficients.size();
     auto& coefficient = coefficients.emplace_back();
     for (std::size_t d = 0; d < expressions.size(); ++d)
-      coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]");
+      coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]",
+                                          spec.parameters);
     for (auto const& component : coefficient.components)
       if (component.is_constant() && !(component({}) > 0 && std::isfinite(component({}))))
         throw InputError(component.key(), "the coefficient is " + to_text(component({})) + "; it must be positive and finite");
@@ -129,8 +131,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
   for (std::size_t i = 0; i < spec.boundary.size(); ++i) {
     auto const& condition = spec.boundary[i];
     auto const key = "problem.boundary[" + std::to_string(i) + "]";
-    boundary.push_back({condition.type, Function(condition.value, key + ".value"),
-                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha")});
+    boundary.push_back({condition.type, Function(condition.value, key + ".value", spec.parameters),
+                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", spec.parameters)});
     if (condition.all_ids) {
       if (rest)
         throw InputError(key + ".ids",
@@ -158,7 +160,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
                                              list(boundary_ids) +
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
   if (spec.exact)
-    exact.emplace(*spec.exact, "problem.exact");
+    exact.emplace(*spec.exact, "problem.exact", spec.parameters);
 }
 
 bool ProblemData::constant_coefficient() const {

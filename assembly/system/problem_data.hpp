@@ -16,7 +16,7 @@ namespace poisson::assembly {
 /// A scalar function of x, y, z, given as an expression; a constant one is evaluated only once. `key` is the key path for errors.
 class Function {
 public:
-  Function(std::string const& text, std::string const& key);
+  Function(std::string const& text, std::string const& key, Constants const& constants = {});
   [[nodiscard]] bool is_constant() const { return constant_.has_value(); }
   [[nodiscard]] std::string const& key() const { return expression_.key(); }
   [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }

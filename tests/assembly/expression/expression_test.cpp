@@ -321,6 +321,19 @@ TEST(Expression, HugeInputIsAnErrorAndNotACrash) {
   EXPECT_EQ(evaluate(sum, 1), 5001);
 }
 
+TEST(Expression, Constants) {
+  Constants const constants{{"k", 3}, {"flux.heater", 2}, {"flux.0", 4}, {"k_2", 5}};
+  EXPECT_EQ(Expression("k*x + k_2", "", constants)(2, 0, 0), 11);
+  EXPECT_EQ(Expression("1 / flux.heater", "", constants)(0, 0, 0), 0.5);
+  EXPECT_EQ(Expression("flux.0*flux.heater-.5", "", constants)(0, 0, 0), 7.5);
+  EXPECT_TRUE(Expression("k > 2 ? k : 0", "", constants).is_constant());
+  for (char const* const text : {"kk", "flux", "flux.heate", "flux.1", "k.", "k(2)", "k 2", "2k"})
+    EXPECT_THROW(Expression(text, "", constants), InputError) << text;
+  for (char const* const name : {"x", "y", "z", "pi", "if", "sin", "max"})
+    EXPECT_TRUE(is_expression_name(name)) << name;
+  EXPECT_FALSE(is_expression_name("k"));
+}
+
 TEST(Expression, RandomTextNeverCrashes) {
   std::mt19937 random(11);
   std::string const alphabet = "xyzpi sincoexpf(),.+-*/^<>=!&|?:0123456789eE\"'\n%";

@@ -1,0 +1,151 @@
+"""Named constants, included files and YAML's merge keys."""
+
+import csv
+import json
+
+import pytest
+import yaml
+
+BASE = """
+problem:
+  mesh: {cells: [4, 4, 4]}
+  source: "0"
+  boundary:
+    - {ids: [0], type: dirichlet, value: "0"}
+    - {ids: [1], type: dirichlet, value: "u_right"}
+    - {ids: [2, 3, 4, 5], type: neumann, value: "0"}
+output: {picture: false}
+"""
+
+
+def test_parameters_in_expressions_and_numbers(poisson):
+    config = poisson.write("""
+        parameters: {side: 2, u_right: "side^2 / 2", n: 3, w: 1.5e-1}
+        problem:
+          mesh: {cells: [4, n, "2*n"], extent: ["pi*side", 1, "1/w"]}
+          boundary:
+            - {ids: [0], type: dirichlet, value: "0"}
+            - {ids: [1], type: dirichlet, value: "u_right"}
+            - {ids: all, type: neumann, value: "0"}
+        output: {picture: false}
+        """)
+    poisson("run", config, "--output", "out", "--quiet")
+    record = poisson.record()
+    assert record["mesh"]["cells"] == 4 * 3 * 6
+    assert abs(record["quantities"]["max"] - 2) < 1e-10
+    resolved = yaml.safe_load((poisson.directory / "out/resolved.yaml").read_text())
+    assert resolved["parameters"] == {"u_right": 2}  # the others are in numbers, which are computed
+    assert resolved["problem"]["mesh"]["extent"] == pytest.approx([6.283185307179586, 1, 1 / 0.15], rel=1e-15)
+    poisson("run", "out/resolved.yaml", "--output", "again", "--quiet")
+    again = poisson.record("again")
+    assert again["fingerprint"] == record["fingerprint"] and again["quantities"] == record["quantities"]
+
+
+def test_set_and_sweep(poisson):
+    config = poisson.write("parameters: {u_right: 1}\n" + BASE + "sweep: {parameters.u_right: [1, 2, 3.5]}\n")
+    poisson("run", config, "--output", "out", "--quiet", "--set", "parameters.u_right=7")
+    assert abs(poisson.record()["quantities"]["max"] - 7) < 1e-10
+    poisson("sweep", config, "--output", "sweep", "--quiet")
+    with open(poisson.directory / "sweep/sweep.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert [float(row["parameters.u_right"]) for row in rows] == [1, 2, 3.5]
+    cases = json.loads((poisson.directory / "sweep/sweep.json").read_text())["cases"]
+    for case, expected in zip(cases, [1, 2, 3.5]):
+        record = poisson.record("sweep/" + case["directory"])
+        assert abs(record["quantities"]["max"] - expected) < 1e-10
+
+
+@pytest.mark.parametrize("parameters, parts", [
+    ("{u_right: 1, k: 2}", ["parameters.k", "nothing uses"]),
+    ("{}", ["'u_right' is not known"]),
+    ("{u_wrong: 1}", ["nothing uses"]),
+    ("{u_right: abc}", ["parameters.u_right", "'abc' is not known"]),
+    ("{u_right: x}", ["parameters.u_right", "depends on x"]),
+    ("{u_right: 1/0}", ["parameters.u_right", "not finite"]),
+    ("{u_right: 1, sin: 2}", ["parameters.sin", "meaning in every expression"]),
+    ("{u_right: 1, 2b: 2}", ["parameters.2b", "begins with no digit"]),
+    ("{u_right: [1, 2]}", ["parameters.u_right", "a list of 2"]),
+    ("{u_right: b, b: 1}", ["parameters.u_right", "'b' is not known"]),
+    ("5", ["parameters", "map from names"]),
+    ("[1]", ["parameters", "map from names"]),
+])
+def test_wrong_parameters(poisson, parameters, parts):
+    config = poisson.write(f"parameters: {parameters}\n" + BASE)
+    error = poisson("check", config, code=1).stderr
+    assert all(part in error for part in parts) and "case.yaml:" in error, error
+
+
+def test_unknown_names_suggest_parameters(poisson):
+    config = poisson.write("parameters: {u_right: 1, k_die: 2}\n" + BASE.replace('source: "0"', 'source: "k_dye"'))
+    error = poisson("check", config, "--set", "problem.source=k_dye", code=1).stderr
+    assert "k_die" in error
+
+
+@pytest.mark.parametrize("extent, parts", [
+    ('["2*q", 1, 1]', ["problem.mesh.extent[0]", "'2*q'", "finite number > 0", "'q' is not known"]),
+    ('["-u_right", 1, 1]', ["problem.mesh.extent[0]", "which is -1", "> 0"]),
+    ('["x", 1, 1]', ["problem.mesh.extent[0]", "x, y and z have no meaning here"]),
+    ('["1/0", 1, 1]', ["problem.mesh.extent[0]", "not finite"]),
+    ('["2", 1, 1]', ["problem.mesh.extent[0]", "the text \"2\""]),
+])
+def test_wrong_numbers(poisson, extent, parts):
+    config = poisson.write("parameters: {u_right: 1}\n" + BASE.replace("cells: [4, 4, 4]", f"cells: [4, 4, 4], extent: {extent}"))
+    error = poisson("check", config, code=1).stderr
+    assert all(part.replace("'2*q'", "2*q") in error for part in parts), error
+
+
+def test_whole_numbers(poisson):
+    config = poisson.write("parameters: {u_right: 1, n: 5}\n" + BASE.replace("[4, 4, 4]", '[n, "n/2", 1]'))
+    error = poisson("check", config, code=1).stderr
+    assert "problem.mesh.cells[1]" in error and "which is 2.5" in error and "integer from 1" in error
+
+
+def test_include(poisson):
+    (poisson.directory / "common").mkdir()
+    poisson.write("parameters: {u_right: 1}\noutput: {picture: false, vtk: {enabled: false}}\ninclude: deeper.yaml\n", "common/a.yaml")
+    poisson.write("problem:\n  mesh: {cells: [2, 2, 2], extent: [3, 1, 1]}\nsolver: {tolerance: 1.0e-6}\n", "common/deeper.yaml")
+    config = poisson.write("include: common/a.yaml\n" + BASE)
+    poisson("run", config, "--output", "out", "--quiet")
+    resolved = yaml.safe_load((poisson.directory / "out/resolved.yaml").read_text())
+    assert resolved["problem"]["mesh"]["cells"] == [4, 4, 4]  # this file's own
+    assert resolved["problem"]["mesh"]["extent"] == [3, 1, 1] and resolved["solver"]["tolerance"] == 1e-6
+    assert "solution.vti" not in poisson.record()["files"] and "include" not in resolved
+    poisson("run", "out/resolved.yaml", "--output", "again", "--quiet")
+    assert poisson.record("again")["fingerprint"] == poisson.record()["fingerprint"]
+
+
+def test_errors_in_included_files_name_them(poisson):
+    config = poisson.write("include: other.yaml\nparameters: {u_right: 1}\n" + BASE)
+    assert "case.yaml:1:10" in poisson("check", config, code=1).stderr
+    poisson.write("solver:\n  tolerance: abc\n", "other.yaml")
+    assert "other.yaml:2:14: solver.tolerance" in poisson("check", config, code=1).stderr
+    poisson.write("solver: [\n", "other.yaml")
+    assert "other.yaml:" in poisson("check", config, code=1).stderr
+    poisson.write("- 1\n", "other.yaml")
+    assert "no map of keys" in poisson("check", config, code=1).stderr
+    poisson.write("include: case.yaml\n", "other.yaml")
+    assert "includes itself" in poisson("check", config, code=1).stderr
+    poisson.write("include: [other.yaml]\n", "other.yaml")
+    assert "includes itself" in poisson("check", config, code=1).stderr
+    poisson.write("include: {}\n", "other.yaml")
+    assert "path of a YAML file" in poisson("check", config, code=1).stderr
+
+
+def test_merge_keys(poisson):
+    config = poisson.write("""
+        parameters: {u_right: 1}
+        problem:
+          mesh: {cells: [2, 2, 2]}
+          boundary:
+            - &held {ids: [0], type: dirichlet, value: "0"}
+            - {<<: *held, ids: [1], value: u_right}
+            - &closed {ids: [2], type: neumann, value: "0"}
+            - {<<: [*closed, *held], ids: [3, 4, 5]}
+        output: {picture: false, vtk: {enabled: false}}
+        """)
+    poisson("run", config, "--output", "out", "--quiet")
+    boundary = yaml.safe_load((poisson.directory / "out/resolved.yaml").read_text())["problem"]["boundary"]
+    assert [b["type"] for b in boundary] == ["dirichlet", "dirichlet", "neumann", "neumann"]
+    assert boundary[1]["ids"] == [1] and abs(poisson.record()["quantities"]["max"] - 1) < 1e-10
+    error = poisson("check", poisson.write(BASE.replace("ids: [0]", "<<: 5, ids: [0]")), code=1).stderr
+    assert "a merge key (<<) takes a map" in error
