@@ -276,6 +276,19 @@ HostVector<double> Discretization::sample(std::span<double const> u, Lattice con
   return assembly::sample(impl_->space, impl_->element, u, lattice);
 }
 
+std::vector<LocatedPoint> Discretization::locate(std::span<std::array<double, 3> const> points) const {
+  return assembly::locate(impl_->space, impl_->element, points);
+}
+
+std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& x) const {
+  return assembly::nearest_node(impl_->space, x);
+}
+
+std::vector<PointValues> Discretization::values_at(std::span<double const> u, std::span<LocatedPoint const> points) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return assembly::values_at(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, points);
+}
+
 HostVector<double> Discretization::integration_weights() const {
   return assembly::basis_integrals(impl_->space, impl_->element);
 }

@@ -108,6 +108,11 @@ public:
   /// u at the points of a lattice, lattice.size() values, x fastest; NaN at points outside the mesh. A point on the boundary of
   /// several cells is evaluated in the one with the lowest number.
   [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice) const;
+  /// The cells of points.
+  [[nodiscard]] std::vector<LocatedPoint> locate(std::span<std::array<double, 3> const> points) const;
+  [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
+  /// u and what follows from it at points inside the mesh.
+  [[nodiscard]] std::vector<PointValues> values_at(std::span<double const> u, std::span<LocatedPoint const> points) const;
   /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u
   /// v.
   [[nodiscard]] HostVector<double> integration_weights() const;

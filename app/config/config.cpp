@@ -220,6 +220,8 @@ std::vector<std::string const*> expressions_of(RunConfig const& config) {
   }
   if (problem.exact)
     texts.push_back(&*problem.exact);
+  for (auto const& quantity : config.output.quantities)
+    texts.push_back(&quantity.value);
   return texts;
 }
 

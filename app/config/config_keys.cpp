@@ -270,6 +270,104 @@ struct Analyses {
   }
 };
 
+/// Names that stand in expressions and in names of files.
+bool is_plain_name(std::string const& text) {
+  auto const letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && text.size() <= 60 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+struct PlainName {
+  [[nodiscard]] std::string allowed() const { return "name of letters, digits and '_' that begins with no digit"; }
+  void read(YamlNode const& node, std::string const& path, std::string& out) const {
+    if (node.kind != YamlNode::Kind::scalar || !is_plain_name(node.text))
+      reject_value(node, path, allowed());
+    out = node.text;
+  }
+  [[nodiscard]] std::string write(std::string const& value) const { return plain_or_quoted(value); }
+};
+
+Keys<ProbeSpec> const& probe_keys() {
+  static Keys<ProbeSpec> const keys{
+      key<ProbeSpec>(
+          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "",
+          "The quantities are probe.NAME and probe.NAME.gradient.")
+          .must_be_given("a probe has a name"),
+      key<ProbeSpec>(
+          "at", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.at; }, "length", "The point, which must be in the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+  };
+  return keys;
+}
+
+Keys<LineSpec> const& line_keys() {
+  static Keys<LineSpec> const keys{
+      key<LineSpec>(
+          "name", PlainName{}, [](auto& l) -> auto& { return l.name; }, "", "The files are line_NAME.csv and line_NAME.png.")
+          .must_be_given("a line has a name"),
+      key<LineSpec>(
+          "from", ThreeOf<Number>{}, [](auto& l) -> auto& { return l.from; }, "length", "The first point.")
+          .must_be_given("say where, [x, y, z]"),
+      key<LineSpec>(
+          "to", ThreeOf<Number>{}, [](auto& l) -> auto& { return l.to; }, "length", "The last point.")
+          .must_be_given("say where, [x, y, z]"),
+      key<LineSpec>(
+          "points", Integer{2, 1000000}, [](auto& l) -> auto& { return l.points; }, "", "How many, both ends included."),
+  };
+  return keys;
+}
+
+/// A list of maps that have a name each.
+template <class T>
+struct Named {
+  Keys<T> const& (*keys)();
+  std::string example;
+  [[nodiscard]] std::string allowed() const { return "list of maps such as " + example; }
+  void read(YamlNode const& node, std::string const& path, std::vector<T>& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      std::string const item = path + "[" + std::to_string(i) + "]";
+      if (node.items[i].kind != YamlNode::Kind::map)
+        reject_value(node.items[i], item, "a map such as " + example);
+      read_keys(keys(), node.items[i], item, out.emplace_back());
+      for (std::size_t j = 0; j < i; ++j)
+        if (out[j].name == out[i].name)
+          reject(node.items[i].origin, item + ".name",
+                 "the name '" + out[i].name + "' is that of " + path + "[" + std::to_string(j) + "] already");
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<T> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& spec : value)
+      entries.push_back(write_flow(keys(), spec));
+    return "[" + join(entries) + "]";
+  }
+};
+
+struct Quantities {
+  [[nodiscard]] std::string allowed() const { return "map from names to expressions in the names of quantities"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<QuantitySpec>& out) const {
+    if (node.kind != YamlNode::Kind::map)
+      reject_value(node, path, allowed());
+    out.clear();
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      auto const& [name, origin] = node.keys[i];
+      std::string const full = path + "." + name;
+      if (!is_plain_name(name))
+        reject(origin, shorten(full), "allowed: " + PlainName{}.allowed());
+      ExpressionText{}.read(node.items[i], full, out.emplace_back(QuantitySpec{name, ""}).value);
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<QuantitySpec> const& value) const {
+    std::vector<std::string> entries;
+    for (auto const& [name, expression] : value)
+      entries.push_back(name + ": " + quoted_text(expression));
+    return "{" + join(entries) + "}";
+  }
+};
+
 struct Sweep {
   [[nodiscard]] std::string allowed() const {
     return "map from key paths to lists of values, e.g. {problem.element.order: [1, 2], solver.tolerance: [1e-6, 1e-12]}; its key "
@@ -459,12 +557,29 @@ Keys<RunConfig> make_run_keys() {
               "Floating-point numbers in the file."),
       declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
               "Whether a picture of the solution (.png) is drawn."),
+      declare("output.probes", Named<ProbeSpec>{probe_keys, "{name: tip, at: [0.1, 0.2, 0.3]}"}, POISSON_MEMBER(output.probes), "",
+              "Points at which u, its gradient and the flux -k grad u are evaluated, exactly, in cells of any order.")
+          .or_null("none"),
+      declare("output.lines", Named<LineSpec>{line_keys, "{name: axis, from: [0, 0, 0], to: [0, 0, 1], points: 101}"},
+              POISSON_MEMBER(output.lines), "", "Lines along which they are written (.csv) and u is drawn (.png).")
+          .or_null("none"),
+      declare("output.quantities", Quantities{}, POISSON_MEMBER(output.quantities), "",
+              "What else is computed, such as {resistance: \"(max - min) / flux.1\"}: from min, max, mean, energy, integral_u, "
+              "integral_f, flux.ID and area.ID of every boundary, volume.ID of every material, probe.NAME, probe.NAME.gradient.x "
+              "(.y, .z), parameters and quantities before.")
+          .or_null("none"),
       declare("sweep", Sweep{}, POISSON_MEMBER(sweep), "",
               "For `poisson sweep`: lists of values for any key paths; mode product runs every combination, zip the first values "
               "together, then the second ones and so on."),
   };
   for (auto& k : keys)
-    if (k.path == "problem.boundary") {
+    if (k.path == "output.probes")
+      for (auto const& inner : probe_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.lines")
+      for (auto const& inner : line_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.boundary") {
       for (auto const& inner : boundary_keys())
         k.inner_keys.push_back(inner.path);
       k.document = [](std::string const& indent) {
@@ -618,7 +733,9 @@ Keys<RunConfig> const& system_keys() {
     for (auto const& k : run_keys()) {
       std::string const top = k.path.substr(0, k.path.find('.'));
       bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
-      if (solves && !k.path.starts_with("output.vtk"))
+      bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
+                           k.path == "output.quantities";
+      if (solves && !of_mesh)
         chosen.push_back(k);
     }
     return chosen;

@@ -87,6 +87,23 @@ struct poisson::Names<poisson::app::SolutionField> {
 
 namespace poisson::app {
 
+/// A point at which the solution is evaluated.
+struct ProbeSpec {
+  std::string name;
+  std::array<double, 3> at{};
+};
+
+/// Equidistant points on a line, both ends included.
+struct LineSpec {
+  std::string name;
+  std::array<double, 3> from{}, to{};
+  std::int64_t points = 101;
+};
+
+struct QuantitySpec {
+  std::string name, value;  ///< value: an expression in the names of quantities
+};
+
 struct OutputSpec {
   std::string directory;  ///< a loaded configuration always has one
   bool vtk_enabled = true;
@@ -95,6 +112,9 @@ struct OutputSpec {
                                         SolutionField::material, SolutionField::coefficient, SolutionField::flux};
   output::VtkOptions vtk;
   bool picture = true;
+  std::vector<ProbeSpec> probes;
+  std::vector<LineSpec> lines;
+  std::vector<QuantitySpec> quantities;
 };
 
 enum class SweepMode { product, zip };

@@ -1,7 +1,9 @@
 #include "app/run/report.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,8 +13,40 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string point_text(std::array<double, 3> const& x) {
+bool standard(std::string_view name) {
+  constexpr auto names =
+      std::to_array<std::string_view>({"min", "max", "mean", "energy", "integral_u", "integral_f", "min_at", "max_at"});
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string point_text(nlohmann::ordered_json const& x) {
   return "(" + number_text(x[0]) + ", " + number_text(x[1]) + ", " + number_text(x[2]) + ")";
+}
+
+/// Extremes and integrals, what flows out where, then what the user asks for.
+void add_quantities(QuantityTable const& quantities, std::vector<std::pair<std::string, std::string>>& rows) {
+  auto const of = [&](std::string_view name) -> nlohmann::ordered_json const& {
+    return std::find_if(quantities.begin(), quantities.end(), [&](auto const& q) { return q.first == name; })->second;
+  };
+  rows.emplace_back("solution", "min " + number_text(of("min"), 4) + " at " + point_text(of("min_at")) + ", max " +
+                                    number_text(of("max"), 4) + " at " + point_text(of("max_at")) + ", mean " +
+                                    number_text(of("mean"), 4));
+  rows.emplace_back("integrals", "of f " + number_text(of("integral_f"), 4) + ", of u " + number_text(of("integral_u"), 4) +
+                                     "; energy " + number_text(of("energy"), 4) + " (1/2 int k |grad u|^2)");
+  constexpr std::size_t most = 8;
+  std::string fluxes;
+  std::size_t count = 0;
+  for (auto const& [name, value] : quantities) {
+    if (name.starts_with("flux.") && ++count <= most)
+      fluxes += (count > 1 ? ", " : "") + name.substr(5) + ": " + number_text(value, 4);
+    else if (name.starts_with("probe."))
+      rows.emplace_back(name, value.is_number() ? number_text(value, 6) : point_text(value));
+    else if (name.find('.') == std::string::npos && !standard(name))
+      rows.emplace_back(name, value.is_number() ? number_text(value, 6) : "not a finite number");
+  }
+  if (count > 0)
+    rows.emplace_back("flux",
+                      "out of boundary " + fluxes + (count > most ? ", ... (" + std::to_string(count) + " boundaries)" : ""));
 }
 
 }  // namespace
@@ -33,13 +67,8 @@ void print_closing_table(ResultRecord const& r, fs::path const& directory, Conso
                          std::string(name_of(r.solver.preconditioner))},
       {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
                        number_text(r.solver.tolerance) + ")"}};
-  if (auto const& q = r.quantities) {
-    rows.emplace_back("solution", "min " + number_text(q->min, 4) + " at " + point_text(q->min_at) + ", max " +
-                                      number_text(q->max, 4) + " at " + point_text(q->max_at) + ", mean " +
-                                      number_text(q->mean, 4));
-    rows.emplace_back("integrals", "of f " + number_text(r.integral_f, 4) + ", of u " + number_text(q->integral_u, 4) +
-                                       "; energy " + number_text(q->energy, 4) + " (1/2 int k |grad u|^2)");
-  }
+  if (!r.quantities.empty())
+    add_quantities(r.quantities, rows);
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 4) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 4) +
                                    ", max " + number_text(r.errors->linf, 4));

@@ -133,15 +133,8 @@ std::string to_json(ResultRecord const& r) {
     out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
     out["matrix"]["auto"] = table_of(*r.choice);
   }
-  if (auto const& q = r.quantities)
-    out["quantities"] = {{"min", q->min},
-                         {"max", q->max},
-                         {"mean", q->mean},
-                         {"energy", q->energy},
-                         {"integral_u", q->integral_u},
-                         {"integral_f", r.integral_f},
-                         {"min_at", q->min_at},
-                         {"max_at", q->max_at}};
+  for (auto const& [name, value] : r.quantities)
+    out["quantities"][name] = value;
   if (r.errors)
     out["errors"] = {{"l2", r.errors->l2}, {"h1_seminorm", r.errors->h1_seminorm}, {"linf", r.errors->linf}};
   if (r.compatibility_defect)

@@ -2,6 +2,7 @@
 
 #include "app/config/run_config.hpp"
 #include "app/io/results_directory.hpp"
+#include "app/run/quantities.hpp"
 #include "app/run/stage_clock.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/formats/cost.hpp"
@@ -41,7 +42,7 @@ struct ResultRecord {
   double residual_true = std::numeric_limits<double>::quiet_NaN();
   double copy_bandwidth = 0;  ///< bytes per second, measured in this run; 0: not measured
   std::optional<assembly::ErrorNorms> errors;
-  std::optional<assembly::Quantities> quantities;  ///< of a finite solution of a problem
+  QuantityTable quantities;  ///< of a finite solution of a problem; else empty
   double integral_f = 0;
   std::vector<std::string> warnings;
   std::optional<double> compatibility_defect;    ///< pure Neumann only

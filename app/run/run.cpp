@@ -29,6 +29,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(config.problem); });
     MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
     auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });
+    RequestedQuantities const requested(config, discretization);
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
@@ -63,7 +64,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
     record.clock.time(Stage::verify, [&] {
       if (first_not_finite(u) == u.size())
-        record.quantities = discretization.quantities(u);
+        record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, u);
       if (config.problem.exact)
         record.errors = discretization.errors(u);
     });
@@ -71,6 +72,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (internal.keep_unknowns && first_not_finite(u) == u.size())
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
+      if (first_not_finite(u) == u.size())
+        requested.write_lines(u, directory);
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {

@@ -273,6 +273,17 @@ std::string series_text(std::vector<output::PvdEntry> const& steps) {
   return Json{{"file-series-version", "1.0"}, {"files", files}}.dump(2) + "\n";
 }
 
+/// The names of all numbers among the quantities of the cases.
+std::vector<std::string> quantity_names(std::vector<Case> const& cases) {
+  std::vector<std::string> names;
+  for (Case const& c : cases)
+    if (c.result.is_object() && c.result.contains("quantities"))
+      for (auto const& [name, value] : c.result["quantities"].items())
+        if (value.is_number() && std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
+  return names;
+}
+
 void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete, int exit_code,
                    std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   std::ostringstream csv;
@@ -284,6 +295,9 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
     csv << "," << column.name;
   for (auto const& column : order_columns)
     csv << "," << column.name;
+  std::vector<std::string> const quantities = quantity_names(cases);
+  for (auto const& name : quantities)
+    csv << "," << csv_field(name);
   csv << ",directory,error\n";
 
   Json list = Json::array();
@@ -307,6 +321,11 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
       csv << "," << (std::isnan(order) ? "" : number_text(order, 5));
       if (!std::isnan(order))
         orders[std::string(column.name).substr(6)] = order;
+    }
+    for (auto const& name : quantities) {
+      Json const value =
+          c.result.is_object() && c.result.contains("quantities") ? c.result["quantities"].value(name, Json()) : Json();
+      csv << "," << (value.is_number() ? value.dump() : "");
     }
     csv << "," << csv_field(c.directory) << "," << csv_field(c.error) << "\n";
     Json row = {{"case", i},          {"parameters", parameters},     {"status", status},        {"exit_code", c.exit_code},

@@ -1,6 +1,7 @@
 #include "assembly/system/evaluation.hpp"
 
 #include "assembly/parallel.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/box_evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 
@@ -398,6 +399,26 @@ Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemDa
   });
 }
 
+/// Of each material; `total` is that of the mesh.
+std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const& element, double total) {
+  if (space.material_ids.size() == 1)
+    return {{*space.material_ids.begin(), total}};
+  std::vector<std::map<unsigned, double>> parts(n_parts(space.n_cells, space.cells_per_part));
+  for_all_cells(
+      space, [&] { return CellQuadrature(space, element, space.order + 1); },
+      [&](CellQuadrature& quadrature, std::int64_t const cell, std::int64_t const part) {
+        quadrature.reset(cell);
+        double& volume = parts[part][space.material(cell)];
+        for (int q = 0; q < quadrature.n_points; ++q)
+          volume += quadrature.weights[q];
+      });
+  std::map<unsigned, double> volumes;
+  for (auto const& of_part : parts)
+    for (auto const& [material, volume] : of_part)
+      volumes[material] += volume;
+  return volumes;
+}
+
 }  // namespace
 
 Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
@@ -411,7 +432,9 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
           space.point(first_high - u.begin()),
           sums.first / sums.third,
           sums.first,
-          0.5 * sums.second};
+          0.5 * sums.second,
+          volumes_of(space, element, sums.third),
+          boundary_fluxes(space, element, data, u)};
 }
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,

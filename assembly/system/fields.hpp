@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <variant>
 #include <vector>
 
@@ -16,13 +17,32 @@ struct ErrorNorms {
   double linf = 0;  ///< the largest over quadrature points and nodes
 };
 
+/// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards.
+struct BoundaryFlux {
+  double area = 0, flux = 0;
+};
+
+/// Where a point lies: in the cell with the lowest number that holds it, at these reference coordinates.
+struct LocatedPoint {
+  std::array<double, 3> x{}, reference{};
+  std::int64_t cell = -1;  ///< -1: outside the mesh
+};
+
+/// What a solution is at a point.
+struct PointValues {
+  double u = 0, exact = 0;                   ///< exact: only where it is known, less the mean in a pure Neumann problem
+  std::array<double, 3> gradient{}, flux{};  ///< grad u and -k grad u, in the cell that the point was located in
+};
+
 /// Figures that summarise a solution. Integrals are over the mesh, with the assembly's quadrature: order + 1 Gauss points per
 /// direction.
 struct Quantities {
-  double min = 0, max = 0;                   ///< of u at the nodes
-  std::array<double, 3> min_at{}, max_at{};  ///< the node with the lowest number where they are taken
-  double mean = 0, integral_u = 0;           ///< mean: the integral of u divided by the volume
-  double energy = 0;                         ///< 1/2 int grad u . k grad u; boundary terms are not included
+  double min = 0, max = 0;                      ///< of u at the nodes
+  std::array<double, 3> min_at{}, max_at{};     ///< the node with the lowest number where they are taken
+  double mean = 0, integral_u = 0;              ///< mean: the integral of u divided by the volume
+  double energy = 0;                            ///< 1/2 int grad u . k grad u; boundary terms are not included
+  std::map<unsigned, double> volumes;           ///< by material id
+  std::map<unsigned, BoundaryFlux> boundaries;  ///< by boundary id
 };
 
 /// An axis-aligned box.

@@ -111,6 +111,33 @@ public:
     return sum;
   }
 
+  /// Its gradient there.
+  [[nodiscard]] Point3 gradient(std::span<double const> u, Point3 const& at) {
+    std::size_t const n = element_.nodes.size();
+    for (std::size_t d = 0; d < 3; ++d)
+      evaluate_1d(element_.nodes, at[d], values_.data() + d * n, derivatives_.data() + d * n);
+    double const *const x = values_.data(), *const y = x + n, *const z = y + n;
+    double const *const dx = derivatives_.data(), *const dy = dx + n, *const dz = dy + n;
+    Point3 reference{};
+    std::size_t a = 0;
+    for (std::size_t k = 0; k < n; ++k)
+      for (std::size_t j = 0; j < n; ++j)
+        for (std::size_t i = 0; i < n; ++i) {
+          double const value = u[static_cast<std::size_t>(dofs[a++])];
+          reference[0] += dx[i] * y[j] * z[k] * value;
+          reference[1] += x[i] * dy[j] * z[k] * value;
+          reference[2] += x[i] * y[j] * dz[k] * value;
+        }
+    tabulate_map(at);
+    auto const j = geometry_.jacobian(gradients_.data());
+    auto const c = cofactors(j);
+    double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+    Point3 result{};
+    for (std::size_t d = 0; d < 3; ++d)
+      result[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+    return result;
+  }
+
   std::vector<std::int32_t> dofs;
 
 private:
@@ -229,6 +256,110 @@ HostVector<double> sample(Space const& space, ReferenceElement const& element, s
     }
   });
   return values;
+}
+
+std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points) {
+  std::vector<LocatedPoint> result(points.size());
+  Extent around;
+  around.low.fill(std::numeric_limits<double>::infinity());
+  around.high.fill(-std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    result[i].x = points[i];
+    for (std::size_t d = 0; d < 3; ++d) {
+      around.low[d] = std::min(around.low[d], points[i][d]);
+      around.high[d] = std::max(around.high[d], points[i][d]);
+    }
+  }
+  auto const none = std::numeric_limits<std::int64_t>::max();
+  std::vector<std::atomic<std::int64_t>> cells(points.size());
+  for (auto& cell : cells)
+    cell.store(none, std::memory_order_relaxed);
+  auto const make_locator = [&] { return Locator(space, element); };
+  auto const look = [&](Locator& locator, std::int64_t const cell) {
+    locator.reset(cell);
+    for (std::size_t d = 0; d < 3; ++d)
+      if (locator.high(d) < around.low[d] || locator.low(d) > around.high[d])
+        return;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      bool near = true;
+      for (std::size_t d = 0; d < 3; ++d)
+        near = near && points[i][d] >= locator.low(d) && points[i][d] <= locator.high(d);
+      std::int64_t seen = cells[i].load(std::memory_order_relaxed);
+      if (!near || seen < cell || !locator.find(points[i]))
+        continue;
+      while (cell < seen && !cells[i].compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
+      }
+    }
+  };
+  if (space.box) {
+    // The cells follow from the coordinates; those beside them count too, where a point is on a face.
+    Locator locator(space, element);
+    for (std::size_t i = 0; i < points.size(); ++i)
+      for (int dz = -1; dz <= 1; ++dz)
+        for (int dy = -1; dy <= 1; ++dy)
+          for (int dx = -1; dx <= 1; ++dx) {
+            std::array<int, 3> const beside{dx, dy, dz};
+            std::array<std::int64_t, 3> at{};
+            bool inside = true;
+            for (std::size_t d = 0; d < 3; ++d) {
+              auto const count = static_cast<double>(space.box->cells[d]);
+              double const place = std::floor((points[i][d] - space.box->origin[d]) / space.box->extent[d] * count) + beside[d];
+              inside = inside && place >= 0 && place < count;
+              at[d] = inside ? static_cast<std::int64_t>(place) : 0;
+            }
+            if (inside)
+              look(locator, (at[2] * space.box->cells[1] + at[1]) * space.box->cells[0] + at[0]);
+          }
+  } else
+    parallel_for(n_parts(space.n_cells, space.cells_per_part), make_locator, [&](Locator& locator, std::int64_t const p) {
+      auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
+      for (auto cell = begin; cell < end; ++cell)
+        look(locator, cell);
+    });
+
+  Locator locator(space, element);
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (auto const cell = cells[i].load(); cell != none) {
+      locator.reset(result[i].cell = cell);
+      result[i].reference = *locator.find(points[i]);
+    }
+  return result;
+}
+
+Point3 nearest_node(Space const& space, Point3 const& x) {
+  auto const square = [&](Point3 const& node) {
+    double sum = 0;
+    for (std::size_t d = 0; d < 3; ++d)
+      sum += (node[d] - x[d]) * (node[d] - x[d]);
+    return sum;
+  };
+  Point3 nearest = space.point(0);
+  double least = square(nearest);
+  for (std::int64_t dof = 1; dof < space.n_dofs; ++dof)
+    if (Point3 const node = space.point(dof); square(node) < least) {
+      nearest = node;
+      least = square(node);
+    }
+  return nearest;
+}
+
+std::vector<PointValues> values_at(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                   std::span<double const> u, double shift, std::span<LocatedPoint const> points) {
+  std::vector<PointValues> result;
+  Locator locator(space, element);
+  for (LocatedPoint const& point : points) {
+    locator.reset(point.cell);
+    PointValues& values = result.emplace_back();
+    values.u = locator.value(u, point.reference);
+    values.gradient = locator.gradient(u, point.reference);
+    unsigned const material = space.material(point.cell);
+    auto const k = data.coefficient(material)(point.x, material);
+    for (std::size_t d = 0; d < 3; ++d)
+      values.flux[d] = -k[d] * values.gradient[d];
+    if (data.exact)
+      values.exact = data.exact->finite(point.x, "the exact solution") - shift;
+  }
+  return result;
 }
 
 }  // namespace poisson::assembly

@@ -2,8 +2,10 @@
 
 #include "assembly/space/space.hpp"
 #include "assembly/system/fields.hpp"
+#include "assembly/system/problem_data.hpp"
 
 #include <span>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -14,5 +16,16 @@ namespace poisson::assembly {
 /// contain is evaluated in the one with the lowest number. Threaded; the same bits for any number of threads.
 [[nodiscard]] HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u,
                                         Lattice const& lattice);
+
+/// Finds the cells of points. Threaded; the same result for any number of threads.
+[[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points);
+
+/// The node that is nearest to a point; of several the one with the lowest number.
+[[nodiscard]] Point3 nearest_node(Space const& space, Point3 const& x);
+
+/// u (n_dofs values) and what follows from it at points, evaluated in the polynomials of their cells. `shift` is that of
+/// solution_fields. Precondition: the points are inside. Errors: InputError where k or `exact` has no admissible value.
+[[nodiscard]] std::vector<PointValues> values_at(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                                 std::span<double const> u, double shift, std::span<LocatedPoint const> points);
 
 }  // namespace poisson::assembly

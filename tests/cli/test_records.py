@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from conftest import CUBE, ROOT
 
-FORMATS = CUBE + "output: {picture: false}\n"
+FORMATS = CUBE + "output: {picture: false, probes: [{name: tip, at: [0.5, 0.5, 0.5]}], quantities: {mine: 2 * probe.tip}}\n"
 
 
 def documented():
@@ -29,11 +29,17 @@ def documented():
 DOCUMENTED = documented()
 
 
+def general(quantity):
+    """The name of a quantity in docs/result_json.md."""
+    name = re.sub(r"^probe\.\w+", "probe.NAME", re.sub(r"\.\d+$", ".ID", quantity))
+    return name if "." in name or f"quantities.{name}" in DOCUMENTED["Run"] else "OWN"
+
+
 def keys(value, path="", named=()):
     """Paths of all leaves: a.b, a[].b; what the paths in `named` hold has names of its own, which count as '*'."""
     if isinstance(value, dict):
         for name, inside in value.items():
-            yield from keys(inside, (path + "." if path else "") + ("*" if path in named else name), named)
+            yield from keys(inside, (path + "." if path else "") + ("*" if path in named else general(name) if path == "quantities" else name), named)
     elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         for item in value:
             yield from keys(item, path + "[]", named)

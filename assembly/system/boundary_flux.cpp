@@ -1,0 +1,264 @@
+#include "assembly/system/boundary_flux.hpp"
+
+#include "assembly/parallel.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace poisson::assembly {
+namespace {
+
+constexpr std::int64_t faces_per_part = 256;
+
+/// -k du/dn times a basis function, or 1, integrated over the Dirichlet faces of one boundary.
+struct FaceShare {
+  std::int32_t unknown;
+  unsigned id;
+  double flux;    ///< int k du/dn phi
+  double weight;  ///< int phi
+};
+struct Residual {
+  std::int32_t unknown;
+  double value;
+};
+
+/// Tables of one element: its functions and those of its map at the points of its inside and its faces.
+struct Tables {
+  Tables(Space const& space, ReferenceElement const& element)
+      : shape(tabulate(element.nodes, element.volume_points)),
+        map(tabulate(geometry_nodes_1d(space, element), element.volume_points)) {
+    for (int face = 0; face < 6; ++face) {
+      face_shape[face] = tabulate(element.nodes, element.face_points[face]);
+      face_map[face] = tabulate(geometry_nodes_1d(space, element), element.face_points[face]);
+      face_nodes[face] = element.face_nodes(face);
+    }
+  }
+  PointTables shape, map;
+  std::array<PointTables, 6> face_shape, face_map;
+  std::array<std::vector<int>, 6> face_nodes;
+};
+
+/// One cell after the other, with what a thread needs of its own.
+class Cell {
+public:
+  Cell(Space const& space, ReferenceElement const& element, Tables const& tables, ProblemData const& problem,
+       std::span<double const> u)
+      : data(problem),
+        dofs(space.n_local),
+        space_(space),
+        element_(element),
+        tables_(tables),
+        geometry_(space),
+        u_(u),
+        local_(space.n_local) {}
+
+  void reset(std::int64_t cell) {
+    cell_ = cell;
+    space_.dofs(cell, dofs.data());
+    geometry_.reset(cell, dofs.data());
+    for (std::size_t i = 0; i < local_.size(); ++i)
+      local_[i] = u_[dofs[i]];
+  }
+
+  struct FacePoint {
+    Point3 x;
+    double weight;       ///< dS
+    double u, conormal;  ///< u, and k du/dn
+  };
+  [[nodiscard]] FacePoint face_point(int face, int q) const {
+    PointTables const &shape = tables_.face_shape[face], &map = tables_.face_map[face];
+    auto const at = place(map, q);
+    int const d = face / 2;
+    double const sign = face % 2 == 0 ? -1 : 1;
+    Point3 const normal{sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};  // times dS
+    double const size = std::sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
+    double const weight = element_.face_weights[q];
+    auto const flux = conduct(at, gradient(shape, q));
+    double value = 0;
+    for (int i = 0; i < space_.n_local; ++i)
+      value += shape.values[static_cast<std::size_t>(q) * space_.n_local + i] * local_[i];
+    return {at.x, weight * size, value, (normal[0] * flux[0] + normal[1] * flux[1] + normal[2] * flux[2]) / size};
+  }
+
+  /// int k grad u . grad phi_i - int f phi_i over the cell, for all of its unknowns.
+  void residual(std::vector<double>& out) const {
+    out.assign(local_.size(), 0);
+    PointTables const &shape = tables_.shape, &map = tables_.map;
+    int const n = space_.n_local;
+    for (int q = 0; q < shape.n_points; ++q) {
+      auto const at = place(map, q);
+      double const weight = element_.weights[q], f = weight * at.determinant * data.source.finite(at.x, "the source");
+      auto const flux = conduct(at, gradient(shape, q));
+      Point3 reference{};  // det J J^-1 flux
+      for (int d = 0; d < 3; ++d)
+        reference[d] = weight * (at.cofactors[d] * flux[0] + at.cofactors[3 + d] * flux[1] + at.cofactors[6 + d] * flux[2]);
+      double const* const value = shape.values.data() + static_cast<std::size_t>(q) * n;
+      double const* const g = shape.gradients.data() + 3 * static_cast<std::size_t>(q) * n;
+      for (int i = 0; i < n; ++i)
+        out[i] += reference[0] * g[i] + reference[1] * g[n + i] + reference[2] * g[2 * n + i] - f * value[i];
+    }
+  }
+
+  ProblemData data;
+  std::vector<std::int32_t> dofs;
+
+private:
+  struct Place {
+    Point3 x;
+    std::array<double, 9> cofactors;  ///< det J J^-T
+    double determinant;
+  };
+  [[nodiscard]] Place place(PointTables const& map, int q) const {
+    auto const n = static_cast<std::size_t>(geometry_.n_nodes());
+    auto const j = geometry_.jacobian(map.gradients.data() + 3 * static_cast<std::size_t>(q) * n);
+    auto const c = cofactors(j);
+    return {geometry_.point(map.values.data() + static_cast<std::size_t>(q) * n), c, j[0] * c[0] + j[1] * c[1] + j[2] * c[2]};
+  }
+  /// Of u, with respect to reference coordinates.
+  [[nodiscard]] Point3 gradient(PointTables const& shape, int q) const {
+    Point3 g{};
+    for (int d = 0; d < 3; ++d) {
+      double const* const row = shape.gradients.data() + (3 * static_cast<std::size_t>(q) + d) * space_.n_local;
+      for (int i = 0; i < space_.n_local; ++i)
+        g[d] += row[i] * local_[i];
+    }
+    return g;
+  }
+  /// k grad u.
+  [[nodiscard]] Point3 conduct(Place const& at, Point3 const& g) const {
+    unsigned const material = space_.material(cell_);
+    auto const k = data.coefficient(material)(at.x, material);
+    Point3 flux{};
+    for (int d = 0; d < 3; ++d)
+      flux[d] =
+          k[d] * (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
+    return flux;
+  }
+
+  Space const& space_;
+  ReferenceElement const& element_;
+  Tables const& tables_;
+  CellGeometry geometry_;
+  std::span<double const> u_;
+  std::vector<double> local_;
+  std::int64_t cell_ = 0;
+};
+
+/// What a part of the faces found.
+struct FaceSums {
+  std::map<unsigned, BoundaryFlux> known;  ///< areas, and fluxes of boundaries without Dirichlet values
+  std::vector<FaceShare> shares;           ///< of unknowns with Dirichlet values
+  std::vector<Residual> loads;             ///< Neumann and Robin values times basis functions
+};
+
+}  // namespace
+
+std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                                 std::span<double const> u) {
+  Tables const tables(space, element);
+  auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
+  auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
+  std::vector<std::uint8_t> fixed(static_cast<std::size_t>(space.n_dofs), 0);
+  bool any_fixed = false;
+
+  std::vector<FaceSums> parts(n_parts(n_faces, faces_per_part));
+  parallel_for(static_cast<std::int64_t>(parts.size()), make_cell, [&](Cell& cell, std::int64_t const p) {
+    FaceSums& sums = parts[p];
+    auto const [begin, end] = part(n_faces, faces_per_part, p);
+    for (auto i = begin; i < end; ++i) {
+      BoundaryFace const& face = space.boundary_faces[i];
+      cell.reset(face.cell);
+      auto const& condition = cell.data.boundary_at(face.boundary_id);
+      auto const& nodes = tables.face_nodes[face.face];
+      std::vector<double> flux(nodes.size(), 0), weight(nodes.size(), 0);
+      BoundaryFlux& known = sums.known[face.boundary_id];
+      for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
+        auto const at = cell.face_point(face.face, q);
+        known.area += at.weight;
+        double conormal = at.conormal;
+        if (condition.type != BoundaryType::dirichlet) {
+          conormal = condition.value.finite(at.x, "the boundary value");
+          if (condition.type == BoundaryType::robin)
+            conormal -= condition.alpha.finite(at.x, "alpha") * at.u;
+          known.flux -= at.weight * conormal;
+        }
+        double const* const values = tables.face_shape[face.face].values.data() + static_cast<std::size_t>(q) * space.n_local;
+        for (std::size_t a = 0; a < nodes.size(); ++a) {
+          flux[a] += at.weight * conormal * values[nodes[a]];
+          weight[a] += at.weight * values[nodes[a]];
+        }
+      }
+      for (std::size_t a = 0; a < nodes.size(); ++a)
+        if (std::int32_t const unknown = cell.dofs[nodes[a]]; condition.type == BoundaryType::dirichlet)
+          sums.shares.push_back({unknown, face.boundary_id, flux[a], weight[a]});
+        else
+          sums.loads.push_back({unknown, flux[a]});
+    }
+  });
+
+  std::map<unsigned, BoundaryFlux> result;
+  std::vector<FaceShare> shares;
+  for (FaceSums const& sums : parts) {
+    for (auto const& [id, known] : sums.known) {
+      result[id].area += known.area;
+      result[id].flux += known.flux;
+    }
+    for (FaceShare const& share : sums.shares)
+      fixed[share.unknown] = 1;
+    shares.insert(shares.end(), sums.shares.begin(), sums.shares.end());
+    any_fixed = any_fixed || !sums.shares.empty();
+  }
+  if (!any_fixed)
+    return result;
+
+  // The residuals of the unknowns with Dirichlet values, from the cells around them.
+  std::vector<std::vector<Residual>> of_cells(n_parts(space.n_cells, space.cells_per_part));
+  struct State {
+    Cell cell;
+    std::vector<std::int32_t> dofs;
+    std::vector<double> residual;
+  };
+  parallel_for(
+      static_cast<std::int64_t>(of_cells.size()),
+      [&] {
+        return State{make_cell(), std::vector<std::int32_t>(space.n_local), {}};
+      },
+      [&](State& state, std::int64_t const p) {
+        auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
+        for (auto c = begin; c < end; ++c) {
+          space.dofs(c, state.dofs.data());
+          if (std::none_of(state.dofs.begin(), state.dofs.end(), [&](auto dof) { return fixed[dof] != 0; }))
+            continue;
+          state.cell.reset(c);
+          state.cell.residual(state.residual);
+          for (std::size_t i = 0; i < state.dofs.size(); ++i)
+            if (fixed[state.dofs[i]] != 0)
+              of_cells[p].push_back({state.dofs[i], state.residual[i]});
+        }
+      });
+  HostVector<double> residual;
+  residual.resize(space.n_dofs, 0);
+  for (auto const& list : of_cells)
+    for (Residual const& r : list)
+      residual[r.unknown] += r.value;
+  for (FaceSums const& sums : parts)
+    for (Residual const& load : sums.loads)
+      residual[load.unknown] -= load.value;
+
+  // What the boundaries of an unknown have together; then the share of each.
+  HostVector<double> weight;
+  weight.resize(space.n_dofs, 0);
+  for (FaceShare const& share : shares) {
+    weight[share.unknown] += share.weight;
+    residual[share.unknown] -= share.flux;
+  }
+  std::map<unsigned, double> conormal;
+  for (FaceShare const& share : shares)
+    conormal[share.id] += share.flux + share.weight / weight[share.unknown] * residual[share.unknown];
+  for (auto const& [id, value] : conormal)
+    result[id].flux = -value;
+  return result;
+}
+
+}  // namespace poisson::assembly

@@ -1,0 +1,182 @@
+"""What a run answers: fluxes through boundaries, probes, lines, and quantities of the user's own."""
+
+import csv
+
+import numpy as np
+import pytest
+
+LINEAR = """
+problem:
+  mesh: {cells: [4, 3, 5], extent: [2, 1, 3]}
+  element: {order: ORDER}
+  coefficient: ["2", "3", "5"]
+  source: "0"
+  boundary:
+    - {ids: all, type: dirichlet, value: "1 + x - 2*y + 3*z"}
+  exact: "1 + x - 2*y + 3*z"
+solver: {tolerance: 1.0e-13}
+output: {picture: false, vtk: {enabled: false}}
+"""
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_fluxes_of_a_linear_solution_are_exact(poisson, order):
+    """-k grad u = (-2, 6, -15): known on every side, also where all sides are held and share their edges."""
+    config = poisson.write(LINEAR.replace("ORDER", str(order)))
+    for name, sets in {"held": [], "mixed": ["--set", "problem.boundary=[{ids: [0, 3], type: dirichlet, value: '1 + x - 2*y + 3*z'}, "
+                                             "{ids: [1], type: neumann, value: '2'}, {ids: [2], type: robin, alpha: '2', value: '6 + 2*(1 + x - 2*y + 3*z)'}, "
+                                             "{ids: [4], type: neumann, value: '-15'}, {ids: [5], type: neumann, value: '15'}]"]}.items():
+        poisson("run", config, "--output", name, "--quiet", *sets)
+        q = poisson.record(name)["quantities"]
+        areas = [3, 3, 6, 6, 2, 2]
+        expected = [2 * 3, -2 * 3, -6 * 6, 6 * 6, 15 * 2, -15 * 2]
+        for i in range(6):
+            assert q[f"area.{i}"] == pytest.approx(areas[i], rel=1e-13)
+            assert q[f"flux.{i}"] == pytest.approx(expected[i], abs=1e-9), (name, i)
+        assert q["volume.0"] == pytest.approx(6, rel=1e-13)
+        assert abs(sum(q[f"flux.{i}"] for i in range(6)) - q["integral_f"]) < 1e-9
+
+
+def test_fluxes_balance_the_source(poisson):
+    config = poisson.write("""
+        problem:
+          mesh: {generator: hyper_shell, arguments: [[0, 0, 0], 0.5, 1, 0, true], refinements: 2}
+          element: {order: 2}
+          coefficient: "1 + x^2"
+          source: "exp(x)*y^2"
+          boundary:
+            - {ids: [0], type: dirichlet, value: "0"}
+            - {ids: [1], type: robin, alpha: "2", value: "z"}
+        output: {picture: false, vtk: {enabled: false}}
+        """)
+    poisson("run", config, "--output", "out", "--quiet")
+    q = poisson.record()["quantities"]
+    assert q["integral_f"] > 0.1 and q["flux.0"] + q["flux.1"] == pytest.approx(q["integral_f"], rel=1e-9)
+
+
+def orders(values, exact):
+    errors = [abs(v - exact) for v in values]
+    return [np.log2(a / b) for a, b in zip(errors, errors[1:])]
+
+
+@pytest.mark.parametrize("order, cells", [(1, [4, 8, 16]), (2, [2, 4, 8])])
+def test_flux_converges_twice_as_fast_as_the_gradient(poisson, order, cells):
+    """u = sin(pi x) exp(y) between sides that are insulated or held: the flux out of x = 0 is pi (e - 1)."""
+    config = poisson.write(f"""
+        problem:
+          element: {{order: {order}}}
+          source: "(pi^2 - 1)*sin(pi*x)*exp(y)"
+          boundary:
+            - {{ids: [0, 1], type: dirichlet, value: "0"}}
+            - {{ids: [2], type: neumann, value: "-sin(pi*x)*exp(y)"}}
+            - {{ids: [3], type: neumann, value: "sin(pi*x)*exp(y)"}}
+            - {{ids: [4, 5], type: neumann, value: "0"}}
+        output: {{picture: false, vtk: {{enabled: false}}}}
+        """)
+    found = []
+    for n in cells:
+        poisson("run", config, "--output", str(n), "--quiet", "--set", f"problem.mesh.cells=[{n}, {n}, 2]")
+        found.append(poisson.record(str(n))["quantities"]["flux.0"])
+    assert all(p > 2 * order - 0.25 for p in orders(found, np.pi * (np.e - 1))), found
+
+
+def test_capacitance_of_concentric_spheres(poisson):
+    """Between radii 1/2 and 1 the conductance is 4 pi / (1/a - 1/b) = 4 pi."""
+    config = poisson.write("""
+        problem:
+          mesh: {generator: hyper_shell, arguments: [[0, 0, 0], 0.5, 1, 0, true]}
+          element: {order: 2}
+          boundary:
+            - {ids: [0], type: dirichlet, value: "3"}
+            - {ids: [1], type: dirichlet, value: "1"}
+        output:
+          picture: false
+          vtk: {enabled: false}
+          quantities: {conductance: "-flux.0 / (max - min)", error: "abs(conductance / (4*pi) - 1)"}
+        """)
+    errors = []
+    for r in (1, 2, 3):
+        done = poisson("run", config, "--output", str(r), "--set", f"problem.mesh.refinements={r}")
+        assert "conductance" in done.stdout and "out of boundary 0:" in done.stdout
+        errors.append(poisson.record(str(r))["quantities"]["error"])
+    assert errors[2] < 1e-4 and all(b < a / 8 for a, b in zip(errors, errors[1:])), errors
+
+
+@pytest.mark.parametrize("generator, order, error", [("box", 1, 1e-10), ("box", 3, 1e-10), ("hyper_ball", 2, 1e-5), ("hyper_ball", 3, 1e-6)])
+def test_probes_and_lines_are_exact(poisson, generator, order, error):
+    """Up to the quadrature in curved cells."""
+    config = poisson.write(f"""
+        problem:
+          mesh: {{generator: {generator}}}
+          element: {{order: {order}}}
+          coefficient: "2 + x"
+          source: "-1"
+          boundary: [{{ids: all, type: dirichlet, value: "1 + x - 2*y + 3*z"}}]
+          exact: "1 + x - 2*y + 3*z"
+        output:
+          picture: false
+          vtk: {{enabled: false}}
+          probes: [{{name: tip, at: [0.12, 0.23, 0.31]}}, {{name: node, at: [0.5, 0.5, 0.5]}}]
+          lines: [{{name: axis, from: [0, 0.1, 0.2], to: [0.6, 0.3, 0.1], points: 7}}]
+          quantities: {{slope: "probe.tip.gradient.z / probe.tip.gradient.x", sum: "probe.tip + probe.node"}}
+        """)
+    sets = ["--set", "problem.mesh.cells=[3, 5, 4]"] if generator == "box" else ["--set", "problem.mesh.refinements=1"]
+    done = poisson("run", config, "--output", "out", *sets)
+    q = poisson.record()["quantities"]
+    assert q["probe.tip"] == pytest.approx(1 + 0.12 - 0.46 + 0.93, abs=error) and q["probe.node"] == pytest.approx(2, abs=error)
+    assert q["probe.tip.exact"] == pytest.approx(q["probe.tip"], abs=error)
+    assert q["probe.tip.gradient"] == pytest.approx([1, -2, 3], abs=100 * error)
+    assert q["probe.tip.flux"] == pytest.approx([-2.12, 4.24, -6.36], abs=100 * error)
+    assert q["slope"] == pytest.approx(3, abs=100 * error) and q["sum"] == pytest.approx(q["probe.tip"] + q["probe.node"])
+    assert "probe.tip" in done.stdout and "slope" in done.stdout
+    assert "line_axis.csv" in poisson.record()["files"]
+    with open(poisson.directory / "out/line_axis.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == 7
+    for i, row in enumerate(rows):
+        x, y, z = (a + (b - a) * i / 6 for a, b in zip((0, 0.1, 0.2), (0.6, 0.3, 0.1)))
+        assert [float(row[c]) for c in "xyz"] == pytest.approx([x, y, z], abs=1e-14)
+        assert float(row["u"]) == pytest.approx(1 + x - 2 * y + 3 * z, abs=error)
+        assert float(row["gradient_y"]) == pytest.approx(-2, abs=100 * error) and float(row["flux_x"]) == pytest.approx(-2 - x, abs=100 * error)
+        assert float(row["distance"]) == pytest.approx(i / 6 * np.sqrt(0.36 + 0.04 + 0.01), abs=1e-14)
+
+
+def test_line_with_points_outside(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "out", "--quiet", "--set", "output.lines=[{name: a, from: [-1, 0.5, 0.5], to: [1, 0.5, 0.5], points: 5}]")
+    with open(poisson.directory / "out/line_a.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert [row["u"] == "" for row in rows] == [True, True, False, False, False]
+    assert {"line_a.csv", "line_a.png"} <= set(poisson.record()["files"])
+
+
+@pytest.mark.parametrize("key, value, parts", [
+    ("output.probes", "[{name: a, at: [2, 0.5, 0.5]}]", ["output.probes[0].at", "(2, 0.5, 0.5) is outside the mesh", "1 away, at (1, 0.5, 0.5)"]),
+    ("output.probes", "[{name: a b, at: [0, 0, 0]}]", ["output.probes[0].name", "letters, digits"]),
+    ("output.probes", "[{name: a, at: [0, 0, 0]}, {name: a, at: [1, 0, 0]}]", ["output.probes[1].name", "already"]),
+    ("output.probes", "[{name: a}]", ["output.probes[0].at", "is missing"]),
+    ("output.probes", "[{name: a, at: [0, .nan, 0]}]", ["output.probes[0].at[1]"]),
+    ("output.lines", "[{name: a, from: [2, 0, 0], to: [3, 0, 0]}]", ["output.lines[0]", "no point of this line is in the mesh"]),
+    ("output.lines", "[{name: a, from: [2, 0, 0], to: [3, 0, 0], points: 1}]", ["output.lines[0].points", "from 2"]),
+    ("output.quantities", "{r: 1 / flux.9}", ["output.quantities.r", "'flux.9' is not known"]),
+    ("output.quantities", "{r: x}", ["output.quantities.r", "x, y and z have no meaning"]),
+    ("output.quantities", "{min: 1}", ["output.quantities.min", "another quantity"]),
+    ("output.quantities", "{r: probe.tip}", ["output.quantities.r", "'probe.tip' is not known"]),
+    ("output.quantities", "[1]", ["output.quantities", "map from names"]),
+])
+def test_wrong_requests_are_found_before_the_solve(cube, key, value, parts):
+    poisson, config = cube
+    done = poisson("run", config, "--output", "out", "--set", f"{key}={value}", code=1)
+    assert all(part in done.stderr for part in parts), done.stderr
+    assert "solve" not in done.stdout
+
+
+def test_quantities_of_a_sweep(poisson):
+    config = poisson.write(LINEAR.replace("ORDER", "1").replace("output:", "parameters: {k: 2}\noutput:").replace('"2", "3"', '"k", "3"')
+                           + "sweep: {parameters.k: [1, 4]}\n")
+    poisson("sweep", config, "--output", "out", "--quiet", "--set", "output.quantities={twice: 2*k}")
+    with open(poisson.directory / "out/sweep.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert [float(row["twice"]) for row in rows] == [2, 8]
+    assert [float(row["flux.0"]) for row in rows] == pytest.approx([3, 12], abs=1e-9)
+    assert {"min", "max", "energy", "area.3", "volume.0"} <= set(rows[0])
