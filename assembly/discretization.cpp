@@ -48,6 +48,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
   mesh.boundary_ids = counts.boundary_ids;
   mesh.material_ids = counts.material_ids;
+  mesh.boundary_names = counts.boundary_names;
+  mesh.material_names = counts.material_names;
 
   std::int64_t const local = static_cast<std::int64_t>(spec.order + 1) * (spec.order + 1) * (spec.order + 1);
   std::int64_t const n = mesh.dofs;
@@ -68,10 +70,19 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   return estimate;
 }
 
+int coefficient_components(ProblemSpec const& spec) {
+  auto const tensor = [](auto const& entry) { return entry.second.size() == 3; };
+  return std::any_of(spec.coefficient.begin(), spec.coefficient.end(), tensor) ||
+                 std::any_of(spec.coefficient_of_name.begin(), spec.coefficient_of_name.end(), tensor)
+             ? 3
+             : 1;
+}
+
 }  // namespace
 
 struct CheckedProblem::Impl {
-  explicit Impl(ProblemSpec of) : spec(std::move(of)), counts(make_counts()), data(spec, counts.boundary_ids, counts.material_ids) {
+  explicit Impl(ProblemSpec of) : spec(std::move(of)), counts(make_counts()), names(counts, spec.mesh) {
+    static_cast<void>(ProblemData(spec, names, !spec.mesh.has_places()));
     check_index_range(spec.mesh, counts, spec.order);
     summary = make_estimate(AssembledInto::csr).mesh;
   }
@@ -91,12 +102,17 @@ struct CheckedProblem::Impl {
   std::unique_ptr<CoarseMesh> coarse;  ///< of all meshes but boxes
   std::int64_t lattices = 0;
   MeshCounts counts;
-  ProblemData data;
+  PlaceNames names;
   MeshSummary summary;
 };
 
 Estimate CheckedProblem::Impl::make_estimate(AssembledInto into) const {
-  Estimate estimate = poisson::assembly::make_estimate(spec, counts, data.coefficient_components(), into);
+  MeshCounts of_places = counts;
+  of_places.boundary_ids = names.boundary_ids;
+  of_places.material_ids = names.material_ids;
+  of_places.boundary_names = names.boundary_names;
+  of_places.material_names = names.material_names;
+  Estimate estimate = poisson::assembly::make_estimate(spec, of_places, coefficient_components(spec), into);
   estimate.mesh.lattices = lattices;
   estimate.mesh.lattice_nodes = lattices > 0 ? (std::int64_t{spec.order} << spec.mesh.refinements) + 1 : 0;
   return estimate;
@@ -120,11 +136,20 @@ Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
 
 struct Discretization::Impl {
   explicit Impl(CheckedProblem::Impl checked)
-      : data(std::move(checked.data)),
-        element(checked.spec.order),
+      : element(checked.spec.order),
         space(checked.counts.box ? Space(*checked.counts.box, element) : checked.coarse->space(element)),
+        notes(name_places(space, element, checked.spec, checked.names)),
+        data(checked.spec, names_in(space, checked.names)),
+        has_places(checked.spec.mesh.has_places()),
         summary(std::move(checked.summary)),
         couplings(summary.nnz) {
+    summary.boundary_ids = space.boundary_ids;
+    summary.material_ids = space.material_ids;
+    auto const keep = [](IdNames& names, std::set<unsigned> const& ids) {
+      std::erase_if(names, [&](auto const& name) { return !ids.contains(name.first); });
+    };
+    keep(summary.boundary_names, space.boundary_ids);
+    keep(summary.material_names, space.material_ids);
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
   }
@@ -140,9 +165,18 @@ struct Discretization::Impl {
   }
   [[nodiscard]] double shift_of_exact() const { return is_pure_neumann() ? mean_of_exact(space, element, data) : 0; }
 
-  ProblemData data;
+  /// Those names whose ids the space has.
+  static PlaceNames names_in(Space const& space, PlaceNames names) {
+    names.boundary_ids = space.boundary_ids;
+    names.material_ids = space.material_ids;
+    return names;
+  }
+
   ReferenceElement element;
   Space space;
+  std::vector<std::string> notes;  ///< on places that cut faces or cells
+  ProblemData data;
+  bool has_places;
   MeshSummary summary;
   std::int64_t couplings;                    ///< pairs of unknowns that share a cell
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
@@ -162,6 +196,10 @@ MeshSummary const& Discretization::summary() const {
   return impl_->summary;
 }
 
+std::vector<std::string> const& Discretization::notes() const {
+  return impl_->notes;
+}
+
 LinearSystem Discretization::assemble() {
   auto system = assemble_system(impl_->space, impl_->element, impl_->data);
   impl_->summary.nnz = system.matrix.nnz();
@@ -172,7 +210,7 @@ LinearSystem Discretization::assemble() {
 
 std::optional<BoxProblem> Discretization::box_problem() const {
   Space const& space = impl_->space;
-  if (!space.box || space.order != 1)
+  if (!space.box || space.order != 1 || impl_->has_places)
     return std::nullopt;
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source.code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/mesh/counts.hpp"
 #include "assembly/problem.hpp"
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
@@ -29,6 +30,7 @@ struct MeshSummary {
   bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
+  IdNames boundary_names, material_names;  ///< those that have one
 };
 
 /// Where the matrix is assembled: here, into CSR; or by gpu/elements, on the host or on a device, straight into half_cds or
@@ -74,6 +76,8 @@ public:
   Discretization(Discretization&&) noexcept;
 
   [[nodiscard]] MeshSummary const& summary() const;
+  /// What the user should know of the places that name boundaries and regions: faces and cells that they cut.
+  [[nodiscard]] std::vector<std::string> const& notes() const;
   /// The linear system. Threaded; the result has the same bits for any number of threads.
   [[nodiscard]] LinearSystem assemble();
   /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.

@@ -12,6 +12,11 @@
 /// The problem to be solved, as plain data. Key paths in errors are those of the YAML file, e.g. "problem.boundary[1].ids".
 namespace poisson::assembly {
 
+/// A name for the boundary faces, or for the cells, whose centre satisfies `where`, an expression that is not 0 there.
+struct NamedPlace {
+  std::string name, where;
+};
+
 /// A hexahedral mesh: the box, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -21,6 +26,10 @@ struct MeshSpec {
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
   std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1
   int refinements = 0;                            ///< number of global refinements; each splits a cell into 8
+  std::vector<NamedPlace> boundaries, regions;    ///< of faces that two entries hold, the later one counts; so of cells
+
+  /// Whether boundaries or materials follow from expressions, and not from the mesh alone.
+  [[nodiscard]] bool has_places() const { return !boundaries.empty() || !regions.empty(); }
 };
 
 enum class BoundaryType { dirichlet, neumann, robin };
@@ -35,10 +44,11 @@ struct poisson::Names<poisson::assembly::BoundaryType> {
 
 namespace poisson::assembly {
 
-/// A condition on the boundary faces with the given ids; n is the outward normal.
+/// A condition on the boundary faces with the given ids or names; n is the outward normal.
 struct BoundaryCondition {
   bool all_ids = false;  ///< the condition holds on every boundary id that no other condition lists
   std::vector<unsigned> ids;
+  std::vector<std::string> names;
   BoundaryType type{};
   std::string value = "0";  ///< expression. Dirichlet: u = value; Neumann: k du/dn = value; Robin: k du/dn + alpha u = value
   std::string alpha = "0";  ///< expression, Robin only; >= 0 wherever it is evaluated
@@ -54,7 +64,8 @@ struct ProblemSpec {
   int order = 1;  ///< p of Q_p, 1..8
   /// k by material id. Key -1: every material without an entry of its own.
   std::map<int, CoefficientExpressions> coefficient{{-1, {"1"}}};
-  std::string source = "0";  ///< f
+  std::map<std::string, CoefficientExpressions> coefficient_of_name;  ///< k by the name of a material
+  std::string source = "0";                                           ///< f
   std::vector<BoundaryCondition> boundary;
   std::optional<std::string> exact;  ///< the exact solution, where it is known: error norms are then computed
 };

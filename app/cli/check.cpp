@@ -111,13 +111,14 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
   std::cout << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
   std::cout << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  auto const list = [](std::set<unsigned> const& ids) {
+  auto const list = [](std::set<unsigned> const& ids, assembly::IdNames const& names) {
     std::string text;
     for (unsigned id : ids)
-      text += (text.empty() ? "" : ", ") + std::to_string(id);
+      text += (text.empty() ? "" : ", ") + std::to_string(id) + (names.contains(id) ? " (" + names.at(id) + ")" : "");
     return text;
   };
-  std::cout << "#   boundary ids   " << list(mesh.boundary_ids) << "\n#   material ids   " << list(mesh.material_ids) << "\n";
+  std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
+            << list(mesh.material_ids, mesh.material_names) << "\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(estimated.host_bytes)) << "\n";
 
   FormatChoice const choice = predicted_format(config, mesh);

@@ -214,6 +214,12 @@ std::vector<std::string const*> expressions_of(RunConfig const& config) {
   for (auto const& [material, expressions] : problem.coefficient)
     for (auto const& expression : expressions)
       texts.push_back(&expression);
+  for (auto const& [name, expressions] : problem.coefficient_of_name)
+    for (auto const& expression : expressions)
+      texts.push_back(&expression);
+  for (auto const* const places : {&problem.mesh.boundaries, &problem.mesh.regions})
+    for (auto const& place : *places)
+      texts.push_back(&place.where);
   for (auto const& condition : problem.boundary) {
     texts.push_back(&condition.value);
     texts.push_back(&condition.alpha);

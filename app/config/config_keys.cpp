@@ -37,12 +37,35 @@ struct BoundaryIds {
   }
 };
 
+/// Names of boundaries.
+struct NameList {
+  [[nodiscard]] std::string allowed() const { return "list of names, e.g. [heater, inlet]"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<std::string>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, allowed());
+    out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      Text{"a name"}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+  }
+  [[nodiscard]] std::string write(std::vector<std::string> const& value) const {
+    std::vector<std::string> names;
+    for (std::string const& name : value)
+      names.push_back(quoted_text(name));
+    return "[" + join(names) + "]";
+  }
+};
+
 Keys<assembly::BoundaryCondition> const& boundary_keys() {
   auto const robin = [](assembly::BoundaryCondition const& b) { return b.type == assembly::BoundaryType::robin; };
   static Keys<assembly::BoundaryCondition> const keys{
       key<assembly::BoundaryCondition>(
           "ids", BoundaryIds{}, [](auto& b) -> auto& { return b; }, "", "Boundary ids of the mesh that this entry is for.")
-          .must_be_given("say which boundary ids, or all"),
+          .only("without names, or beside them", [](auto const& b) { return b.all_ids || !b.ids.empty() || b.names.empty(); })
+          .must_be_given("say which boundary ids, or all, or names", [](auto const& b) { return b.names.empty(); }),
+      key<assembly::BoundaryCondition>(
+          "names", NameList{}, [](auto& b) -> auto& { return b.names; }, "",
+          "Names that this entry is for: those of the mesh file or of problem.mesh.boundaries.")
+          .only("with names", [](auto const& b) { return !b.names.empty(); }),
       key<assembly::BoundaryCondition>(
           "type", Choice<assembly::BoundaryType>{}, [](auto& b) -> auto& { return b.type; }, "",
           "dirichlet: u = value; neumann: k du/dn = value (flux into the domain); robin: k du/dn + alpha u = value.")
@@ -79,11 +102,10 @@ struct BoundaryList {
   }
 };
 
-/// An expression, three, or a map from material ids to either.
+/// An expression, three, or a map from material ids or names to either: two members of the problem.
 struct Coefficient {
-  using Map = std::map<int, assembly::CoefficientExpressions>;
   [[nodiscard]] std::string allowed() const {
-    return "expression or number; [kx, ky, kz]; or {material id: either of these, ..., default: either}";
+    return "expression or number; [kx, ky, kz]; or {material id or name: either of these, ..., default: either}";
   }
   static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path) {
     assembly::CoefficientExpressions out;
@@ -96,10 +118,11 @@ struct Coefficient {
     }
     return out;
   }
-  void read(YamlNode const& node, std::string const& path, Map& out) const {
-    out.clear();
+  void read(YamlNode const& node, std::string const& path, assembly::ProblemSpec& out) const {
+    out.coefficient.clear();
+    out.coefficient_of_name.clear();
     if (node.kind != YamlNode::Kind::map) {
-      out[-1] = read_expressions(node, path);
+      out.coefficient[-1] = read_expressions(node, path);
       return;
     }
     if (node.items.empty())
@@ -108,10 +131,13 @@ struct Coefficient {
       std::string const& name = node.keys[i].name;
       int id = -1;
       auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-      bool const number = error == std::errc{} && end == name.data() + name.size() && id >= 0;
+      bool const number = error == std::errc{} && end == name.data() + name.size();
+      if (name.empty() || (number && id < 0))
+        reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0), names and default");
+      auto expressions = read_expressions(node.items[i], path + (number ? "[" + name + "]" : "." + name));
       if (!number && name != "default")
-        reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0) and default");
-      if (!out.emplace(number ? id : -1, read_expressions(node.items[i], path + "[" + name + "]")).second)
+        out.coefficient_of_name.emplace(name, std::move(expressions));
+      else if (!out.coefficient.emplace(number ? id : -1, std::move(expressions)).second)
         reject(node.keys[i].origin, path, "material " + name + " is given twice");
     }
   }
@@ -121,11 +147,13 @@ struct Coefficient {
       quoted.push_back(quoted_text(expression));
     return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
   }
-  [[nodiscard]] std::string write(Map const& value) const {
-    if (value.size() == 1 && value.begin()->first == -1)
-      return write_expressions(value.begin()->second);
+  [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
+    if (value.coefficient_of_name.empty() && value.coefficient.size() == 1 && value.coefficient.begin()->first == -1)
+      return write_expressions(value.coefficient.begin()->second);
     std::vector<std::string> entries;
-    for (auto const& [id, expressions] : value)
+    for (auto const& [name, expressions] : value.coefficient_of_name)
+      entries.push_back(quoted_text(name) + ": " + write_expressions(expressions));
+    for (auto const& [id, expressions] : value.coefficient)
       entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_expressions(expressions));
     return "{" + join(entries) + "}";
   }
@@ -286,6 +314,19 @@ struct PlainName {
   }
   [[nodiscard]] std::string write(std::string const& value) const { return plain_or_quoted(value); }
 };
+
+Keys<assembly::NamedPlace> const& place_keys() {
+  static Keys<assembly::NamedPlace> const keys{
+      key<assembly::NamedPlace>(
+          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "", "For problem.boundary[].names, or problem.coefficient.")
+          .must_be_given("a place has a name"),
+      key<assembly::NamedPlace>(
+          "where", ExpressionText{}, [](auto& p) -> auto& { return p.where; }, "",
+          "An expression that is not 0 at the centres meant.")
+          .must_be_given("say where, such as \"z > 0.99\""),
+  };
+  return keys;
+}
 
 Keys<ProbeSpec> const& probe_keys() {
   static Keys<ProbeSpec> const keys{
@@ -453,11 +494,20 @@ Keys<RunConfig> make_run_keys() {
           .or_null("use the generator"),
       declare("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",
               "Global refinements; each splits every cell in 8."),
+      declare("problem.mesh.boundaries", Named<assembly::NamedPlace>{place_keys, "{name: heater, where: \"z > 0.99 && x < 0.5\"}"},
+              POISSON_MEMBER(problem.mesh.boundaries), "",
+              "Names for the boundary faces whose centre satisfies an expression; where two hold, the later one counts.")
+          .or_null("none"),
+      declare(
+          "problem.mesh.regions", Named<assembly::NamedPlace>{place_keys, "{name: die, where: \"z < 0.1\"}"},
+          POISSON_MEMBER(problem.mesh.regions), "",
+          "Names for the cells whose centre satisfies an expression: materials of their own. Where two hold, the later one counts.")
+          .or_null("none"),
       section<RunConfig>("problem.element", "Finite element."),
       declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
               "Polynomial order p of the element Q_p; 1 is trilinear."),
-      declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem.coefficient), "",
-              "k > 0: one, three along x, y, z (orthotropic), or by material id of the mesh."),
+      declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem), "",
+              "k > 0: one, three along x, y, z (orthotropic), or by material id or name of the mesh."),
       declare("problem.source", ExpressionText{}, POISSON_MEMBER(problem.source), "that of k u / length^2",
               "f, the source density."),
       declare("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
@@ -565,7 +615,8 @@ Keys<RunConfig> make_run_keys() {
           .or_null("none"),
       declare("output.quantities", Quantities{}, POISSON_MEMBER(output.quantities), "",
               "What else is computed, such as {resistance: \"(max - min) / flux.1\"}: from min, max, mean, energy, integral_u, "
-              "integral_f, flux.ID and area.ID of every boundary, volume.ID of every material, probe.NAME, probe.NAME.gradient.x "
+              "integral_f, flux.NAME and area.NAME of every boundary and volume.NAME of every material (its id where it has no "
+              "name), probe.NAME, probe.NAME.gradient.x "
               "(.y, .z), parameters and quantities before.")
           .or_null("none"),
       declare("sweep", Sweep{}, POISSON_MEMBER(sweep), "",
@@ -573,7 +624,10 @@ Keys<RunConfig> make_run_keys() {
               "together, then the second ones and so on."),
   };
   for (auto& k : keys)
-    if (k.path == "output.probes")
+    if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
+      for (auto const& inner : place_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.probes")
       for (auto const& inner : probe_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "output.lines")

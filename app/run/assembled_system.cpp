@@ -19,12 +19,13 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
   std::array<std::int64_t, 3> cells = problem.mesh.cells;
   for (std::int64_t& n : cells)
     n <<= problem.mesh.refinements;
-  return mesh.lexicographic && problem.order == 1 && BoxSystem::fits(cells);
+  return mesh.lexicographic && problem.order == 1 && !problem.mesh.has_places() && BoxSystem::fits(cells);
 }
 
 /// Whether a matrix can be made without CSR, if its format can.
 bool can_be_assembled_as_stored(RunConfig const& config) {
-  return config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
+  // Regions give the cells of one lattice several materials.
+  return config.problem.mesh.regions.empty() && config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
          config.matrix.conversion == Conversion::automatic;
 }
 
@@ -51,6 +52,10 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
   if (free) {
     if (!config.analysis.empty())
       throw InputError("matrix.format", "matrix_free has no matrix for analysis.svd; use another format, or auto");
+    if (!config.problem.mesh.regions.empty() && mesh.lattices > 0)
+      throw InputError("matrix.format",
+                       "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several; "
+                       "use another format, or auto");
     if (matrix.precision != MatrixPrecision::double_)
       throw InputError("solver.matrix_precision", "matrix_free has no entries to store in another precision; use double");
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};

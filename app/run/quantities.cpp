@@ -108,12 +108,23 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
                       {"integral_f", integral_f},
                       {"min_at", of_solution.min_at},
                       {"max_at", of_solution.max_at}};
+  // Several ids may have one name; they are added up.
+  auto const add = [&](char const* what, assembly::IdNames const& names, unsigned id, double value) {
+    auto const named = names.find(id);
+    std::string const name = std::string(what) + "." + (named == names.end() ? std::to_string(id) : named->second);
+    auto const there = std::find_if(table.begin(), table.end(), [&](auto const& entry) { return entry.first == name; });
+    if (there == table.end())
+      table.emplace_back(name, value);
+    else
+      there->second = there->second.get<double>() + value;
+  };
+  assembly::MeshSummary const& mesh = discretization_.summary();
   for (auto const& [id, boundary] : of_solution.boundaries)
-    table.emplace_back("flux." + std::to_string(id), boundary.flux);
+    add("flux", mesh.boundary_names, id, boundary.flux);
   for (auto const& [id, boundary] : of_solution.boundaries)
-    table.emplace_back("area." + std::to_string(id), boundary.area);
+    add("area", mesh.boundary_names, id, boundary.area);
   for (auto const& [id, volume] : of_solution.volumes)
-    table.emplace_back("volume." + std::to_string(id), volume);
+    add("volume", mesh.material_names, id, volume);
   for (std::size_t i = 0; i < at_probes.size(); ++i) {
     std::string const name = "probe." + config_.output.probes[i].name;
     table.emplace_back(name, at_probes[i].u);

@@ -133,6 +133,16 @@ std::string to_json(ResultRecord const& r) {
     out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
     out["matrix"]["auto"] = table_of(*r.choice);
   }
+  auto const names_of = [](assembly::IdNames const& names) {
+    json list = json::object();
+    for (auto const& [id, name] : names)
+      list[std::to_string(id)] = name;
+    return list;
+  };
+  if (!r.mesh.boundary_names.empty())
+    out["mesh"]["boundary_names"] = names_of(r.mesh.boundary_names);
+  if (!r.mesh.material_names.empty())
+    out["mesh"]["material_names"] = names_of(r.mesh.material_names);
   for (auto const& [name, value] : r.quantities)
     out["quantities"][name] = value;
   if (r.errors)

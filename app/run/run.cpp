@@ -29,6 +29,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(config.problem); });
     MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
     auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });
+    for (std::string const& note : discretization.notes()) {
+      record.warnings.push_back(note);
+      console.warning(note);
+    }
     RequestedQuantities const requested(config, discretization);
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;

@@ -218,6 +218,10 @@ private:
         names.push_back(name);
     auto const boundaries = ids_of_names(names);
     RawMesh mesh = builder_.finish();
+    for (auto const& [name, id] : materials)
+      mesh.material_names[id] = name;
+    for (auto const& [name, id] : boundaries)
+      mesh.boundary_names[id] = name;
     for (std::size_t c = 0; c < cells_.size(); ++c)
       mesh.cells[c].material = name_of_cell[c].empty() ? 0 : materials.at(name_of_cell[c]);
     for (std::size_t q = 0; q < quad_sets_.size(); ++q)

@@ -234,7 +234,7 @@ void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string c
                    "mesh file '" + path + "'" + (line > 0 ? ", line " + std::to_string(line) : "") + ": " + message);
 }
 
-std::unique_ptr<dealii::Triangulation<3>> read_mesh_file(std::string const& path) {
+Mesh read_mesh_file(std::string const& path) {
   RawMesh mesh = read_raw(path);
   if (mesh.cells.empty())
     fail_in_mesh_file(path, 0, "the file has no hexahedra");
@@ -250,18 +250,23 @@ std::unique_ptr<dealii::Triangulation<3>> read_mesh_file(std::string const& path
     cells[c].material_id = static_cast<dealii::types::material_id>(mesh.cells[c].material);
   }
   std::vector<dealii::Point<3>> vertices = std::move(mesh.vertices);
+  Mesh result;
+  for (auto const& [id, name] : mesh.boundary_names)
+    result.boundary_names[static_cast<unsigned>(id)] = name;
+  for (auto const& [id, name] : mesh.material_names)
+    result.material_names[static_cast<unsigned>(id)] = name;
   mesh = {};
   dealii::GridTools::delete_unused_vertices(vertices, cells, boundary);
   dealii::GridTools::consistently_order_cells(cells);
-  auto triangulation = std::make_unique<dealii::Triangulation<3>>();
+  result.triangulation = std::make_unique<dealii::Triangulation<3>>();
   try {
-    triangulation->create_triangulation(vertices, cells, boundary);
+    result.triangulation->create_triangulation(vertices, cells, boundary);
   } catch (std::bad_alloc const&) {
     throw;
   } catch (std::exception const& exception) {
     fail_in_mesh_file(path, 0, "deal.II cannot build this mesh: " + brief_message(exception));
   }
-  return triangulation;
+  return result;
 }
 
 }  // namespace poisson::assembly

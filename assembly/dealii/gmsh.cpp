@@ -230,6 +230,21 @@ RawMesh read_gmsh(MeshText& text) {
         text.fail("$Elements comes before $Nodes");
       version_2 ? read_gmsh_2_elements(text, builder) : read_gmsh_4_elements(text, builder, physical);
       elements = true;
+    } else if (section == "$PhysicalNames") {
+      std::int64_t const count = text.count("the number of physical names");
+      for (std::int64_t i = 0; i < count; ++i) {
+        std::int64_t const dimension = text.integer("the dimension of a physical name"),
+                           tag = text.integer("the tag of a physical name");
+        std::string_view line;
+        text.next_line(line);
+        if (line.size() < 2 || line.front() != '"' || line.back() != '"')
+          text.fail(in_quotes(line) + " stands where a physical name in quotes should be");
+        std::string const name(line.substr(1, line.size() - 2));
+        if (dimension == 2)
+          builder.mesh().boundary_names[tag] = name;
+        else if (dimension == 3)
+          builder.mesh().material_names[tag] = name;
+      }
     } else if (section == "$Entities" && !version_2) {
       read_gmsh_4_entities(text, physical);
     } else if (section == "$Periodic") {

@@ -92,6 +92,8 @@ MeshCounts count(Mesh const& coarse) {
     counts.boundary_faces += face->at_boundary() ? 1 : 0;
   counts.boundary_ids = coarse.boundary_ids;
   counts.material_ids = coarse.material_ids;
+  counts.boundary_names = coarse.boundary_names;
+  counts.material_names = coarse.material_names;
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
   return counts;
 }
@@ -160,7 +162,10 @@ Mesh make_coarse_mesh(MeshSpec const& spec) {
       mesh.boundary_ids = counts.boundary_ids;
       mesh.material_ids = counts.material_ids;
     } else {
-      mesh.triangulation = spec.file.empty() ? generate_mesh(spec) : read_mesh_file(spec.file);
+      if (spec.file.empty())
+        mesh.triangulation = generate_mesh(spec);
+      else
+        mesh = read_mesh_file(spec.file);
       describe(mesh);
     }
     return std::move(mesh);

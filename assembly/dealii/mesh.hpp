@@ -16,6 +16,7 @@ struct Mesh {
   bool curved = false;  ///< some cell, face or edge has a manifold that is not flat: higher orders then use isoparametric cells
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
+  IdNames boundary_names, material_names;  ///< those that the file gives
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of

@@ -28,6 +28,7 @@ struct RawMesh {
   std::vector<dealii::Point<3>> vertices;
   std::vector<Cell> cells;
   std::vector<Quad> quads;
+  std::map<std::int64_t, std::string> boundary_names, material_names;  ///< by id, where the file has names
 };
 
 /// Collects vertices and elements, which a file refers to by arbitrary numbers.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/dealii/mesh.hpp"
 #include "assembly/problem.hpp"
 
 #include <array>
@@ -17,8 +18,8 @@ namespace poisson::assembly {
 /// "problem.mesh.generator" or "problem.mesh.arguments".
 [[nodiscard]] std::unique_ptr<dealii::Triangulation<3>> generate_mesh(MeshSpec const& spec);
 
-/// As generate_mesh, with key "problem.mesh.file".
-[[nodiscard]] std::unique_ptr<dealii::Triangulation<3>> read_mesh_file(std::string const& path);
+/// As generate_mesh, with key "problem.mesh.file"; and the names of ids that the file has. All else of the Mesh is not set.
+[[nodiscard]] Mesh read_mesh_file(std::string const& path);
 
 /// Shape of a trilinear hexahedron with vertices in deal.II's order.
 enum class CellShape { good, inverted, degenerate };

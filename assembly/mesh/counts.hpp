@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -24,6 +25,9 @@ struct BoxGrid {
   std::array<std::int64_t, 3> cells{};  ///< per direction, after all refinements
 };
 
+/// Names of boundary or material ids. Several ids may have one name.
+using IdNames = std::map<unsigned, std::string>;
+
 /// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
 /// so the counts are exact for unstructured meshes too.
 struct MeshCounts {
@@ -35,7 +39,8 @@ struct MeshCounts {
   std::optional<BoxGrid> box;
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
-  std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
+  IdNames boundary_names, material_names;  ///< those that the mesh file gives
+  std::int64_t triangulation_bytes = 0;    ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.
   [[nodiscard]] std::int64_t unknowns(int order) const;

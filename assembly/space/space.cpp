@@ -247,6 +247,28 @@ void Space::number_and_sort_cells() {
             [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
 }
 
+void Space::set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first) {
+  sides_have_ids = false;
+  boundary_ids.clear();
+  for (std::size_t i = 0; i < boundary_faces.size(); ++i) {
+    if (entries[i] >= 0)
+      boundary_faces[i].boundary_id = first + static_cast<unsigned>(entries[i]);
+    boundary_ids.insert(boundary_faces[i].boundary_id);
+  }
+}
+
+void Space::set_materials(std::vector<std::int64_t> const& entries, unsigned first) {
+  if (material_.empty())
+    material_.resize(n_cells, 0);
+  material_ids.clear();
+  for (std::int64_t cell = 0; cell < n_cells; ++cell) {
+    if (entries[cell] >= 0)
+      material_[cell] = first + static_cast<unsigned>(entries[cell]);
+    if (material_ids.empty() || *material_ids.rbegin() != material_[cell])
+      material_ids.insert(material_[cell]);
+  }
+}
+
 void Space::dofs(std::int64_t cell, std::int32_t* out) const {
   if (!box) {
     std::copy_n(cell_dofs_.data() + cell * n_local, n_local, out);

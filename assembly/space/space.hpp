@@ -52,6 +52,7 @@ public:
   bool isoparametric = false;  ///< cells are images under Q_p maps; otherwise trilinear
   std::optional<BoxGrid> box;
   std::array<std::int64_t, 3> box_nodes{};  ///< nodes of the box per direction
+  bool sides_have_ids = true;               ///< of a box: its side f has the boundary id f
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
   std::optional<LatticeNumbering> lattices;  ///< where unknowns are numbered by lattices
@@ -66,7 +67,11 @@ public:
   [[nodiscard]] std::int32_t component(std::int64_t cell) const;
   /// A cell of a component.
   [[nodiscard]] std::int64_t cell_of_component(std::int32_t component) const;
-  [[nodiscard]] unsigned material(std::int64_t cell) const { return box ? 0U : material_[cell]; }
+  [[nodiscard]] unsigned material(std::int64_t cell) const { return material_.empty() ? 0U : material_[cell]; }
+  /// Boundary face, or cell, i gets the id first + entries[i]; -1 leaves what there is. boundary_ids and material_ids are then
+  /// those that occur.
+  void set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first);
+  void set_materials(std::vector<std::int64_t> const& entries, unsigned first);
   /// Boxes only, here and below: the indices (i, j, k) of a cell.
   [[nodiscard]] std::array<std::int64_t, 3> box_cell(std::int64_t cell) const {
     auto const [nx, ny, nz] = box->cells;

@@ -1,6 +1,7 @@
 #include "assembly/system/problem_data.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/nearest_name.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -33,6 +34,31 @@ std::string coefficient_key(ProblemSpec const& spec, int material) {
 void check_order(int order) {
   if (order < 1 || order > 8)
     throw InputError("problem.element.order", "the element order is " + std::to_string(order) + "; orders 1 to 8 are available");
+}
+
+/// The ids that have this name. Throws InputError when there is none.
+std::vector<unsigned> ids_of(std::string const& name, IdNames const& names, char const* what, std::string const& key) {
+  std::vector<unsigned> ids;
+  std::vector<std::string> known;
+  for (auto const& [id, text] : names) {
+    if (text == name)
+      ids.push_back(id);
+    if (std::find(known.begin(), known.end(), text) == known.end())
+      known.push_back(text);
+  }
+  if (!ids.empty())
+    return ids;
+  std::string message = std::string("the mesh has no ") + what + " named '" + name + "'";
+  if (std::string const near = nearest_name(name, known); !near.empty())
+    message += "; did you mean '" + near + "'?";
+  else if (!known.empty())
+    message += ";";
+  std::string all;
+  for (std::string const& text : known)
+    all += (all.empty() ? "" : ", ") + text;
+  throw InputError(key, message + (all.empty() ? "; it has no names: use ids, or problem.mesh." +
+                                                     std::string(what[0] == 'b' ? "boundaries" : "regions")
+                                               : " Named are: " + all));
 }
 
 }  // namespace
@@ -92,19 +118,16 @@ Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
   return k;
 }
 
-ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boundary_ids, std::set<unsigned> const& material_ids)
+ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final)
     : source(spec.source, "problem.source", spec.parameters) {
   check_order(spec.order);
+  auto const &boundary_ids = names.boundary_ids, &material_ids = names.material_ids;
 
   std::map<int, std::size_t> entries;
-  for (auto const& [material, expressions] : spec.coefficient) {
-    auto const key = coefficient_key(spec, material);
+  auto const add_coefficient = [&](std::string const& key, CoefficientExpressions const& expressions) {
     if (expressions.size() != 1 && expressions.size() != 3)
       throw InputError(key, "the coefficient has " + std::to_string(expressions.size()) +
                                 " components; give one expression, or a list of three for kx, ky, kz");
-    if (material >= 0 && !material_ids.contains(static_cast<unsigned>(material)))
-      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
-    entries[material] = coefficients.size();
     auto& coefficient = coefficients.emplace_back();
     for (std::size_t d = 0; d < expressions.size(); ++d)
       coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]",
@@ -112,6 +135,21 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
     for (auto const& component : coefficient.components)
       if (component.is_constant() && !(component({}) > 0 && std::isfinite(component({}))))
         throw InputError(component.key(), "the coefficient is " + to_text(component({})) + "; it must be positive and finite");
+    return coefficients.size() - 1;
+  };
+  for (auto const& [material, expressions] : spec.coefficient) {
+    auto const key = coefficient_key(spec, material);
+    auto const index = add_coefficient(key, expressions);
+    if (material >= 0 && !material_ids.contains(static_cast<unsigned>(material)))
+      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+    entries[material] = index;
+  }
+  for (auto const& [name, expressions] : spec.coefficient_of_name) {
+    auto const key = "problem.coefficient." + name;
+    auto const index = add_coefficient(key, expressions);
+    for (unsigned const id : ids_of(name, names.material_names, "material", key))
+      if (!entries.emplace(static_cast<int>(id), index).second)
+        throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
   }
   std::set<unsigned> missing;
   for (auto const id : material_ids) {
@@ -123,7 +161,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
     else
       coefficient_of[id] = entry->second;
   }
-  if (!missing.empty())
+  if (final && !missing.empty())
     throw InputError("problem.coefficient", "no coefficient for material " + list(missing) + "; the mesh has the materials " +
                                                 list(material_ids) + ": give each an expression, or add 'default'");
 
@@ -138,6 +176,13 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
         throw InputError(key + ".ids",
                          "'all' is used twice, first in problem.boundary[" + std::to_string(*rest) + "]; use it once");
       rest = i;
+    }
+    for (std::size_t k = 0; k < condition.names.size(); ++k) {
+      std::string const name_key = key + ".names[" + std::to_string(k) + "]";
+      for (unsigned const id : ids_of(condition.names[k], names.boundary_names, "boundary", name_key))
+        if (!boundary_of.emplace(id, i).second)
+          throw InputError(name_key, "the boundary '" + condition.names[k] + "' is already in problem.boundary[" +
+                                         std::to_string(boundary_of[id]) + "]; give every boundary once");
     }
     for (auto const id : condition.ids) {
       if (!boundary_ids.contains(id))
@@ -155,7 +200,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boun
       else
         missing.insert(id);
     }
-  if (!missing.empty())
+  if (final && !missing.empty())
     throw InputError("problem.boundary", "no condition for boundary id " + list(missing) + "; the mesh has the ids " +
                                              list(boundary_ids) +
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");

@@ -2,6 +2,7 @@
 
 #include "assembly/expression/expression.hpp"
 #include "assembly/problem.hpp"
+#include "assembly/space/places.hpp"
 #include "assembly/space/reference_element.hpp"
 
 #include <array>
@@ -45,9 +46,9 @@ struct BoundaryData {
 
 /// A specification that was checked against the ids of a mesh, ready to be evaluated.
 struct ProblemData {
-  /// Throws InputError for wrong expressions, a wrong order, and boundary or material ids of the mesh without a condition or a
-  /// coefficient.
-  ProblemData(ProblemSpec const& spec, std::set<unsigned> const& boundary_ids, std::set<unsigned> const& material_ids);
+  /// Throws InputError for wrong expressions, a wrong order, names that there are not, and boundary or material ids of the mesh
+  /// without a condition or a coefficient; not for the latter unless the ids are `final`.
+  ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final = true);
 
   [[nodiscard]] Coefficient const& coefficient(unsigned material) const { return coefficients[coefficient_of.at(material)]; }
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }

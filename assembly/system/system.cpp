@@ -59,7 +59,7 @@ public:
     auto const start = Clock::now();
     prepare();
     auto const prepared = Clock::now();
-    if (space_.box && conditions_alone_) {
+    if (space_.box && space_.sides_have_ids && conditions_alone_) {
       couplings_.emplace(space_, data_);
       system_.matrix = box_pattern(space_, *couplings_, constraints());
     } else {
@@ -261,7 +261,7 @@ private:
                        {}};
     };
     std::vector<double> basis;  // for affine cells with constant k
-    bool const one_matrix = space_.box && constant_coefficient_;
+    bool const one_matrix = space_.box && constant_coefficient_ && space_.material_ids.size() == 1;
     bool const one_vector = space_.box && data_.source.is_constant();
     if (space_.box) {
       auto const h = space_.box_cell_size();

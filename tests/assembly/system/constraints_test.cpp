@@ -66,7 +66,7 @@ struct Problem {
     spec.coefficient = {{-1, {"1 + x*y"}}};
     spec.source = "1 + z";
     spec.boundary = std::move(boundary);
-    data = std::make_unique<ProblemData>(spec, space.boundary_ids, space.material_ids);
+    data = std::make_unique<ProblemData>(spec, PlaceNames(space.boundary_ids, space.material_ids));
   }
   [[nodiscard]] LinearSystem assemble(Constraints constraints = Constraints()) const {
     return assemble_system(space, element, *data, std::move(constraints));
@@ -224,7 +224,7 @@ TEST(Constraints, PeriodicWithoutAnythingFixedIsMadeCompatible) {
   ProblemSpec spec;
   spec.source = "x - 0.5";
   spec.boundary = {condition(BoundaryType::neumann, {0, 1, 2, 3, 4, 5}, "0")};
-  problem.data = std::make_unique<ProblemData>(spec, problem.space.boundary_ids, problem.space.material_ids);
+  problem.data = std::make_unique<ProblemData>(spec, PlaceNames(problem.space.boundary_ids, problem.space.material_ids));
   Constraints constraints(problem.space.n_dofs);
   for (std::int64_t y = 0; y < 3; ++y)
     for (std::int64_t x = 0; x < 4; ++x)
