@@ -46,7 +46,7 @@ int main(int argc, char** argv) {
   ProblemSpec spec;
   spec.mesh.cells = {cells, cells, cells};
   spec.source = "1";
-  spec.boundary.push_back(BoundaryCondition{true, {}, BoundaryType::dirichlet, "0", "0"});
+  spec.boundary.push_back(BoundaryCondition{true, {}, {}, BoundaryType::dirichlet, "0", "0"});
   LinearSystem const system = Discretization(spec).assemble();
   auto const csr = std::make_shared<CsrMatrix const>(system.matrix);
   auto const n = static_cast<unsigned>(csr->n_rows);

@@ -86,13 +86,13 @@ inline ErrorNorms solve_and_measure(ProblemSpec const& spec) {
 }
 
 inline BoundaryCondition dirichlet(std::string value, std::vector<unsigned> ids = {}) {
-  return {ids.empty(), std::move(ids), BoundaryType::dirichlet, std::move(value), "0"};
+  return {ids.empty(), std::move(ids), {}, BoundaryType::dirichlet, std::move(value), "0"};
 }
 inline BoundaryCondition neumann(std::string value, std::vector<unsigned> ids = {}) {
-  return {ids.empty(), std::move(ids), BoundaryType::neumann, std::move(value), "0"};
+  return {ids.empty(), std::move(ids), {}, BoundaryType::neumann, std::move(value), "0"};
 }
 inline BoundaryCondition robin(std::string alpha, std::string value, std::vector<unsigned> ids = {}) {
-  return {ids.empty(), std::move(ids), BoundaryType::robin, std::move(value), std::move(alpha)};
+  return {ids.empty(), std::move(ids), {}, BoundaryType::robin, std::move(value), std::move(alpha)};
 }
 
 /// Blocks of hexahedra in a Gmsh 2.2 file that is removed with this object. Nodes on the surface of a block stay in place, those

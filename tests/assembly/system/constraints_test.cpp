@@ -55,7 +55,7 @@ std::vector<double> solve_dense(Dense a, std::vector<double> b) {
 }
 
 BoundaryCondition condition(BoundaryType type, std::vector<unsigned> ids, std::string value, std::string alpha = "0") {
-  return {false, std::move(ids), type, std::move(value), std::move(alpha)};
+  return {false, std::move(ids), {}, type, std::move(value), std::move(alpha)};
 }
 
 struct Problem {
