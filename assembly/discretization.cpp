@@ -11,6 +11,7 @@
 #include "assembly/system/source_check.hpp"
 #include "assembly/system/system.hpp"
 #include "gpu/core/context.hpp"
+#include "gpu/core/memory.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -37,7 +38,89 @@ std::int64_t count_box_diagonals(BoxGrid const& box, int order) {
   return static_cast<std::int64_t>(shifts.size());
 }
 
-Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int coefficient_components, AssembledInto into) {
+/// Dirichlet values and the entries that they take from a matrix: unknowns on faces with such a condition, and what is left.
+struct Emptied {
+  std::int64_t fixed = 0;
+  std::int64_t nnz = 0;  ///< of the matrix without them, diagonal entries of fixed unknowns included
+};
+
+/// Exact for boxes. Elsewhere the faces are taken for parts of a closed surface with as many vertices as faces, where a node
+/// couples with (p + 2)^2 of the surface and with p + 1 layers in all.
+Emptied count_emptied(MeshCounts const& counts, ProblemData const& data, int order, std::int64_t nnz) {
+  auto const is_fixed = [&](unsigned id) {  // a face that a place will name has no condition by its id as yet, and counts as free
+    auto const found = data.boundary_of.find(id);
+    return found != data.boundary_of.end() && data.boundary[found->second].type == BoundaryType::dirichlet;
+  };
+  std::int64_t const p = order;
+  if (counts.box) {
+    std::int64_t free = 1, pairs = 1;
+    for (unsigned d = 0; d < 3; ++d) {
+      std::int64_t const n = counts.box->cells[d], ends = (is_fixed(2 * d) ? 1 : 0) + (is_fixed(2 * d + 1) ? 1 : 0);
+      free *= n * p + 1 - ends;
+      // An end couples with the p + 1 nodes of its cell.
+      pairs *= n == 1 ? (p + 1 - ends) * (p + 1 - ends) : n * (p + 1) * (p + 1) - (n - 1) - ends * (2 * p + 1);
+    }
+    std::int64_t const fixed = counts.unknowns(order) - free;
+    return {fixed, pairs + fixed};
+  }
+  std::int64_t faces = 0;
+  for (auto const& [id, count] : counts.faces_with_id)
+    faces += is_fixed(id) ? count : 0;
+  std::int64_t const fixed = faces * p * p, on_surface = (p + 2) * (p + 2);
+  return {fixed, std::max(nnz - fixed * (on_surface * (2 * p + 1) - 1), counts.unknowns(order))};
+}
+
+/// What a process with deal.II holds more when it has made its first mesh: code of libraries, of which a page counts from its first
+/// use on. And what every run holds more in the end: code, stacks of threads, small objects.
+constexpr std::int64_t dealii_code = 10 << 20, other_code = 4 << 20;
+
+/// `held`: what the process held before and after the coarse mesh was made.
+struct Held {
+  std::int64_t before = 0, after = 0;
+};
+
+/// Of meshes that are not boxes. `lattices`: no refined triangulation is made.
+void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spec, MeshCounts const& counts, bool lattices,
+               std::int64_t n_coarse) {
+  std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = counts.unknowns(spec.order), cells = counts.cells;
+  std::int64_t const of_cells = cells * (4 * local + 4) + 24 * n;  // unknowns and material of a cell, coordinates
+  memory.space = of_cells + 12 * counts.boundary_faces;
+  layout.order = spec.order;
+  layout.n_unknowns = n;
+  bool const by_lattices = lattices && spec.mesh.refinements >= Space::fewest_refinements_of_lattices;
+  layout.n_lattices = by_lattices ? n_coarse : cells;
+  layout.cells = by_lattices ? 1 << spec.mesh.refinements : 1;
+  layout.all_on_rim = !by_lattices;
+  std::int64_t making = memory.space;
+  if (by_lattices) {
+    // Copies of unknowns on rims and where they begin.
+    memory.space += 8 * layout.n_lattices * layout.rim().size() + 8 * (n - layout.n_inner());
+    making = memory.space;
+  } else {
+    // Cuthill-McKee: the cells around unknowns, orders and marks, and a copy of the space in the new order.
+    making += 4 * cells * local + 24 * n + 12 * cells + of_cells;
+  }
+  if (lattices) {
+    std::int64_t const m = (p << spec.mesh.refinements) + 1;
+    making += 24 * n_coarse * m * m * m;  // coordinates of all nodes
+  } else {
+    // deal.II: the triangulation, unknowns of its entities and once more of cells, a handle of every cell
+    if (spec.mesh.refinements > 0)
+      making += counts.triangulation_bytes;
+    making += 4 * n + 4 * cells * local + 24 * cells;
+  }
+  memory.making_mesh = making;
+}
+
+/// What LatticeProblem holds; see its members.
+std::int64_t lattice_problem_bytes(LatticeLayout const& layout) {
+  std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
+                     on_rims = layout.n_unknowns - layout.n_inner();
+  return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
+}
+
+Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, ProblemData const& data, AssembledInto into,
+                       Held const& held, bool has_lattices, std::int64_t n_coarse) {
   Estimate estimate;
   auto& mesh = estimate.mesh;
   mesh.cells = counts.cells;
@@ -50,47 +133,81 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, int co
   mesh.material_ids = counts.material_ids;
   mesh.boundary_names = counts.boundary_names;
   mesh.material_names = counts.material_names;
+  if (counts.box && spec.order == 1 && data.constant_coefficient() && !spec.mesh.has_places()) {
+    std::int64_t inner = 1;
+    for (std::int64_t const cells : counts.box->cells)
+      inner *= cells - 1;
+    mesh.stencil_faces = inner > 0 ? mesh.dofs - inner : 0;
+  }
+  estimate.boundary_faces = counts.boundary_faces;
+  estimate.constant_k = data.constant_coefficient();
+  estimate.varying_fields = data.source.is_constant() ? 0 : 1;
+  for (Function const& component : data.coefficients.front().components)
+    estimate.varying_fields += component.is_constant() ? 0 : 1;
 
-  std::int64_t const local = static_cast<std::int64_t>(spec.order + 1) * (spec.order + 1) * (spec.order + 1);
-  std::int64_t const n = mesh.dofs;
-  std::int64_t const space = mesh.lexicographic ? 0 : mesh.cells * (4 * local + 4) + 24 * n;
+  auto& memory = estimate.memory;
+  std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = mesh.dofs;
   bool const csr = into == AssembledInto::csr,
-             on_device = into == AssembledInto::half_cds_on_device || into == AssembledInto::matrix_free_on_device,
-             stored = csr || into == AssembledInto::half_cds_on_host;
-  std::int64_t const matrix = csr ? CsrMatrix::csr_bytes(n, mesh.nnz) : 0;
-  // The solver's format: diagonals on boxes; elsewhere CSR, whose arrays are shared.
-  std::int64_t const converted = mesh.lexicographic && stored ? (mesh.n_diagonals + 1) / 2 * 8 * n : 0;
-  // With the matrix on a device the host has the right-hand side, its scaled copy, the solution and a residual.
-  std::int64_t const vectors = (on_device ? 4 : 10) * 8 * n;
-  std::int64_t const fields = n * 8 * (spec.exact ? 6 : 4) + mesh.cells * (8 * local + 4 + 24 + 8 * coefficient_components);
-  // Numbering and pattern need lists of the cells around unknowns and copies of the space; the writer copies the fields once.
-  std::int64_t const numbering = mesh.lexicographic ? 0 : 2 * space + 4 * mesh.cells * local + 24 * n;
-  estimate.host_bytes = std::max(counts.triangulation_bytes * (mesh.lexicographic ? 0 : 1) + numbering,
-                                 space + matrix + converted + vectors + 2 * fields);
-  return estimate;
-}
+             free = into == AssembledInto::matrix_free_on_host || into == AssembledInto::matrix_free_on_device;
+  memory.program = held.before + other_code;
+  if (counts.box) {
+    memory.space = memory.making_mesh = 12 * counts.boundary_faces;
+    // Without a constant k, or of a higher order, its cells are lattices of one cell.
+    estimate.layout.order = spec.order;
+    estimate.layout.n_unknowns = n;
+    estimate.layout.n_lattices = mesh.cells;
+    estimate.layout.cells = 1;
+    estimate.layout.all_on_rim = true;
+    estimate.lattices_for_elements = spec.order > 1 || (free && !estimate.constant_k);
+  } else {
+    memory.program += dealii_code;
+    add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse);
+    // The coarse triangulation is there until the space is.
+    memory.making_mesh += std::max<std::int64_t>(held.after - held.before - dealii_code, 0);
+    estimate.lattices_for_elements = true;
+  }
+  Emptied const emptied = count_emptied(counts, data, spec.order, mesh.nnz);
+  estimate.entries = emptied.nnz;
+  if (csr) {
+    memory.csr = CsrMatrix::csr_bytes(n, emptied.nnz);
+    memory.constraints = 5 * n + 32 * emptied.fixed;  // a mark and a place of every unknown, and the values
+    if (!counts.box)
+      memory.gaps = emptied.nnz * 3 / 2;  // measured on balls and blocks, orders 1 to 3: 1.4 bytes an entry
+  } else if (estimate.lattices_for_elements) {
+    memory.lattice_problem = lattice_problem_bytes(estimate.layout);
+  }
 
-int coefficient_components(ProblemSpec const& spec) {
-  auto const tensor = [](auto const& entry) { return entry.second.size() == 3; };
-  return std::any_of(spec.coefficient.begin(), spec.coefficient.end(), tensor) ||
-                 std::any_of(spec.coefficient_of_name.begin(), spec.coefficient_of_name.end(), tensor)
-             ? 3
-             : 1;
+  // u, exact and its error; material, coefficient and flux of cells
+  std::int64_t const fields = 8 * n * (spec.exact ? 3 : 1) + mesh.cells * (4 + 8 * data.coefficient_components() + 24);
+  std::int64_t const owners = p >= 3 ? 4 * n : 0;
+  memory.output = fields + (counts.box ? 0 : 24 * n + 8 * local * mesh.cells + owners);
+  std::int64_t const of_cells = 24 * mesh.cells * (counts.box ? p * p * p : 1);  // the flux; on boxes on all cuboids between nodes
+  memory.largest_output = std::max(of_cells, counts.box ? 8 * n : std::max(24 * n, 4 * local * mesh.cells));
+
+  std::int64_t const system = 8 * n;  // the right-hand side
+  estimate.host_bytes = std::max(memory.making_mesh, memory.space + memory.csr + memory.constraints + memory.gaps + system +
+                                                         std::max(memory.lattice_problem, 8 * n + memory.output));
+  return estimate;
 }
 
 }  // namespace
 
 struct CheckedProblem::Impl {
-  explicit Impl(ProblemSpec of) : spec(std::move(of)), counts(make_counts()), names(counts, spec.mesh) {
-    static_cast<void>(ProblemData(spec, names, !spec.mesh.has_places()));
+  explicit Impl(ProblemSpec of)
+      : spec(std::move(of)), counts(make_counts()), names(counts, spec.mesh), data(spec, names, !spec.mesh.has_places()) {
     check_index_range(spec.mesh, counts, spec.order);
     summary = make_estimate(AssembledInto::csr).mesh;
   }
 
   MeshCounts make_counts() {
-    if (is_box(spec.mesh))
+    if (is_box(spec.mesh)) {
+      held.before = host_bytes_held();
       return predict_counts(spec.mesh);
+    }
+    prepare_for(spec.mesh);
+    held.before = host_bytes_held();
     coarse = open_coarse_mesh(spec.mesh);
+    held.after = host_bytes_held();
     // Smaller lattices do not number the unknowns.
     if (spec.mesh.refinements >= Space::fewest_refinements_of_lattices && coarse->has_lattices())
       lattices = coarse->counts().cells;
@@ -101,8 +218,10 @@ struct CheckedProblem::Impl {
   ProblemSpec spec;
   std::unique_ptr<CoarseMesh> coarse;  ///< of all meshes but boxes
   std::int64_t lattices = 0;
+  Held held;
   MeshCounts counts;
   PlaceNames names;
+  ProblemData data;  ///< with places, conditions and coefficients may still be missing: which ids remain is known later
   MeshSummary summary;
 };
 
@@ -112,7 +231,9 @@ Estimate CheckedProblem::Impl::make_estimate(AssembledInto into) const {
   of_places.material_ids = names.material_ids;
   of_places.boundary_names = names.boundary_names;
   of_places.material_names = names.material_names;
-  Estimate estimate = poisson::assembly::make_estimate(spec, of_places, coefficient_components(spec), into);
+  Estimate estimate =
+      poisson::assembly::make_estimate(spec, of_places, data, into, held, coarse != nullptr && coarse->has_lattices(),
+                                       coarse != nullptr ? coarse->counts().cells : 0);
   estimate.mesh.lattices = lattices;
   estimate.mesh.lattice_nodes = lattices > 0 ? (std::int64_t{spec.order} << spec.mesh.refinements) + 1 : 0;
   return estimate;
@@ -183,8 +304,9 @@ struct Discretization::Impl {
 };
 
 Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
-  check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix, solution and output together)");
+  check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
   impl_ = std::make_unique<Impl>(std::move(*problem.impl_));  // which is gone, with its triangulation, when this is done
+  return_freed_memory();
 }
 
 Discretization::Discretization(ProblemSpec spec, AssembledInto into) : Discretization(CheckedProblem(std::move(spec)), into) {}
@@ -297,7 +419,9 @@ OutputMesh Discretization::output_mesh(OutputNodes nodes) const {
 
 Quantities Discretization::quantities(std::span<double const> u) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  return solution_quantities(impl_->space, impl_->element, impl_->data, u);
+  auto result = solution_quantities(impl_->space, impl_->element, impl_->data, u);
+  return_freed_memory();  // many small pieces
+  return result;
 }
 
 SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes) const {

@@ -26,6 +26,7 @@ struct MeshSummary {
   std::int64_t n_diagonals = 0;  ///< diagonals with entries of a lexicographically numbered box; 0 for other meshes
   std::int64_t lattices = 0;     ///< coarse cells that became lattices, by which the unknowns are numbered; 0: none
   std::int64_t lattice_nodes = 0;  ///< nodes a side of a lattice
+  std::int64_t stencil_faces = 0;  ///< of a box whose inner rows are one stencil (order 1, constant k): nodes on its faces; else 0
   bool lexicographic = false;      ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
   bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
@@ -37,10 +38,31 @@ struct MeshSummary {
 /// matrix_free.
 enum class AssembledInto { csr, half_cds_on_host, half_cds_on_device, matrix_free_on_host, matrix_free_on_device };
 
-/// Counts of a problem, and the host memory that mesh, matrix and output will need (bytes).
+/// Bytes of the arrays in host memory that a problem's mesh and assembly take, by what they are. What the solver, the formats and
+/// gpu/elements take is not among them.
+struct HostMemory {
+  std::int64_t program = 0;          ///< code and libraries, deal.II's where the mesh needs them: what the process held before
+  std::int64_t making_mesh = 0;      ///< while the space is made, at most: triangulation or nodes of lattices, the space included
+  std::int64_t space = 0;            ///< unknowns of cells, nodes, materials, faces of the boundary, numbering; kept to the end
+  std::int64_t csr = 0;              ///< the matrix in CSR, without the entries that Dirichlet values empty
+  std::int64_t constraints = 0;      ///< of an assembly into CSR
+  std::int64_t gaps = 0;             ///< what the buffers of a pattern of CSR leave in the heap, and the system does not get back
+  std::int64_t lattice_problem = 0;  ///< the problem as gpu/elements takes it; of boxes that it assembles into half_cds nothing
+  std::int64_t output = 0;           ///< nodes, cells and fields as the writers take them
+  std::int64_t largest_output = 0;   ///< the largest of the arrays in a file of VTK
+};
+
+/// Counts of a problem, and the memory that it will take.
 struct Estimate {
   MeshSummary mesh;
-  std::int64_t host_bytes = 0;
+  HostMemory memory;
+  std::int64_t host_bytes = 0;      ///< what mesh, assembly and fields take at their peak, beside what the process holds
+  std::int64_t boundary_faces = 0;  ///< of the mesh
+  std::int64_t entries = 0;         ///< of the matrix, without those that Dirichlet values empty
+  LatticeLayout layout;             ///< of a problem for gpu/elements that is not a box: its sizes, without tables
+  int varying_fields = 0;           ///< how many of the source and the coefficient's components are not constant
+  bool constant_k = true;
+  bool lattices_for_elements = false;  ///< LatticeSystem assembles it into matrix_free, or into half_cds; else BoxSystem
 };
 
 /// A specification that was checked against its mesh before any refinement: expressions, mesh generator or file, and that the

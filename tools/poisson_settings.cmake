@@ -16,6 +16,9 @@ set(POISSON_CPU_ARCH "native" CACHE STRING "-march of gpu/'s host code; x86-64-v
 add_library(poisson_settings INTERFACE)
 # The last three: GCC 12 warns falsely of string concatenation (its bug 105651), with precompiled headers in three ways.
 target_compile_options(poisson_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
+if(CMAKE_UNITY_BUILD)  # a file of its own that is included as part of another is taken for a header
+  target_compile_options(poisson_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
 # Where the compiler fuses multiplications and additions on its own, core/double_double.hpp does not hold what it says.
 target_compile_options(poisson_settings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-ffp-contract=off>)
 if(POISSON_WERROR)

@@ -16,27 +16,27 @@ nlohmann::ordered_json json_of(SvdSeconds const& s) {
   return {{"reduce", s.reduce}, {"chase", s.chase}, {"bidiagonal", s.bidiagonal}, {"back", s.back}, {"total", s.total}};
 }
 
-void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& json) {
-  json.update({{"orthogonality_u", accuracy.orthogonality_u},
-               {"orthogonality_v", accuracy.orthogonality_v},
-               {"residual", accuracy.residual_relative}});
+void put(SvdAccuracy const& accuracy, nlohmann::ordered_json& out) {
+  out.update({{"orthogonality_u", accuracy.orthogonality_u},
+              {"orthogonality_v", accuracy.orthogonality_v},
+              {"residual", accuracy.residual_relative}});
 }
 
-void put(SvdSummary const& f, nlohmann::ordered_json& json) {
-  json["matrix"].update({{"name", f.matrix}, {"n_rows", f.n_rows}, {"n_columns", f.n_columns}});
-  json.update({{"method", "dense"},
-               {"band_width", f.band_width},
-               {"vectors", f.vectors},
-               {"largest", f.spectrum.largest},
-               {"smallest", f.spectrum.smallest},
-               {"condition", f.spectrum.condition},
-               {"rank", f.spectrum.rank},
-               {"rank_threshold", f.spectrum.threshold},
-               {"seconds", json_of(f.seconds)}});
+void put(SvdSummary const& f, nlohmann::ordered_json& out) {
+  out["matrix"].update({{"name", f.matrix}, {"n_rows", f.n_rows}, {"n_columns", f.n_columns}});
+  out.update({{"method", "dense"},
+              {"band_width", f.band_width},
+              {"vectors", f.vectors},
+              {"largest", f.spectrum.largest},
+              {"smallest", f.spectrum.smallest},
+              {"condition", f.spectrum.condition},
+              {"rank", f.spectrum.rank},
+              {"rank_threshold", f.spectrum.threshold},
+              {"seconds", json_of(f.seconds)}});
   if (f.accuracy)
-    put(*f.accuracy, json);
+    put(*f.accuracy, out);
   if (!f.values_file.empty())
-    json["singular_values_file"] = f.values_file;
+    out["singular_values_file"] = f.values_file;
 }
 
 std::string text_of(SvdAccuracy const& accuracy) {

@@ -1,8 +1,8 @@
 #include "app/cli/check.hpp"
 
 #include "app/io/console.hpp"
-#include "app/run/assembled_system.hpp"
 #include "app/run/format_choice.hpp"
+#include "app/run/memory_forecast.hpp"
 #include "app/run/sweep.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -19,25 +19,23 @@ Backend backend_of(RunConfig const& config) {
   return config.backend.value_or(why_no_cuda().empty() ? Backend::cuda : Backend::cpu);
 }
 
-assembly::Estimate estimate_of(RunConfig const& config) {
+/// Counts of a problem, and the memory of its run.
+struct Forecast {
+  assembly::MeshSummary mesh;
+  MemoryForecast memory;
+};
+
+Forecast forecast_of(RunConfig const& config) {
   assembly::CheckedProblem const problem(config.problem);
-  return problem.estimate(plan_matrix(config, backend_of(config), problem.mesh()).into);
+  return {problem.mesh(), forecast_memory(config, backend_of(config), problem)};
 }
 
-FormatChoice predicted_format(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  FormatChoice choice = choose_format(shape_of(config, mesh), config.matrix.format_options(), backend_of(config),
-                                      forecast_of(config.matrix, config.solver, mesh.dofs));
-  choice.format = config.matrix.format.value_or(choice.format);
-  return choice;
-}
-
-/// Of the matrix in the format that it is expected to have, and the vectors of the solver.
-double solver_memory(RunConfig const& config, assembly::MeshSummary const& mesh, FormatChoice const& choice) {
-  auto bytes = static_cast<double>(solver_bytes(mesh.dofs, mesh.nnz, solver_options(config)));
-  for (FormatEstimate const& f : choice.estimates)
-    if (f.format == choice.format)
-      bytes += static_cast<double>(f.bytes);
-  return bytes;
+/// The stages as "mesh 1 MiB, solve 2 MiB".
+std::string stages_text(std::vector<MemoryForecast::OfStage> const& stages) {
+  std::string text;
+  for (MemoryForecast::OfStage const& stage : stages)
+    text += (text.empty() ? "" : ", ") + stage.name + " " + bytes_text(static_cast<double>(stage.bytes));
+  return text;
 }
 
 /// How many cases a sweep has, and the sizes of the smallest and largest. Throws InputError when a case is not valid.
@@ -45,11 +43,10 @@ void print_sweep(Configuration const& configuration) {
   std::vector<SweepCase> const cases = sweep_cases(configuration);
   struct Size {
     std::size_t number = 0;
-    assembly::Estimate estimate;
-    double solver_bytes = 0;
+    Forecast forecast;
   };
   std::optional<Size> smallest, largest;
-  std::map<std::string, assembly::Estimate> known;  // cases often differ in what no mesh knows of
+  std::map<std::string, Forecast> known;  // cases often differ in what no mesh knows of
   std::size_t n_wrong = 0;
   std::string first_wrong;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -57,19 +54,21 @@ void print_sweep(Configuration const& configuration) {
     if (cases[i].configuration)
       try {
         RunConfig const& config = cases[i].configuration->config();
-        RunConfig problem;
-        problem.problem = config.problem;
-        problem.matrix = config.matrix;
-        problem.backend = config.backend;
-        std::string const key = resolved_yaml(problem);
+        RunConfig relevant;
+        relevant.problem = config.problem;
+        relevant.matrix = config.matrix;
+        relevant.solver = config.solver;
+        relevant.output = config.output;
+        relevant.output.directory.clear();
+        relevant.backend = config.backend;
+        std::string const key = resolved_yaml(relevant);
         auto found = known.find(key);
         if (found == known.end())
-          found = known.emplace(key, estimate_of(config)).first;
-        assembly::Estimate const& e = found->second;
-        Size const size{i, e, solver_memory(config, e.mesh, predicted_format(config, e.mesh))};
+          found = known.emplace(key, forecast_of(config)).first;
+        Size const size{i, found->second};
         auto const less = [](Size const& a, Size const& b) {
-          return a.estimate.mesh.dofs != b.estimate.mesh.dofs ? a.estimate.mesh.dofs < b.estimate.mesh.dofs
-                                                              : a.solver_bytes < b.solver_bytes;
+          return a.forecast.mesh.dofs != b.forecast.mesh.dofs ? a.forecast.mesh.dofs < b.forecast.mesh.dofs
+                                                              : a.forecast.memory.host_peak() < b.forecast.memory.host_peak();
         };
         if (!smallest || less(size, *smallest))
           smallest = size;
@@ -83,10 +82,12 @@ void print_sweep(Configuration const& configuration) {
   }
   std::cout << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size())) << "\n";
   auto const line = [&](char const* name, Size const& size) {
-    assembly::MeshSummary const& mesh = size.estimate.mesh;
+    assembly::MeshSummary const& mesh = size.forecast.mesh;
+    MemoryForecast const& memory = size.forecast.memory;
     std::cout << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "
-              << bytes_text(static_cast<double>(size.estimate.host_bytes)) << " on the host, " << bytes_text(size.solver_bytes)
-              << " for matrix and solver; case " << size.number << ": " << cases[size.number].text << "\n";
+              << bytes_text(static_cast<double>(memory.host_peak())) << " on the host"
+              << (memory.device.empty() ? "" : ", " + bytes_text(static_cast<double>(memory.device_peak())) + " on the device")
+              << "; case " << size.number << ": " << cases[size.number].text << "\n";
   };
   if (smallest) {
     line("smallest       ", *smallest);
@@ -102,8 +103,7 @@ void print_sweep(Configuration const& configuration) {
 
 int print_check(Configuration const& configuration) {
   RunConfig const& config = configuration.config();
-  assembly::Estimate const estimated = estimate_of(config);
-  assembly::MeshSummary const& mesh = estimated.mesh;
+  auto const [mesh, memory] = forecast_of(config);
   char const* const about = mesh.exact_counts ? "" : "about ";
 
   std::cout << resolved_yaml(config) << "\n# Estimates\n";
@@ -119,16 +119,23 @@ int print_check(Configuration const& configuration) {
   };
   std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
             << list(mesh.material_ids, mesh.material_names) << "\n";
-  std::cout << "#   host memory    about " << bytes_text(static_cast<double>(estimated.host_bytes)) << "\n";
+  std::cout << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak())) << " at most, "
+            << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
+            << "#     by stage     " << stages_text(memory.host) << "\n";
 
-  FormatChoice const choice = predicted_format(config, mesh);
+  FormatChoice const& choice = memory.format;
   bool const on_device = backend_of(config) == Backend::cuda;
   std::cout << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
             << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
   for (std::string const& line : grid_lines(table_of(choice)))
     std::cout << "#   " << line << "\n";
-  std::cout << "#   device memory  about " << bytes_text(solver_memory(config, mesh, choice))
-            << " with the vectors of the solver\n";
+  std::cout << "#   preconditioner " << name_of(memory.preconditioner)
+            << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto), predicted" : "") << "\n";
+  if (on_device)
+    std::cout << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
+              << "#     by stage     " << stages_text(memory.device) << "\n";
+  else
+    std::cout << "#   device memory  none: the backend is cpu\n";
   if (!config.sweep.axes.empty())
     print_sweep(configuration);
   return 0;

@@ -3,12 +3,15 @@
 #include "app/cli/bench_command.hpp"
 #include "app/cli/check.hpp"
 #include "app/cli/info.hpp"
+#include "app/cli/init_command.hpp"
 #include "app/cli/options.hpp"
+#include "app/cli/schema_command.hpp"
 #include "app/cli/svd_command.hpp"
 #include "app/run/exit_code.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solve.hpp"
 #include "app/run/sweep.hpp"
+#include "app/run/system_files.hpp"
 #include "gpu/core/error.hpp"
 
 #include <unistd.h>
@@ -26,10 +29,11 @@ namespace {
 
 constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) = f on hexahedral meshes
 
+  poisson init [NAME]      a configuration to begin with; without NAME the list of them
   poisson run CONFIG       solve one configuration: mesh, matrix, solution, files for ParaView
   poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'
   poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
-  poisson schema           the complete reference configuration, every key explained
+  poisson schema [KEY]     the complete reference configuration, or what is below a key; --json for editors
   poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
   poisson svd --matrix FILE | --random N     singular values, and vectors, of a dense matrix
   poisson bench spmv       products with a matrix in every format: table and JSON, cuSPARSE beside them
@@ -40,6 +44,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson --version
   poisson --help           also: poisson COMMAND --help
 
+CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
             3 environment (no device, out of memory, input or output); 130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP (what
             there is is written, and marked).
@@ -87,6 +92,9 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
     add("verbose", po::bool_switch(&a.options.run.verbose), "print also the table that matrix.format: auto decides from");
   }
+  if (command == "run")
+    add("matrix-out", po::value(&a.options.run.matrix_out)->value_name("FILE"),
+        "also write the assembled system: the matrix to this .mtx or .mtx.gz, the right-hand side beside it as NAME_rhs.mtx");
   if (command == "sweep") {
     add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1)");
     add("resume", po::bool_switch(&a.options.resume), "keep finished cases, do only what is missing");
@@ -95,11 +103,12 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
   if (a.help)
     return a;
   if (files.size() != (takes_config ? 1U : 0U))
-    throw usage_error(command, takes_config
-                                   ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG"
-                                                    : "one configuration file is taken, found also '" + files[1] + "'")
-                                   : "'poisson " + command + "' takes no argument" + (takes_system ? " without its option" : "") +
-                                         ", found '" + files[0] + "'" + (takes_system ? "; poisson solve --matrix FILE" : ""));
+    throw usage_error(command,
+                      takes_config
+                          ? (files.empty() ? "a configuration file is needed: poisson " + command + " CONFIG (- is standard input)"
+                                           : "one configuration file is taken, found also '" + files[1] + "'")
+                          : "'poisson " + command + "' takes no argument" + (takes_system ? " without its option" : "") +
+                                ", found '" + files[0] + "'" + (takes_system ? "; poisson solve --matrix FILE" : ""));
   if (takes_config)
     a.config = files[0];
   if (takes_system && a.system.matrix.empty())
@@ -114,6 +123,9 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
   if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
     throw usage_error(command, "--jobs must be between 1 and 4096, found " + std::to_string(a.options.jobs));
+  if (map.count("matrix-out") > 0 && !SystemFiles::can_be(a.options.run.matrix_out))
+    throw usage_error(command,
+                      "--matrix-out must name a file that ends in .mtx or .mtx.gz, found '" + a.options.run.matrix_out + "'");
   if (map.count("output") > 0) {
     if (output.empty())
       throw usage_error(command, "--output must name a directory, found ''");
@@ -127,7 +139,7 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
       throw usage_error(command, "--backend must be auto, cpu or cuda, found '" + backend + "'");
     a.sets.push_back("backend=" + backend);
   }
-  a.options.run.path = a.config;
+  a.options.run.path = a.config == "-" ? stdin_name : a.config;
   return a;
 }
 
@@ -171,7 +183,7 @@ int run_command(std::vector<std::string> words) {
     std::cout << "poisson " POISSON_VERSION "\n";
     return exit_done;
   }
-  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "svd", "schema", "bench", "info"};
+  std::vector<std::string> const commands{"run", "sweep", "check", "solve", "svd", "schema", "bench", "info", "init"};
   if (std::find(commands.begin(), commands.end(), command) == commands.end()) {
     std::string known;
     for (auto const& name : commands)
@@ -182,19 +194,21 @@ int run_command(std::vector<std::string> words) {
     return run_bench_command(words);
   if (command == "svd")
     return run_svd_command(words);
+  if (command == "init")
+    return run_init_command(words);
+  if (command == "schema")
+    return run_schema_command(words);
   Arguments const a = parse(command, words);
   if (a.help)
     return exit_done;
-  if (command == "schema") {
-    std::cout << schema_text();
-    return exit_done;
-  }
   if (command == "info") {
     print_info();
     return exit_done;
   }
   Configuration const configuration =
       command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets);
+  if (!a.options.run.matrix_out.empty())
+    SystemFiles(a.options.run.matrix_out).require_free(a.options.run.overwrite);
   return exit_code_of(&configuration, [&]() -> int {
     Console console(a.quiet, a.options.run.verbose);
     if (command == "solve")

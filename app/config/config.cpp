@@ -3,6 +3,11 @@
 #include "app/config/config_keys.hpp"
 #include "app/config/parameters.hpp"
 #include "assembly/expression/expression.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/core/nearest_name.hpp"
+
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -28,8 +33,34 @@ std::string find_mesh_file(std::string const& file, fs::path const& folder) {
   return fs::exists(beside, ignored) ? beside.string() : file;
 }
 
+constexpr std::size_t max_bytes = 1 << 20;  ///< of a configuration
+
 [[noreturn]] void refuse_file(fs::path const& path, std::string const& what) {
   throw ConfigError("", path.string() + ": " + what);
+}
+
+/// Up to max_bytes + 1 bytes. Interrupts are looked for: signal handlers restart a read, which may wait for a user.
+std::string read_stdin() {
+  constexpr int wait_ms = 100;
+  std::string text(max_bytes + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    if (interrupt_requested())
+      throw Interrupted();
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    int const ready = poll(&input, 1, wait_ms);
+    if (ready == 0 || (ready < 0 && errno == EINTR))
+      continue;
+    auto const n = ::read(STDIN_FILENO, text.data() + size, text.size() - size);
+    if (n == 0)
+      break;
+    if (n > 0)
+      size += static_cast<std::size_t>(n);
+    else if (errno != EINTR && errno != EAGAIN)
+      refuse_file(stdin_name, std::string("cannot be read: ") + std::strerror(errno));
+  }
+  text.resize(size);
+  return text;
 }
 
 /// 64-bit FNV-1a.
@@ -60,7 +91,6 @@ private:
 
 /// The text of a configuration file. Throws ConfigError.
 std::string read_text(fs::path const& path) {
-  constexpr std::size_t max_bytes = 1 << 20;
   std::error_code error;
   auto const status = fs::status(path, error);
   if (status.type() == fs::file_type::not_found)
@@ -162,7 +192,7 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
     config_.problem.mesh.file = find_mesh_file(config_.problem.mesh.file, path.parent_path());
   }
   if (config_.output.directory.empty())
-    config_.output.directory = (fs::path("results") / path.stem()).string();
+    config_.output.directory = (fs::path("results") / configuration_stem(path.string())).string();
 }
 
 std::string Configuration::locate(InputError const& error) const {
@@ -187,7 +217,8 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
 Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
   auto root = std::make_shared<YamlNode>(parse_with_includes(text, name, {}));
   if (root->kind == YamlNode::Kind::null)
-    throw ConfigError("", name + ": the file is empty; it needs at least problem.boundary (`poisson schema` shows every key)");
+    throw ConfigError("", name + ": the " + (name == stdin_name ? "input" : "file") +
+                              " is empty; it needs at least problem.boundary (`poisson schema` shows every key)");
   schema::check_names(*root, schema::run_key_paths());  // before anything is set in what may not even be a map
   for (auto const& set : sets)
     schema::apply_set(*root, set, "--set");
@@ -196,7 +227,17 @@ Configuration parse_configuration(std::string_view text, std::string const& name
   return configuration;
 }
 
+std::string configuration_stem(std::string const& file) {
+  return file == stdin_name ? "stdin" : fs::path(file).stem().string();
+}
+
 Configuration load_configuration(fs::path const& path, std::vector<std::string> const& sets) {
+  if (path == "-") {
+    std::string const text = read_stdin();
+    if (text.size() > max_bytes)
+      refuse_file(stdin_name, "is larger than 1 MiB; this is no configuration");
+    return parse_configuration(text, stdin_name, sets);
+  }
   return parse_configuration(read_text(path), path.string(), sets);
 }
 
@@ -240,6 +281,94 @@ std::string schema_text() {
                               assembly::expression_names() + ". log is the natural logarithm, step(a) is 1 where a >= 0.");
   return "# Reference configuration: every key with its default. All keys may be left out but problem.boundary.\n" +
          expressions.text() + schema::document_keys(schema::run_keys(), RunConfig{}, "");
+}
+
+namespace {
+
+/// Every key and section that `poisson schema` knows, those of list elements as "problem.boundary.type".
+std::vector<std::string> schema_paths() {
+  std::vector<std::string> paths;
+  for (auto const& k : schema::run_keys()) {
+    paths.push_back(k.path);
+    for (auto const& inner : k.inner_keys)
+      paths.push_back(k.path + "." + inner);
+  }
+  return paths;
+}
+
+std::string last_name(std::string const& path) {
+  return path.substr(path.find_last_of('.') + 1);
+}
+
+[[noreturn]] void refuse_key(std::string const& key) {
+  std::vector<std::string> const paths = schema_paths();
+  std::string meant, sections;
+  for (auto const& path : paths) {
+    if (last_name(path) == last_name(key))  // the right name at another level, or at several
+      meant += (meant.empty() ? "'" : " or '") + path + "'";
+    if (path.find('.') == std::string::npos)
+      sections += (sections.empty() ? "" : ", ") + path;
+  }
+  if (meant.empty()) {
+    std::size_t best = too_distant;
+    auto const try_name = [&](std::string const& path, std::size_t distance) {
+      if (distance < best) {
+        best = distance;
+        meant = "'" + path + "'";
+      }
+    };
+    for (auto const& path : paths)
+      try_name(path, name_distance(key, path));
+    for (auto const& path : paths)
+      try_name(path, name_distance(last_name(key), last_name(path)) + 1);
+  }
+  throw InputError("unknown key '" + schema::shorten(key) + "'" + (meant.empty() ? "" : "; did you mean " + meant + "?") +
+                   (meant.empty() ? "; there are " : " There are ") + sections + ", and what `poisson schema` shows below them");
+}
+
+}  // namespace
+
+std::string schema_text(std::string const& key) {
+  std::string path;  // without indices: all elements of a list have the same keys
+  for (std::size_t i = 0; i < key.size(); ++i)
+    if (key[i] == '[' && key.find(']', i) != std::string::npos)
+      i = key.find(']', i);
+    else
+      path += key[i];
+  schema::Keys<RunConfig> chosen;
+  std::string element;
+  for (auto const& k : schema::run_keys()) {
+    if (k.path == path || k.path.starts_with(path + "."))
+      chosen.push_back(k);
+    for (auto const& inner : k.inner_keys)
+      if (k.path + "." + inner == path)
+        element = k.document(schema::Layout("").indent(path), inner);
+  }
+  if (path.empty() || (chosen.empty() && element.empty()))
+    refuse_key(key);
+  schema::Layout sections("");
+  for (std::size_t end = path.find('.'); end != std::string::npos; end = path.find('.', end + 1))
+    sections.heading(path.substr(0, end));
+  return sections.text() + (element.empty() ? schema::document_keys(chosen, RunConfig{}, "") : element);
+}
+
+std::string json_schema_text() {
+  using schema::Json;
+  Json root{{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+            {"title", "poisson"},
+            {"description", "Configuration of poisson: -div(k grad u) = f on hexahedral meshes"}};
+  root.update(schema::json_schema_of(schema::run_keys(), RunConfig{}));
+  // An axis of a sweep holds values of the key that it names.
+  Json& axes = root["properties"]["sweep"]["properties"];
+  for (auto const& k : schema::run_keys()) {
+    if (!k.read || k.path == "sweep" || k.path.starts_with("output."))
+      continue;
+    std::string pointer = "#";
+    for (auto const& step : split_path(k.path))
+      pointer += "/properties/" + step.name;
+    axes[k.path] = {{"type", "array"}, {"items", {{"$ref", pointer}}}, {"minItems", 1}};
+  }
+  return root.dump(2) + "\n";
 }
 
 std::string resolved_yaml(RunConfig const& config) {

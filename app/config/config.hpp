@@ -45,9 +45,15 @@ private:
   RunConfig config_;
 };
 
-/// Reads a YAML file. problem.mesh.file is looked for relative to the current directory, then to the folder of the
-/// configuration; output.directory defaults to results/NAME, NAME being the file's name without extension.
-/// Throws ConfigError for the first error found, also where the file cannot be read.
+/// What standard input is called in messages.
+inline constexpr char const* stdin_name = "<stdin>";
+/// The name of a configuration file without extension, by which its results are called; of standard input "stdin".
+[[nodiscard]] std::string configuration_stem(std::string const& file);
+
+/// Reads a YAML file, or standard input when the path is "-". problem.mesh.file is looked for relative to the current directory,
+/// then to the folder of the configuration; output.directory defaults to results/NAME, NAME being the file's name without
+/// extension. Throws ConfigError for the first error found, also where the file cannot be read; Interrupted while it waits for
+/// standard input.
 [[nodiscard]] Configuration load_configuration(std::filesystem::path const& path, std::vector<std::string> const& sets = {});
 
 /// The same from text; `name` replaces the file name in messages and NAME.
@@ -62,6 +68,12 @@ private:
 /// The reference configuration: every key with its default, and as comments its meaning, unit and allowed values. It is a valid
 /// configuration.
 [[nodiscard]] std::string schema_text();
+/// The part of it that is about one key or section, "solver.multigrid" or "problem.boundary.type", and what is below, in its place.
+/// Throws InputError for a key that is unknown, with the one that was probably meant.
+[[nodiscard]] std::string schema_text(std::string const& key);
+/// The JSON Schema (draft 2020-12) of a configuration, for editors: names, types, allowed values, defaults, descriptions. It
+/// knows hardly any conditions between keys.
+[[nodiscard]] std::string json_schema_text();
 
 /// Every key with its effective value; reading it gives the same RunConfig. Keys that do not apply (such as the cells of a mesh
 /// from a file) are null. For a system from files: its files under `system`, and the keys that apply.

@@ -35,6 +35,10 @@ struct BoundaryIds {
       ids.push_back(std::to_string(id));
     return "[" + join(ids) + "]";
   }
+  [[nodiscard]] Json json_schema() const {
+    Json const ids{{"type", "array"}, {"items", Integer{0, 4294967294}.json_schema()}, {"minItems", 1}};
+    return {{"anyOf", Json::array({Json{{"const", "all"}}, ids})}};
+  }
 };
 
 /// Names of boundaries.
@@ -53,6 +57,7 @@ struct NameList {
       names.push_back(quoted_text(name));
     return "[" + join(names) + "]";
   }
+  [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", {{"type", "string"}}}, {"minItems", 1}}; }
 };
 
 Keys<assembly::BoundaryCondition> const& boundary_keys() {
@@ -81,24 +86,49 @@ Keys<assembly::BoundaryCondition> const& boundary_keys() {
   return keys;
 }
 
+/// A list of maps, each with these keys; `what`: "a condition such as {...}". checked(item, path, spec) sees each when it is read.
+template <class T, class Checked>
+void read_maps(Keys<T> const& keys, YamlNode const& list, std::string const& path, std::string const& what, std::vector<T>& out,
+               Checked const& checked) {
+  out.clear();
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    YamlNode const& item = list.items[i];
+    std::string const of_item = path + "[" + std::to_string(i) + "]";
+    if (item.kind != YamlNode::Kind::map)
+      reject_value(item, of_item, what);
+    read_keys(keys, item, of_item, out.emplace_back());
+    checked(item, of_item, out.back());
+  }
+}
+template <class T>
+std::string write_maps(Keys<T> const& keys, std::vector<T> const& value) {
+  std::vector<std::string> entries;
+  for (T const& spec : value)
+    entries.push_back(write_flow(keys, spec));
+  return "[" + join(entries) + "]";
+}
+
 struct BoundaryList {
   [[nodiscard]] std::string allowed() const { return "list of conditions"; }
   void read(YamlNode const& node, std::string const& path, std::vector<assembly::BoundaryCondition>& out) const {
     if (node.kind != YamlNode::Kind::list || node.items.empty())
       reject_value(node, path, "list of conditions such as {ids: all, type: dirichlet, value: \"0\"}");
-    out.clear();
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      std::string const item = path + "[" + std::to_string(i) + "]";
-      if (node.items[i].kind != YamlNode::Kind::map)
-        reject_value(node.items[i], item, "a condition such as {ids: all, type: dirichlet, value: \"0\"}");
-      read_keys(boundary_keys(), node.items[i], item, out.emplace_back());
-    }
+    read_maps(boundary_keys(), node, path, "a condition such as {ids: all, type: dirichlet, value: \"0\"}", out,
+              [](auto const&...) {});
   }
   [[nodiscard]] std::string write(std::vector<assembly::BoundaryCondition> const& value) const {
-    std::vector<std::string> entries;
-    for (auto const& condition : value)
-      entries.push_back(write_flow(boundary_keys(), condition));
-    return "[" + join(entries) + "]";
+    return write_maps(boundary_keys(), value);
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json entry = json_schema_of(boundary_keys(), assembly::BoundaryCondition{});
+    Json const robin{{"properties", {{"type", {{"const", "robin"}}}}}, {"required", Json::array({"type"})}};
+    auto const has = [](char const* key) { return Json{{"required", Json::array({key})}}; };
+    entry.update({{"required", Json::array({"type"})},
+                  {"anyOf", Json::array({has("ids"), has("names")})},
+                  {"if", robin},
+                  {"then", {{"required", Json::array({"alpha"})}}},
+                  {"else", {{"properties", {{"alpha", {{"type", "null"}}}}}}}});
+    return {{"type", "array"}, {"items", entry}, {"minItems", 1}};
   }
 };
 
@@ -157,6 +187,12 @@ struct Coefficient {
       entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_expressions(expressions));
     return "{" + join(entries) + "}";
   }
+  [[nodiscard]] Json json_schema() const {
+    Json const one = ExpressionText{}.json_schema(), three = ThreeOf<ExpressionText>{}.json_schema();
+    Json const either{{"anyOf", Json::array({one, three})}};
+    Json const by_material{{"type", "object"}, {"additionalProperties", either}, {"minProperties", 1}};
+    return {{"anyOf", Json::array({one, three, by_material})}};
+  }
 };
 
 /// Arguments of a mesh generator, kept in deal.II's notation: arguments apart by ':', elements by ',' and lists of lists by ';'.
@@ -195,6 +231,7 @@ struct GeneratorArguments {
       out = convert(node, path).text;
   }
   [[nodiscard]] std::string write(std::string const& value) const { return quoted_text(value); }
+  [[nodiscard]] Json json_schema() const { return {{"type", {"array", "string", "number", "boolean"}}}; }
 };
 
 Keys<AnalysisSpec> const& analysis_keys() {
@@ -270,6 +307,9 @@ struct SetOf {
       names.push_back(element.write(e));
     return "[" + join(names) + "]";
   }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "array"}, {"items", element.json_schema()}, {"minItems", 1}, {"uniqueItems", true}};
+  }
 };
 
 struct Analyses {
@@ -277,25 +317,16 @@ struct Analyses {
   void read(YamlNode const& node, std::string const& path, std::vector<AnalysisSpec>& out) const {
     if (node.kind != YamlNode::Kind::list)
       reject_value(node, path, allowed());
-    out.clear();
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      std::string const item = path + "[" + std::to_string(i) + "]";
-      if (node.items[i].kind != YamlNode::Kind::map)
-        reject_value(node.items[i], item, "an analysis such as {of: operator}");
-      AnalysisSpec& spec = out.emplace_back();
-      read_keys(analysis_keys(), node.items[i], item, spec);
+    auto const check = [](YamlNode const& item, std::string const& of_item, AnalysisSpec const& spec) {
       constexpr std::int64_t most_in_box = 512;
       if (spec.of == AnalysisOf::field && spec.sample == SampleShape::box && spec.points_per_direction() > most_in_box)
-        reject(node.items[i].find("points")->origin, item + ".points",
+        reject(item.find("points")->origin, of_item + ".points",
                "found '" + std::to_string(*spec.points) + "'; allowed in a box: integer from 2 to " + std::to_string(most_in_box));
-    }
+    };
+    read_maps(analysis_keys(), node, path, "an analysis such as {of: operator}", out, check);
   }
-  [[nodiscard]] std::string write(std::vector<AnalysisSpec> const& value) const {
-    std::vector<std::string> entries;
-    for (auto const& spec : value)
-      entries.push_back(write_flow(analysis_keys(), spec));
-    return "[" + join(entries) + "]";
-  }
+  [[nodiscard]] std::string write(std::vector<AnalysisSpec> const& value) const { return write_maps(analysis_keys(), value); }
+  [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(analysis_keys(), AnalysisSpec{})}}; }
 };
 
 /// Names that stand in expressions and in names of files.
@@ -313,6 +344,7 @@ struct PlainName {
     out = node.text;
   }
   [[nodiscard]] std::string write(std::string const& value) const { return plain_or_quoted(value); }
+  [[nodiscard]] Json json_schema() const { return {{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]{0,59}$"}}; }
 };
 
 Keys<assembly::NamedPlace> const& place_keys() {
@@ -367,24 +399,16 @@ struct Named {
   void read(YamlNode const& node, std::string const& path, std::vector<T>& out) const {
     if (node.kind != YamlNode::Kind::list)
       reject_value(node, path, allowed());
-    out.clear();
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      std::string const item = path + "[" + std::to_string(i) + "]";
-      if (node.items[i].kind != YamlNode::Kind::map)
-        reject_value(node.items[i], item, "a map such as " + example);
-      read_keys(keys(), node.items[i], item, out.emplace_back());
-      for (std::size_t j = 0; j < i; ++j)
-        if (out[j].name == out[i].name)
-          reject(node.items[i].origin, item + ".name",
-                 "the name '" + out[i].name + "' is that of " + path + "[" + std::to_string(j) + "] already");
-    }
+    read_maps(keys(), node, path, "a map such as " + example, out,
+              [&](YamlNode const& item, std::string const& of_item, T const& spec) {
+                for (std::size_t j = 0; j + 1 < out.size(); ++j)
+                  if (out[j].name == spec.name)
+                    reject(item.origin, of_item + ".name",
+                           "the name '" + spec.name + "' is that of " + path + "[" + std::to_string(j) + "] already");
+              });
   }
-  [[nodiscard]] std::string write(std::vector<T> const& value) const {
-    std::vector<std::string> entries;
-    for (auto const& spec : value)
-      entries.push_back(write_flow(keys(), spec));
-    return "[" + join(entries) + "]";
-  }
+  [[nodiscard]] std::string write(std::vector<T> const& value) const { return write_maps(keys(), value); }
+  [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(keys(), T{})}}; }
 };
 
 struct Quantities {
@@ -407,6 +431,7 @@ struct Quantities {
       entries.push_back(name + ": " + quoted_text(expression));
     return "{" + join(entries) + "}";
   }
+  [[nodiscard]] Json json_schema() const { return {{"type", "object"}, {"additionalProperties", ExpressionText{}.json_schema()}}; }
 };
 
 struct Sweep {
@@ -442,6 +467,11 @@ struct Sweep {
     if (!value.axes.empty())
       entries.push_back("mode: " + mode.write(value.mode));
     return "{" + join(entries) + "}";
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "object"},
+            {"properties", {{"mode", mode.json_schema()}}},
+            {"additionalProperties", {{"type", "array"}, {"minItems", 1}}}};
   }
 };
 
@@ -636,23 +666,17 @@ Keys<RunConfig> make_run_keys() {
     else if (k.path == "problem.boundary") {
       for (auto const& inner : boundary_keys())
         k.inner_keys.push_back(inner.path);
-      k.document = [](std::string const& indent) {
+      k.document = [](std::string const& indent, std::string const& inner) {
         assembly::BoundaryCondition example;
         example.all_ids = true;
-        // The first key of a list element stands behind the dash.
-        std::string const inner = indent + "  ";
-        std::string lines = document_keys(boundary_keys(), example, inner);
-        lines.replace(lines.find("\n" + inner + "ids") + 1, inner.size(), indent + "- ");
-        return lines;
+        return document_element(boundary_keys(), example, indent, inner);
       };
     } else if (k.path == "analysis.svd") {
       for (auto const& inner : analysis_keys())
         k.inner_keys.push_back(inner.path);
       // As comments, because no analysis is the default.
-      k.document = [](std::string const& indent) {
-        std::string const inner = indent + "  ";
-        std::string lines = document_keys(analysis_keys(), AnalysisSpec{}, inner);
-        lines.replace(lines.find("\n" + inner + "of") + 1, inner.size(), indent + "- ");
+      k.document = [](std::string const& indent, std::string const& inner) {
+        std::string lines = document_element(analysis_keys(), AnalysisSpec{}, indent, inner);
         for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
           lines.insert(at + indent.size(), "# ");
         return lines;

@@ -83,6 +83,10 @@ std::string Parameters::write(std::map<std::string, double> const& value) const 
   return "{" + join(entries) + "}";
 }
 
+Json Parameters::json_schema() const {
+  return {{"type", "object"}, {"additionalProperties", ExpressionText{}.json_schema()}};
+}
+
 void set_parameters(YamlNode& root) {
   YamlNode const* const node = root.find("parameters");
   if (node == nullptr || node->kind == YamlNode::Kind::null)

@@ -2,6 +2,7 @@
 
 #include "app/config/config_tree.hpp"
 #include "app/config/run_config.hpp"
+#include "app/config/schema.hpp"
 
 #include <map>
 #include <string>
@@ -14,6 +15,7 @@ struct Parameters {
   [[nodiscard]] std::string allowed() const { return "map from names to numbers, or to expressions in the names before"; }
   void read(YamlNode const& node, std::string const& path, std::map<std::string, double>& out) const;
   [[nodiscard]] std::string write(std::map<std::string, double> const& value) const;
+  [[nodiscard]] Json json_schema() const;
 };
 
 /// Evaluates the parameters of the tree, if it has any, and tells them to all of its nodes. Throws ConfigError.

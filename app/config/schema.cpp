@@ -235,6 +235,131 @@ void check_list_of_three(YamlNode const& node, std::string const& path, std::str
     reject_value(node, path, allowed);
 }
 
+namespace {
+
+/// The value that YAML's core schema gives a node.
+Json json_of(YamlNode const& node) {
+  switch (node.kind) {
+  case YamlNode::Kind::null:
+    return nullptr;
+  case YamlNode::Kind::list: {
+    Json list = Json::array();
+    for (auto const& item : node.items)
+      list.push_back(json_of(item));
+    return list;
+  }
+  case YamlNode::Kind::map: {
+    Json map = Json::object();
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      map[node.keys[i].name] = json_of(node.items[i]);
+    return map;
+  }
+  case YamlNode::Kind::scalar:
+    break;
+  }
+  if (node.quoted)
+    return node.text;
+  if (node.text == "true" || node.text == "false")
+    return node.text == "true";
+  std::int64_t integer = 0;
+  auto const* const end = node.text.data() + node.text.size();
+  if (auto const parsed = std::from_chars(node.text.data(), end, integer); parsed.ec == std::errc{} && parsed.ptr == end)
+    return integer;
+  if (double number = 0; parse_number(node, number) == Numeral::finite)
+    return number;
+  return node.text;
+}
+
+Json json_auto_or(Json other) {
+  return {{"anyOf", Json::array({Json{{"const", "auto"}}, std::move(other)})}};
+}
+
+void allow_null(Json& schema) {
+  if (schema.contains("anyOf")) {
+    schema["anyOf"].push_back(Json{{"type", "null"}});
+    return;
+  }
+  Json& type = schema["type"];
+  if (!type.is_array())
+    type = Json::array({type});
+  type.push_back("null");
+  if (schema.contains("enum"))
+    schema["enum"].push_back(nullptr);
+}
+
+/// A number may be an expression in the parameters; digits alone in quotes are none.
+constexpr char const* expression_pattern = "[^-+.0-9eE ]";
+
+}  // namespace
+
+Json Integer::json_schema() const {
+  Json schema{{"type", {"integer", "string"}}, {"pattern", expression_pattern}};
+  if (power_of_two) {
+    Json values = Json::array();
+    if (lowest == 0)
+      values.push_back(0);
+    for (std::int64_t value = 1; value <= highest; value *= 2)
+      if (value >= lowest)
+        values.push_back(value);
+    schema = {{"type", "integer"}, {"enum", std::move(values)}};
+  } else {
+    schema["minimum"] = lowest;
+    if (highest != std::numeric_limits<std::int64_t>::max())
+      schema["maximum"] = highest;
+  }
+  return or_auto ? json_auto_or(std::move(schema)) : schema;
+}
+
+Json Number::json_schema() const {
+  Json schema{{"type", {"number", "string"}}, {"pattern", expression_pattern}};
+  if (std::isfinite(above))
+    schema[or_equal ? "minimum" : "exclusiveMinimum"] = above;
+  if (std::isfinite(below))
+    schema["exclusiveMaximum"] = below;
+  return schema;
+}
+
+Json OptionalNumber::json_schema() const {
+  return json_auto_or(Number{}.json_schema());
+}
+
+Json Text::json_schema() const {
+  return {{"type", {"string", "number"}}, {"minLength", 1}};  // a number is text too, as it is written
+}
+
+Json& JsonMap::owner(std::string const& path, bool required) {
+  Json* map = &root_;
+  for (std::size_t begin = 0;;) {
+    std::size_t const end = path.find('.', begin);
+    std::string const name = path.substr(begin, end - begin);
+    if (required) {
+      (*map)["type"] = "object";
+      Json& names = (*map)["required"];
+      if (std::find(names.begin(), names.end(), Json(name)) == names.end())
+        names.push_back(name);
+    }
+    if (end == std::string::npos)
+      return *map;
+    map = &(*map)["properties"][name];
+    begin = end + 1;
+  }
+}
+
+void JsonMap::section(std::string const& path, std::string const& description) {
+  owner(path, false)["properties"][last_name(path)] = {
+      {"description", description}, {"type", {"object", "null"}}, {"additionalProperties", false}, {"properties", Json::object()}};
+}
+
+void JsonMap::value(std::string const& path, Value value) {
+  Json schema{{"description", std::move(value.description)}};
+  if (value.may_be_null)
+    allow_null(value.schema);
+  schema.update(value.schema);
+  if (!value.initial.empty())
+    schema["default"] = json_of(parse_yaml(value.initial, path, false));
+  owner(path, value.required)["properties"][last_name(path)] = std::move(schema);
+}
+
 YamlNode const* descend(YamlNode const& map, std::string_view path) {
   YamlNode const* node = &map;
   while (node && !path.empty()) {

@@ -4,6 +4,8 @@
 #include "app/config/config_tree.hpp"
 #include "gpu/core/names.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -15,13 +17,16 @@
 #include <vector>
 
 /// Declarations of keys. One statement per key, in app/config/config_keys.cpp, defines its reader, its checks, and its lines in the
-/// schema and in the resolved configuration. Internal to the configuration.
+/// schema, in the JSON Schema and in the resolved configuration. Internal to the configuration.
 ///
 /// A value type is a small class with
 ///   std::string allowed() const                                          what may be written, for messages and the schema
 ///   void read(YamlNode const&, std::string const& path, V& out) const    throws ConfigError
 ///   std::string write(V const&) const                                    YAML on one line
+///   Json json_schema() const                                             what may be written, as JSON Schema
 namespace poisson::app::schema {
+
+using Json = nlohmann::ordered_json;
 
 [[noreturn]] void reject(Origin const& origin, std::string const& path, std::string const& message);
 /// The text, truncated to at most `longest` bytes with an ellipsis.
@@ -55,6 +60,7 @@ struct Integer {
   }
   [[nodiscard]] std::string write(std::int64_t value) const { return std::to_string(value); }
   [[nodiscard]] std::string write(std::optional<std::int64_t> value) const { return value ? write(*value) : "auto"; }
+  [[nodiscard]] Json json_schema() const;
 };
 
 /// A finite number in the open interval (above, below).
@@ -64,6 +70,7 @@ struct Number {
   [[nodiscard]] std::string allowed() const;
   void read(YamlNode const& node, std::string const& path, double& out) const;
   [[nodiscard]] std::string write(double value) const;
+  [[nodiscard]] Json json_schema() const;
 };
 
 /// A finite number, or `auto` (no value).
@@ -71,12 +78,14 @@ struct OptionalNumber {
   [[nodiscard]] std::string allowed() const { return "auto, " + Number{}.allowed(); }
   void read(YamlNode const& node, std::string const& path, std::optional<double>& out) const;
   [[nodiscard]] std::string write(std::optional<double> value) const { return value ? Number{}.write(*value) : "auto"; }
+  [[nodiscard]] Json json_schema() const;
 };
 
 struct Boolean {
   [[nodiscard]] std::string allowed() const { return "true or false"; }
   void read(YamlNode const& node, std::string const& path, bool& out) const;
   [[nodiscard]] std::string write(bool value) const { return value ? "true" : "false"; }
+  [[nodiscard]] Json json_schema() const { return {{"type", "boolean"}}; }
 };
 
 /// Non-empty text; an empty one is written as null.
@@ -85,6 +94,7 @@ struct Text {
   [[nodiscard]] std::string allowed() const { return what; }
   void read(YamlNode const& node, std::string const& path, std::string& out) const;
   [[nodiscard]] std::string write(std::string const& value) const { return value.empty() ? "null" : plain_or_quoted(value); }
+  [[nodiscard]] Json json_schema() const;
 };
 
 /// The text of an expression, or a finite number. The expression is compiled, and checked, by assembly/.
@@ -94,6 +104,7 @@ struct ExpressionText {
   void read(YamlNode const& node, std::string const& path, std::optional<std::string>& out) const;
   [[nodiscard]] std::string write(std::string const& value) const { return quoted_text(value); }
   [[nodiscard]] std::string write(std::optional<std::string> const& value) const { return value ? write(*value) : "null"; }
+  [[nodiscard]] Json json_schema() const { return Text{}.json_schema(); }
 };
 
 [[nodiscard]] std::string parse_choice(YamlNode const& node, std::string const& path, std::vector<std::string> const& names,
@@ -114,6 +125,7 @@ struct Choice {
     out = *parse_name<E>(parse_choice(node, path, names(), planned));
   }
   [[nodiscard]] std::string write(E value) const { return std::string(name_of(value)); }
+  [[nodiscard]] Json json_schema() const { return {{"type", "string"}, {"enum", names()}}; }
 };
 
 /// The same, or `auto` (no value).
@@ -130,6 +142,7 @@ struct AutoChoice {
     out = parse_name<E>(parse_choice(node, path, names(), planned));
   }
   [[nodiscard]] std::string write(std::optional<E> value) const { return value ? std::string(name_of(*value)) : "auto"; }
+  [[nodiscard]] Json json_schema() const { return {{"type", "string"}, {"enum", names()}}; }
 };
 
 void check_list_of_three(YamlNode const& node, std::string const& path, std::string const& allowed);
@@ -148,6 +161,9 @@ struct ThreeOf {
   [[nodiscard]] std::string write(std::array<V, 3> const& value) const {
     return "[" + type.write(value[0]) + ", " + type.write(value[1]) + ", " + type.write(value[2]) + "]";
   }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "array"}, {"items", type.json_schema()}, {"minItems", 3}, {"maxItems", 3}};
+  }
 };
 
 /// The declaration of a key of a configuration of type T; without `read`, of a section.
@@ -159,13 +175,22 @@ struct Key {
   std::string allowed;
   std::function<void(YamlNode const&, std::string const&, T&)> read;
   std::function<std::string(T const&)> write;
-  std::function<std::string(std::string const& indent)> document;  ///< schema lines of a value that has keys itself
-  std::vector<std::string> inner_keys;                             ///< keys of each element of a list
-  std::string absent;                                              ///< meaning of null; empty: null is an error
-  std::string condition;                                           ///< when the key is allowed, "with type: robin"
+  std::function<Json()> json_schema;
+  /// Schema lines of a value that has keys itself; of the key `inner` only, unless that is empty.
+  std::function<std::string(std::string const& indent, std::string const& inner)> document;
+  std::vector<std::string> inner_keys;  ///< keys of each element of a list
+  std::string absent;                   ///< meaning of null; empty: null is an error
+  std::string condition;                ///< when the key is allowed, "with type: robin"
   std::function<bool(T const&)> applies = [](T const&) { return true; };
   std::function<bool(T const&)> required = [](T const&) { return false; };
   std::string required_text;
+
+  [[nodiscard]] std::string explanation() const { return meaning + (unit.empty() ? "" : " Unit: " + unit + "."); }
+  [[nodiscard]] std::string rules() const {
+    return "Allowed: " + allowed + "." + (absent.empty() ? "" : " null: " + absent + ".") +
+           (condition.empty() ? "" : " Only " + condition + ".") + (required_text.empty() ? "" : " Required.");
+  }
+  [[nodiscard]] bool may_be_null() const { return !absent.empty() || !condition.empty(); }
 
   Key&& or_null(std::string meaning_of_null) && {
     absent = std::move(meaning_of_null);
@@ -202,6 +227,7 @@ template <class T, class Type, class Access>
   result.allowed = type.allowed();
   result.read = [type, access](YamlNode const& node, std::string const& full, T& out) { type.read(node, full, access(out)); };
   result.write = [type, access](T const& value) { return type.write(access(value)); };
+  result.json_schema = [type] { return type.json_schema(); };
   return result;
 }
 
@@ -222,7 +248,7 @@ void read_keys(Keys<T> const& keys, YamlNode const& map, std::string const& path
     if (node->kind != YamlNode::Kind::null) {
       k.read(*node, full(k), out);
       given[i] = node;
-    } else if (k.absent.empty() && k.condition.empty())
+    } else if (!k.may_be_null())
       reject(node->origin, full(k), "has no value; allowed: " + k.allowed + "; or leave the key out");
   }
   for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -277,19 +303,67 @@ template <class T>
 [[nodiscard]] std::string document_keys(Keys<T> const& keys, T const& defaults, std::string const& indent) {
   Layout layout(indent);
   for (auto const& k : keys) {
-    layout.comment(k.path, k.meaning + (k.unit.empty() ? "" : " Unit: " + k.unit + "."));
+    layout.comment(k.path, k.explanation());
     if (k.read)
-      layout.comment(k.path, "Allowed: " + k.allowed + "." + (k.absent.empty() ? "" : " null: " + k.absent + ".") +
-                                 (k.condition.empty() ? "" : " Only " + k.condition + ".") +
-                                 (k.required_text.empty() ? "" : " Required."));
+      layout.comment(k.path, k.rules());
     if (!k.read)
       layout.heading(k.path);
     else if (k.document)
-      layout.block(k.path, k.document(layout.indent(k.path) + "  "));
+      layout.block(k.path, k.document(layout.indent(k.path) + "  ", ""));
     else
       layout.value(k.path, k.applies(defaults) ? k.write(defaults) : "null");
   }
   return layout.text();
+}
+
+/// The lines of one element of a list: document_keys with a dash before the first key. `inner` as for Key::document.
+template <class T>
+[[nodiscard]] std::string document_element(Keys<T> const& keys, T const& defaults, std::string const& indent,
+                                           std::string const& inner) {
+  Keys<T> chosen;
+  for (auto const& k : keys)
+    if (inner.empty() || k.path == inner)
+      chosen.push_back(k);
+  std::string lines = document_keys(chosen, defaults, indent + "  ");
+  std::string const first = indent + "  " + chosen.front().path;
+  lines.replace(lines.find("\n" + first) + 1, indent.size() + 2, indent + "- ");
+  return lines;
+}
+
+/// Builds the JSON Schema of a map from its sections and keys. Unknown names are errors.
+class JsonMap {
+public:
+  /// A map that may be null instead, as all sections of a configuration.
+  void section(std::string const& path, std::string const& description);
+  struct Value {
+    std::string description;
+    Json schema;
+    bool may_be_null, required;
+    std::string initial;  ///< YAML of the default; empty: none
+  };
+  void value(std::string const& path, Value value);
+  [[nodiscard]] Json take() { return std::move(root_); }
+
+private:
+  /// The map that the last name of the path belongs to. With `required` none on the way there may be left out.
+  Json& owner(std::string const& path, bool required);
+  Json root_{{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
+};
+
+/// The JSON Schema of a map with these keys. Conditions between keys are in descriptions only.
+template <class T>
+[[nodiscard]] Json json_schema_of(Keys<T> const& keys, T const& defaults) {
+  JsonMap map;
+  for (auto const& k : keys) {
+    if (!k.read) {
+      map.section(k.path, k.explanation());
+      continue;
+    }
+    bool const has_default = k.applies(defaults) && k.required_text.empty();
+    map.value(k.path, {k.explanation() + " " + k.rules(), k.json_schema(), k.may_be_null(), k.required(defaults),
+                       has_default ? k.write(defaults) : ""});
+  }
+  return map.take();
 }
 
 /// Throws ConfigError for the first key of the tree that is not one of `paths` ("problem.boundary[].ids" below a list), suggesting

@@ -38,10 +38,17 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.n_lattices = mesh.lattices;
     shape.lattice_nodes = mesh.lattice_nodes;
   }
-  // With elements of order 1 the formats are faster.
+  // With elements of order 1 the formats are faster, unless one stencil says it all.
   if (config.problem.order > 1 && can_be_assembled_as_stored(config) && !needs_csr(config.solver.preconditioner)) {
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
+  }
+  PreconditionerKind const preconditioner = config.solver.preconditioner;
+  if (mesh.stencil_faces > 0 && can_be_assembled_as_stored(config) &&
+      (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid)) {
+    shape.n_cells = mesh.cells;
+    shape.order = 1;
+    shape.stencil_faces = mesh.stencil_faces;
   }
   return shape;
 }

@@ -9,7 +9,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-json table_of(std::vector<PreconditionerEstimate> const& estimates) {
+json estimates_of(std::vector<PreconditionerEstimate> const& estimates) {
   json rows = json::array();
   for (PreconditionerEstimate const& e : estimates) {
     json row = {{"preconditioner", name_of(e.kind)}};
@@ -26,7 +26,7 @@ json table_of(std::vector<PreconditionerEstimate> const& estimates) {
 }
 
 /// What `auto` decided from; a format that refuses has no seconds.
-json table_of(FormatChoice const& choice) {
+json estimates_of(FormatChoice const& choice) {
   json rows = json::array();
   for (FormatEstimate const& f : choice.estimates) {
     json row = {{"format", name_of(f.format)}, {"bytes", f.bytes}, {"bytes_per_product", f.bytes_per_product}};
@@ -124,14 +124,14 @@ std::string to_json(ResultRecord const& r) {
                                                              : json()}};
   }
   if (!r.result.estimates.empty())
-    out["solver"]["auto"] = table_of(r.result.estimates);
+    out["solver"]["auto"] = estimates_of(r.result.estimates);
   if (!r.result.notes.empty())
     out["solver"]["notes"] = r.result.notes;
   if (r.result.extended_from >= 0)
     out["solver"]["extended_from"] = r.result.extended_from;
   if (r.choice) {
     out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
-    out["matrix"]["auto"] = table_of(*r.choice);
+    out["matrix"]["auto"] = estimates_of(*r.choice);
   }
   auto const names_of = [](assembly::IdNames const& names) {
     json list = json::object();

@@ -4,12 +4,15 @@
 #include "app/analysis/snapshots.hpp"
 #include "app/io/matrix_market.hpp"
 #include "app/run/assembled_system.hpp"
+#include "app/run/memory_forecast.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
+#include "app/run/system_files.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "output/files/atomic_file.hpp"
 
 #include <filesystem>
+#include <optional>
 
 namespace poisson::app {
 
@@ -21,6 +24,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   assembly::prepare_for(config.problem.mesh);
   Stages stages(config, options, console, options.path, internal);
   ResultRecord& record = stages.record;
+  std::optional<SystemFiles> const system_files =
+      options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
+  if (system_files)
+    system_files->require_writable();
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
@@ -28,6 +35,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   stages.unless_interrupted([&] {
     auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(config.problem); });
     MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
+    require_host_memory_for(forecast_memory(config, stages.backend(), problem));
     auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });
     for (std::string const& note : discretization.notes()) {
       record.warnings.push_back(note);
@@ -61,6 +69,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn_of_source();
 
     system.store(plan, stages);
+    if (system_files)  // before the solve: a system that makes a solver fail is one to look at
+      stages.attempt([&](ResultsDirectory&) {
+        record.clock.time(Stage::output, [&] { system_files->write(*stages.csr(), system.rhs(), record.fingerprint, console); });
+      });
     HostVector<double> x = stages.solve(system.rhs(), system.pure_neumann());
     stages.verify(system.rhs(), x);
     if (warn_later)

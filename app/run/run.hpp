@@ -13,8 +13,9 @@ namespace poisson::app {
 struct RunOptions {
   std::string path;  ///< of the configuration file; empty for a system from files
   bool overwrite = false;
-  bool verbose = false;  ///< print the table of formats, in a sweep into the log of each case
-  int threads = 0;       ///< 0: all that the process may use
+  bool verbose = false;    ///< print the table of formats, in a sweep into the log of each case
+  int threads = 0;         ///< 0: all that the process may use
+  std::string matrix_out;  ///< the file to write the assembled matrix to, as SystemFiles takes it; empty: none
 };
 
 /// Options of a run that the program sets and not the user; for cases of a sweep.

@@ -1,5 +1,6 @@
 #include "app/run/solution_files.hpp"
 
+#include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/io/output_mesh.hpp"
 #include "gpu/core/threads.hpp"
@@ -31,11 +32,6 @@ std::string residuals_csv(std::vector<double> const& history) {
   return out.str();
 }
 
-/// What output.vtk.format: auto stands for.
-output::VtkFormat vtk_format(RunConfig const& config) {
-  return config.output.vtk_format.value_or(config.is_box() ? output::VtkFormat::image : output::VtkFormat::vtu);
-}
-
 void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<output::Field> const& points,
                std::vector<output::Field> const& cells, RunConfig const& config) {
   if (vtk_format(config) == output::VtkFormat::vtu)
@@ -49,6 +45,10 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
 }
 
 }  // namespace
+
+output::VtkFormat vtk_format(RunConfig const& config) {
+  return config.output.vtk_format.value_or(config.is_box() ? output::VtkFormat::image : output::VtkFormat::vtu);
+}
 
 std::string vtk_file_name(RunConfig const& config) {
   switch (vtk_format(config)) {
@@ -101,8 +101,8 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
     return;
   }
   output::PictureOptions options;
-  options.title = fs::path(record.configuration_file).stem().string() + ": " + with_thousands(record.mesh.cells) +
-                  " cells of order " + std::to_string(record.order) +
+  options.title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) + " cells of order " +
+                  std::to_string(record.order) +
                   (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
   options.quantity = "u";
   // The picture is drawn while the files are written: neither keeps all threads busy.

@@ -10,6 +10,8 @@
 
 namespace poisson::app {
 
+/// What output.vtk.format: auto stands for.
+[[nodiscard]] output::VtkFormat vtk_format(RunConfig const& config);
 /// The name of the solution's file for ParaView, by output.vtk.format and the mesh.
 [[nodiscard]] std::string vtk_file_name(RunConfig const& config);
 /// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.

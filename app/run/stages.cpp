@@ -4,14 +4,13 @@
 #include "app/analysis/snapshots.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/report.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/symmetry.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/picture/picture.hpp"
-
-#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,23 +24,6 @@ namespace poisson::app {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Most bytes of memory that the process has held since reset_host_peak, or since its start.
-std::int64_t host_peak_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string word; status >> word;)
-    if (word == "VmHWM:") {
-      std::int64_t kibibytes = 0;
-      status >> kibibytes;
-      return 1024 * kibibytes;
-    }
-  return 0;
-}
-
-void reset_host_peak() {
-  malloc_trim(0);  // what is free and not given back would count again
-  std::ofstream("/proc/self/clear_refs") << "5";
-}
 
 /// The matrix that make_matrix makes of these arguments. Options of formats are keys under `matrix`: an error names them so.
 template <class... Arguments>
@@ -187,11 +169,15 @@ void Stages::record_matrix() {
   record.padding_ratio = stored_->padding_ratio();
 }
 
+std::shared_ptr<CsrMatrix const> Stages::csr() const {
+  return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr());
+}
+
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
   HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
   SolverOptions solver = solver_options(config_);
   solver.constant_null_space = constant_null_space;
-  solver.csr = [&] { return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr()); };
+  solver.csr = [&] { return csr(); };
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
   clear_interrupt();

@@ -78,6 +78,9 @@ public:
   /// Converts the matrix to the format of the configuration, in the backend's memory.
   void convert(std::shared_ptr<CsrMatrix const> matrix);
 
+  /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
+  [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
+
   /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space);
 

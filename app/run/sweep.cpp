@@ -573,7 +573,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
                      "there is nothing to sweep over: give at least one 'key.path: [values]' under 'sweep', or use 'poisson run'");
   fs::path const root = configuration.config().output.directory;
   std::vector<Case> cases = cases_of(configuration);
-  std::string name = fs::path(options.run.path).stem().string();
+  std::string name = configuration_stem(options.run.path);
   if (name.empty())
     name = "sweep";
   std::string const collection = collection_name(configuration.config(), name);

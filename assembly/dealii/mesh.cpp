@@ -89,7 +89,10 @@ MeshCounts count(Mesh const& coarse) {
   counts.edges = triangulation.n_active_lines();
   counts.vertices = triangulation.n_used_vertices();
   for (auto const& face : triangulation.active_face_iterators())
-    counts.boundary_faces += face->at_boundary() ? 1 : 0;
+    if (face->at_boundary()) {
+      ++counts.boundary_faces;
+      ++counts.faces_with_id[face->boundary_id()];
+    }
   counts.boundary_ids = coarse.boundary_ids;
   counts.material_ids = coarse.material_ids;
   counts.boundary_names = coarse.boundary_names;

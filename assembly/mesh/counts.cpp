@@ -67,6 +67,8 @@ MeshCounts count_box(MeshSpec const& spec) {
   counts.edges = plus(plus(product(n[0], m[1], m[2]), product(m[0], n[1], m[2])), product(m[0], m[1], n[2]));
   counts.vertices = product(m[0], m[1], m[2]);
   counts.boundary_faces = times(2, plus(plus(times(n[0], n[1]), times(n[1], n[2])), times(n[0], n[2])));
+  for (unsigned face = 0; face < 6; ++face)
+    counts.faces_with_id[face] = face < 2 ? times(n[1], n[2]) : face < 4 ? times(n[0], n[2]) : times(n[0], n[1]);
   counts.box = box;
   counts.boundary_ids = {0, 1, 2, 3, 4, 5};
   counts.material_ids = {0};
@@ -183,6 +185,8 @@ MeshCounts MeshCounts::refined(int times_to_refine) const {
     counts.faces = plus(times(4, old.faces), times(12, old.cells));
     counts.cells = times(8, old.cells);
     counts.boundary_faces = times(4, old.boundary_faces);
+    for (auto& [id, number] : counts.faces_with_id)
+      number = times(4, number);
     counts.triangulation_bytes = times(counts.cells, bytes_per_refined_cell);
   }
   return counts;

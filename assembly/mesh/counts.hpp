@@ -37,6 +37,7 @@ struct MeshCounts {
   std::int64_t vertices = 0;
   std::int64_t boundary_faces = 0;
   std::optional<BoxGrid> box;
+  std::map<unsigned, std::int64_t> faces_with_id;  ///< faces of the boundary by their id
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   IdNames boundary_names, material_names;  ///< those that the mesh file gives

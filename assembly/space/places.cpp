@@ -12,7 +12,7 @@ namespace poisson::assembly {
 namespace {
 
 /// Points in each direction of a face or cell that tell how much of it a place holds, and the share on the other side of the centre
-/// from which on the place cuts it. A place whose edge runs along faces, at a little distance, cuts nothing.
+/// beyond which the place cuts it. A place whose edge runs along faces, at a little distance, cuts nothing.
 constexpr int samples_of_face = 4, samples_of_cell = 2;
 constexpr double cut_share = 0.25;
 
@@ -84,7 +84,7 @@ public:
       auto const holds = [&](Point3 const& x) { return where_[i](x[0], x[1], x[2]) != 0; };
       bool const held = holds(points[0]);
       auto const others = std::count_if(points.begin() + 1, points.end(), [&](Point3 const& x) { return holds(x) != held; });
-      cut_[i] += static_cast<double>(others) >= cut_share * static_cast<double>(points.size() - 1) ? 1 : 0;
+      cut_[i] += static_cast<double>(others) > cut_share * static_cast<double>(points.size() - 1) ? 1 : 0;
       if (held) {
         ++held_[i];
         return static_cast<std::int64_t>(i);
@@ -107,7 +107,7 @@ public:
                                              "; the mesh extends from " + extent_text(space));
       if (cut_[i] > 0)
         notes.push_back(key + ": '" + list_[i].name + "' cuts " + std::to_string(cut_[i]) + " " + what +
-                        "s, of which a quarter or more is on the other side than the centre; each counts as a whole");
+                        "s, of which more than a quarter is on the other side than the centre; each counts as a whole");
     }
   }
 

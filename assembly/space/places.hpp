@@ -24,7 +24,7 @@ struct PlaceNames {
   unsigned first_boundary = 0, first_material = 0;  ///< ids of the first entries
 };
 
-/// Names faces and cells by their places. Returns notes on faces and cells that a place cuts: a quarter of them or more
+/// Names faces and cells by their places. Returns notes on faces and cells that a place cuts: more than a quarter of them
 /// is not on the side of their centre. Errors: InputError for a wrong expression, and for a place that holds no face or cell.
 [[nodiscard]] std::vector<std::string> name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec,
                                                    PlaceNames const& names);

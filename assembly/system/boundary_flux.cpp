@@ -19,7 +19,7 @@ struct FaceShare {
   double weight;  ///< int phi
 };
 struct Residual {
-  std::int32_t unknown;
+  std::int32_t unknown;  ///< or its place among those with Dirichlet values
   double value;
 };
 
@@ -145,6 +145,20 @@ private:
   std::int64_t cell_ = 0;
 };
 
+/// The cells of a box, x fastest, that have a face in common with its surface.
+std::vector<std::int64_t> cells_at_faces(std::array<std::int64_t, 3> const& cells) {
+  std::vector<std::int64_t> result;
+  auto const at_end = [&](std::size_t d, std::int64_t i) { return i == 0 || i == cells[d] - 1; };
+  for (std::int64_t k = 0; k < cells[2]; ++k)
+    for (std::int64_t j = 0; j < cells[1]; ++j) {
+      std::int64_t const first = (k * cells[1] + j) * cells[0];
+      std::int64_t const step = at_end(2, k) || at_end(1, j) ? 1 : std::max<std::int64_t>(cells[0] - 1, 1);
+      for (std::int64_t i = 0; i < cells[0]; i += step)
+        result.push_back(first + i);
+    }
+  return result;
+}
+
 /// What a part of the faces found.
 struct FaceSums {
   std::map<unsigned, BoundaryFlux> known;  ///< areas, and fluxes of boundaries without Dirichlet values
@@ -159,8 +173,9 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   Tables const tables(space, element);
   auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
-  std::vector<std::uint8_t> fixed(static_cast<std::size_t>(space.n_dofs), 0);
-  bool any_fixed = false;
+  HostVector<std::int32_t> place;  // of unknowns with Dirichlet values among all of these; else -1
+  place.resize(space.n_dofs, -1);
+  std::int32_t n_fixed = 0;
 
   std::vector<FaceSums> parts(n_parts(n_faces, faces_per_part));
   parallel_for(static_cast<std::int64_t>(parts.size()), make_cell, [&](Cell& cell, std::int64_t const p) {
@@ -198,22 +213,22 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   });
 
   std::map<unsigned, BoundaryFlux> result;
-  std::vector<FaceShare> shares;
   for (FaceSums const& sums : parts) {
     for (auto const& [id, known] : sums.known) {
       result[id].area += known.area;
       result[id].flux += known.flux;
     }
     for (FaceShare const& share : sums.shares)
-      fixed[share.unknown] = 1;
-    shares.insert(shares.end(), sums.shares.begin(), sums.shares.end());
-    any_fixed = any_fixed || !sums.shares.empty();
+      if (place[share.unknown] < 0)
+        place[share.unknown] = n_fixed++;
   }
-  if (!any_fixed)
+  if (n_fixed == 0)
     return result;
 
-  // The residuals of the unknowns with Dirichlet values, from the cells around them.
-  std::vector<std::vector<Residual>> of_cells(n_parts(space.n_cells, space.cells_per_part));
+  // The residuals of the unknowns with Dirichlet values, from the cells around them: of a box those at its faces.
+  std::vector<std::int64_t> const at_faces = space.box ? cells_at_faces(space.box->cells) : std::vector<std::int64_t>{};
+  std::int64_t const n_candidates = space.box ? static_cast<std::int64_t>(at_faces.size()) : space.n_cells;
+  std::vector<std::vector<Residual>> of_cells(n_parts(n_candidates, space.cells_per_part));
   struct State {
     Cell cell;
     std::vector<std::int32_t> dofs;
@@ -225,37 +240,41 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
         return State{make_cell(), std::vector<std::int32_t>(space.n_local), {}};
       },
       [&](State& state, std::int64_t const p) {
-        auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
-        for (auto c = begin; c < end; ++c) {
+        auto const [begin, end] = part(n_candidates, space.cells_per_part, p);
+        for (auto candidate = begin; candidate < end; ++candidate) {
+          std::int64_t const c = space.box ? at_faces[candidate] : candidate;
           space.dofs(c, state.dofs.data());
-          if (std::none_of(state.dofs.begin(), state.dofs.end(), [&](auto dof) { return fixed[dof] != 0; }))
+          if (std::none_of(state.dofs.begin(), state.dofs.end(), [&](auto dof) { return place[dof] >= 0; }))
             continue;
           state.cell.reset(c);
           state.cell.residual(state.residual);
           for (std::size_t i = 0; i < state.dofs.size(); ++i)
-            if (fixed[state.dofs[i]] != 0)
-              of_cells[p].push_back({state.dofs[i], state.residual[i]});
+            if (std::int32_t const at = place[state.dofs[i]]; at >= 0)
+              of_cells[p].push_back({at, state.residual[i]});
         }
       });
-  HostVector<double> residual;
-  residual.resize(space.n_dofs, 0);
+  std::vector<double> residual(n_fixed, 0);
   for (auto const& list : of_cells)
     for (Residual const& r : list)
       residual[r.unknown] += r.value;
   for (FaceSums const& sums : parts)
     for (Residual const& load : sums.loads)
-      residual[load.unknown] -= load.value;
+      if (std::int32_t const at = place[load.unknown]; at >= 0)
+        residual[at] -= load.value;
 
   // What the boundaries of an unknown have together; then the share of each.
-  HostVector<double> weight;
-  weight.resize(space.n_dofs, 0);
-  for (FaceShare const& share : shares) {
-    weight[share.unknown] += share.weight;
-    residual[share.unknown] -= share.flux;
-  }
+  std::vector<double> weight(n_fixed, 0);
+  for (FaceSums const& sums : parts)
+    for (FaceShare const& share : sums.shares) {
+      weight[place[share.unknown]] += share.weight;
+      residual[place[share.unknown]] -= share.flux;
+    }
   std::map<unsigned, double> conormal;
-  for (FaceShare const& share : shares)
-    conormal[share.id] += share.flux + share.weight / weight[share.unknown] * residual[share.unknown];
+  for (FaceSums const& sums : parts)
+    for (FaceShare const& share : sums.shares) {
+      std::int32_t const at = place[share.unknown];
+      conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
+    }
   for (auto const& [id, value] : conormal)
     result[id].flux = -value;
   return result;

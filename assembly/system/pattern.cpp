@@ -1,6 +1,7 @@
 #include "assembly/system/pattern.hpp"
 
 #include "assembly/parallel.hpp"
+#include "gpu/core/memory.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -131,6 +132,7 @@ CsrMatrix general_pattern(Space const& space, Constraints const& constraints) {
     std::copy(collected[p].begin(), collected[p].end(), m.columns.data() + m.row_ptr[part(n, rows_per_part, p).begin]);
     std::vector<std::int32_t>().swap(collected[p]);
   });
+  return_freed_memory();  // that of the buffers
   m.values.resize(m.columns.size());
   parallel_for(parts, [&](std::int64_t const p) {
     auto const [begin, end] = part(n, rows_per_part, p);

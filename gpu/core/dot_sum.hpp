@@ -4,6 +4,15 @@
 
 namespace poisson {
 
+/// The same as DotSum (below) without its care: sums in V itself, for smoothers, whose errors the next residual sees.
+template <class V>
+struct PlainSum {
+  V sum;
+
+  POISSON_HOST_DEVICE void add(V a, V b) { sum = std::fma(a, b, sum); }
+  [[nodiscard]] POISSON_HOST_DEVICE V value() const { return sum; }
+};
+
 /// Accumulates a dot product, the sum of a_i b_i, of vectors of T. `DotSum<T> sum{}` is zero.
 template <class T>
 struct DotSum;

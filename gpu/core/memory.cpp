@@ -2,9 +2,27 @@
 
 #include "gpu/core/error.hpp"
 
+#include <fstream>
+#include <malloc.h>
 #include <sstream>
 
 namespace poisson {
+
+namespace {
+
+/// Of a line "name: number kB" of /proc/self/status; 0 without it.
+std::int64_t status_bytes(char const* name) {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (word == name) {
+      std::int64_t kibibytes = 0;
+      status >> kibibytes;
+      return 1024 * kibibytes;
+    }
+  return 0;
+}
+
+}  // namespace
 
 std::string format_bytes(std::int64_t bytes) {
   std::ostringstream text;
@@ -29,6 +47,23 @@ void require_memory(Context const& context, std::int64_t bytes, std::string cons
   if (bytes > free)
     throw OutOfMemoryError(what + " needs " + format_bytes(bytes) + " of device memory, and " + format_bytes(free) + " are free; " +
                            advice);
+}
+
+std::int64_t host_bytes_held() {
+  return status_bytes("VmRSS:");
+}
+
+std::int64_t host_peak_bytes() {
+  return status_bytes("VmHWM:");
+}
+
+void reset_host_peak() {
+  return_freed_memory();  // it would count again
+  std::ofstream("/proc/self/clear_refs") << "5";
+}
+
+void return_freed_memory() {
+  ::malloc_trim(0);
 }
 
 }  // namespace poisson

@@ -14,6 +14,15 @@ namespace poisson {
 /// `advice`". Does nothing on the host, where the operating system decides.
 void require_memory(Context const& context, std::int64_t bytes, std::string const& what, std::string const& advice);
 
+/// Bytes of memory that the process holds now, its code and that of its libraries included; 0 where the system does not tell.
+[[nodiscard]] std::int64_t host_bytes_held();
+/// The most that it has held since its start, or since reset_host_peak.
+[[nodiscard]] std::int64_t host_peak_bytes();
+void reset_host_peak();
+/// Gives the system back what was freed: arrays that are smaller than 32 MiB may otherwise stay with the process, and what comes
+/// next may not fit into the gaps.
+void return_freed_memory();
+
 /// std::memcpy by all threads of the CPU backend.
 void parallel_copy(void* to, void const* from, std::int64_t bytes);
 

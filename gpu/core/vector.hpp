@@ -139,6 +139,11 @@ public:
     for (std::size_t i = 0; i < host.size(); ++i)
       host[i].lo = part[i];
   }
+  /// High and low parts.
+  void download(std::span<double> high, std::span<double> low) const requires has_low {
+    hi_.download(high);
+    lo_.download(low);
+  }
   void set_zero() {
     hi_.set_zero();
     lo_.set_zero();

@@ -51,6 +51,25 @@ public:
   void diagonal(double* d) const override { kernels_.diagonal(context(), view_, d); }
   void diagonal(Pointer<DoubleDouble> d) const override;
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
+  bool smooth(SmoothingStep<float> const& step, float const* x, std::int32_t const* stop) const override {
+    kernels_.smooth(context(), view_, step, x, stop);
+    return true;
+  }
+  bool smooth(SmoothingStep<double> const& step, double const* x, std::int32_t const* stop) const override {
+    kernels_.smooth(context(), view_, step, x, stop);
+    return true;
+  }
+  bool subtract_product(float const* b, float const* x, float* r, std::int32_t const* stop) const override {
+    kernels_.subtract_product(context(), view_, b, x, r, stop);
+    return true;
+  }
+  bool subtract_product(double const* b, double const* x, double* r, std::int32_t const* stop) const override {
+    kernels_.subtract_product(context(), view_, b, x, r, stop);
+    return true;
+  }
+  std::array<std::int64_t, 3> box_nodes() const override { return {view_.box.nodes[0], view_.box.nodes[1], view_.box.nodes[2]}; }
+  void fill_box_diagonals(float* values) const override { kernels_.fill_diagonals(context(), view_, values); }
+  void fill_box_diagonals(double* values) const override { kernels_.fill_diagonals(context(), view_, values); }
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;

@@ -18,10 +18,10 @@ namespace poisson {
 namespace {
 
 /// Planes of cells whose values of k and f are in memory at once: enough work for the device, or what a host's cache can hold.
-std::int64_t planes_at_once(BoxProblem const& problem, Backend backend) {
+std::int64_t planes_at_once(std::array<std::int64_t, 3> const& cells, Backend backend) {
   std::int64_t const bytes = backend == Backend::cuda ? std::int64_t{1} << 28 : std::int64_t{1} << 22;
-  std::int64_t const of_plane = 64 * problem.cells[0] * problem.cells[1];
-  return std::clamp<std::int64_t>(bytes / of_plane, 4, problem.cells[2] + 1);
+  std::int64_t const of_plane = 64 * cells[0] * cells[1];
+  return std::clamp<std::int64_t>(bytes / of_plane, 4, cells[2] + 1);
 }
 
 int fields_of(BoxProblem const& problem) {
@@ -50,13 +50,17 @@ bool BoxSystem::can_assemble(BoxProblem const& problem, Format format) {
 }
 
 std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Backend backend) {
+  return peak_bytes(problem.cells, fields_of(problem), format, backend);
+}
+
+std::int64_t BoxSystem::peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format, Backend backend) {
   std::int64_t rows = 1, inner = 1;
-  for (std::int64_t const n : problem.cells) {
+  for (std::int64_t const n : cells) {
     rows *= n + 1;
     inner *= n - 1;
   }
   std::int64_t const matrix = format == Format::half_cds ? 14 * 8 * rows : 27 * 8 * (rows - inner);
-  return matrix + 8 * rows + 64 * problem.cells[0] * problem.cells[1] * planes_at_once(problem, backend) * fields_of(problem);
+  return matrix + 8 * rows + 64 * cells[0] * cells[1] * planes_at_once(cells, backend) * varying_fields;
 }
 
 BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
@@ -155,7 +159,7 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
 void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   std::int64_t const n = box_.n_rows(), nz = box_.nodes[2], nx = 2 * problem.cells[0], ny = 2 * problem.cells[1];
   auto const components = static_cast<int>(problem.coefficient.size());
-  std::int64_t const planes = planes_at_once(problem, context_.backend());
+  std::int64_t const planes = planes_at_once(problem.cells, context_.backend());
   double const volume = box_.cell[0] * box_.cell[1] * box_.cell[2];
   rhs_ = Array<double>(context_, n);
   Array<double> values(context_, format == Format::half_cds ? 14 * n : 0);

@@ -21,6 +21,9 @@ public:
   [[nodiscard]] static bool can_assemble(BoxProblem const& problem, Format format);
   /// Bytes in the backend's memory at the peak of the assembly.
   [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
+  /// The same of a box of these cells whose source and components of k vary in `varying_fields` cases.
+  [[nodiscard]] static std::int64_t peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format,
+                                               Backend backend);
 
   /// Precondition: can_assemble. Throws DataError, OutOfMemoryError, Interrupted. With conditions of Neumann type only, f is
   /// shifted by a constant so that the right-hand side is orthogonal to the constant vector. `format`: half_cds or matrix_free.

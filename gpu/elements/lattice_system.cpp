@@ -64,6 +64,20 @@ std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, Backend back
          8 * layout.n_unknowns + 8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + 5 * 8 * points * slab;
 }
 
+LatticeSystem::KeptBytes LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format) {
+  std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
+                     on_rims = layout.n_unknowns - layout.n_inner();
+  // Tables of rims; Dirichlet marks and values and loads, the former once more for the host.
+  std::int64_t const tables = 8 * rims + 8 * on_rims, data = 17 * on_rims, host = 9 * on_rims;
+  if (format == Format::half_cds)  // diagonals, and what lattices contribute to rims
+    return {8 * 14 * layout.n_lattices * m * m * m + tables + data + 8 * rims, host};
+  // Tensors and element vectors, marks once more, the diagonal.
+  std::int64_t const n = layout.cells, n_cells = layout.n_lattices * n * n * n, n1 = layout.order + 1;
+  return {8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * n1 * n1 * n1 * n_cells + tables + data + on_rims +
+              8 * layout.n_unknowns,
+          host};
+}
+
 LatticeSystem::LatticeSystem(Context& context, LatticeProblem const& problem, Format format)
     : context_(context),
       kernels_(kernels_for<LatticeElementKernels>(context)),

@@ -20,6 +20,13 @@ public:
   /// Bytes in the backend's memory at the peak of the assembly; of matrix_free with what products in double take.
   [[nodiscard]] static std::int64_t peak_bytes(LatticeLayout const& layout, Backend backend, Format format = Format::half_cds);
 
+  /// Bytes of it that stay there, the matrix with what its products need included and the right-hand side not; `host`: bytes that
+  /// stay in host memory in any case.
+  struct KeptBytes {
+    std::int64_t backend, host;
+  };
+  [[nodiscard]] static KeptBytes kept_bytes(LatticeLayout const& layout, Format format = Format::half_cds);
+
   /// `format`: half_cds, of order 1 and with two cells a side or more, or matrix_free. Throws DataError, OutOfMemoryError,
   /// Interrupted. In a pure Neumann problem f is shifted by a constant so that the right-hand side is orthogonal to the constant
   /// vector.

@@ -151,10 +151,15 @@ Format choose_format(std::vector<FormatEstimate> const& estimates, double produc
 namespace {
 
 /// Tensors at Gauss points, the diagonal, and at most twice 4 bytes for every node of every cell in tables; a product reads the
-/// tensors, writes and reads element vectors, and reads x and writes y (LatticeOperatorKernels).
+/// tensors, writes and reads element vectors, and reads x and writes y (LatticeOperatorKernels). Of a stencil the rows of faces.
 FormatEstimate estimate_matrix_free(MatrixShape const& shape) {
   FormatEstimate estimate;
   estimate.format = Format::matrix_free;
+  if (shape.stencil_faces > 0) {
+    estimate.bytes = 27 * 8 * shape.stencil_faces;
+    estimate.bytes_per_product = estimate.bytes + 16 * shape.n_rows;
+    return estimate;
+  }
   std::int64_t const points = shape.n_cells * (shape.order + 1) * (shape.order + 1) * (shape.order + 1);
   estimate.bytes = (48 + 8) * points + 8 * shape.n_rows;
   estimate.bytes_per_product = (48 + 16) * points + 16 * shape.n_rows;

@@ -92,6 +92,9 @@ struct MatrixShape {
   /// Of elements whose system may be made matrix_free: their order, and the cells. 0: it may not.
   std::int64_t n_cells = 0;
   int order = 0;
+  /// Of trilinear elements with constant k on a box, whose rows of nodes on faces alone are stored then: how many these are. 0: of
+  /// others.
+  std::int64_t stencil_faces = 0;
 };
 
 [[nodiscard]] MatrixShape shape_of(CsrMatrix const& matrix);

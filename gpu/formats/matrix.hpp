@@ -5,7 +5,9 @@
 #include "gpu/core/linear_operator.hpp"
 #include "gpu/formats/cost.hpp"
 #include "gpu/formats/format.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
+#include <array>
 #include <memory>
 
 namespace poisson {
@@ -45,6 +47,23 @@ public:
     static_cast<void>(x), static_cast<void>(x_low), static_cast<void>(b), static_cast<void>(r);
     return false;
   }
+
+  /// A step of a smoother, and r = b - A x, in one pass over the matrix (kernels/smoothing_step.hpp). False, and nothing is done,
+  /// where the format has no such loop.
+  virtual bool smooth(SmoothingStep<float> const&, float const* /*x*/, std::int32_t const* /*stop*/) const { return false; }
+  virtual bool smooth(SmoothingStep<double> const&, double const* /*x*/, std::int32_t const* /*stop*/) const { return false; }
+  virtual bool subtract_product(float const* /*b*/, float const* /*x*/, float* /*r*/, std::int32_t const* /*stop*/) const {
+    return false;
+  }
+  virtual bool subtract_product(double const* /*b*/, double const* /*x*/, double* /*r*/, std::int32_t const* /*stop*/) const {
+    return false;
+  }
+  /// Of a matrix-free operator on the nodes of a box, numbered x fastest, with couplings between neighbours only: its nodes per
+  /// direction, else 0; and its diagonals, laid out as half_cds does (kernels/half_cds.hpp: half_stencil). Precondition of
+  /// fill_box_diagonals: there are nodes.
+  [[nodiscard]] virtual std::array<std::int64_t, 3> box_nodes() const { return {}; }
+  virtual void fill_box_diagonals(float* /*values*/) const {}
+  virtual void fill_box_diagonals(double* /*values*/) const {}
 
   /// Wall-clock seconds of the conversion from CSR, on either backend, and of copying CSR or the result to the device (0 on the
   /// host).

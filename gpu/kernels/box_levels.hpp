@@ -60,9 +60,10 @@ public:
   virtual void coarsen(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
                        V* weights, std::uint8_t* free, V* values) const = 0;
 
-  /// r = P^T (b - y), unless *stop is set.
+  /// b = P^T r and x = factor D^-1 b, unless *stop is set.
   virtual void restrict_residual(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
-                                 BoxLevel<V> const& coarse, V const* b, V const* y, V* r, std::int32_t const* stop) const = 0;
+                                 BoxLevel<V> const& coarse, V const* r, V const* diagonal, V factor, V* b, V* x,
+                                 std::int32_t const* stop) const = 0;
   /// x += P e, unless *stop is set.
   virtual void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
                        V const* e, V* x, std::int32_t const* stop) const = 0;
@@ -115,8 +116,9 @@ struct RowAnalysis {
 };
 /// The symbol of the row's stencil at the eight frequencies 0 or pi in every direction is largest where it is that for any
 /// frequency, if the stencil is symmetric in each direction.
-template <class V>
-[[nodiscard]] POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k) {
+/// entry(dx, dy, dz): between the node and its neighbours.
+template <class V, class Entry>
+[[nodiscard]] POISSON_HOST_DEVICE RowAnalysis analyse_row(Entry const& entry) {
   RowAnalysis result;
   V symbol[8] = {0, 0, 0, 0, 0, 0, 0, 0}, coupling[3] = {0, 0, 0}, others = 0;
   POISSON_UNROLL
@@ -125,7 +127,7 @@ template <class V>
   for (int dy = -1; dy <= 1; ++dy)
     POISSON_UNROLL
   for (int dx = -1; dx <= 1; ++dx) {
-    V const v = entry(a, i, j, k, dx, dy, dz);
+    V const v = entry(dx, dy, dz);
     others += dx == 0 && dy == 0 && dz == 0 ? V(0) : v < 0 ? -v : v;
     coupling[0] -= dx == 1 ? v : V(0);
     coupling[1] -= dy == 1 ? v : V(0);
@@ -141,7 +143,7 @@ template <class V>
       symbol[f] = even + odd;
       symbol[f + bit] = even - odd;
     }
-  V const diagonal = a.values[a.number(i, j, k)];
+  V const diagonal = entry(0, 0, 0);
   result.free = others > 0;
   for (int d = 0; d < 3; ++d)
     result.coupling[d] = static_cast<double>(coupling[d]);
@@ -151,6 +153,11 @@ template <class V>
       result.largest = ratio;
   result.bound = static_cast<float>((others + (diagonal < 0 ? -diagonal : diagonal)) / diagonal);
   return result;
+}
+
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k) {
+  return analyse_row<V>([&](int dx, int dy, int dz) { return entry(a, i, j, k, dx, dy, dz); });
 }
 
 /// Whether fine node f + distance, with f the place of a coarse node, lies between that and another one (distance -1 or 1), or is
@@ -324,26 +331,32 @@ template <class V>
   return sum;
 }
 
-/// P^T (b - y) at a coarse node.
+/// P^T r at a coarse node.
 template <class V>
 [[nodiscard]] POISSON_HOST_DEVICE V restricted(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
-                                               BoxLevel<V> const& coarse, V const* b, V const* y, std::int32_t const (&c)[3]) {
+                                               BoxLevel<V> const& coarse, V const* r, std::int32_t const (&c)[3]) {
   std::int64_t const own = coarse.number(c[0], c[1], c[2]), n = coarse.n();
   std::int64_t const at =
       fine.number(fine_node(coarsening.halved[0], fine.nodes[0], c[0]), fine_node(coarsening.halved[1], fine.nodes[1], c[1]),
                   fine_node(coarsening.halved[2], fine.nodes[2], c[2]));
   std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
   int const rx = coarsening.halved[0] ? 1 : 0, ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
+  // Where a weight is 0 there may be no node. Loads do not wait for each other.
+  std::int64_t const last = fine.n() - 1;
   V sum = 0;
-  for (int dz = -rz; dz <= rz; ++dz)
-    for (int dy = -ry; dy <= ry; ++dy)
-      for (int dx = -rx; dx <= rx; ++dx) {
-        V const weight = coarsening.weights[(13 + 9 * dz + 3 * dy + dx) * n + own];
-        if (weight == 0)
-          continue;
-        std::int64_t const node = at + dz * plane + dy * line + dx;
-        sum += weight * (b[node] - y[node]);
-      }
+  POISSON_UNROLL
+  for (int dz = -1; dz <= 1; ++dz)
+    POISSON_UNROLL
+  for (int dy = -1; dy <= 1; ++dy)
+    POISSON_UNROLL
+  for (int dx = -1; dx <= 1; ++dx) {
+    bool const counts = dx * dx <= rx && dy * dy <= ry && dz * dz <= rz;
+    V const weight = counts ? coarsening.weights[(13 + 9 * dz + 3 * dy + dx) * n + own] : V(0);
+    std::int64_t node = at + dz * plane + dy * line + dx;
+    node = node < 0 ? 0 : node > last ? last : node;
+    V const value = r[node];
+    sum += weight != 0 ? weight * value : V(0);
+  }
   return sum;
 }
 

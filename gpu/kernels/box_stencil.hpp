@@ -2,6 +2,7 @@
 
 #include "gpu/kernels/box_elements.hpp"
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
@@ -19,10 +20,8 @@ struct BoxStencilView {
 };
 
 /// Bytes of an inner row: x once, y once. Results do not depend on the number of threads.
-class BoxStencilKernels {
+class BoxStencilKernels : public SmoothingKernels<BoxStencilView> {
 public:
-  virtual ~BoxStencilKernels() = default;
-
   /// y = alpha A x + beta y; y is not read when beta = 0.
   virtual void product(Context& context, BoxStencilView const& a, float alpha, float const* x, float beta, float* y) const = 0;
   virtual void product(Context& context, BoxStencilView const& a, double alpha, double const* x, double beta, double* y) const = 0;
@@ -38,6 +37,9 @@ public:
 
   /// Fills rows, laid out as BoxStencilView::face_rows, for the constants of `k`.
   virtual void fill_face_rows(Context& context, BoxElements const& box, int components, BoxField const& k, double* rows) const = 0;
+  /// The diagonals of half_stencil, laid out as HalfCdsView says; -0.0 where nothing is stored.
+  virtual void fill_diagonals(Context& context, BoxStencilView const& a, float* values) const = 0;
+  virtual void fill_diagonals(Context& context, BoxStencilView const& a, double* values) const = 0;
   /// d_i = a_ii.
   virtual void diagonal(Context& context, BoxStencilView const& a, double* d) const = 0;
   /// r = b - A (x + x_low), rounded at the end, entry by entry with accurate sums: shares no loop with the products. x_low may be

@@ -3,6 +3,7 @@
 #include "gpu/kernels/box_element_rows.hpp"
 #include "gpu/kernels/box_stencil.hpp"
 #include "gpu/kernels/check.hpp"
+#include "gpu/kernels/half_cds.hpp"
 
 /// What both backends do row by row for BoxStencilKernels.
 namespace poisson::box_rows {
@@ -29,11 +30,17 @@ using Sum = typename SumOf<T>::Type;
   return v;
 }
 
-/// Row t of the face rows.
+/// Row t of the face rows, which is that of `node`. A Dirichlet node has a diagonal entry only.
 template <class T>
-[[nodiscard]] inline POISSON_HOST_DEVICE Sum<T> face_row_product(BoxStencilView const& a, std::int64_t t, std::int64_t row,
+[[nodiscard]] inline POISSON_HOST_DEVICE Sum<T> face_row_product(BoxStencilView const& a, std::int64_t t, Node const& node,
                                                                  ConstPointer<T> x) {
+  std::int64_t const row = index_of(a.box, node);
   Sum<T> sum = 0;
+  for (int d = 0; d < 3; ++d)
+    if (is_dirichlet_plane(a.box, d, node.i[d])) {
+      sum = sum + a.face_rows[13 * a.n_face_rows + t] * wide(load(x, row));
+      return sum;
+    }
   for (int s = 0; s < 27; ++s) {
     double const entry = a.face_rows[s * a.n_face_rows + t];
     if (entry == 0)
@@ -48,6 +55,15 @@ template <class T>
 [[nodiscard]] inline POISSON_HOST_DEVICE double stencil_entry(BoxStencilView const& a, int s) {
   int const dx = s % 3 - 1, dy = s / 3 % 3 - 1, dz = s / 9 - 1;
   return a.weights[4 * (dz != 0 ? 1 : 0) + 2 * (dy != 0 ? 1 : 0) + (dx != 0 ? 1 : 0)];
+}
+
+/// Entry k of half_stencil in the row of a node that is on no face; -0.0 where it couples to a Dirichlet node.
+[[nodiscard]] inline POISSON_HOST_DEVICE double inner_diagonal(BoxStencilView const& a, Node const& node, int k) {
+  if (k > 0 && (is_dirichlet_plane(a.box, 0, node.i[0] - half_stencil::dx(k)) ||
+                is_dirichlet_plane(a.box, 1, node.i[1] - half_stencil::dy(k)) ||
+                is_dirichlet_plane(a.box, 2, node.i[2] - half_stencil::dz(k))))
+    return -0.0;
+  return stencil_entry(a, 13 - k);
 }
 
 /// b - A (x + x_low) in the row of a node that is on no face.

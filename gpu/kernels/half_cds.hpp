@@ -2,6 +2,7 @@
 
 #include "gpu/core/host_device.hpp"
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 #include <span>
@@ -40,7 +41,7 @@ struct HalfCdsView {
 
 /// Terms of a row are added in a fixed order: main diagonal, lower diagonals by ascending offset, upper diagonals by ascending
 /// offset. Results depend neither on the number of threads nor on the launch.
-class HalfCdsKernels : public ProductKernels<HalfCdsView> {
+class HalfCdsKernels : public ProductKernels<HalfCdsView>, public SmoothingKernels<HalfCdsView> {
 public:
   static HalfCdsKernels const& cpu();
   static HalfCdsKernels const& cuda();

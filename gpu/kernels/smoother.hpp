@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
@@ -12,14 +13,14 @@ template <class V>
 class SmootherKernels {
 public:
   virtual ~SmootherKernels() = default;
-  /// b = r in V, and d = x = factor D^-1 b: the first step of a smoother from x = 0. r is in V where it comes from another level
-  /// (20 bytes), in double where it comes from outside (24 bytes).
-  virtual void begin(Context& context, std::int64_t n, V const* diagonal, V const* r, V factor, V* b, V* d, V* x,
+  /// x = factor D^-1 b: the first step of a smoother from x = 0. 12 bytes.
+  virtual void begin(Context& context, std::int64_t n, V const* diagonal, V const* b, V factor, V* x,
                      std::int32_t const* stop) const = 0;
-  virtual void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* d, V* x,
+  /// The same, and b = r, which comes from outside. 20 bytes.
+  virtual void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                                   std::int32_t const* stop) const = 0;
-  /// A step of Chebyshev's method, where y = A x: d = keep d + factor D^-1 (b - y), x += d. d is not read where keep = 0. 28 bytes.
-  virtual void step(Context& context, std::int64_t n, V const* diagonal, V const* b, V const* y, V keep, V factor, V* d, V* x,
+  /// A step where y = A x is known. 28 bytes.
+  virtual void step(Context& context, std::int64_t n, SmoothingStep<V> const& step, V const* y, V const* x,
                     std::int32_t const* stop) const = 0;
   /// y = b - y. 12 bytes.
   virtual void residual(Context& context, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const = 0;

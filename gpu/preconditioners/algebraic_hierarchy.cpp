@@ -16,7 +16,6 @@ namespace poisson {
 namespace {
 
 constexpr double strong = 0.25;            ///< share of the strongest couplings from which one is strong
-constexpr double safety = 1.1;             ///< on the estimate of the largest eigenvalue
 constexpr int power_steps = 12;            ///< of that estimate
 constexpr double least_shrink = 0.8;       ///< a level with more than this share of the rows above it is not worth its cost
 constexpr std::int64_t most_dense = 4096;  ///< rows of a matrix that is inverted
@@ -249,18 +248,18 @@ public:
         p_(stored<V>(std::make_shared<CsrMatrix const>(std::move(p)), context)),
         r_(stored<V>(std::make_shared<CsrMatrix const>(std::move(r)), context)) {}
 
-  void restrict_residual(V const* b, V* y, V* r, std::int32_t const* stop) const override {
+  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
     if (is_over(stop))
       return;
-    kernels_.residual(context_, p_->n_rows(), b, y, stop);
-    static_cast<LinearOperator<V> const&>(*r_).product(1, y, 0, r);
+    static_cast<LinearOperator<V> const&>(*r_).product(1, r, 0, b);
+    kernels_.begin(context_, r_->n_rows(), diagonal, b, factor, x, stop);
   }
   void prolong(V const* e, V* x, std::int32_t const* stop) const override {
     if (!is_over(stop))
       static_cast<LinearOperator<V> const&>(*p_).product(1, e, 1, x);
   }
   std::int64_t bytes() const override { return p_->bytes() + r_->bytes(); }
-  std::int64_t bytes_moved() const override { return bytes() + (6 * p_->n_rows() + 2 * p_->n_columns()) * std::int64_t{sizeof(V)}; }
+  std::int64_t bytes_moved() const override { return bytes() + (3 * p_->n_rows() + 5 * p_->n_columns()) * std::int64_t{sizeof(V)}; }
 
 private:
   /// On a device what is enqueued in vain is short.

@@ -12,10 +12,9 @@ namespace poisson {
 
 namespace {
 
-constexpr double strong = 0.25;  ///< share of the strongest coupling from which a direction is halved
+constexpr double strong_direction = 0.25;  ///< share of the strongest coupling from which a direction is halved
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
-constexpr double safety = 1.1;  ///< on the estimate of the largest eigenvalue
 
 std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
   std::vector<std::int32_t> offsets;
@@ -43,17 +42,19 @@ public:
         coarse_(coarse),
         coarsening_(coarsening),
         weights_(std::move(weights)),
-        free_of_fine_(std::move(free_of_fine)) {}
+        free_of_fine_(std::move(free_of_fine)) {
+    fine_.values = coarse_.values = nullptr;  // transfers read weights only, and these may go with the setup
+  }
 
-  void restrict_residual(V const* b, V* y, V* r, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, fine_, coarsening_, coarse_, b, y, r, stop);
+  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
+    kernels_.restrict_residual(context_, fine_, coarsening_, coarse_, r, diagonal, factor, b, x, stop);
   }
   void prolong(V const* e, V* x, std::int32_t const* stop) const override {
     kernels_.prolong(context_, fine_, coarsening_, coarse_, e, x, stop);
   }
   std::int64_t bytes() const override { return weights_.bytes() + free_of_fine_.bytes(); }
   std::int64_t bytes_moved() const override {
-    return 2 * weights_.bytes() + fine_.n() * std::int64_t{4 * sizeof(V) + 1} + 2 * coarse_.n() * std::int64_t{sizeof(V)};
+    return 2 * weights_.bytes() + fine_.n() * std::int64_t{3 * sizeof(V)} + 4 * coarse_.n() * std::int64_t{sizeof(V)};
   }
 
 private:
@@ -79,8 +80,9 @@ std::optional<BoxCoarsening<V>> next_coarsening(BoxLevel<V> const& box, BoxLevel
   BoxCoarsening<V> result;
   bool any = false;
   for (std::size_t d = 0; d < 3; ++d)
-    any =
-        (result.halved[d] = box.nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong * strongest)) || any;
+    any = (result.halved[d] =
+               box.nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) ||
+          any;
   return any ? std::optional(result) : std::nullopt;
 }
 
@@ -107,39 +109,47 @@ std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
 }  // namespace
 
 bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes) {
+  if (auto const* const free = dynamic_cast<Matrix const*>(&a); free != nullptr && nodes[0] > 0 && free->box_nodes() == nodes)
+    return nodes[0] > 2 && nodes[1] > 2;  // else the offsets of the diagonals do not ascend
   auto const* const matrix = dynamic_cast<HalfCds const*>(&a);
   return matrix != nullptr && matrix->view().values != nullptr && nodes[0] * nodes[1] * nodes[2] == a.n_rows() &&
          std::ranges::equal(matrix->view().offsets, box_offsets(nodes[0], nodes[1]));
 }
 
 template <class V>
-MultigridHierarchy<V> box_hierarchy(HalfCds const& a, PreconditionerOptions const& options) {
+MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options) {
   Context& context = a.context();
   auto const& kernels = kernels_for<BoxLevelKernels<V>>(context);
+  auto const& conversion = kernels_for<ConversionKernels>(context);
   MultigridHierarchy<V> result;
   BoxLevel<V> box;
   for (std::size_t d = 0; d < 3; ++d)
     box.nodes[d] = static_cast<std::int32_t>(options.box_nodes[d]);
-  auto const add_level = [&](HalfCds const* system, Array<V> values) {
+  Array<V> stencil(context, a.box_nodes()[0] > 0 ? half_stencil::diagonals * box.n() : 0);  // of a matrix-free operator
+  auto const add_level = [&](Array<V> values) {
     MultigridLevel<V>& level = result.levels.emplace_back();
-    if (system == nullptr) {
+    if (values.size() > 0) {
       if constexpr (std::is_same_v<V, float>)
         level.own = HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values));
       else
         level.own = HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), 1);
     }
-    level.matrix = system != nullptr ? system : level.own.get();
-    box.values = values_of<V>(static_cast<HalfCds const&>(*level.matrix));
+    level.matrix = level.own != nullptr ? level.own.get() : &a;
+    box.values =
+        stencil.size() > 0 && level.own == nullptr ? stencil.data() : values_of<V>(static_cast<HalfCds const&>(*level.matrix));
     level.diagonal = Array<V>(context, box.n());
-    static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
+    conversion.copy_diagonal(context, box.n(), box.values, level.diagonal.data());
     level.nnz = half_stencil::diagonals * 2 * box.n() - box.n();
   };
-  if constexpr (std::is_same_v<V, float>) {
+  if (stencil.size() > 0) {
+    a.fill_box_diagonals(stencil.data());
+    add_level({});
+  } else if constexpr (std::is_same_v<V, float>) {
     Array<float> values(context, half_stencil::diagonals * box.n());
-    kernels_for<ConversionKernels>(context).round(context, values.size(), a.view().values, values.data());
-    add_level(nullptr, std::move(values));
+    conversion.round(context, values.size(), static_cast<HalfCds const&>(a).view().values, values.data());
+    add_level(std::move(values));
   } else
-    add_level(&a, {});
+    add_level({});
   Array<std::uint8_t> free(context, box.n());
   for (;;) {
     auto const analysis = kernels.analyse(context, box, free.data());
@@ -163,7 +173,9 @@ MultigridHierarchy<V> box_hierarchy(HalfCds const& a, PreconditionerOptions cons
     kernels.coarsen(context, box, *coarsening, coarse, weights.data(), free_of_coarse.data(), values.data());
     BoxLevel<V> const fine = box;
     box = coarse;
-    add_level(nullptr, std::move(values));
+    add_level(std::move(values));
+    if (result.levels.size() == 2)
+      stencil = {};
     result.levels[result.levels.size() - 2].to_coarse =
         std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, std::move(weights), std::move(free));
     free = std::move(free_of_coarse);
@@ -174,7 +186,7 @@ MultigridHierarchy<V> box_hierarchy(HalfCds const& a, PreconditionerOptions cons
   return result;
 }
 
-template MultigridHierarchy<float> box_hierarchy(HalfCds const&, PreconditionerOptions const&);
-template MultigridHierarchy<double> box_hierarchy(HalfCds const&, PreconditionerOptions const&);
+template MultigridHierarchy<float> box_hierarchy(Matrix const&, PreconditionerOptions const&);
+template MultigridHierarchy<double> box_hierarchy(Matrix const&, PreconditionerOptions const&);
 
 }  // namespace poisson

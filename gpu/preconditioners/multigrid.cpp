@@ -88,17 +88,18 @@ public:
 
   void apply(double const* r, double* z, std::int32_t const* stop) const override {
     Level const& finest = levels_.front();
-    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(),
-                                finest.d.data(), finest.x.data(), stop);
-    visit(0, true, options_.cycle, stop);
-    kernels_.to_outside(context_, finest.n(), finest.x.data(), z, stop);
+    finest.x = finest.buffers[0].data();
+    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(), finest.x,
+                                stop);
+    if (!visit(0, true, options_.cycle, z, stop))
+      kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
   }
   std::int64_t bytes_per_cycle() const override {
     std::int64_t const number = sizeof(V);
     std::int64_t bytes = 2 * (8 + number) * n();
     for (Level const& level : levels_) {
-      std::int64_t const product = level.a().bytes_read(V(0)) + 2 * number * level.n(), step = 7 * number * level.n();
-      bytes += level.to_coarse != nullptr ? 2 * options_.degree * (product + step) + level.to_coarse->bytes_moved()
+      std::int64_t const product = level.a().bytes_read(V(0)), step = product + 6 * number * level.n();
+      bytes += level.to_coarse != nullptr ? 2 * options_.degree * step + level.to_coarse->bytes_moved()
                                           : number * (level.n() * level.n() + 2 * level.n());
     }
     return bytes;
@@ -118,15 +119,18 @@ public:
 private:
   struct Level : MultigridLevel<V> {
     Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) {
-      for (Array<V>* const vector : {&b, &d, &x, &y}) {
+      for (Array<V>* const vector : {&b, &d, &buffers[0], &buffers[1]}) {
         *vector = Array<V>(context, this->n());
         vector->set_zero();
       }
     }
     [[nodiscard]] LinearOperator<V> const& a() const { return *this->matrix; }
     [[nodiscard]] std::int64_t vector_bytes() const { return 4 * b.bytes(); }
+    /// The buffer that x is not in.
+    [[nodiscard]] V* other() const { return buffers[x == buffers[0].data() ? 1 : 0].data(); }
 
-    mutable Array<V> b, d, x, y;
+    mutable Array<V> b, d, buffers[2];
+    mutable V* x = nullptr;  ///< one of the buffers
   };
 
   void invert_coarsest(std::vector<double> a, std::vector<std::uint8_t> const& free, PreconditionerOptions const& options) {
@@ -142,42 +146,53 @@ private:
 
   [[nodiscard]] static V first_factor(Level const& level) { return static_cast<V>(4 / (3 * level.largest)); }
 
-  /// Step k of the smoother, for which y = A x is computed.
-  void step(Level const& level, int k, std::int32_t const* stop) const {
-    multiply(level, stop);
+  /// All `steps` steps of the smoother; `begun`: x is what the first one makes of 0. With `z` the last one writes there.
+  void smooth(Level const& level, int steps, bool begun, double* z, std::int32_t const* stop) const {
     bool const chebyshev = options_.smoother == MultigridSmoother::chebyshev;
-    double const keep = k == 0 || !chebyshev ? 0 : (2.0 * k - 1) / (2.0 * k + 3);
-    double const factor = chebyshev ? (8.0 * k + 4) / (2.0 * k + 3) : 4.0 / 3;
-    kernels_.step(context_, level.n(), level.diagonal.data(), level.b.data(), level.y.data(), static_cast<V>(keep),
-                  static_cast<V>(factor / level.largest), level.d.data(), level.x.data(), stop);
-  }
-  void multiply(Level const& level, std::int32_t const* stop) const {
-    level.a().product_dot(level.x.data(), level.y.data(), dot_.data(), stop);
+    for (int k = begun ? 1 : 0; k < steps; ++k) {
+      SmoothingStep<V> step;
+      step.diagonal = level.diagonal.data();
+      step.b = level.b.data();
+      step.keep = static_cast<V>(k == 0 || !chebyshev ? 0 : (2.0 * k - 1) / (2.0 * k + 3));
+      step.factor = static_cast<V>((chebyshev ? (8.0 * k + 4) / (2.0 * k + 3) : 4.0 / 3) / level.largest);
+      step.d_before = begun && k == 1 ? nullptr : level.d.data();
+      step.d = chebyshev && k + 1 < steps ? level.d.data() : nullptr;
+      step.x_after = level.other();
+      step.outside = k + 1 == steps ? z : nullptr;
+      if (!level.matrix->smooth(step, level.x, stop)) {
+        level.a().product_dot(level.x, step.x_after, dot_.data(), stop);
+        kernels_.step(context_, level.n(), step, step.x_after, level.x, stop);
+      }
+      level.x = step.x_after;
+    }
   }
 
-  /// Improves x of level l, for its right-hand side b. `begun`: x is what the smoother's first step makes of 0.
-  void visit(std::size_t l, bool begun, MultigridCycle cycle, std::int32_t const* stop) const {
+  /// Improves x of level l, for its right-hand side b. `begun`: x is what the smoother's first step makes of 0. Returns whether the
+  /// result is in `z`, where that is not null, instead of x.
+  bool visit(std::size_t l, bool begun, MultigridCycle cycle, double* z, std::int32_t const* stop) const {
     Level const& level = levels_[l];
     if (l + 1 == levels_.size()) {
       if (inverse_.size() > 0)
-        return kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x.data(), stop);
-      for (int k = begun ? 1 : 0; k < 4 * options_.degree; ++k)
-        step(level, k, stop);
-      return;
+        kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x, stop);
+      else
+        smooth(level, 4 * options_.degree, begun, nullptr, stop);
+      return false;
     }
-    for (int k = begun ? 1 : 0; k < options_.degree; ++k)
-      step(level, k, stop);
-    multiply(level, stop);
+    smooth(level, options_.degree, begun, nullptr, stop);
+    V* const residual = level.other();
+    if (!level.matrix->subtract_product(level.b.data(), level.x, residual, stop)) {
+      level.a().product_dot(level.x, residual, dot_.data(), stop);
+      kernels_.residual(context_, level.n(), level.b.data(), residual, stop);
+    }
     Level const& coarse = levels_[l + 1];
-    level.to_coarse->restrict_residual(level.b.data(), level.y.data(), coarse.y.data(), stop);
-    kernels_.begin(context_, coarse.n(), coarse.diagonal.data(), coarse.y.data(), first_factor(coarse), coarse.b.data(),
-                   coarse.d.data(), coarse.x.data(), stop);
-    visit(l + 1, true, cycle, stop);
+    coarse.x = coarse.buffers[0].data();
+    level.to_coarse->restrict_residual(residual, coarse.diagonal.data(), first_factor(coarse), coarse.b.data(), coarse.x, stop);
+    visit(l + 1, true, cycle, nullptr, stop);
     if (cycle != MultigridCycle::v && l + 2 < levels_.size())
-      visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, stop);
-    level.to_coarse->prolong(coarse.x.data(), level.x.data(), stop);
-    for (int k = 0; k < options_.degree; ++k)
-      step(level, k, stop);
+      visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, nullptr, stop);
+    level.to_coarse->prolong(coarse.x, level.x, stop);
+    smooth(level, options_.degree, false, z, stop);
+    return z != nullptr;
   }
 
   Context& context_;
@@ -227,7 +242,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (options.multigrid.cycle == MultigridCycle::f && options.positive)
     throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
   if (is_box(a, options.box_nodes))
-    return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(static_cast<HalfCds const&>(a), options), options);
+    return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(dynamic_cast<Matrix const&>(a), options), options);
   if (!options.csr)
     throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
   if (options.box_nodes[0] > 0) {  // another format
@@ -237,7 +252,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     } catch (InputError const&) {  // few nodes, or no symmetry: half_cds refuses it
     }
     if (diagonals != nullptr && is_box(*diagonals, options.box_nodes)) {
-      auto hierarchy = box_hierarchy<V>(static_cast<HalfCds const&>(*diagonals), options);
+      auto hierarchy = box_hierarchy<V>(*diagonals, options);
       if (!hierarchy.levels.empty() && hierarchy.levels.front().matrix == diagonals.get())
         hierarchy.levels.front().own = std::move(diagonals);
       return std::make_unique<MultigridSetup<V>>(context, std::move(hierarchy), options);

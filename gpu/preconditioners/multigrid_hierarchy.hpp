@@ -14,14 +14,16 @@
 
 namespace poisson {
 
+inline constexpr double safety = 1.1;  ///< on an estimate of the largest eigenvalue
+
 /// P between a level and the next coarser one, in the arithmetic V. Pointers are in the backend's memory. Nothing that counts is
 /// done when *stop is not 0.
 template <class V>
 class GridTransfer {
 public:
   virtual ~GridTransfer() = default;
-  /// r = P^T (b - y). y may be overwritten.
-  virtual void restrict_residual(V const* b, V* y, V* r, std::int32_t const* stop) const = 0;
+  /// b = P^T r, and x = factor D^-1 b with the diagonal D of the coarser matrix.
+  virtual void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const = 0;
   /// x += P e.
   virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
   [[nodiscard]] virtual std::int64_t bytes() const = 0;        ///< that are stored
@@ -50,14 +52,15 @@ struct MultigridHierarchy {
   std::string failure;             ///< why there is none, in a sentence for the user
 };
 
-/// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes; on 0 nodes it is not.
+/// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes, or a matrix-free operator of them; on 0 nodes it
+/// is not.
 [[nodiscard]] bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes);
 
 /// On a box: P from the matrix itself (BoxLevelKernels), P^T A P by diagonals. Directions are halved where the coupling is strong
-/// (at least a quarter of the strongest), so that stretched cells and orthotropic coefficients become isotropic first.
-/// Precondition: is_box.
+/// (at least a quarter of the strongest), so that stretched cells and orthotropic coefficients become isotropic first. The
+/// diagonals of a matrix-free operator are there during the setup only. Precondition: is_box.
 template <class V>
-[[nodiscard]] MultigridHierarchy<V> box_hierarchy(HalfCds const& a, PreconditionerOptions const& options);
+[[nodiscard]] MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options);
 
 /// For any matrix: smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a quarter of the
 /// strongest coupling of one of the two) form aggregates, of one unknown and its neighbours; P interpolates constants on them,

@@ -141,7 +141,7 @@ public:
         n_(a.n_rows()),
         largest_diagonal_(largest_diagonal),
         rhs_(b, options.constant_null_space),
-        b_(context, std::span<X const>(rhs_.values)),
+        b_(rhs_.upload(context)),
         x_(context, n_),
         r_(context, n_),
         square_(context, 1) {
@@ -150,10 +150,10 @@ public:
     norm_ = norm_of_zero_ = norm_of_residual();
     // Of the scaled b before its projection.
     double squares = 0;
-    if (rhs_.project)
+    if (rhs_.is_projected())
       for (double const v : b)
-        squares += std::scalbn(v, -rhs_.exponent) * std::scalbn(v, -rhs_.exponent);
-    b_norm_ = rhs_.project ? std::sqrt(squares) : norm_;
+        squares += std::scalbn(v, -rhs_.exponent()) * std::scalbn(v, -rhs_.exponent());
+    b_norm_ = rhs_.is_projected() ? std::sqrt(squares) : norm_;
   }
 
   /// Begins with the x that another call has come to, in its scale, which is the same. Overwrites x.
@@ -253,12 +253,16 @@ public:
     }
   }
 
-  /// The solution in the caller's scale.
-  HostVector<X> solution() const {
-    HostVector<X> x(static_cast<std::size_t>(n_));
-    x_.download(std::span<X>(x));
-    rhs_.unscale(x);
-    return x;
+  /// The solution in the caller's scale; `low` gets its low parts in DoubleDouble.
+  void solution(std::span<double> x, HostVector<double>& low) const {
+    if constexpr (std::is_same_v<X, DoubleDouble>) {
+      low.resize(x.size());
+      x_.download(x, std::span<double>(low));
+    } else {
+      low.clear();
+      x_.download(x);
+    }
+    rhs_.unscale(x, low);
   }
 
 private:
@@ -469,17 +473,6 @@ private:
   double bytes_ = 0;  ///< compulsory, of all iterations so far
 };
 
-void split(HostVector<double> const& solution, std::span<double> x, HostVector<double>&) {
-  std::copy(solution.begin(), solution.end(), x.begin());
-}
-void split(HostVector<DoubleDouble> const& solution, std::span<double> x, HostVector<double>& x_low) {
-  x_low.resize(solution.size());
-  for (std::size_t i = 0; i < solution.size(); ++i) {
-    x[i] = solution[i].hi;
-    x_low[i] = solution[i].lo;
-  }
-}
-
 /// Of the vectors that live as long as the iterations, those inside of the preconditioner included.
 std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& preconditioner, SolverOptions const& options) {
   PreconditionerEntry const& entry = entry_of(options.preconditioner);
@@ -498,6 +491,13 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
   return {options.preconditioner, options.shift,     options.ordering,           needs_symmetry(options.method), options.csr,
           options.box_nodes,      options.multigrid, options.constant_null_space};
+}
+
+constexpr char const* no_entries_of_matrix_free = "matrix_free has no entries";
+
+/// Compulsory, without preconditioner.
+std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_t bytes_per_product) {
+  return products_per_iteration(method) * bytes_per_product + 64 * n_rows;
 }
 
 /// Runs with one preconditioner and one precision after another, until one converges or there is no other to try. Unless the
@@ -565,12 +565,12 @@ private:
     if (!options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
-      traits.no_entries = "matrix_free has no entries";
+      traits.no_entries = no_entries_of_matrix_free;
     std::int64_t const bytes = static_cast<LinearOperator<double> const&>(a_).bytes_per_product();
     // A symmetric half stores a value for two entries.
     bool const half = matrix != nullptr && matrix->format() == Format::half_cds;
     traits.nnz = (bytes - 16 * traits.n_rows) / (half ? 4 : 12);
-    traits.bytes_per_iteration = products_per_iteration(options_.method) * bytes + 64 * traits.n_rows;
+    traits.bytes_per_iteration = bytes_per_iteration(options_.method, traits.n_rows, bytes);
     traits.digits = -std::log10(options_.tolerance);
     traits.diagonal_span = range_.span;
     result_.estimates = choose_preconditioner(traits);
@@ -667,7 +667,7 @@ private:
     Outcome outcome = cycles(*solve);
     result_.seconds += seconds_since(start);
     take_x_ = [solve] { return solve->take_x(); };
-    take_solution_ = [this, solve](std::span<double> x) { split(solve->solution(), x, result_.x_low); };
+    take_solution_ = [this, solve](std::span<double> x) { solve->solution(x, result_.x_low); };
     return outcome;
   }
 
@@ -705,14 +705,18 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
                      " entries and the solution " + std::to_string(x.size()));
   if (std::int64_t const row = a.first_row_not_finite(); row >= 0)
     throw InputError("the matrix has a NaN or an infinity in " + row_text(row));
+  std::int64_t first_bad = n;
   bool zero = true;
+#pragma omp parallel for schedule(static) reduction(min : first_bad) reduction(&& : zero)
   for (std::int64_t i = 0; i < n; ++i) {
     if (!std::isfinite(b[i]))
-      throw InputError("the right-hand side is " + std::to_string(b[i]) + " in " + row_text(i));
+      first_bad = std::min(first_bad, i);
     zero = zero && b[i] == 0;
+    x[i] = 0;
   }
+  if (first_bad < n)
+    throw InputError("the right-hand side is " + std::to_string(b[first_bad]) + " in " + row_text(first_bad));
   SolverResult result;
-  std::fill(x.begin(), x.end(), 0.0);
   if (zero) {
     result.status = SolverStatus::converged;
     result.precision = options.precision == Precision::automatic ? Precision::double_ : options.precision;
@@ -732,6 +736,64 @@ std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions c
     known.preconditioner = PreconditionerKind::multigrid;
   PreconditionerOptions const preconditioner = preconditioner_options(known);
   return vector_bytes(n_rows, preconditioner, known) + entry_of(known.preconditioner).bytes(n_rows, nnz, preconditioner);
+}
+
+SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& options) {
+  std::int64_t const n = system.n_rows, nnz = system.nnz;
+  bool const cpu = system.backend == Backend::cpu;
+  SolverOptions known = options;
+  bool const box_levels = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil || system.has_csr);
+  if (known.preconditioner == PreconditionerKind::automatic) {
+    SystemTraits traits;
+    traits.backend = system.backend;
+    traits.n_rows = n;
+    traits.nnz = nnz;
+    traits.bytes_per_iteration = bytes_per_iteration(options.method, n, system.bytes_per_product);
+    traits.digits = -std::log10(options.tolerance);
+    traits.is_box = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil);
+    if (system.format == Format::matrix_free)
+      traits.no_entries = no_entries_of_matrix_free;
+    known.preconditioner = choose_preconditioner(traits).front().kind;
+  }
+  PreconditionerOptions const preconditioner = preconditioner_options(known);
+  std::int64_t const vectors = vector_bytes(n, preconditioner, known);
+  std::int64_t kept = entry_of(known.preconditioner).bytes(n, nnz, preconditioner);  // of the preconditioner
+  std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
+  bool const multigrid = known.preconditioner == PreconditionerKind::multigrid, aggregation = multigrid && !box_levels;
+  bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && box_levels);
+  std::int64_t setup = takes_csr && !system.has_csr ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
+  std::int64_t setup_on_backend = kept;
+  if (aggregation) {
+    // The finest level: the system's matrix itself, its values in single beside its columns, or half of them.
+    std::int64_t const finest = number == 8                  ? 0
+                                : system.n_lattice_nodes > 0 ? 4 * 14 * system.n_lattice_nodes
+                                : cpu                        ? 4 * nnz
+                                                             : 8 * nnz;
+    // P and P^T, coarser matrices, offsets; of every level the diagonal and four vectors.
+    kept = finest + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 5 * number * n * 10 / 9;
+    // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates.
+    setup += 12 * (nnz * 7 / 10 + 2 * 5 * n) + 24 * n + 20 * n;
+    setup_on_backend = finest + number * n;
+  } else if (multigrid && system.is_stencil) {
+    kept -= number * 14 * n;  // the finest diagonals, there during the setup
+  } else if (multigrid && system.format != Format::half_cds) {
+    setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR
+  } else if (entry_of(known.preconditioner).needs_csr) {
+    setup += 8 * n;
+    setup_on_backend += 16 * n;
+  }
+  bool const extended = options.precision != Precision::double_ && options.precision != Precision::automatic;
+  std::int64_t const right_hand_side = (extended && options.constant_null_space ? 16 : 8) * n;  // scaled
+  SolverMemory result;
+  result.preconditioner = known.preconditioner;
+  std::int64_t const iterating = kept + vectors;
+  if (cpu) {
+    result.host = std::max(setup + setup_on_backend, iterating + right_hand_side);
+  } else {
+    result.host = std::max(setup, right_hand_side);
+    result.device = std::max(setup_on_backend, iterating);
+  }
+  return result;
 }
 
 }  // namespace poisson

@@ -3,6 +3,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/linear_operator.hpp"
 #include "gpu/core/names.hpp"
+#include "gpu/formats/format.hpp"
 #include "gpu/preconditioners/choice.hpp"
 #include "gpu/preconditioners/options.hpp"
 #include "gpu/solvers/true_residual.hpp"
@@ -114,5 +115,25 @@ struct SolverResult {
 /// Bytes in the backend's memory that `solve` allocates besides the operator: vectors and the preconditioner. With
 /// Ordering::automatic those of the multicolor ordering, the larger ones.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
+
+/// An operator that `solve` is to be called with, before it is there.
+struct ExpectedSystem {
+  Backend backend{};
+  Format format{};
+  std::int64_t n_rows = 0, nnz = 0;
+  std::int64_t bytes_per_product = 0;  ///< as LinearOperator<double> has it
+  bool has_csr = false;                ///< options.csr gives a matrix that there is, and makes none
+  bool is_stencil = false;             ///< matrix_free on a box with constant k
+  std::int64_t n_lattice_nodes = 0;    ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
+};
+
+/// Bytes that `solve` takes besides the operator, b and x at its peak: while the preconditioner is made, or while it iterates. With
+/// the cpu backend all are `host`. Of aggregation the entries of P, of A P and of coarser levels are those measured with elements
+/// of order 1 to 3 on balls and boxes: 5 a row, 0.6 and 0.13 times those of A.
+struct SolverMemory {
+  std::int64_t host = 0, device = 0;
+  PreconditionerKind preconditioner{};  ///< the one that they are for
+};
+[[nodiscard]] SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& options);
 
 }  // namespace poisson

@@ -8,12 +8,12 @@ namespace poisson::output {
 
 namespace {
 
-constexpr char const* minus = "\u2212";
+constexpr char const* minus_sign = "\u2212";
 constexpr char const* times = "\u00d7";
 
 std::string with_minus(std::string text) {
   if (!text.empty() && text.front() == '-')
-    text.replace(0, 1, minus);
+    text.replace(0, 1, minus_sign);
   return text;
 }
 

@@ -17,6 +17,10 @@ bool pictures_built() {
   return false;
 }
 
+std::int64_t picture_bytes(std::int64_t, std::int64_t, int, std::int64_t, PictureOptions const&) {
+  return 0;
+}
+
 void write_picture(std::filesystem::path const& path, Mesh const&, std::span<double const>, PictureOptions const&) {
   refuse(path);
 }

@@ -17,6 +17,15 @@ constexpr double degree = 3.14159265358979323846 / 180;
 constexpr double azimuth = -57 * degree, elevation = 27 * degree;  // the viewer is at +x, -y, +z
 constexpr std::array<int, 3> viewer_side{1, -1, 1};
 
+/// Cells along an edge of a cube with so many faces on its boundary.
+double cells_across(double n_faces) {
+  return std::sqrt(n_faces / 6);
+}
+/// Parts of a cell along its edges that are drawn as flat.
+int subdivisions_of(double n_faces, int order) {
+  return std::max(order, static_cast<int>(std::ceil(20 / std::max(cells_across(n_faces), 1.0))));
+}
+
 struct ValueRange {
   double low = 0, high = 0;
   bool any = false;       ///< at least one finite value
@@ -146,6 +155,17 @@ bool pictures_built() {
   return true;
 }
 
+std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
+                           PictureOptions const& options) {
+  double const faces = static_cast<double>(n_boundary_faces);
+  int const s = subdivisions_of(faces, order);
+  // Planes cut a cell into about 8 triangles for each part of a face that they cross; a quarter of each plane is seen.
+  double const triangles = s * s * (2 * faces + 0.75 * 8 * std::pow(static_cast<double>(n_cells), 2.0 / 3));
+  // A vector that grows holds half as much again while it moves. The canvas and the drawing; numbers of triangles by bands of rows.
+  std::int64_t const pixels = 2 * 4 * std::int64_t{options.width} * options.height;
+  return static_cast<std::int64_t>((1.5 * sizeof(SurfaceTriangle) + 8) * triangles) + pixels + 4 * n_nodes;
+}
+
 void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options) {
   if (u.size() != static_cast<std::size_t>(mesh.n_points()))
     throw std::invalid_argument("a picture of " + std::to_string(mesh.n_points()) + " nodes was given " + std::to_string(u.size()) +
@@ -165,8 +185,8 @@ void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::spa
     octant.corner[d] = box.low[d] / 2 + box.high[d] / 2 - viewer_side[d] * 3.7e-5 * (box.high[d] - box.low[d]);
 
   auto const faces = boundary_faces(mesh);
-  double const across = std::sqrt(static_cast<double>(faces.size()) / 6);  // cells, on a cube of as many faces
-  int const subdivisions = std::max(mesh.order(), static_cast<int>(std::ceil(20 / std::max(across, 1.0))));
+  double const across = cells_across(static_cast<double>(faces.size()));
+  int const subdivisions = subdivisions_of(static_cast<double>(faces.size()), mesh.order());
   auto const triangles = cut_surface(mesh, u, octant, faces, subdivisions);
   RasterOptions raster;
   raster.low = range.low;

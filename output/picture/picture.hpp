@@ -18,6 +18,11 @@ struct PictureOptions {
   int width = 1200, height = 900;
 };
 
+/// Bytes that write_picture takes for a mesh of so many cells, faces of its boundary and nodes: triangles of the surface and of the
+/// three cuts, the search for the surface, pixels. `n_nodes` is 0 for grids, where nothing is searched.
+[[nodiscard]] std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
+                                         PictureOptions const& options);
+
 /// Writes a PNG of a point field on the mesh, with color bar and axes. `u` has a value per point. The octant nearest to the viewer
 /// is cut away, so that the interior is visible. Rendered in software: no display is needed. Values that are not finite are grey.
 /// Throws EnvironmentError when the file cannot be written.

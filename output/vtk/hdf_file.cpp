@@ -210,8 +210,10 @@ void HdfFile::write_values(DataArray const& array, hid_t data_set, std::size_t r
     Batch& batch = batches_[filling];
     batch.stride = in_chunks ? deflate_space(block) : block;
     batch.sizes.resize(count);
-    if (batch.bytes.size() < count * batch.stride)
+    if (batch.bytes.size() < count * batch.stride) {
+      batch.bytes = {};  // nothing is kept, nothing copied
       batch.bytes.resize(count * batch.stride);
+    }
     pack_blocks(
         array, block, first, count, memory_,
         [&](std::size_t thread, std::span<unsigned char const> values) {

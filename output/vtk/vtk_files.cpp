@@ -263,6 +263,15 @@ void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<
   file.commit();
 }
 
+std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int64_t largest_array) {
+  // One batch of blocks is packed while the other is written; base64 makes 4 characters of 3 bytes. Compression leaves about this
+  // of fields of floating-point numbers, and what is not written to takes no memory.
+  double const share = compression == VtkCompression::none ? 1 : 0.85;
+  std::int64_t const batch = std::min(largest_array, static_cast<std::int64_t>(blocks_of_a_batch(1)));
+  auto const packed = static_cast<std::int64_t>(share * static_cast<double>(batch));
+  return 2 * (format == VtkFormat::hdf ? packed : packed / 3 * 4) + (std::int64_t{1} << 20);
+}
+
 void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries) {
   std::string text = "<?xml version=\"1.0\"?>\n"
                      "<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n  <Collection>\n";

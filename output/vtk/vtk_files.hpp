@@ -3,6 +3,7 @@
 #include "output/grid.hpp"
 #include "output/vtk/vtk_options.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -29,6 +30,9 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
 /// PVD file. It colours by no field when it opens the file.
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+/// Bytes that a writer takes besides the mesh and the fields, where the largest array of the file has `largest_array` bytes.
+[[nodiscard]] std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int64_t largest_array);
 
 /// One data set of a collection.
 struct PvdEntry {

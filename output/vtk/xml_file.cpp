@@ -189,8 +189,10 @@ void XmlFile::array(DataArray const& array) {
   for (std::size_t first = 0; first < n_blocks; first += batch) {
     std::size_t const count = std::min(batch, n_blocks - first);
     auto& out = encoded_[filling_];
-    if (std::size_t const most = base64_size(count * space + 2); out.size() < most)
+    if (std::size_t const most = base64_size(count * space + 2); out.size() < most) {
+      out = {};  // a longer vector would copy what nobody needs, with room for as much again
       out.resize(most);
+    }
     // Threads take blocks in their order and link them in that order, as soon as they are packed: no thread waits for one that has
     // not begun.
     std::vector<Link> links(count + 1);

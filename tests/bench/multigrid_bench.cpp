@@ -1,10 +1,11 @@
 // multigrid_bench [--backend cpu|cuda] [--degree k] [--precision double|refined] [--cycle-precision single|double] [--algebraic
 // yes]
-//                 [SHAPE:K ...]
+//                 [--format half_cds|matrix_free] [--json FILE] [SHAPE:K ...]
 // Setup, iterations and seconds of cg with multigrid on a box with u = 0 all around and f = 1, to 1e-12 (1e-18 if refined). SHAPE:
 // cells n, or nx,ny,nz of a unit cube, with @ex,ey,ez of another extent. K: one; octants, where k = 1e6 in every other octant;
 // ball, where it is 1e6 in a ball; stiff, where k_z = 1000 k_x.
 #include "gpu/core/error.hpp"
+#include "gpu/core/threads.hpp"
 #include "gpu/elements/box_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
@@ -14,6 +15,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -47,7 +50,8 @@ void read(std::istringstream& from, std::array<T, 3>& to) {
     from >> comma >> to[1] >> comma >> to[2];
 }
 
-void measure(Context& context, std::string const& job, SolverOptions options, bool algebraic) {
+nlohmann::json measure(Context& context, double bandwidth, std::string const& job, SolverOptions options, bool algebraic,
+                       Format format) {
   std::istringstream text(job);
   std::array<std::int64_t, 3> cells{};
   std::array<double, 3> extent{1, 1, 1};
@@ -63,7 +67,7 @@ void measure(Context& context, std::string const& job, SolverOptions options, bo
   BoxProblem problem{cells, {0, 0, 0}, extent, coefficient(name), constant(1), {}};
   for (auto& face : problem.faces)
     face.value = constant(0);
-  BoxSystem system(context, problem);
+  BoxSystem system(context, problem, format);
   HostVector<double> const b = system.take_rhs();
   HostVector<double> x(b.size());
   if (algebraic)
@@ -77,11 +81,23 @@ void measure(Context& context, std::string const& job, SolverOptions options, bo
     setup = std::min(setup, result.setup_seconds);
     seconds = std::min(seconds, result.seconds);
   }
-  std::printf(
-      "%-28s %11zu unknowns, %2lld levels: setup %8.2f ms, %3lld iterations in %8.2f ms, together %8.2f ms; residual %.1e, %s %s\n",
-      job.c_str(), b.size(), static_cast<long long>(result.multigrid_levels.size()), 1e3 * setup,
-      static_cast<long long>(result.iterations), 1e3 * seconds, 1e3 * (setup + seconds), result.residual_recursive,
-      std::string(name_of(result.status)).c_str(), result.reason.c_str());
+  double const floor = static_cast<double>(result.iterations) * result.bytes_per_iteration / bandwidth;
+  std::printf("%-28s %11zu unknowns, %2zu levels: setup %8.2f ms, %3lld iterations in %8.2f ms (floor %8.2f), together %8.2f ms; "
+              "residual %.1e, %s %s\n",
+              job.c_str(), b.size(), result.multigrid_levels.size(), 1e3 * setup, static_cast<long long>(result.iterations),
+              1e3 * seconds, 1e3 * floor, 1e3 * (setup + seconds), result.residual_recursive,
+              std::string(name_of(result.status)).c_str(), result.reason.c_str());
+  return {{"problem", job},
+          {"rows", b.size()},
+          {"format", algebraic ? "aggregation" : std::string(name_of(format))},
+          {"tolerance", options.tolerance},
+          {"levels", result.multigrid_levels.size()},
+          {"iterations", result.iterations},
+          {"setup_seconds", setup},
+          {"seconds", seconds},
+          {"floor_seconds", floor},
+          {"residual", result.residual_recursive},
+          {"status", std::string(name_of(result.status))}};
 }
 
 }  // namespace
@@ -91,8 +107,10 @@ int main(int argc, char** argv) {
     Backend backend = Backend::cpu;
     SolverOptions options;
     bool algebraic = false;
+    Format format = Format::half_cds;
     options.preconditioner = PreconditionerKind::multigrid;
     std::vector<std::string> jobs;
+    std::string json_file;
     for (int i = 1; i < argc; ++i) {
       std::string const word = argv[i];
       if (word.starts_with("--") && i + 1 == argc)
@@ -101,8 +119,12 @@ int main(int argc, char** argv) {
         backend = std::string(argv[++i]) == "cuda" ? Backend::cuda : Backend::cpu;
       else if (word == "--degree")
         options.multigrid.degree = std::stoi(argv[++i]);
+      else if (word == "--json")
+        json_file = argv[++i];
       else if (word == "--algebraic")
         algebraic = std::string(argv[++i]) == "yes";
+      else if (word == "--format")
+        format = std::string(argv[++i]) == "matrix_free" ? Format::matrix_free : Format::half_cds;
       else if (word == "--cycle-precision")
         options.multigrid.precision = std::string(argv[++i]) == "double" ? MultigridPrecision::double_ : MultigridPrecision::single;
       else if (word == "--precision") {
@@ -114,9 +136,15 @@ int main(int argc, char** argv) {
         jobs.push_back(word);
     }
     auto const context = make_context(backend);
-    std::printf("%s, copy %.0f GB/s\n", context->description().name.c_str(), measure_copy_bandwidth(*context) / 1e9);
+    double const bandwidth = measure_copy_bandwidth(*context);
+    std::printf("%s, copy %.0f GB/s\n", context->description().name.c_str(), bandwidth / 1e9);
+    nlohmann::json report{
+        {"bench", "multigrid"},      {"device", context->description().name}, {"backend", std::string(name_of(backend))},
+        {"threads", thread_count()}, {"copy_bytes_per_second", bandwidth},    {"rows", nlohmann::json::array()}};
     for (std::string const& job : jobs)
-      measure(*context, job, options, algebraic);
+      report["rows"].push_back(measure(*context, bandwidth, job, options, algebraic, format));
+    if (!json_file.empty())
+      std::ofstream(json_file) << report.dump(2) << '\n';
   } catch (std::exception const& error) {
     std::fprintf(stderr, "multigrid_bench: %s\n", error.what());
     return 1;

@@ -145,7 +145,7 @@ def test_a_source_finer_than_a_curved_mesh(poisson):
 def table_rows(lines):
     """First words of the lines of the table of formats, header included."""
     begin = next(i for i, line in enumerate(lines) if "bytes a product" in line)
-    return lines[begin], {line.split()[0]: line for line in lines[begin + 1 : begin + 7]}
+    return lines[begin], {line.split()[0]: line for line in lines[begin + 1 : begin + 8]}
 
 
 def test_auto_tells_what_it_decided_from(cube):
@@ -153,7 +153,7 @@ def test_auto_tells_what_it_decided_from(cube):
     done = poisson("run", config, "--output", "out", "--verbose", "--backend", "cpu", "--set", "matrix.expected_products=2000")
     m = poisson.record()["matrix"]
     assert m["expected_products"] == 2000
-    formats = ["csr", "crs_t", "sell_c_sigma", "cod_sell", "cds", "half_cds"]
+    formats = ["csr", "crs_t", "sell_c_sigma", "cod_sell", "cds", "half_cds", "matrix_free"]
     assert [row["format"] for row in m["auto"]] == formats
     taken = [row for row in m["auto"] if not row["refusal"]]
     for row in taken:

@@ -144,10 +144,22 @@ void line_of_weights(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening
     }
 }
 
+/// Calls term(e, at) for the steps e from a fine node at distance d of a coarse one to a node that depends on the coarse node at
+/// distance t, at whose place it has the distance `at`; in one direction.
+template <class Term>
+void for_steps(bool halved, int t, int d, Term const& term) {
+  if (!halved)
+    return term(t, 0);
+  for (int e = -1; e <= 1; ++e)
+    if (int const at = d + e - 2 * t; at >= -1 && at <= 1)
+      term(e, at);
+}
+
 /// The rows of P^T A P of these nodes.
 template <int stride, class V>
 void line_of_rows(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, std::int32_t first,
-                  std::int32_t last, std::int32_t j, std::int32_t k, V* values, std::vector<double>& buffer) {
+                  std::int32_t last, std::int32_t j, std::int32_t k, V* values, std::vector<double>& buffer,
+                  std::vector<V>& of_nodes) {
   std::int64_t const length = last - first, n = coarse.n(), own = coarse.number(first, j, k);
   std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
   std::int64_t const f = fine.number(stride * first, coarsening.halved[1] ? 2 * j : j, coarsening.halved[2] ? 2 * k : k);
@@ -156,18 +168,32 @@ void line_of_rows(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, B
     std::int64_t const to = coarse.number(first + tx, j + ty, k + tz);
     buffer.assign(static_cast<std::size_t>(length), 0);
     double* const sums = buffer.data();
-    for_pairs(coarsening.halved[2], tz, [&](int dz, int ez, int az) {
-      for_pairs(coarsening.halved[1], ty, [&](int dy, int ey, int ay) {
-        for_pairs(coarsening.halved[0], tx, [&](int dx, int ex, int ax) {
-          V const* const own_weight = coarsening.weights + (13 + 9 * dz + 3 * dy + dx) * n + own;
-          V const* const weight = coarsening.weights + (13 + 9 * az + 3 * ay + ax) * n + to;
-          V const* const v = entries_towards(fine, ex, ey, ez) + f + dz * plane + dy * line + dx;
+    // For every fine node that depends on c: its row of A P, few terms in V; sums of these in double.
+    int const rx = stride - 1, ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
+    for (int dz = -rz; dz <= rz; ++dz)
+      for (int dy = -ry; dy <= ry; ++dy)
+        for (int dx = -rx; dx <= rx; ++dx) {
+          bool any = false;
+          of_nodes.assign(static_cast<std::size_t>(length), V(0));
+          V* const of_node = of_nodes.data();
+          for_steps(coarsening.halved[2], tz, dz, [&](int ez, int az) {
+            for_steps(coarsening.halved[1], ty, dy, [&](int ey, int ay) {
+              for_steps(coarsening.halved[0], tx, dx, [&](int ex, int ax) {
+                V const* const weight = coarsening.weights + (13 + 9 * az + 3 * ay + ax) * n + to;
+                V const* const v = entries_towards(fine, ex, ey, ez) + f + dz * plane + dy * line + dx;
+                any = true;
 #pragma omp simd
-          for (std::int64_t c = 0; c < length; ++c)
-            sums[c] += static_cast<double>(own_weight[c]) * static_cast<double>(v[stride * c]) * static_cast<double>(weight[c]);
-        });
-      });
-    });
+                for (std::int64_t c = 0; c < length; ++c)
+                  of_node[c] += v[stride * c] * weight[c];
+              });
+            });
+          });
+          V const* const own_weight = coarsening.weights + (13 + 9 * dz + 3 * dy + dx) * n + own;
+          if (any)
+#pragma omp simd
+            for (std::int64_t c = 0; c < length; ++c)
+              sums[c] += static_cast<double>(own_weight[c]) * static_cast<double>(of_node[c]);
+        }
     std::uint8_t const *const free = coarse.free + own, *const free_to = coarse.free + to;
     V* const out = values + s * n + own;
     for (std::int64_t c = 0; c < length; ++c)
@@ -189,15 +215,15 @@ RegularNodes regular_nodes(BoxLevel<V> const& fine, BoxCoarsening<V> const& coar
   return result;
 }
 
-/// r = P^T (b - y) there.
+/// b = P^T r there.
 template <int stride, class V>
 void restrict_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, std::int32_t first,
-                   std::int32_t last, std::int32_t j, std::int32_t k, V const* b, V const* y, V* r) {
+                   std::int32_t last, std::int32_t j, std::int32_t k, V const* r, V* b) {
   std::int64_t const length = last - first, n = coarse.n(), own = coarse.number(first, j, k);
   std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
   std::int64_t const f = fine.number(stride * first, coarsening.halved[1] ? 2 * j : j, coarsening.halved[2] ? 2 * k : k);
   int const rx = stride - 1, ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
-  V* const out = r + own;
+  V* const out = b + own;
   std::fill(out, out + length, V(0));
   for (int dz = -rz; dz <= rz; ++dz)
     for (int dy = -ry; dy <= ry; ++dy)
@@ -206,7 +232,7 @@ void restrict_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, 
         std::int64_t const at = f + dz * plane + dy * line + dx;
 #pragma omp simd
         for (std::int64_t c = 0; c < length; ++c)
-          out[c] += weight[c] * (b[at + stride * c] - y[at + stride * c]);
+          out[c] += weight[c] * r[at + stride * c];
       }
 }
 
@@ -331,13 +357,14 @@ public:
               }
           });
       std::vector<double> sums;
+      std::vector<V> of_nodes;
       for_parts(
           sums,
           [&](std::int32_t j, std::int32_t k, std::vector<double>& own) {
             if (coarsening.halved[0])
-              line_of_rows<2>(fine, coarsening, coarse, first, last, j, k, values, own);
+              line_of_rows<2>(fine, coarsening, coarse, first, last, j, k, values, own, of_nodes);
             else
-              line_of_rows<1>(fine, coarsening, coarse, first, last, j, k, values, own);
+              line_of_rows<1>(fine, coarsening, coarse, first, last, j, k, values, own, of_nodes);
           },
           [&](std::int32_t i, std::int32_t j, std::int32_t k) {
             std::int64_t const at = coarse.number(i, j, k);
@@ -351,7 +378,7 @@ public:
   }
 
   void restrict_residual(Context&, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
-                         V const* b, V const* y, V* r, std::int32_t const* stop) const override {
+                         V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
     if (*stop != 0)
       return;
     RegularNodes const ends = regular_nodes(fine, coarsening, coarse);
@@ -360,14 +387,18 @@ public:
       bool const inner =
           last > first && is_regular(coarsening.halved[1], fine.nodes[1], j) && is_regular(coarsening.halved[2], fine.nodes[2], k);
       if (inner && coarsening.halved[0])
-        restrict_line<2>(fine, coarsening, coarse, first, last, j, k, b, y, r);
+        restrict_line<2>(fine, coarsening, coarse, first, last, j, k, r, b);
       else if (inner)
-        restrict_line<1>(fine, coarsening, coarse, first, last, j, k, b, y, r);
+        restrict_line<1>(fine, coarsening, coarse, first, last, j, k, r, b);
       for (std::int32_t i = 0; i < coarse.nodes[0]; ++i)
         if (!inner || i < first || i >= last) {
           std::int32_t const c[3] = {i, j, k};
-          r[coarse.number(i, j, k)] = restricted(fine, coarsening, coarse, b, y, c);
+          b[coarse.number(i, j, k)] = restricted(fine, coarsening, coarse, r, c);
         }
+      std::int64_t const begin = coarse.number(0, j, k);
+#pragma omp simd
+      for (std::int64_t i = begin; i < begin + coarse.nodes[0]; ++i)
+        x[i] = factor * b[i] / diagonal[i];
     });
   }
 

@@ -29,6 +29,23 @@ void run_parts(HalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, 
 
 class CpuHalfCds final : public ProductsByTemplates<HalfCdsKernels, CpuHalfCds> {
 public:
+  void smooth(Context&, HalfCdsView const& a, SmoothingStep<float> const& step, float const* x,
+              std::int32_t const* stop) const override {
+    take_steps(a, step, x, stop);
+  }
+  void smooth(Context&, HalfCdsView const& a, SmoothingStep<double> const& step, double const* x,
+              std::int32_t const* stop) const override {
+    take_steps(a, step, x, stop);
+  }
+  void subtract_product(Context&, HalfCdsView const& a, float const* b, float const* x, float* r,
+                        std::int32_t const* stop) const override {
+    residual(a, b, x, r, stop);
+  }
+  void subtract_product(Context&, HalfCdsView const& a, double const* b, double const* x, double* r,
+                        std::int32_t const* stop) const override {
+    residual(a, b, x, r, stop);
+  }
+
   template <class T, class Values>
   static void multiply(Context&, HalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
     auto const zero = [](std::int64_t) { return T(0); };
@@ -58,6 +75,35 @@ public:
     for (std::int64_t block = 0; block < cpu::n_blocks(a.n); ++block)
       sum += partial[block];
     *dot = static_cast<T>(sum);
+  }
+
+private:
+  /// y = A x, and row(i) for every row soon after it is complete.
+  template <class V, class Row>
+  static void for_products(HalfCdsView const& a, V const* x, V* y, Row const& row) {
+    with_stored_values<V>(
+        a,
+        [&](auto values) {
+          run_parts<false>(
+              a, values, V(1), x, y, [](std::int64_t) { return V(0); },
+              [&row, n = a.n](std::int64_t block) {
+                std::int64_t const end = std::min(n, (block + 1) * block_rows);
+#pragma omp simd
+                for (std::int64_t i = block * block_rows; i < end; ++i)
+                  row(i);
+              });
+        },
+        ValuePairs());
+  }
+  template <class V>
+  static void take_steps(HalfCdsView const& a, SmoothingStep<V> const& step, V const* x, std::int32_t const* stop) {
+    if (*stop == 0 && a.n > 0)
+      for_products(a, x, step.x_after, [step, x](std::int64_t i) { take_step(step, i, step.x_after[i], x[i]); });
+  }
+  template <class V>
+  static void residual(HalfCdsView const& a, V const* b, V const* x, V* r, std::int32_t const* stop) {
+    if (*stop == 0 && a.n > 0)
+      for_products(a, x, r, [b, r](std::int64_t i) { r[i] = b[i] - r[i]; });
   }
 };
 

@@ -11,8 +11,6 @@ namespace poisson {
 
 namespace {
 
-using lattice_rows::Place;
-
 /// Neighbouring rows that are made together, so that their sums fill vector registers.
 constexpr int strip = 8;
 
@@ -24,8 +22,8 @@ public:
     MapTables const tables = map_tables(elements.lattices.order, elements.map_order());
     int const n1 = tables.points, points = elements.points();
     std::int64_t const n_cells = layers.count * elements.cells_of_layer(), first = layers.first * elements.cells_of_layer();
-    std::int64_t const lowest =
-        for_cells(elements, layers, listed, n_listed, points * code.size, [&](Place const& cell, std::int64_t number) {
+    std::int64_t const lowest = for_cells(
+        elements, layers, listed, n_listed, points * code.size, [&](lattice_rows::Place const& cell, std::int64_t number) {
           return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
             std::int64_t found = std::numeric_limits<std::int64_t>::max();
             int q = 0;
@@ -51,7 +49,7 @@ public:
     int const n1 = tables.points, points = elements.points();
     std::int64_t const first = layers.first * elements.cells_of_layer();
     std::int64_t const lowest =
-        for_cells(elements, layers, listed, n_listed, 100 * points, [&](Place const& cell, std::int64_t number) {
+        for_cells(elements, layers, listed, n_listed, 100 * points, [&](lattice_rows::Place const& cell, std::int64_t number) {
           return lattice_rows::with_map(elements, tables, cell, [&](auto const& map) {
             std::int64_t found = std::numeric_limits<std::int64_t>::max();
             for (int qz = 0; qz < n1; ++qz)
@@ -111,7 +109,7 @@ public:
 #pragma omp parallel for schedule(static) collapse(2) if ((end_plane - first_plane) * m * m * 1000 >= cpu::work_worth_threads)
     for (std::int64_t plane = first_plane; plane < end_plane; ++plane)
       for (std::int32_t y = 0; y < m; ++y) {
-        Place node{plane / m, {0, y, static_cast<std::int32_t>(plane % m)}};
+        lattice_rows::Place node{plane / m, {0, y, static_cast<std::int32_t>(plane % m)}};
         for (std::int32_t x = 0; x < m;) {
           node.i[0] = x;
           if (!lattice_rows::is_deep(m, node)) {
@@ -160,10 +158,10 @@ private:
       for (std::int64_t y = 0; y < n; ++y) {
         std::int64_t const lattice = listed[l] / n, z = listed[l] % n;
         for (std::int64_t x = 0; x < n; ++x)
-          lowest = std::min(
-              lowest,
-              visit(Place{lattice, {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y), static_cast<std::int32_t>(z)}},
-                    lattice_rows::number_in(elements, layers, lattice, x, y, z)));
+          lowest = std::min(lowest, visit(lattice_rows::Place{lattice,
+                                                              {static_cast<std::int32_t>(x), static_cast<std::int32_t>(y),
+                                                               static_cast<std::int32_t>(z)}},
+                                          lattice_rows::number_in(elements, layers, lattice, x, y, z)));
       }
     return lowest;
   }

@@ -18,27 +18,23 @@ void for_rows(std::int64_t n, Body const& body) {
 template <class V>
 class CpuSmoother final : public SmootherKernels<V> {
 public:
-  void begin(Context&, std::int64_t n, V const* diagonal, V const* r, V factor, V* b, V* d, V* x,
-             std::int32_t const* stop) const override {
-    begin_with(n, diagonal, r, factor, b, d, x, stop);
+  void begin(Context&, std::int64_t n, V const* diagonal, V const* b, V factor, V* x, std::int32_t const* stop) const override {
+    if (*stop == 0)
+      for_rows(n, [=](std::int64_t i) { x[i] = factor * b[i] / diagonal[i]; });
   }
-  void begin_from_outside(Context&, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* d, V* x,
+  void begin_from_outside(Context&, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {
-    begin_with(n, diagonal, r, factor, b, d, x, stop);
+    if (*stop == 0)
+      for_rows(n, [=](std::int64_t i) {
+        b[i] = static_cast<V>(r[i]);
+        x[i] = factor * b[i] / diagonal[i];
+      });
   }
 
-  void step(Context&, std::int64_t n, V const* diagonal, V const* b, V const* y, V keep, V factor, V* d, V* x,
+  void step(Context&, std::int64_t n, SmoothingStep<V> const& step, V const* y, V const* x,
             std::int32_t const* stop) const override {
-    if (*stop != 0)
-      return;
-    auto const update = [=](std::int64_t i, V direction) {
-      d[i] = direction;
-      x[i] += direction;
-    };
-    if (keep == 0)
-      for_rows(n, [=](std::int64_t i) { update(i, factor * (b[i] - y[i]) / diagonal[i]); });
-    else
-      for_rows(n, [=](std::int64_t i) { update(i, keep * d[i] + factor * (b[i] - y[i]) / diagonal[i]); });
+    if (*stop == 0)
+      for_rows(n, [=](std::int64_t i) { take_step(step, i, y[i], x[i]); });
   }
 
   void residual(Context&, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const override {
@@ -61,19 +57,6 @@ public:
   void to_outside(Context&, std::int64_t n, V const* x, double* z, std::int32_t const* stop) const override {
     if (*stop == 0)
       for_rows(n, [=](std::int64_t i) { z[i] = static_cast<double>(x[i]); });
-  }
-
-private:
-  template <class T>
-  static void begin_with(std::int64_t n, V const* diagonal, T const* r, V factor, V* b, V* d, V* x, std::int32_t const* stop) {
-    if (*stop == 0)
-      for_rows(n, [=](std::int64_t i) {
-        auto const own = static_cast<V>(r[i]);
-        V const direction = factor * own / diagonal[i];
-        b[i] = own;
-        d[i] = direction;
-        x[i] = direction;
-      });
   }
 };
 

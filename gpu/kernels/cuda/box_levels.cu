@@ -41,16 +41,26 @@ __global__ void __launch_bounds__(threads) analyse_kernel(BoxLevel<V> const leve
   Node node;
   RowAnalysis row;
   if (own_node(level, node)) {
-    row = analyse_row(level, node.i, node.j, node.k);
+    bool const inner = node.i > 0 && node.j > 0 && node.k > 0 && node.i + 1 < level.nodes[0] && node.j + 1 < level.nodes[1] &&
+                       node.k + 1 < level.nodes[2];
+    row = inner ? analyse_row<V>([&](int dx, int dy, int dz) { return entries_towards(level, dx, dy, dz)[node.at]; })
+                : analyse_row(level, node.i, node.j, node.k);
     free[node.at] = row.free ? 1 : 0;
   }
+  __shared__ std::int32_t of_block[2];
+  if (threadIdx.x < 2)
+    of_block[threadIdx.x] = 0;
+  __syncthreads();
   float of_warp[2] = {row.largest, row.bound};
   for (int lane = 16; lane > 0; lane /= 2)
     for (float& value : of_warp)
       value = fmaxf(value, __shfl_down_sync(0xffffffffU, value, static_cast<unsigned>(lane)));
   if (threadIdx.x % 32 == 0)
     for (int v = 0; v < 2; ++v)
-      atomicMax(largest + v, __float_as_int(of_warp[v]));
+      atomicMax(of_block + v, __float_as_int(of_warp[v]));
+  __syncthreads();
+  if (threadIdx.x < 2)
+    atomicMax(largest + threadIdx.x, of_block[threadIdx.x]);
   double sums[3] = {row.coupling[0], row.coupling[1], row.coupling[2]};
   if (cuda::grid_sum<threads>(sums, partial, counter))
     for (int d = 0; d < 3; ++d)
@@ -71,6 +81,46 @@ __global__ void free_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coars
 
 // Blocks that work on the same nodes follow each other, so that what they share is found in L2.
 
+/// interpolation_weight for a regular coarse node, with every distance known when it is compiled.
+template <int place, class V>
+__device__ V regular_weight(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                            Node const& node) {
+  constexpr int x = place % 3 - 1, y = place / 3 % 3 - 1, z = place / 9 - 1, between = (x != 0) + (y != 0) + (z != 0);
+  if ((x != 0 && !coarsening.halved[0]) || (y != 0 && !coarsening.halved[1]) || (z != 0 && !coarsening.halved[2]))
+    return 0;
+  std::int64_t const at =
+      fine.number((coarsening.halved[0] ? 2 * node.i : node.i) + x, (coarsening.halved[1] ? 2 * node.j : node.j) + y,
+                  (coarsening.halved[2] ? 2 * node.k : node.k) + z);
+  bool const free = fine.free[at] != 0 && coarse.free[node.at] != 0;
+  V center = 0, sum = 0;
+#pragma unroll
+  for (int dz = -1; dz <= 1; ++dz)
+#pragma unroll
+    for (int dy = -1; dy <= 1; ++dy)
+#pragma unroll
+      for (int dx = -1; dx <= 1; ++dx) {
+        bool const here = (x == 0 || dx == 0) && (y == 0 || dy == 0) && (z == 0 || dz == 0);
+        bool const towards = (x == 0 || dx == 0 || dx == -x) && (y == 0 || dy == 0 || dy == -y) && (z == 0 || dz == 0 || dz == -z);
+        if (!towards)
+          continue;
+        V const v = entries_towards(fine, dx, dy, dz)[at];
+        int const left = 13 + (dx == 0 ? x : 0) + 3 * (dy == 0 ? y : 0) + 9 * (dz == 0 ? z : 0);
+        if (here)
+          center += v;
+        else
+          sum += left == 13 ? v : v * coarsening.weights[left * coarse.n() + node.at];
+      }
+  return free ? admissible_weight(-sum, center, between) : V(0);
+}
+template <int first, class V>
+__device__ V weight_at(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, Node const& node,
+                       int place) {
+  if constexpr (first + 1 < 27)
+    if (place != first)
+      return weight_at<first + 1>(fine, coarsening, coarse, node, place);
+  return regular_weight<first>(fine, coarsening, coarse, node);
+}
+
 /// Weights of the fine nodes that lie between coarse ones in as many directions; 27 blocks in a row have one place each.
 template <class V>
 __global__ void __launch_bounds__(threads)
@@ -82,7 +132,9 @@ __global__ void __launch_bounds__(threads)
   if (!own_node(coarse, node, blockIdx.x / 27))
     return;
   std::int32_t const c[3] = {node.i, node.j, node.k};
-  weights[place * coarse.n() + node.at] = interpolation_weight(fine, coarsening, coarse, c, distance);
+  weights[place * coarse.n() + node.at] = is_regular(fine, coarsening, node.i, node.j, node.k)
+                                              ? weight_at<0>(fine, coarsening, coarse, node, place)
+                                              : interpolation_weight(fine, coarsening, coarse, c, distance);
 }
 
 template <class V>
@@ -103,26 +155,77 @@ __global__ void __launch_bounds__(threads)
     values[s * coarse.n() + node.at] = static_cast<V>(row[s]);
 }
 
+/// galerkin_entry where all directions are halved, with every distance known when it is compiled: no index is computed twice.
+template <int s, class V>
+__device__ double galerkin_entry_unrolled(BoxLevel<V> const& fine, V const* __restrict__ weights, BoxLevel<V> const& coarse,
+                                          Node const& node) {
+  constexpr int tx = -half_stencil::dx(s), ty = -half_stencil::dy(s), tz = -half_stencil::dz(s);
+  std::int64_t const n = coarse.n(), n_fine = fine.n(), line = fine.nodes[0], plane = line * fine.nodes[1];
+  std::int64_t const to = node.at + tx + (std::int64_t{tz} * coarse.nodes[1] + ty) * coarse.nodes[0];
+  if (coarse.free[node.at] == 0 || coarse.free[to] == 0)
+    return s == 0 ? 1 : -0.0;
+  V const* const values = fine.values + fine.number(2 * node.i, 2 * node.j, 2 * node.k);
+  V const *const own = weights + node.at, *const other = weights + to;
+  double sum = 0;
+#pragma unroll
+  for (int dz = -1; dz <= 1; ++dz)
+#pragma unroll
+    for (int dy = -1; dy <= 1; ++dy)
+#pragma unroll
+      for (int dx = -1; dx <= 1; ++dx) {
+        V of_node = 0;  // few terms; in double their conversion would take as long as all else
+#pragma unroll
+        for (int ez = -1; ez <= 1; ++ez)
+#pragma unroll
+          for (int ey = -1; ey <= 1; ++ey)
+#pragma unroll
+            for (int ex = -1; ex <= 1; ++ex) {
+              int const az = dz + ez - 2 * tz, ay = dy + ey - 2 * ty, ax = dx + ex - 2 * tx;
+              if (az < -1 || az > 1 || ay < -1 || ay > 1 || ax < -1 || ax > 1)
+                continue;
+              int const step = 9 * ez + 3 * ey + ex, last_x = dx + (step > 0 ? ex : 0), last_y = dy + (step > 0 ? ey : 0),
+                        last_z = dz + (step > 0 ? ez : 0);
+              V const v = values[(step > 0 ? step : -step) * n_fine + last_z * plane + last_y * line + last_x];
+              of_node += v * other[(13 + 9 * az + 3 * ay + ax) * n];
+            }
+        sum += static_cast<double>(own[(13 + 9 * dz + 3 * dy + dx) * n]) * static_cast<double>(of_node);
+      }
+  return sum;
+}
+template <int s, class V>
+__device__ double unrolled_entry(BoxLevel<V> const& fine, V const* weights, BoxLevel<V> const& coarse, Node const& node,
+                                 int diagonal) {
+  if constexpr (s + 1 < half_stencil::diagonals)
+    if (diagonal != s)
+      return unrolled_entry<s + 1>(fine, weights, coarse, node, diagonal);
+  return galerkin_entry_unrolled<s>(fine, weights, coarse, node);
+}
+
 /// Those of regular nodes; 14 blocks in a row have one diagonal each.
 template <class V>
-__global__ void __launch_bounds__(threads) regular_coarsen_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening,
-                                                                  BoxLevel<V> const coarse, V* __restrict__ values) {
+__global__ void __launch_bounds__(threads, 2) regular_coarsen_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening,
+                                                                     BoxLevel<V> const coarse, V* __restrict__ values) {
   Node node;
   if (!own_node(coarse, node, blockIdx.x / half_stencil::diagonals) || !is_regular(fine, coarsening, node.i, node.j, node.k))
     return;
   auto const s = static_cast<int>(blockIdx.x % half_stencil::diagonals);
   std::int32_t const c[3] = {node.i, node.j, node.k};
-  values[s * coarse.n() + node.at] = static_cast<V>(galerkin_entry(fine, coarsening, coarse, c, s));
+  bool const all_halved = coarsening.halved[0] && coarsening.halved[1] && coarsening.halved[2];
+  values[s * coarse.n() + node.at] = static_cast<V>(all_halved ? unrolled_entry<0>(fine, coarsening.weights, coarse, node, s)
+                                                               : galerkin_entry(fine, coarsening, coarse, c, s));
 }
 
 template <class V>
 __global__ void restrict_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
-                                V const* __restrict__ b, V const* __restrict__ y, V* __restrict__ r, std::int32_t const* stop) {
+                                V const* __restrict__ r, V const* __restrict__ diagonal, V factor, V* __restrict__ b,
+                                V* __restrict__ x, std::int32_t const* stop) {
   Node node;
   if (*stop != 0 || !own_node(coarse, node))
     return;
   std::int32_t const c[3] = {node.i, node.j, node.k};
-  r[node.at] = restricted(fine, coarsening, coarse, b, y, c);
+  V const own = restricted(fine, coarsening, coarse, r, c);
+  b[node.at] = own;
+  x[node.at] = factor * own / diagonal[node.at];
 }
 
 /// x += P e at the fine node at the place of a coarse one and at those between that and the next ones. Weights of nodes that are
@@ -218,8 +321,8 @@ public:
   }
 
   void restrict_residual(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
-                         V const* b, V const* y, V* r, std::int32_t const* stop) const override {
-    launch(context, coarse.n(), restrict_kernel<V>, fine, coarsening, coarse, b, y, r, stop);
+                         V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
+    launch(context, coarse.n(), restrict_kernel<V>, fine, coarsening, coarse, r, diagonal, factor, b, x, stop);
   }
   void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V const* e,
                V* x, std::int32_t const* stop) const override {

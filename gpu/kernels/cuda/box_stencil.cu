@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/cuda/smoothing_rows.cuh"
 
 #include <algorithm>
 
@@ -32,11 +33,17 @@ Tiling tiling_of(BoxElements const& box, int multiprocessors) {
   return {planes, dim3(x * y, static_cast<unsigned>((inner + planes - 1) / planes))};
 }
 
+template <class Row>
+concept LoadsEarly = requires {
+  typename Row::Terms;
+};
+
 /// Calls row(i, (A x)_i, x_i) for the inner rows of this thread. Every x is read from memory once, but for the rims of tiles and
-/// walks: a plane's contribution to the rows above and below, and to its own, is kept in registers until these are complete.
-template <class T, class Row>
+/// walks: a plane's contribution to the rows above and below, and to its own, is kept in registers until these are complete. What
+/// row.load asks for, where there is such a thing, travels meanwhile.
+template <class T, class S = Sum<T>, class Row>
 __device__ __forceinline__ void for_inner_rows(BoxStencilView const& a, std::int64_t planes, ConstPointer<T> x, Row const& row) {
-  __shared__ Sum<T> tile[2][halo];
+  __shared__ S tile[2][halo];
   BoxElements const& box = a.box;
   std::int64_t const nx = box.nodes[0], ny = box.nodes[1], nz = box.nodes[2];
   unsigned const tiles_x = static_cast<unsigned>((nx - 2 + tile_x - 1) / tile_x);
@@ -53,19 +60,24 @@ __device__ __forceinline__ void for_inner_rows(BoxStencilView const& a, std::int
     bool const exists = t < halo && i < nx && j < ny;
     place[r] = exists && !box_rows::is_dirichlet_plane(box, 0, i) && !box_rows::is_dirichlet_plane(box, 1, j) ? j * nx + i : -1;
   }
-  Sum<T> next[rounds];
+  S next[rounds];
   auto const fetch = [&](std::int64_t z) {
     bool const counts = !box_rows::is_dirichlet_plane(box, 2, z);
 #pragma unroll
     for (int r = 0; r < rounds; ++r)
-      next[r] = counts && place[r] >= 0 ? box_rows::wide(cuda::load_constant(x, z * nx * ny + place[r])) : Sum<T>(0.0);
+      next[r] = counts && place[r] >= 0 ? static_cast<S>(box_rows::wide(cuda::load_constant(x, z * nx * ny + place[r]))) : S(0);
   };
-  double const* const w = a.weights;
+  // In the arithmetic of the sums; those of DoubleDouble have weights in double.
+  using Weight = std::conditional_t<std::is_same_v<S, float>, float, double>;
+  Weight w[8];
+#pragma unroll
+  for (int k = 0; k < 8; ++k)
+    w[k] = static_cast<Weight>(a.weights[k]);
   int const at = (ty + 1) * halo_x + tx + 1;
-  Sum<T> below = 0.0, own = 0.0, own_to_neighbours = 0.0, x_own = 0.0;
+  S below(0), own(0), own_to_neighbours(0), x_own(0);
   fetch(first - 1);
   for (std::int64_t z = first - 1; z <= last + 1; ++z) {
-    Sum<T>* const plane = tile[z & 1];
+    S* const plane = tile[z & 1];
 #pragma unroll
     for (int r = 0; r < rounds; ++r)
       if (static_cast<int>(threadIdx.x) + r * threads < halo)
@@ -73,12 +85,24 @@ __device__ __forceinline__ void for_inner_rows(BoxStencilView const& a, std::int
     __syncthreads();
     if (z <= last)
       fetch(z + 1);
-    Sum<T> const centre = plane[at], in_x = plane[at - 1] + plane[at + 1], in_y = plane[at - halo_x] + plane[at + halo_x],
-                 corners = (plane[at - halo_x - 1] + plane[at - halo_x + 1]) + (plane[at + halo_x - 1] + plane[at + halo_x + 1]);
-    Sum<T> const to_own = w[0] * centre + w[1] * in_x + w[2] * in_y + w[3] * corners;
-    Sum<T> const to_neighbours = w[4] * centre + w[5] * in_x + w[6] * in_y + w[7] * corners;
-    if (z > first && works)
-      row(((z - 1) * ny + y0 + 1 + ty) * nx + x0 + 1 + tx, below + own + to_neighbours, x_own);
+    bool const completes = z > first && works;
+    std::int64_t const i = ((z - 1) * ny + y0 + 1 + ty) * nx + x0 + 1 + tx;
+    [[maybe_unused]] auto const terms = [&] {
+      if constexpr (LoadsEarly<Row>)
+        return completes ? row.load(i, static_cast<S>(a.weights[0])) : typename Row::Terms{};
+      else
+        return 0;
+    }();
+    S const centre = plane[at], in_x = plane[at - 1] + plane[at + 1], in_y = plane[at - halo_x] + plane[at + halo_x],
+            corners = (plane[at - halo_x - 1] + plane[at - halo_x + 1]) + (plane[at + halo_x - 1] + plane[at + halo_x + 1]);
+    S const to_own = w[0] * centre + w[1] * in_x + w[2] * in_y + w[3] * corners;
+    S const to_neighbours = w[4] * centre + w[5] * in_x + w[6] * in_y + w[7] * corners;
+    if (completes) {
+      if constexpr (LoadsEarly<Row>)
+        row(i, below + own + to_neighbours, x_own, terms);
+      else
+        row(i, below + own + to_neighbours, x_own);
+    }
     below = own_to_neighbours;
     own = to_own;
     own_to_neighbours = to_neighbours;
@@ -118,7 +142,7 @@ __global__ void __launch_bounds__(threads)
   if (t >= a.n_face_rows)
     return;
   std::int64_t const i = box_rows::index_of(a.box, shell(t));
-  store(y, i, cuda::combine(alpha, static_cast<T>(box_rows::face_row_product<T>(a, t, i, x)), beta, y, i));
+  store(y, i, cuda::combine(alpha, static_cast<T>(box_rows::face_row_product<T>(a, t, shell(t), x)), beta, y, i));
 }
 
 template <class T>
@@ -131,13 +155,50 @@ __global__ void __launch_bounds__(threads)
   DotSum<T> sum{};
   if (t < a.n_face_rows) {
     std::int64_t const i = box_rows::index_of(a.box, shell(t));
-    T const value = static_cast<T>(box_rows::face_row_product<T>(a, t, i, x));
+    T const value = static_cast<T>(box_rows::face_row_product<T>(a, t, shell(t), x));
     store(y, i, value);
     sum.add(load(x, i), value);
   }
   T sums[1] = {sum.value()};
   if (cuda::grid_sum<threads>(sums, partial, counter))
     *dot = sums[0];
+}
+
+/// row(i, (A x)_i, x_i) for all inner rows.
+template <class V, class Row>
+__global__ void __launch_bounds__(threads) inner_rows_kernel(BoxStencilView const a, std::int64_t planes, V const* __restrict__ x,
+                                                             Row const row, std::int32_t const* stop) {
+  if (*stop == 0)
+    for_inner_rows<V, V>(a, planes, x, row);
+}
+template <class V, class Row>
+__global__ void __launch_bounds__(threads) face_rows_kernel(BoxStencilView const a, box_rows::Shell const shell,
+                                                            V const* __restrict__ x, Row const row, std::int32_t const* stop) {
+  std::int64_t const t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (t >= a.n_face_rows || *stop != 0)
+    return;
+  std::int64_t const i = box_rows::index_of(a.box, shell(t));
+  row(i, static_cast<V>(box_rows::face_row_product<V>(a, t, shell(t), x)), x[i]);
+}
+
+template <class V>
+__global__ void __launch_bounds__(threads) inner_diagonals_kernel(BoxStencilView const a, V* __restrict__ values) {
+  std::int64_t const n = a.box.n_rows(), row = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (row >= n)
+    return;
+  std::int64_t const nx = a.box.nodes[0], ny = a.box.nodes[1];
+  Node const node{{row % nx, row / nx % ny, row / (nx * ny)}};
+  if (!box_rows::on_face(a.box, node))
+    for (int k = 0; k < half_stencil::diagonals; ++k)
+      values[k * n + row] = static_cast<V>(box_rows::inner_diagonal(a, node, k));
+}
+template <class V>
+__global__ void __launch_bounds__(threads)
+    face_diagonals_kernel(BoxStencilView const a, box_rows::Shell const shell, V* __restrict__ values) {
+  std::int64_t const t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (t < a.n_face_rows)
+    for (int k = 0; k < half_stencil::diagonals; ++k)
+      values[k * a.box.n_rows() + box_rows::index_of(a.box, shell(t))] = static_cast<V>(a.face_rows[(13 - k) * a.n_face_rows + t]);
 }
 
 template <int components>
@@ -220,6 +281,25 @@ public:
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
+  void smooth(Context& context, BoxStencilView const& a, SmoothingStep<float> const& step, float const* x,
+              std::int32_t const* stop) const override {
+    for_rows(context, a, x, cuda::SmoothingRow<float>{step}, stop);
+  }
+  void smooth(Context& context, BoxStencilView const& a, SmoothingStep<double> const& step, double const* x,
+              std::int32_t const* stop) const override {
+    for_rows(context, a, x, cuda::SmoothingRow<double>{step}, stop);
+  }
+  void subtract_product(Context& context, BoxStencilView const& a, float const* b, float const* x, float* r,
+                        std::int32_t const* stop) const override {
+    for_rows(context, a, x, cuda::ResidualRow<float>{b, r}, stop);
+  }
+  void subtract_product(Context& context, BoxStencilView const& a, double const* b, double const* x, double* r,
+                        std::int32_t const* stop) const override {
+    for_rows(context, a, x, cuda::ResidualRow<double>{b, r}, stop);
+  }
+  void fill_diagonals(Context& context, BoxStencilView const& a, float* values) const override { fill(context, a, values); }
+  void fill_diagonals(Context& context, BoxStencilView const& a, double* values) const override { fill(context, a, values); }
+
   void diagonal(Context& context, BoxStencilView const& a, double* d) const override {
     cudaStream_t const stream = cuda::of(context).stream();
     inner_diagonal_kernel<<<cuda::n_blocks(a.box.n_rows(), threads), threads, 0, stream>>>(a.box.n_rows(), a.weights[0], d);
@@ -237,6 +317,22 @@ public:
 
 private:
   static box_rows::Shell shell_of(BoxStencilView const& a) { return {a.box, 0, a.box.nodes[2], 1}; }
+
+  template <class V, class Row>
+  static void for_rows(Context& context, BoxStencilView const& a, V const* x, Row const& row, std::int32_t const* stop) {
+    auto& device = cuda::of(context);
+    Tiling const tiling = tiling_of(a.box, device.multiprocessors());
+    face_rows_kernel<<<cuda::n_blocks(a.n_face_rows, threads), threads, 0, device.stream()>>>(a, shell_of(a), x, row, stop);
+    inner_rows_kernel<<<tiling.grid, threads, 0, device.stream()>>>(a, tiling.planes, x, row, stop);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  template <class V>
+  static void fill(Context& context, BoxStencilView const& a, V* values) {
+    cudaStream_t const stream = cuda::of(context).stream();
+    inner_diagonals_kernel<<<cuda::n_blocks(a.box.n_rows(), threads), threads, 0, stream>>>(a, values);
+    face_diagonals_kernel<<<cuda::n_blocks(a.n_face_rows, threads), threads, 0, stream>>>(a, shell_of(a), values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
 
   template <class T>
   static void multiply(Context& context, BoxStencilView const& a, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {

@@ -15,33 +15,31 @@ __global__ void __launch_bounds__(threads) rows_kernel(std::int64_t n, std::int3
     body(i);
 }
 
-template <class V, class T>
+template <class V>
 struct Begin {
-  V const* __restrict__ diagonal;
-  T const* __restrict__ r;
+  V const* __restrict__ diagonal, * __restrict__ b;
   V factor;
-  V* __restrict__ b, * __restrict__ d, * __restrict__ x;
+  V* __restrict__ x;
+  __device__ void operator()(std::int64_t i) const { x[i] = factor * b[i] / diagonal[i]; }
+};
+template <class V>
+struct BeginFromOutside {
+  V const* __restrict__ diagonal;
+  double const* __restrict__ r;
+  V factor;
+  V* __restrict__ b, * __restrict__ x;
   __device__ void operator()(std::int64_t i) const {
     auto const own = static_cast<V>(r[i]);
-    V const direction = factor * own / diagonal[i];
     b[i] = own;
-    d[i] = direction;
-    x[i] = direction;
+    x[i] = factor * own / diagonal[i];
   }
 };
 
 template <class V>
 struct Step {
-  V const* __restrict__ diagonal, * __restrict__ b, * __restrict__ y;
-  V keep, factor;
-  V* __restrict__ d, * __restrict__ x;
-  __device__ void operator()(std::int64_t i) const {
-    V direction = factor * (b[i] - y[i]) / diagonal[i];
-    if (keep != 0)
-      direction += keep * d[i];
-    d[i] = direction;
-    x[i] += direction;
-  }
+  SmoothingStep<V> step;
+  V const *y, *x;
+  __device__ void operator()(std::int64_t i) const { take_step(step, i, y[i], x[i]); }
 };
 
 template <class V>
@@ -77,17 +75,17 @@ __global__ void __launch_bounds__(threads)
 template <class V>
 class CudaSmoother final : public SmootherKernels<V> {
 public:
-  void begin(Context& context, std::int64_t n, V const* diagonal, V const* r, V factor, V* b, V* d, V* x,
+  void begin(Context& context, std::int64_t n, V const* diagonal, V const* b, V factor, V* x,
              std::int32_t const* stop) const override {
-    for_rows(context, n, stop, Begin<V, V>{diagonal, r, factor, b, d, x});
+    for_rows(context, n, stop, Begin<V>{diagonal, b, factor, x});
   }
-  void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* d, V* x,
+  void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {
-    for_rows(context, n, stop, Begin<V, double>{diagonal, r, factor, b, d, x});
+    for_rows(context, n, stop, BeginFromOutside<V>{diagonal, r, factor, b, x});
   }
-  void step(Context& context, std::int64_t n, V const* diagonal, V const* b, V const* y, V keep, V factor, V* d, V* x,
+  void step(Context& context, std::int64_t n, SmoothingStep<V> const& step, V const* y, V const* x,
             std::int32_t const* stop) const override {
-    for_rows(context, n, stop, Step<V>{diagonal, b, y, keep, factor, d, x});
+    for_rows(context, n, stop, Step<V>{step, y, x});
   }
   void residual(Context& context, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const override {
     for_rows(context, n, stop, Residual<V>{b, y});

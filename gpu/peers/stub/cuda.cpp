@@ -7,7 +7,7 @@
 namespace poisson {
 
 namespace {
-[[noreturn]] void refuse() {
+[[noreturn]] void refuse_peers() {
   throw EnvironmentError(why_no_cuda());
 }
 }  // namespace
@@ -16,19 +16,19 @@ std::string why_no_peers() {
   return why_no_cuda();
 }
 std::unique_ptr<PeerProduct> make_peer(Peer, Context&, CsrView const&, double const*, double*) {
-  refuse();
+  refuse_peers();
 }
 std::string why_no_peer_cg() {
   return why_no_cuda();
 }
 PeerSolve peer_cg(Context&, CsrView const&, double const*, double*, double, std::int64_t, double) {
-  refuse();
+  refuse_peers();
 }
 std::string why_no_cusolver() {
   return why_no_cuda();
 }
 Svd cusolver_svd(SvdPeer, DenseMatrix const&, bool, Context&) {
-  refuse();
+  refuse_peers();
 }
 
 }  // namespace poisson

@@ -119,8 +119,7 @@ protected:
 
   template <class V>
   MultigridHierarchy<V> hierarchy_of(Matrix const& a, PreconditionerOptions const& options) {
-    return options.csr ? algebraic_hierarchy<V>(&a, options.csr(), *this->context, options)
-                       : box_hierarchy<V>(dynamic_cast<HalfCds const&>(a), options);
+    return options.csr ? algebraic_hierarchy<V>(&a, options.csr(), *this->context, options) : box_hierarchy<V>(a, options);
   }
 
   /// M^-1 as a dense matrix, by its columns.
@@ -147,8 +146,8 @@ protected:
   }
 
   /// Solves to the tolerance and tests the residual.
-  SolverResult solve_box(Box const& box, SolverOptions options, Kind kind = Kind::box) {
-    BoxSystem system(*this->context, box.problem());
+  SolverResult solve_box(Box const& box, SolverOptions options, Kind kind = Kind::box, Format format = Format::half_cds) {
+    BoxSystem system(*this->context, box.problem(), format);
     HostVector<double> const b = system.take_rhs();
     HostVector<double> x(b.size());
     options.preconditioner = PreconditionerKind::multigrid;
@@ -160,9 +159,11 @@ protected:
     SolverResult result = solve(system.matrix(), b, x, options);
     EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
     double const residual = true_residual(StoredResidualCheck(system.matrix()), x, b, result.x_low);
+    solution_ = std::move(x);
     EXPECT_LE(residual, 2 * options.tolerance);
     return result;
   }
+  HostVector<double> solution_;
 };
 
 TYPED_TEST_SUITE(Multigrid, Backends, BackendNames);
@@ -236,20 +237,23 @@ TYPED_TEST(Multigrid, GalerkinIdentity) {
       stop.set_zero();
       for (std::size_t l = 0; l + 1 < hierarchy.levels.size(); ++l) {
         auto const &fine = hierarchy.levels[l], &coarse = hierarchy.levels[l + 1];
-        std::vector<double> unit(static_cast<std::size_t>(coarse.n()), 0.0), zero(static_cast<std::size_t>(fine.n()), 0.0);
-        Array<double> const b(*this->context, std::span<double const>(zero));
+        std::vector<double> unit(static_cast<std::size_t>(coarse.n()), 0.0), begun(unit.size()), diagonal(unit.size());
         Array<double> x(*this->context, fine.n()), y(*this->context, fine.n()), r(*this->context, coarse.n()),
-            direct(*this->context, coarse.n());
+            begin(*this->context, coarse.n()), direct(*this->context, coarse.n());
+        coarse.diagonal.download(diagonal);
         std::vector<double> by_transfer(unit.size()), by_matrix(unit.size());
         for (std::size_t j = 0; j < unit.size(); ++j) {
-          unit[j] = -1;
+          unit[j] = 1;
           Array<double> const e(*this->context, std::span<double const>(unit));
           x.set_zero();
           fine.to_coarse->prolong(e.data(), x.data(), stop.data());
           static_cast<LinearOperator<double> const&>(*fine.matrix).product(1, x.data(), 0, y.data());
-          fine.to_coarse->restrict_residual(b.data(), y.data(), r.data(), stop.data());
-          static_cast<LinearOperator<double> const&>(*coarse.matrix).product(-1, e.data(), 0, direct.data());
+          fine.to_coarse->restrict_residual(y.data(), coarse.diagonal.data(), 0.5, r.data(), begin.data(), stop.data());
+          static_cast<LinearOperator<double> const&>(*coarse.matrix).product(1, e.data(), 0, direct.data());
           r.download(by_transfer);
+          begin.download(begun);
+          for (std::size_t i = 0; i < unit.size(); ++i)
+            ASSERT_NEAR(begun[i], 0.5 * by_transfer[i] / diagonal[i], 1e-15 * std::abs(by_transfer[i] / diagonal[i]));
           direct.download(by_matrix);
           // Coarse unknowns that are not free have a row of their own.
           if (std::abs(by_matrix[j] - 1) < 1e-15 && by_transfer[j] == 0)
@@ -365,6 +369,41 @@ TYPED_TEST(Multigrid, BoxesInOtherFormats) {
     EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
     EXPECT_LE(result.iterations, 12);
   }
+}
+
+// No entry is stored of the finest matrix; the levels below are those of the stored one.
+TYPED_TEST(Multigrid, MatrixFreeBoxesAsStoredOnes) {
+  std::vector<Box> const boxes{{{16, 16, 16}},
+                               {{31, 37, 29}},
+                               {{24, 24, 24}, {one()}, {1, 1, 0.01}},
+                               {{16, 16, 16}, stiff()},
+                               {{2, 2, 2}, {one()}, {1, 1, 1}, one_face},
+                               {{2, 3, 30}},
+                               {{16, 16, 16}, {one()}, {1, 1, 1}, all_neumann},
+                               {{16, 20, 16}, {one()}, {1, 1, 1}, with_robin}};
+  for (Box const& box : boxes)
+    for (MultigridPrecision const inside : {MultigridPrecision::single, MultigridPrecision::double_})
+      for (auto const& [precision, tolerance] : {std::pair{Precision::double_, 1e-10}, {Precision::refined, 1e-18}}) {
+        SCOPED_TRACE(text_of(box) + " " + std::string(name_of(precision)) + " with " + std::string(name_of(inside)));
+        SolverOptions options;
+        options.multigrid.precision = inside;
+        options.precision = precision;
+        options.tolerance = tolerance;
+        SolverResult const stored = this->solve_box(box, options);
+        HostVector<double> const x = std::move(this->solution_);
+        SolverResult const free = this->solve_box(box, options, Kind::box, Format::matrix_free);
+        EXPECT_LE(std::abs(free.iterations - stored.iterations), 1);
+        ASSERT_EQ(free.multigrid_levels.size(), stored.multigrid_levels.size());
+        for (std::size_t l = 0; l < stored.multigrid_levels.size(); ++l) {
+          EXPECT_EQ(free.multigrid_levels[l].rows, stored.multigrid_levels[l].rows);
+          EXPECT_NEAR(free.multigrid_levels[l].largest, stored.multigrid_levels[l].largest, 1e-4);
+        }
+        double largest = 0;
+        for (double const value : x)
+          largest = std::max(largest, std::abs(value));
+        for (std::size_t i = 0; i < x.size(); ++i)
+          ASSERT_NEAR(this->solution_[i], x[i], 1e-8 * largest) << i;
+      }
 }
 
 TYPED_TEST(Multigrid, EveryPrecision) {

@@ -1,0 +1,155 @@
+#include "app/run/memory_forecast.hpp"
+
+#include "app/io/console.hpp"
+#include "app/run/format_choice.hpp"
+#include "app/run/solution_files.hpp"
+#include "assembly/mesh/counts.hpp"
+#include "gpu/core/memory.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "output/picture/picture.hpp"
+#include "output/vtk/vtk_files.hpp"
+
+#include <algorithm>
+
+namespace poisson::app {
+
+namespace {
+
+using assembly::AssembledInto;
+
+/// What the matrix takes in its format besides CSR on the host, from its assembly on.
+struct MatrixMemory {
+  std::int64_t host_assembly = 0, device_assembly = 0;  ///< at the peak of its assembly or conversion
+  std::int64_t host = 0, device = 0;                    ///< that stay, with what else the assembly keeps
+  std::int64_t host_verify = 0;                         ///< what the residual takes besides vectors
+};
+
+FormatEstimate const& estimate_of(FormatChoice const& choice, Format format) {
+  return *std::find_if(choice.estimates.begin(), choice.estimates.end(),
+                       [&](FormatEstimate const& e) { return e.format == format; });
+}
+
+MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estimate, bool cpu) {
+  MatrixMemory result;
+  bool const shares = choice.format == Format::csr || choice.format == Format::crs_t;
+  std::int64_t const stored = estimate_of(choice, choice.format).bytes;
+  // On a device CSR is there until it is converted; on the host it stays.
+  if (cpu)
+    result.host_assembly = result.host = shares ? 0 : stored;
+  else {
+    result.device = shares ? estimate.memory.csr : stored;
+    result.device_assembly = estimate.memory.csr + (shares ? 0 : stored);
+  }
+  return result;
+}
+
+MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
+  MatrixMemory result;
+  std::int64_t const n = estimate.mesh.dofs;
+  bool const cpu = backend == Backend::cpu, free = format == Format::matrix_free;
+  std::int64_t peak = 0, kept = 0, on_host = 0;
+  if (!estimate.lattices_for_elements) {
+    std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
+    for (std::int64_t& c : cells)
+      c <<= config.problem.mesh.refinements;
+    std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
+    for (std::size_t d = 0; d < 3; ++d)
+      surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
+    peak = BoxSystem::peak_bytes(cells, estimate.varying_fields, format, backend) + surface;
+    kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * n + surface;
+  } else {
+    LatticeSystem::KeptBytes const of_lattices = LatticeSystem::kept_bytes(estimate.layout, format);
+    peak = LatticeSystem::peak_bytes(estimate.layout, backend, format);
+    kept = of_lattices.backend;
+    on_host = of_lattices.host;
+    // Element vectors in double-double.
+    std::int64_t const n1 = estimate.layout.order + 1;
+    result.host_verify = cpu && free ? 16 * n1 * n1 * n1 * estimate.mesh.cells : 0;
+  }
+  std::int64_t const problem = estimate.memory.lattice_problem + on_host;
+  // The right-hand side goes to the host, where with the cpu backend it is for a moment twice.
+  result.host_assembly = problem + (cpu ? peak : 0) + 8 * n;
+  result.device_assembly = cpu ? 0 : peak;
+  result.host = on_host + (cpu ? kept : 0);
+  result.device = cpu ? 0 : kept;
+  return result;
+}
+
+}  // namespace
+
+MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& stages) {
+  return *std::max_element(stages.begin(), stages.end(), [](auto const& a, auto const& b) { return a.bytes < b.bytes; });
+}
+
+MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem) {
+  MatrixPlan const plan = plan_matrix(config, backend, problem.mesh());
+  assembly::Estimate const estimate = problem.estimate(plan.into);
+  assembly::MeshSummary const& mesh = estimate.mesh;
+  assembly::HostMemory const& memory = estimate.memory;
+  bool const cpu = backend == Backend::cpu, csr = plan.into == AssembledInto::csr;
+  std::int64_t const n = mesh.dofs;
+
+  MemoryForecast result;
+  result.program = memory.program;
+  MatrixShape shape = shape_of(config, mesh);
+  if (config.matrix.format == Format::matrix_free && shape.n_cells == 0) {
+    shape.n_cells = mesh.cells;
+    shape.order = config.problem.order;
+    shape.stencil_faces = mesh.stencil_faces;
+  }
+  result.format =
+      choose_format(shape, config.matrix.format_options(), backend, forecast_of(config.matrix, config.solver, mesh.dofs));
+  if (config.matrix.format)
+    result.format.format = *config.matrix.format;
+  else if (plan.choice)
+    result.format.format = plan.choice->format;
+  Format const format = result.format.format;
+  MatrixMemory const matrix = csr ? of_csr(result.format, estimate, cpu) : of_elements(format, config, estimate, backend);
+
+  ExpectedSystem system{backend, format, n, estimate.entries, estimate_of(result.format, format).bytes_per_product, csr, false, 0};
+  system.is_stencil = format == Format::matrix_free && mesh.stencil_faces > 0;
+  if (!csr && format == Format::half_cds)
+    system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
+  SolverMemory const solver = solver_memory(system, solver_options(config));
+  result.preconditioner = solver.preconditioner;
+
+  // What stays: the mesh, the right-hand side, CSR and constraints, the matrix in its format.
+  std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints + memory.gaps;
+  std::int64_t const kept = system_bytes + matrix.host, x = 8 * n;
+  // Of fluxes through boundaries: places of unknowns, and for every node of every face what it adds, in vectors that grow.
+  std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;
+  std::int64_t output = 0;
+  if (bool const picture = config.output.picture && output::pictures_built(); config.output.vtk_enabled || picture) {
+    bool const searched = !(config.is_box() && (config.problem.order == 1 || !config.output.vtk_enabled ||
+                                                vtk_format(config) == output::VtkFormat::image));
+    output = memory.output;
+    if (searched && config.is_box())  // unstructured after all
+      output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
+    if (config.output.vtk_enabled)
+      output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, memory.largest_output);
+    if (picture)
+      output += output::picture_bytes(mesh.cells, estimate.boundary_faces, config.problem.order, searched ? n : 0, {});
+  }
+  auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, memory.program + bytes}); };
+  add("mesh", memory.making_mesh);
+  add("assembly", csr ? system_bytes : memory.space + matrix.host_assembly);
+  if (csr)
+    add("convert", system_bytes + matrix.host_assembly);
+  add("solve", kept + x + solver.host);
+  add("verify", kept + x + std::max(3 * 8 * n + matrix.host_verify, of_fluxes));
+  add("output", kept + x + output);
+  if (!cpu) {
+    result.device.push_back({csr ? "convert" : "assembly", matrix.device_assembly});
+    result.device.push_back({"solve", matrix.device + solver.device});
+  }
+  return result;
+}
+
+void require_host_memory_for(MemoryForecast const& forecast) {
+  MemoryForecast::OfStage const& largest = MemoryForecast::peak(forecast.host);
+  std::string const what = "this run, whose largest stage on the host is '" + largest.name + "' with about " +
+                           bytes_text(static_cast<double>(largest.bytes)) + " in all,";
+  assembly::check_memory(largest.bytes - host_bytes_held(), what.c_str());
+}
+
+}  // namespace poisson::app

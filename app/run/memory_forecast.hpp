@@ -1,0 +1,36 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/run/assembled_system.hpp"
+#include "assembly/discretization.hpp"
+#include "gpu/formats/cost.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// The most memory that every stage of a run takes, known before anything is refined or assembled.
+struct MemoryForecast {
+  struct OfStage {
+    std::string name;  ///< as in result.json
+    std::int64_t bytes = 0;
+  };
+  std::vector<OfStage> host;    ///< the program included
+  std::vector<OfStage> device;  ///< empty with the cpu backend
+  std::int64_t program = 0;     ///< bytes on the host for code and libraries, in every stage
+  FormatChoice format;
+  PreconditionerKind preconditioner{};
+
+  [[nodiscard]] static OfStage const& peak(std::vector<OfStage> const& stages);
+  [[nodiscard]] std::int64_t host_peak() const { return peak(host).bytes; }
+  [[nodiscard]] std::int64_t device_peak() const { return device.empty() ? 0 : peak(device).bytes; }
+};
+
+/// Without what analyses take, which refuse by themselves what does not fit.
+[[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem);
+/// Throws EnvironmentError where the machine has less memory than the run will need, with the figures of the largest stage.
+void require_host_memory_for(MemoryForecast const& forecast);
+
+}  // namespace poisson::app

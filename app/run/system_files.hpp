@@ -1,0 +1,33 @@
+#pragma once
+
+#include "app/io/console.hpp"
+#include "gpu/core/csr_matrix.hpp"
+
+#include <filesystem>
+#include <span>
+#include <string>
+
+namespace poisson::app {
+
+/// The files of `poisson run --matrix-out`: the system as it is solved, A x = b, for `poisson solve` and other programs. Rows of
+/// unknowns with Dirichlet values hold their diagonal entry only, and b is 0 there.
+class SystemFiles {
+public:
+  /// The matrix is this file, NAME.mtx or NAME.mtx.gz; the right-hand side NAME_rhs.mtx beside it. Precondition: can_be.
+  explicit SystemFiles(std::string const& matrix);
+  /// Whether it is such a name.
+  [[nodiscard]] static bool can_be(std::string const& matrix);
+
+  /// Throws InputError where one of the files exists, unless `overwrite` is true and it is one that write() has written.
+  void require_free(bool overwrite) const;
+  /// Throws EnvironmentError where no files can be made.
+  void require_writable() const;
+  /// Writes both, and says so; warns instead where a value is not finite. `fingerprint` tells of which run they are, and becomes
+  /// a comment. Throws EnvironmentError, Interrupted.
+  void write(CsrMatrix const& matrix, std::span<double const> rhs, std::string const& fingerprint, Console& console) const;
+
+private:
+  std::filesystem::path matrix_, rhs_;
+};
+
+}  // namespace poisson::app

@@ -1,0 +1,107 @@
+"""What `poisson check` predicts of memory against what a run takes."""
+
+import pathlib
+import re
+import shutil
+
+import pytest
+
+UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+PROBLEM = """
+problem:
+  mesh: {generator: box, cells: [8, 8, 8]}
+  source: "1 + x"
+  boundary:
+    - {ids: all, type: dirichlet, value: "0"}
+backend: cpu
+output: {picture: false}
+"""
+
+# Enough for the solver to keep its best iterate; these runs do not converge.
+FEW = "solver.max_iterations=20"
+BALL = "problem.mesh={{generator: hyper_ball, refinements: {}}}"
+FILE = "problem.mesh={{file: ball.msh, refinements: {}}}"
+CASES = {
+    "box, multigrid": ["problem.mesh.cells=[80, 80, 80]"],
+    "box, with a picture": ["problem.mesh.cells=[72, 72, 72]", "output.picture=true"],
+    "box, without files": ["problem.mesh.cells=[72, 72, 72]", "output.vtk.enabled=false"],
+    "box, jacobi": ["problem.mesh.cells=[72, 72, 72]", "solver.preconditioner=jacobi", "solver.tolerance=1e-3"],
+    "box, ic0": ["problem.mesh.cells=[48, 48, 48]", "solver.preconditioner=ic0"],
+    "box, refined": ["problem.mesh.cells=[64, 64, 64]", "solver.precision=refined"],
+    "box, bicgstab": ["problem.mesh.cells=[64, 64, 64]", "solver.method=bicgstab"],
+    "box, csr": ["problem.mesh.cells=[64, 64, 64]", "matrix.format=csr", FEW],
+    "box, csr with multigrid": ["problem.mesh.cells=[48, 48, 48]", "matrix.format=csr", "solver.preconditioner=multigrid"],
+    "box, stencil": ["problem.mesh.cells=[100, 100, 100]", "matrix.format=matrix_free", "solver.tolerance=1e-3"],
+    "box, matrix_free with k": ["problem.mesh.cells=[48, 48, 48]", "matrix.format=matrix_free", "problem.coefficient=1 + x",
+                                FEW],
+    "box of order 2": ["problem.mesh.cells=[24, 24, 24]", "problem.element.order=2", "solver.tolerance=1e-6"],
+    "box of order 3, csr": ["problem.mesh.cells=[14, 14, 14]", "problem.element.order=3", "matrix.format=csr",
+                            FEW],
+    "box of order 2, matrix_free": ["problem.mesh.cells=[30, 30, 30]", "problem.element.order=2", "matrix.format=matrix_free",
+                                    FEW],
+    "ball": [BALL.format(5), FEW],
+    "ball, hdf": [BALL.format(5), "output.vtk.format=hdf", FEW],
+    "ball, multigrid": [BALL.format(5), "solver.preconditioner=multigrid", "solver.tolerance=1e-6"],
+    "ball, matrix_free": [BALL.format(5), "matrix.format=matrix_free", FEW],
+    "ball of order 2, csr": [BALL.format(4), "problem.element.order=2", "matrix.format=csr", FEW],
+    "ball of order 2, matrix_free": [BALL.format(4), "problem.element.order=2", "matrix.format=matrix_free",
+                                     FEW],
+    "file": [FILE.format(3), FEW],
+    "file, csr with multigrid": [FILE.format(3), "solver.preconditioner=multigrid", "matrix.format=csr", "solver.tolerance=1e-6"],
+    "file of order 3": [FILE.format(1), "problem.element.order=3", "matrix.format=csr", FEW],
+    "file without refinement": ["problem.mesh={file: block.msh}", "problem.element.order=2", "matrix.format=csr",
+                                FEW],
+}
+
+
+def number_of_bytes(number, unit):
+    return float(number) * UNITS[unit]
+
+
+def predicted(text):
+    """The peak, what of it is the program's, and the stages."""
+    found = re.search(r"host memory +about ([\d.]+) (\w+) at most, ([\d.]+) (\w+) of them for the program", text).groups()
+    peak, program = number_of_bytes(*found[:2]), number_of_bytes(*found[2:])
+    stages = re.search(r"host memory.*\n#     by stage +(.*)", text).group(1)
+    return peak, program, {name: number_of_bytes(n, unit) for name, n, unit in re.findall(r"(\w+) ([\d.]+) (\w+)", stages)}
+
+
+def write_block(path, n):
+    """A cube of n^3 cells in Gmsh's format."""
+    m = n + 1
+    lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", str(m**3)]
+    lines += [f"{1 + x + m * (y + m * z)} {x / n} {y / n} {z / n}" for z in range(m) for y in range(m) for x in range(m)]
+    lines += ["$EndNodes", "$Elements", str(n**3)]
+    for c in range(n**3):
+        a = 1 + c % n + m * (c // n % n + m * (c // n**2))
+        corners = [a, a + 1, a + 1 + m, a + m]
+        lines.append(f"{c + 1} 5 2 1 1 " + " ".join(map(str, corners + [i + m * m for i in corners])))
+    path.write_text("\n".join(lines + ["$EndElements", ""]))
+
+
+@pytest.mark.parametrize("sets", CASES.values(), ids=CASES)
+def test_prediction_and_peak_agree(poisson, sets):
+    shutil.copy(pathlib.Path(__file__).resolve().parents[2] / "meshes/ball.msh", poisson.directory)
+    if any("block.msh" in s for s in sets):
+        write_block(poisson.directory / "block.msh", 28)
+    options = [word for s in sets for word in ("--set", s)]
+    config = poisson.write(PROBLEM)
+    peak, program, stages = predicted(poisson("check", config, *options).stdout)
+    poisson("run", config, "--output", "out", "--quiet", *options, code=(0, 2))
+    taken = poisson.record()["memory"]["host_peak_bytes"]
+    told = f"predicted {peak / 1e6:.0f} MB, taken {taken / 1e6:.0f} MB, program {program / 1e6:.0f} MB, {stages}"
+    print(told)
+    assert peak == max(stages.values())
+    assert 0.9 * taken <= peak <= 1.1 * taken, told
+    # The arrays alone, where the program's libraries hide nothing. These have a little more room: how many pages of libraries and
+    # of threads' stacks a run touches differs by some MB, which is several percent of the arrays here.
+    assert taken > 1.3 * program, "the case is too small to tell anything"
+    assert 0.87 * (taken - program) <= peak - program <= 1.13 * (taken - program), told
+
+
+def test_too_large_a_run_is_refused_with_figures(poisson):
+    config = poisson.write(PROBLEM)
+    done = poisson("run", config, "--output", "out", "--set", "problem.mesh.cells=[1200, 1200, 1200]", code=3, timeout=20)
+    assert "this run, whose largest stage on the host is 'solve' with about" in done.stderr
+    assert "bytes" in done.stderr and "are available" in done.stderr
