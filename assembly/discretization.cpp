@@ -264,6 +264,7 @@ struct Discretization::Impl {
         has_places(checked.spec.mesh.has_places()),
         summary(std::move(checked.summary)),
         couplings(summary.nnz) {
+    notes.insert(notes.begin(), checked.counts.notes.begin(), checked.counts.notes.end());
     summary.boundary_ids = space.boundary_ids;
     summary.material_ids = space.material_ids;
     auto const keep = [](IdNames& names, std::set<unsigned> const& ids) {
@@ -295,7 +296,7 @@ struct Discretization::Impl {
 
   ReferenceElement element;
   Space space;
-  std::vector<std::string> notes;  ///< on places that cut faces or cells
+  std::vector<std::string> notes;  ///< on the mesh file, and on places that cut faces or cells
   ProblemData data;
   bool has_places;
   MeshSummary summary;

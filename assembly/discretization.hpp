@@ -98,7 +98,8 @@ public:
   Discretization(Discretization&&) noexcept;
 
   [[nodiscard]] MeshSummary const& summary() const;
-  /// What the user should know of the places that name boundaries and regions: faces and cells that they cut.
+  /// What the user should know: what was changed while the mesh file was read, and faces and cells that are cut by the places that
+  /// name boundaries and regions.
   [[nodiscard]] std::vector<std::string> const& notes() const;
   /// The linear system. Threaded; the result has the same bits for any number of threads.
   [[nodiscard]] LinearSystem assemble();

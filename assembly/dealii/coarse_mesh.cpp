@@ -21,10 +21,12 @@ public:
   [[nodiscard]] bool has_lattices() const override { return has_lattices_; }
   [[nodiscard]] Space space(ReferenceElement const& element) override {
     try {
-      if (spec_.refinements > 0) {
+      if (spec_.refinements > 0 || mesh_.curved_cells) {
         LatticeMesh const lattices(mesh_, spec_.refinements, element.nodes);
         if (lattices.obstacle.empty())
           return {lattices, element};
+        if (mesh_.curved_cells)
+          throw InputError("problem.mesh.file", "the curved cells of this mesh cannot be kept: " + lattices.obstacle);
       }
       refine_mesh(mesh_, spec_);
       return {mesh_, element};

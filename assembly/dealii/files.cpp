@@ -4,6 +4,7 @@
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <cstring>
 #include <deal.II/grid/grid_tools.h>
@@ -13,17 +14,67 @@
 #include <fstream>
 #include <numeric>
 #include <system_error>
+#include <zlib.h>
 
 namespace poisson::assembly {
 namespace {
 
-constexpr char const* known_formats = ".msh (Gmsh 2.2 or 4.1, ASCII), .inp (Abaqus or UCD), .vtk (legacy, ASCII) and .unv";
+constexpr char const* known_formats =
+    ".msh (Gmsh), .inp (Abaqus or UCD), .ucd, .vtk (legacy, ASCII) and .unv, each of them also compressed (.gz)";
 
-std::string lower_extension(std::string const& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
+/// The ending that says the format, that of name.msh.gz as of name.msh.
+std::string lower_extension(std::filesystem::path path) {
+  auto const is_gz = [](std::string const& ending) { return ending == ".gz" || ending == ".GZ"; };
+  if (is_gz(path.extension().string()))
+    path.replace_extension();
+  std::string extension = path.extension().string();
   for (char& c : extension)
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return extension;
+}
+
+/// What gzip compressed, one or several members.
+std::string inflated(std::string const& path, std::string const& compressed) {
+  struct Stream : z_stream {
+    Stream() : z_stream() {
+      if (inflateInit2(this, 15 + 16) != Z_OK)  // with gzip's header
+        throw std::bad_alloc();
+    }
+    ~Stream() { inflateEnd(this); }
+  } stream;
+  std::string content;
+  std::size_t read = 0, written = 0;
+  for (;;) {
+    if (written == content.size()) {
+      std::size_t const size = std::max<std::size_t>(2 * content.size(), std::size_t{1} << 16);
+      check_memory(static_cast<std::int64_t>(size), "reading the compressed mesh file");
+      content.resize(size);
+    }
+    // zlib counts in 32 bits.
+    auto const part = [](std::size_t n) { return static_cast<uInt>(std::min<std::size_t>(n, 1U << 30)); };
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(compressed.data() + read));
+    stream.avail_in = part(compressed.size() - read);
+    stream.next_out = reinterpret_cast<Bytef*>(content.data() + written);
+    stream.avail_out = part(content.size() - written);
+    uInt const in = stream.avail_in, out = stream.avail_out;
+    int const status = inflate(&stream, Z_NO_FLUSH);
+    read += in - stream.avail_in;
+    written += out - stream.avail_out;
+    if (status == Z_STREAM_END) {
+      // Another member may follow; zeros that pad the file say nothing.
+      if (read == compressed.size() || compressed.find_first_not_of('\0', read) == std::string::npos) {
+        content.resize(written);
+        return content;
+      }
+      inflateReset(&stream);
+    } else if (status == Z_MEM_ERROR) {
+      throw std::bad_alloc();
+    } else if (status == Z_BUF_ERROR) {  // there is room, so what is missing is input
+      fail_in_mesh_file(path, 0, "the compressed data (gzip) end too early");
+    } else if (status != Z_OK) {
+      fail_in_mesh_file(path, 0, "the compressed data (gzip) are damaged");
+    }
+  }
 }
 
 std::string read_text(std::string const& path) {
@@ -47,6 +98,8 @@ std::string read_text(std::string const& path) {
   if (file.bad())
     throw EnvironmentError("the mesh file '" + path + "' cannot be read");
   content.resize(static_cast<std::size_t>(file.gcount()));
+  if (content.starts_with("\x1f\x8b"))
+    content = inflated(path, content);
   if (content.empty())
     fail_in_mesh_file(path, 0, "the file is empty");
   return content;
@@ -63,7 +116,7 @@ RawMesh read_raw(std::string const& path) {
         path, 0, "Exodus files cannot be read: this deal.II was built without SEACAS; convert the mesh to Gmsh 2.2, Abaqus or VTK");
   if (is({".vtu"}))
     fail_in_mesh_file(path, 0, "VTU files are not read as meshes; save the mesh as legacy VTK (.vtk, ASCII)");
-  if (!is({".msh", ".inp", ".vtk", ".unv"}))
+  if (!is({".msh", ".inp", ".ucd", ".vtk", ".unv"}))
     fail_in_mesh_file(path, 0,
                       std::string("the ending '") + extension + "' is not that of a mesh format; known are " + known_formats);
   bool const gmsh_binary = content.starts_with("$MeshFormat");
@@ -80,11 +133,11 @@ RawMesh read_raw(std::string const& path) {
     i = end + 1;
   }
   MeshText text(path, std::move(content));
-  return extension == ".msh"   ? read_gmsh(text)
-         : extension == ".vtk" ? read_vtk(text)
-         : extension == ".unv" ? read_unv(text)
-         : abaqus              ? read_abaqus(text)
-                               : read_ucd(text);
+  return extension == ".msh"             ? read_gmsh(text)
+         : extension == ".vtk"           ? read_vtk(text)
+         : extension == ".unv"           ? read_unv(text)
+         : extension == ".inp" && abaqus ? read_abaqus(text)
+                                         : read_ucd(text);
 }
 
 dealii::Point<3> centre_of(RawMesh const& mesh, RawMesh::Cell const& cell) {
@@ -94,38 +147,113 @@ dealii::Point<3> centre_of(RawMesh const& mesh, RawMesh::Cell const& cell) {
   return centre;
 }
 
-/// Turns cells inside out that are numbered the other way round; what is then not good has a wrong shape.
-void check_shapes(std::string const& path, RawMesh& mesh) {
-  std::int64_t inverted = 0, degenerate = 0;
-  RawMesh::Cell const* first_inverted = nullptr;
-  RawMesh::Cell const* first_degenerate = nullptr;
-  for (RawMesh::Cell& cell : mesh.cells) {
+/// The shape of a cell whose vertices are given in deal.II's order and, where it is curved, whose nodes are.
+class Shapes {
+public:
+  explicit Shapes(int order) : order_(order), points_(order == 1 ? 0 : order + 2) {
+    auto const n = static_cast<std::size_t>(order + 1);
+    values_.resize(points_ * n);
+    derivatives_.resize(points_ * n);
+    for (std::size_t i = 0; i < points_; ++i) {
+      double const t = static_cast<double>(i) / static_cast<double>(points_ - 1);
+      lagrange_values(order, t, std::span(values_).subspan(i * n, n));
+      lagrange_derivatives(order, t, std::span(derivatives_).subspan(i * n, n));
+    }
+  }
+
+  [[nodiscard]] CellShape operator()(std::span<dealii::Point<3> const, 8> corners, std::span<dealii::Point<3> const> nodes) const {
+    if (order_ == 1)
+      return cell_shape(corners);
+    // Of a polynomial the sign of the Jacobian is seen at points only, those on edges and faces among them.
+    auto const n = static_cast<std::size_t>(order_ + 1);
+    bool positive = false;
+    for (std::size_t k = 0; k < points_; ++k)
+      for (std::size_t j = 0; j < points_; ++j)
+        for (std::size_t i = 0; i < points_; ++i) {
+          std::array<dealii::Tensor<1, 3>, 3> tangent;
+          for (std::size_t c = 0; c < n; ++c)
+            for (std::size_t b = 0; b < n; ++b) {
+              double const z = values_[k * n + c], y = values_[j * n + b];
+              for (std::size_t a = 0; a < n; ++a) {
+                dealii::Point<3> const& node = nodes[(c * n + b) * n + a];
+                double const x = values_[i * n + a];
+                for (unsigned d = 0; d < 3; ++d) {
+                  tangent[0][d] += derivatives_[i * n + a] * y * z * node[d];
+                  tangent[1][d] += x * derivatives_[j * n + b] * z * node[d];
+                  tangent[2][d] += x * y * derivatives_[k * n + c] * node[d];
+                }
+              }
+            }
+          double const volume = dealii::cross_product_3d(tangent[0], tangent[1]) * tangent[2];
+          double const scale = tangent[0].norm() * tangent[1].norm() * tangent[2].norm();
+          if (!(volume >= -1e-10 * scale))
+            return CellShape::inverted;
+          positive = positive || volume > 1e-12 * scale;
+        }
+    return positive ? CellShape::good : CellShape::degenerate;
+  }
+
+private:
+  int order_;
+  std::size_t points_;  ///< per direction
+  std::vector<double> values_, derivatives_;
+};
+
+/// Cells that are not good, for a message.
+struct BadCells {
+  std::int64_t count = 0, line = 0;  ///< the line of the first
+  std::string places;                ///< of a few
+
+  void add(RawMesh const& mesh, RawMesh::Cell const& cell) {
+    if (count++ == 0)
+      line = cell.line;
+    if (count <= 5)
+      places += (places.empty() ? "" : ", ") + to_text(centre_of(mesh, cell)) +
+                (cell.line > 0 && count > 1 ? " (line " + std::to_string(cell.line) + ")" : "");
+  }
+  [[nodiscard]] std::string text() const {
+    return (count == 1 ? "; its centre is at " : "; their centres are at ") + places +
+           (count > 5 ? " and " + std::to_string(count - 5) + " other places" : "");
+  }
+};
+
+/// Turns cells inside out that are numbered the other way round, and returns their number; what is then not good has a wrong shape.
+std::int64_t check_shapes(std::string const& path, RawMesh& mesh) {
+  static constexpr std::array<int, 8> upside_down{4, 5, 6, 7, 0, 1, 2, 3};
+  Shapes const shape_of(mesh.order);
+  std::size_t const n_nodes = mesh.cells.empty() ? 0 : mesh.shape_nodes.size() / mesh.cells.size();
+  std::int64_t turned = 0;
+  BadCells inverted, degenerate;
+  for (std::size_t c = 0; c < mesh.cells.size(); ++c) {
+    RawMesh::Cell& cell = mesh.cells[c];
+    auto const nodes = std::span(mesh.shape_nodes).subspan(c * n_nodes, n_nodes);
     std::array<dealii::Point<3>, 8> corners;
     auto const shape = [&] {
       for (std::size_t v = 0; v < 8; ++v)
         corners[v] = mesh.vertices[static_cast<std::size_t>(cell.vertices[v])];
-      return cell_shape(corners);
+      return shape_of(corners, nodes);
     };
     CellShape found = shape();
     if (found == CellShape::inverted) {
       std::swap_ranges(cell.vertices.begin(), cell.vertices.begin() + 4, cell.vertices.begin() + 4);
+      if (mesh.order > 1)
+        turn_frame(mesh.order, upside_down, nodes);
       found = shape();
+      turned += found == CellShape::good;
     }
-    if (found == CellShape::inverted && inverted++ == 0)
-      first_inverted = &cell;
-    if (found == CellShape::degenerate && degenerate++ == 0)
-      first_degenerate = &cell;
+    if (found == CellShape::inverted)
+      inverted.add(mesh, cell);
+    if (found == CellShape::degenerate)
+      degenerate.add(mesh, cell);
   }
   std::string const total = " of " + std::to_string(mesh.cells.size()) + " cells ";
-  if (degenerate > 0)
-    fail_in_mesh_file(path, first_degenerate->line,
-                      std::to_string(degenerate) + total + "have no volume, the first with its centre at " +
-                          to_text(centre_of(mesh, *first_degenerate)));
-  if (inverted > 0)
-    fail_in_mesh_file(path, first_inverted->line,
-                      std::to_string(inverted) + total +
-                          "are inverted (their Jacobian changes sign), the first with its centre at " +
-                          to_text(centre_of(mesh, *first_inverted)) + "; repair the mesh where it was made");
+  if (degenerate.count > 0)
+    fail_in_mesh_file(path, degenerate.line, std::to_string(degenerate.count) + total + "have no volume" + degenerate.text());
+  if (inverted.count > 0)
+    fail_in_mesh_file(path, inverted.line,
+                      std::to_string(inverted.count) + total + "are inverted (their Jacobian changes sign)" + inverted.text() +
+                          ". Repair the mesh where it was made");
+  return turned;
 }
 
 struct Face {
@@ -227,6 +355,32 @@ dealii::SubCellData boundary_of(std::string const& path, RawMesh const& mesh, st
   return data;
 }
 
+/// The shapes of the cells, unless all are straight.
+std::optional<CurvedCells> curved_cells(RawMesh& mesh) {
+  CurvedCells cells{mesh.order, std::move(mesh.shape_nodes)};
+  for (std::size_t c = 0; c < mesh.cells.size(); ++c)
+    if (!is_trilinear(cells.order, cells.of_cell(c)))
+      return cells;
+  return {};
+}
+
+/// Turns the shapes, which are in the frames of the file's cells, into those of the triangulation's.
+void turn_frames(CurvedCells& curved, std::vector<dealii::CellData<3>> const& in_file,
+                 dealii::Triangulation<3> const& triangulation) {
+  std::size_t const n_nodes = curved.nodes.size() / in_file.size();
+  for (auto const& cell : triangulation.active_cell_iterators()) {
+    std::size_t const c = cell->active_cell_index();
+    auto const& old = in_file[c].vertices;
+    std::array<int, 8> corners{};
+    for (unsigned v = 0; v < 8; ++v) {
+      auto const found = std::find(old.begin(), old.end(), cell->vertex_index(v));
+      assert(found != old.end());
+      corners[v] = static_cast<int>(found - old.begin());
+    }
+    turn_frame(curved.order, corners, std::span(curved.nodes).subspan(c * n_nodes, n_nodes));
+  }
+}
+
 }  // namespace
 
 void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message) {
@@ -239,7 +393,7 @@ Mesh read_mesh_file(std::string const& path) {
   if (mesh.cells.empty())
     fail_in_mesh_file(path, 0, "the file has no hexahedra");
   check_memory(static_cast<std::int64_t>(mesh.cells.size()) * bytes_per_created_cell, "the mesh");
-  check_shapes(path, mesh);
+  std::int64_t const turned = check_shapes(path, mesh);
   for (auto const& cell : mesh.cells)
     check_id(path, cell.line, cell.material, "material");
   dealii::SubCellData boundary = boundary_of(path, mesh, check_faces(path, mesh));
@@ -251,12 +405,18 @@ Mesh read_mesh_file(std::string const& path) {
   }
   std::vector<dealii::Point<3>> vertices = std::move(mesh.vertices);
   Mesh result;
+  if (turned > 0)
+    result.notes.push_back("mesh file '" + path + "': " + std::to_string(turned) + " of " + std::to_string(cells.size()) +
+                           " cells are left-handed (their nodes are listed from the other side); they were turned over");
+  if (mesh.order > 1)
+    result.curved_cells = curved_cells(mesh);
   for (auto const& [id, name] : mesh.boundary_names)
     result.boundary_names[static_cast<unsigned>(id)] = name;
   for (auto const& [id, name] : mesh.material_names)
     result.material_names[static_cast<unsigned>(id)] = name;
   mesh = {};
   dealii::GridTools::delete_unused_vertices(vertices, cells, boundary);
+  std::vector<dealii::CellData<3>> const in_file = result.curved_cells ? cells : std::vector<dealii::CellData<3>>();
   dealii::GridTools::consistently_order_cells(cells);
   result.triangulation = std::make_unique<dealii::Triangulation<3>>();
   try {
@@ -266,6 +426,8 @@ Mesh read_mesh_file(std::string const& path) {
   } catch (std::exception const& exception) {
     fail_in_mesh_file(path, 0, "deal.II cannot build this mesh: " + brief_message(exception));
   }
+  if (result.curved_cells)
+    turn_frames(*result.curved_cells, in_file, *result.triangulation);
   return result;
 }
 

@@ -312,6 +312,10 @@ struct StraightLattice {
   std::array<Point, 8> vertices;
   double* points;
 };
+struct PolynomialLattice {
+  std::span<Point const> nodes;
+  double* points;
+};
 struct CurvedLattice {
   Manifolds manifolds;
   RimFrames frames;
@@ -340,7 +344,20 @@ public:
     curved_.push_back({manifolds, RimFrames(lattice), points});
   }
 
-  void build() const {
+  /// A cell of a file that has its own shape.
+  void add(std::span<Point const> shape_nodes, double* points) { polynomial_.push_back({shape_nodes, points}); }
+
+  /// `order`: that of the shapes.
+  void build(int order) const {
+    if (!polynomial_.empty()) {
+      auto const n = static_cast<std::size_t>(order + 1);
+      std::vector<double> values(m_ * n);
+      for (std::int64_t i = 0; i < m_; ++i)
+        lagrange_values(order, parameter_[i], std::span(values).subspan(i * n, n));
+      for_rows(std::ssize(polynomial_), m_ * m_, m_ * n, [&](std::int64_t lattice, std::int64_t row) {
+        polynomial_row(polynomial_[lattice], row % m_, row / m_, n, values);
+      });
+    }
     for_rows(std::ssize(straight_), m_ * m_, m_, [&](std::int64_t lattice, std::int64_t row) {
       trilinear_row(straight_[lattice].vertices, row % m_, row / m_, straight_[lattice].points);
     });
@@ -381,6 +398,24 @@ private:
       double* const x = points + d * size() + node(0, j, k);
       for (std::int64_t i = 0; i < m_; ++i)
         x[i] = (1 - parameter_[i]) * begin + parameter_[i] * last;
+    }
+  }
+
+  /// Row (j, k) of the image of the regular grid under polynomials. `values`: of n polynomials at the m nodes of a side.
+  void polynomial_row(PolynomialLattice const& lattice, std::int64_t j, std::int64_t k, std::size_t n,
+                      std::vector<double> const& values) const {
+    std::array<Point, 16> line;  // the polynomial of this row
+    for (std::size_t a = 0; a < n; ++a) {
+      line[a] = Point();
+      for (std::size_t c = 0; c < n; ++c)
+        for (std::size_t b = 0; b < n; ++b)
+          line[a] += values[k * n + c] * values[j * n + b] * lattice.nodes[(c * n + b) * n + a];
+    }
+    for (std::int64_t i = 0; i < m_; ++i) {
+      Point point;
+      for (std::size_t a = 0; a < n; ++a)
+        point += values[i * n + a] * line[a];
+      set(lattice.points, node(i, j, k), point);
     }
   }
 
@@ -494,6 +529,7 @@ private:
   std::vector<double> parameter_;  ///< reference coordinates of the m nodes of a side
   std::array<Stencil, 8> stencils_;
   std::vector<StraightLattice> straight_;
+  std::vector<PolynomialLattice> polynomial_;
   std::vector<CurvedLattice> curved_;
 };
 
@@ -527,6 +563,11 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
   };
   double* points = points_.data();
   for (auto const& cell : triangulation.active_cell_iterators()) {
+    if (coarse.curved_cells) {
+      builder.add(coarse.curved_cells->of_cell(cell->active_cell_index()), points);
+      points += size;
+      continue;
+    }
     std::array<Point, 8> vertices;
     Manifolds manifolds{};
     for (unsigned v = 0; v < 8; ++v)
@@ -540,7 +581,7 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
     points += size;
   }
   try {
-    builder.build();
+    builder.build(coarse.curved_cells ? coarse.curved_cells->order : 1);
     share_rims();
   } catch (dealii::ExceptionBase const& exception) {
     obstacle = "deal.II says: " + brief_message(exception);

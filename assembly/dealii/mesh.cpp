@@ -50,6 +50,7 @@ std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box) {
 }
 
 void describe(Mesh& mesh) {
+  mesh.curved = mesh.curved_cells.has_value();
   dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
   for (unsigned const id : triangulation.get_boundary_ids())
     mesh.boundary_ids.insert(id);
@@ -97,6 +98,7 @@ MeshCounts count(Mesh const& coarse) {
   counts.material_ids = coarse.material_ids;
   counts.boundary_names = coarse.boundary_names;
   counts.material_names = coarse.material_names;
+  counts.notes = coarse.notes;
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
   return counts;
 }

@@ -1,11 +1,14 @@
 #pragma once
 
+#include "assembly/dealii/curved_cells.hpp"
 #include "assembly/mesh/counts.hpp"
 
 #include <deal.II/grid/tria.h>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
+#include <vector>
 
 /// Meshes as deal.II's triangulations. For assembly/dealii and tests only; the rest of assembly/ sees a CoarseMesh.
 namespace poisson::assembly {
@@ -14,9 +17,13 @@ struct Mesh {
   std::unique_ptr<dealii::Triangulation<3>> triangulation;
   std::optional<BoxGrid> box;  ///< set when the active cells form a box; their order in the triangulation is unspecified
   bool curved = false;  ///< some cell, face or edge has a manifold that is not flat: higher orders then use isoparametric cells
+  /// The shapes of the cells, in their order, where a file gives curved ones; the triangulation knows vertices only. Only
+  /// LatticeMesh makes the nodes of such a mesh.
+  std::optional<CurvedCells> curved_cells;
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   IdNames boundary_names, material_names;  ///< those that the file gives
+  std::vector<std::string> notes;          ///< what was changed while the file was read
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of
@@ -26,7 +33,7 @@ struct Mesh {
 /// Counts of an unrefined mesh.
 [[nodiscard]] MeshCounts count(Mesh const& coarse);
 
-/// Refines a coarse mesh of `spec`. Errors: as make_mesh.
+/// Refines a coarse mesh of `spec`, whose cells have no shapes of their own (curved_cells). Errors: as make_mesh.
 void refine_mesh(Mesh& mesh, MeshSpec const& spec);
 
 /// The refined mesh. Errors: as make_coarse_mesh and check_index_range, EnvironmentError when the triangulation will not fit in

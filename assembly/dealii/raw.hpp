@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deal.II/base/point.h>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -28,8 +29,29 @@ struct RawMesh {
   std::vector<dealii::Point<3>> vertices;
   std::vector<Cell> cells;
   std::vector<Quad> quads;
+  /// Of curved cells the order p of their shape, and for every cell its (p + 1)^3 equidistant nodes, in the cell's frame, x
+  /// fastest.
+  int order = 1;
+  std::vector<dealii::Point<3>> shape_nodes;                           ///< empty when p = 1
   std::map<std::int64_t, std::string> boundary_names, material_names;  ///< by id, where the file has names
 };
+
+/// How a format lists the nodes of a hexahedron of order p: the place of each among the (p + 1)^3 nodes, x fastest. The corners
+/// come first, around the bottom, then around the top. Where only corners and edges are listed (20 nodes, p = 2), the others
+/// follow.
+struct HexahedronNodes {
+  int order = 1;
+  std::vector<int> places;
+};
+/// Gmsh's order: edges, faces, then the inside, each as an element of its own of order p - 2.
+[[nodiscard]] HexahedronNodes gmsh_hexahedron(int order);
+/// VTK's Lagrange cell, and for p = 2 its triquadratic one; in files of old versions two upright edges are exchanged.
+[[nodiscard]] HexahedronNodes vtk_hexahedron(int order, bool old_version);
+/// The 20 nodes of Gmsh (edges as in its complete element), VTK and Abaqus (bottom, top, upright), Exodus (bottom, upright, top).
+[[nodiscard]] HexahedronNodes gmsh_hexahedron_20();
+[[nodiscard]] HexahedronNodes vtk_hexahedron_20();
+[[nodiscard]] HexahedronNodes exodus_hexahedron_20();
+[[nodiscard]] HexahedronNodes exodus_hexahedron_27();
 
 /// Collects vertices and elements, which a file refers to by arbitrary numbers.
 class RawMeshBuilder {
@@ -39,8 +61,11 @@ public:
   void add_vertex(std::int64_t number, double x, double y, double z);
   /// Vertices in the order of nearly all formats: around the bottom, then around the top.
   void add_hexahedron(std::array<std::int64_t, 8> const& numbers, std::int64_t material);
+  /// One of the order `nodes.order`; `numbers` has as many entries as nodes.places. All hexahedra of a file must be listed alike.
+  void add_hexahedron(std::span<std::int64_t const> numbers, HexahedronNodes const& nodes, std::int64_t material);
   void add_quad(std::array<std::int64_t, 4> const& numbers, std::int64_t boundary);
-  /// Notes an element of an unsupported type; finish() reports those of the highest dimension in its error.
+  /// Notes an element of an unsupported type, whose name says its shape (tetrahedron, prism or wedge, pyramid, ...); finish()
+  /// reports those of the highest dimension in its error, and how to get hexahedra in their place.
   void add_unsupported(std::string const& name, int dimension);
 
   [[nodiscard]] RawMesh& mesh() noexcept { return mesh_; }
@@ -53,6 +78,7 @@ private:
   MeshText const& text_;
   RawMesh mesh_;
   std::unordered_map<std::int64_t, int> vertex_of_number_;
+  std::size_t nodes_of_hexahedra_ = 0;  ///< of each; 0 before the first
   struct Unsupported {
     std::string name;
     int dimension = -1;

@@ -89,6 +89,34 @@ bool MeshText::next_line(std::string_view& text) {
   return true;
 }
 
+void MeshText::end_of_line() {
+  if (rest_.starts_with("\r\n"))
+    rest_.remove_prefix(1);
+  if (rest_.starts_with('\n')) {
+    rest_.remove_prefix(1);
+    ++line_;
+  }
+  line_taken_ = false;
+}
+
+std::string_view MeshText::bytes(std::int64_t count, std::int64_t size, char const* what) {
+  binary_ = true;
+  line_taken_ = false;
+  if (count < 0 || count > static_cast<std::int64_t>(rest_.size()) / size)
+    fail(std::string("the file ends where ") + what + " should be");
+  std::string_view const result = rest_.substr(0, static_cast<std::size_t>(count * size));
+  rest_.remove_prefix(result.size());
+  return result;
+}
+
+bool MeshText::go_to(std::string_view mark) {
+  std::size_t const n = std::min(rest_.find(mark), rest_.size());
+  line_ += std::count(rest_.begin(), rest_.begin() + static_cast<std::ptrdiff_t>(n), '\n');
+  rest_.remove_prefix(n);
+  line_taken_ = false;
+  return !rest_.empty();
+}
+
 std::int64_t MeshText::to_integer(std::string_view word, char const* what) const {
   std::int64_t value = 0;
   std::string_view const digits = word.starts_with('+') ? word.substr(1) : word;
@@ -120,6 +148,12 @@ double MeshText::to_real(std::string_view word, char const* what) const {
     value = digits.find("e-") != std::string_view::npos || digits.find("E-") != std::string_view::npos ? 0. : INFINITY;
   if (!std::isfinite(value) || std::abs(value) > 1e100)
     fail(std::string(what) + " is " + in_quotes(word) + "; it must be finite and below 1e100");
+  return value;
+}
+
+double MeshText::finite(double value, char const* what) const {
+  if (!std::isfinite(value) || std::abs(value) > 1e100)
+    fail(std::string(what) + " is " + std::to_string(value) + "; it must be finite and below 1e100");
   return value;
 }
 

@@ -13,16 +13,17 @@ namespace poisson::assembly {
 [[noreturn]] void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message);
 
 /// The text of a mesh file, read word by word or line by line. It counts lines from 1; numbers do not depend on the locale.
+/// Parts of it may be binary: from the first of them on there are no lines, and line() is 0.
 class MeshText {
 public:
   MeshText(std::string path, std::string content) : path_(std::move(path)), content_(std::move(content)), rest_(content_) {}
   MeshText(MeshText const&) = delete;
   MeshText& operator=(MeshText const&) = delete;
 
-  [[noreturn]] void fail(std::string const& message) const { fail_in_mesh_file(path_, line_, message); }
+  [[noreturn]] void fail(std::string const& message) const { fail_in_mesh_file(path_, line(), message); }
   [[noreturn]] void fail_at(std::int64_t line, std::string const& message) const { fail_in_mesh_file(path_, line, message); }
 
-  [[nodiscard]] std::int64_t line() const noexcept { return line_; }
+  [[nodiscard]] std::int64_t line() const noexcept { return binary_ ? 0 : line_; }
   /// Reads the next word; empty at the end of the file.
   std::string_view word();
   /// The next word, which is not consumed.
@@ -34,15 +35,28 @@ public:
   std::int64_t count(char const* what);
   /// Reads the rest of the current line if words were read from it, else the next line; trimmed. False at the end of the file.
   bool next_line(std::string_view& text);
+  /// Passes over the end of a line, the next character, if it is there.
+  void end_of_line();
+  /// The next `count` items of `size` bytes each. Throws InputError when the file ends before.
+  std::string_view bytes(std::int64_t count, std::int64_t size, char const* what);
+  /// Goes to where `mark` is found next, which is read next. False without it: then nothing is left to read.
+  bool go_to(std::string_view mark);
+
+  [[nodiscard]] std::string const& path() const noexcept { return path_; }
+  /// All of the file.
+  [[nodiscard]] std::string_view content() const noexcept { return content_; }
 
   std::int64_t to_integer(std::string_view word, char const* what) const;
   double to_real(std::string_view word, char const* what) const;
+  /// The value. Throws InputError when it is infinite, not a number, or beyond 1e100.
+  double finite(double value, char const* what) const;
 
 private:
   std::string path_;
   std::string content_;
   std::string_view rest_;
   std::int64_t line_ = 1;
+  bool binary_ = false;
   bool line_taken_ = false;  ///< next_line() gave line `line_`, and rest_ stands at its end
 };
 

@@ -41,6 +41,7 @@ struct MeshCounts {
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   IdNames boundary_names, material_names;  ///< those that the mesh file gives
+  std::vector<std::string> notes;          ///< what was changed while the mesh file was read
   std::int64_t triangulation_bytes = 0;    ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.

@@ -18,7 +18,8 @@ namespace poisson::assembly {
 /// deal.II's transfinite manifolds invert their maps only to about 1e-11 of a coarse cell, and depend on the order of the points
 /// that they are given; this is deal.II's order, too. Nodes inside cells and on their edges and faces (p >= 2) are those of
 /// MappingQ(p) where the mesh is curved, otherwise trilinear. On a face between curved cells whose manifolds differ deal.II's two
-/// cells can disagree about such nodes. As in Space, the node is then that of the cell that comes first.
+/// cells can disagree about such nodes. As in Space, the node is then that of the cell that comes first. Coarse cells of a file
+/// that have a shape of their own (Mesh::curved_cells) are the images of regular grids under their polynomials.
 class LatticeMesh {
 public:
   /// `coarse`: as make_coarse_mesh makes it; it is not needed afterwards. `nodes`: p + 1 Gauss-Lobatto points of [0, 1], ascending.

@@ -1,0 +1,71 @@
+#include "assembly/dealii/curved_cells.hpp"
+
+#include <algorithm>
+
+namespace poisson::assembly {
+
+void lagrange_values(int order, double t, std::span<double> values) {
+  double const x = t * order;  // the nodes are 0, 1, ..., order
+  for (int a = 0; a <= order; ++a) {
+    double product = 1;
+    for (int b = 0; b <= order; ++b)
+      if (b != a)
+        product *= (x - b) / (a - b);
+    values[static_cast<std::size_t>(a)] = product;
+  }
+}
+
+void lagrange_derivatives(int order, double t, std::span<double> derivatives) {
+  double const x = t * order;
+  for (int a = 0; a <= order; ++a) {
+    double sum = 0;
+    for (int c = 0; c <= order; ++c) {
+      if (c == a)
+        continue;
+      double product = static_cast<double>(order) / (a - c);
+      for (int b = 0; b <= order; ++b)
+        if (b != a && b != c)
+          product *= (x - b) / (a - b);
+      sum += product;
+    }
+    derivatives[static_cast<std::size_t>(a)] = sum;
+  }
+}
+
+bool is_trilinear(int order, std::span<dealii::Point<3> const> nodes) {
+  int const n = order + 1;
+  auto const node = [&](int i, int j, int k) { return nodes[static_cast<std::size_t>((k * n + j) * n + i)]; };
+  double const size = node(0, 0, 0).distance(node(order, order, order));
+  for (int k = 0; k < n; ++k)
+    for (int j = 0; j < n; ++j)
+      for (int i = 0; i < n; ++i) {
+        dealii::Point<3> straight;
+        for (int v = 0; v < 8; ++v) {
+          int const weight = (v & 1 ? i : order - i) * (v & 2 ? j : order - j) * (v & 4 ? k : order - k);
+          straight += weight * node((v & 1) * order, (v >> 1 & 1) * order, (v >> 2) * order);
+        }
+        straight /= order * order * order;
+        if (!(straight.distance(node(i, j, k)) <= 1e-9 * size))
+          return false;
+      }
+  return true;
+}
+
+void turn_frame(int order, std::array<int, 8> const& corners, std::span<dealii::Point<3>> nodes) {
+  int const n = order + 1;
+  std::vector<dealii::Point<3>> const old(nodes.begin(), nodes.end());
+  for (int k = 0; k < n; ++k)
+    for (int j = 0; j < n; ++j)
+      for (int i = 0; i < n; ++i) {
+        std::array<int, 3> const index{i, j, k};
+        int from = 0;
+        for (int d = 0; d < 3; ++d) {
+          int const bit = corners[static_cast<std::size_t>(1 << d)] ^ corners[0];  // that of the old direction
+          int const along = corners[0] & bit ? order - index[static_cast<std::size_t>(d)] : index[static_cast<std::size_t>(d)];
+          from += along * (bit == 1 ? 1 : bit == 2 ? n : n * n);
+        }
+        nodes[static_cast<std::size_t>((k * n + j) * n + i)] = old[static_cast<std::size_t>(from)];
+      }
+}
+
+}  // namespace poisson::assembly
