@@ -6,6 +6,8 @@
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
+#include "assembly/system/parts.hpp"
+#include "assembly/system/point_loads.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
 #include "assembly/system/source_check.hpp"
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace poisson::assembly {
 
@@ -141,7 +144,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   }
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
-  estimate.varying_fields = data.source.is_constant() ? 0 : 1;
+  estimate.varying_fields = data.constant_source() ? 0 : 1;
   for (Function const& component : data.coefficients.front().components)
     estimate.varying_fields += component.is_constant() ? 0 : 1;
 
@@ -273,6 +276,17 @@ struct Discretization::Impl {
     keep(summary.material_names, space.material_ids);
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
+    if (checked.spec.source_total)
+      scale_source(*checked.spec.source_total);
+    data.point_loads = assembly::point_loads(space, element, checked.spec);
+  }
+
+  void scale_source(double total) {
+    FieldSums const sums = source_integral(space, element, data);
+    if (!(std::abs(sums.sum) > 1e-14 * sums.absolute))
+      throw InputError("problem.source_total",
+                       "the integral of problem.source is 0, and no factor makes that " + to_text(total) + "; change the source");
+    data.scale_source(total / sums.sum);
   }
 
   [[nodiscard]] bool is_pure_neumann() const {
@@ -334,7 +348,7 @@ std::optional<BoxProblem> Discretization::box_problem() const {
   Space const& space = impl_->space;
   if (!space.box || space.order != 1 || impl_->has_places)
     return std::nullopt;
-  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source.code(), {}};
+  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)
     problem.coefficient.push_back(component.code());
   for (unsigned face = 0; face < 6; ++face) {
@@ -370,8 +384,8 @@ void Discretization::refuse(DataError const& error) const {
   case Quantity::determinant:
     throw_inverted_cell(error.at, error.value);
   case Quantity::source:
-    static_cast<void>(data.source.finite(error.at, "the source"));
-    throw InputError(data.source.key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
+    static_cast<void>(data.sources.front().finite(error.at, "the source"));
+    throw InputError(data.sources.front().key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
   case Quantity::value:
     static_cast<void>(condition().value.finite(error.at, condition().type == BoundaryType::dirichlet ? "the Dirichlet value"
                                                                                                      : "the boundary value"));
@@ -390,6 +404,10 @@ HostVector<double> Discretization::reconstruct(LinearSystem const& system, HostV
   return x;
 }
 
+void Discretization::make_compatible(HostVector<double>& rhs) const {
+  subtract_constant_source(rhs, basis_integrals(impl_->space, impl_->element));
+}
+
 void Discretization::subtract_mean(HostVector<double>& u) const {
   auto const integrals = basis_integrals(impl_->space, impl_->element);
   double const mean = ordered_dot(integrals, u) / ordered_sum(integrals);
@@ -403,9 +421,9 @@ double Discretization::compatibility_defect(double total, double absolute) {
 
 std::string Discretization::source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const {
   Space const& space = impl_->space;
-  Function const& source = impl_->data.source;
-  return check_source(space, impl_->element, source, {integral, absolute},
-                      largest_cells(space, impl_->element, source, largest_of_lines));
+  ProblemData const& data = impl_->data;
+  return check_source(space, impl_->element, data, {integral, absolute},
+                      largest_cells(space, impl_->element, data, largest_of_lines));
 }
 
 ErrorNorms Discretization::errors(std::span<double const> u) const {
@@ -429,6 +447,10 @@ SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nod
   return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
 }
 
+MeshParts Discretization::parts() const {
+  return mesh_parts(impl_->space, impl_->element);
+}
+
 Extent Discretization::extent() const {
   return extent_of(impl_->space);
 }
@@ -449,6 +471,10 @@ std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& 
 std::vector<PointValues> Discretization::values_at(std::span<double const> u, std::span<LocatedPoint const> points) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return assembly::values_at(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, points);
+}
+
+PointLoads const& Discretization::point_loads() const {
+  return impl_->data.point_loads;
 }
 
 HostVector<double> Discretization::integration_weights() const {

@@ -57,6 +57,18 @@ struct BoundaryCondition {
 /// k of one material: one expression (isotropic), or three (orthotropic: k_x, k_y, k_z).
 using CoefficientExpressions = std::vector<std::string>;
 
+/// What enters the domain at a point, an integral of the source.
+struct PointSource {
+  std::array<double, 3> at{};
+  double value = 0;
+};
+
+/// What enters along a straight line, for each unit of its length.
+struct LineSource {
+  std::array<double, 3> from{}, to{};
+  std::string value;  ///< expression
+};
+
 /// -div(k grad u) = f on a mesh, with boundary conditions. Strings are expressions in x, y, z (assembly/expression).
 struct ProblemSpec {
   std::map<std::string, double> parameters;  ///< constants that every expression may use
@@ -65,9 +77,17 @@ struct ProblemSpec {
   /// k by material id. Key -1: every material without an entry of its own.
   std::map<int, CoefficientExpressions> coefficient{{-1, {"1"}}};
   std::map<std::string, CoefficientExpressions> coefficient_of_name;  ///< k by the name of a material
-  std::string source = "0";                                           ///< f
+  std::string source = "0";                                           ///< f, in every material without an entry of its own
+  std::map<int, std::string> source_of_material;
+  std::map<std::string, std::string> source_of_name;  ///< f by the name of a material
+  std::optional<double> source_total;                 ///< f is scaled so that this is its integral
+  std::vector<PointSource> point_sources;             ///< beside f, and not scaled
+  std::vector<LineSource> line_sources;
   std::vector<BoundaryCondition> boundary;
   std::optional<std::string> exact;  ///< the exact solution, where it is known: error norms are then computed
+
+  /// Whether f is one expression for the whole mesh.
+  [[nodiscard]] bool has_one_source() const { return source_of_material.empty() && source_of_name.empty(); }
 };
 
 }  // namespace poisson::assembly

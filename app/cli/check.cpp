@@ -7,8 +7,11 @@
 #include "assembly/discretization.hpp"
 #include "gpu/kernels/backends.hpp"
 
+#include <array>
+#include <cmath>
 #include <iostream>
 #include <map>
+#include <set>
 
 namespace poisson::app {
 
@@ -99,6 +102,46 @@ void print_sweep(Configuration const& configuration) {
                                   " cases are not valid; the first is " + first_wrong);
 }
 
+/// Meshes of more cells are not made for a table.
+constexpr std::int64_t most_cells_for_parts = 1'000'000;
+
+/// The boundaries and materials with their names, sizes and places, as comments. What is wrong with the named places of the
+/// configuration shows as well. Errors: InputError.
+void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  if (mesh.cells > most_cells_for_parts) {
+    auto const list = [](std::set<unsigned> const& ids, assembly::IdNames const& names) {
+      std::string text;
+      for (unsigned id : ids)
+        text += (text.empty() ? "" : ", ") + std::to_string(id) + (names.contains(id) ? " (" + names.at(id) + ")" : "");
+      return text;
+    };
+    std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
+              << list(mesh.material_ids, mesh.material_names) << "\n#                  (their sizes are listed for up to "
+              << with_thousands(most_cells_for_parts) << " cells)\n";
+    return;
+  }
+  assembly::Discretization const discretization(config.problem, assembly::AssembledInto::half_cds_on_host);
+  auto const parts = discretization.parts();
+  auto const number = [](double x) { return number_text(std::abs(x) < 1e-14 ? 0 : x, 6); };
+  auto const point = [&](std::array<double, 3> const& x) {
+    return "(" + number(x[0]) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
+  };
+  auto const print = [&](char const* title, char const* count, char const* size, auto const& list, assembly::IdNames const& names) {
+    std::vector<std::vector<std::string>> table{{"id", "name", count, size, "from", "to"}};
+    for (auto const& [id, part] : list)
+      table.push_back({std::to_string(id), names.contains(id) ? names.at(id) : "-", with_thousands(part.count), number(part.size),
+                       point(part.extent.low), point(part.extent.high)});
+    std::cout << "\n# " << title << "\n";
+    for (std::string const& line : grid_lines(table))
+      std::cout << "#   " << line << "\n";
+  };
+  assembly::MeshSummary const& found = discretization.summary();
+  print("Boundaries", "faces", "area", parts.boundaries, found.boundary_names);
+  print("Materials", "cells", "volume", parts.materials, found.material_names);
+  for (std::string const& note : discretization.notes())
+    std::cout << "# note: " << note << "\n";
+}
+
 }  // namespace
 
 int print_check(Configuration const& configuration) {
@@ -111,14 +154,6 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
   std::cout << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
   std::cout << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  auto const list = [](std::set<unsigned> const& ids, assembly::IdNames const& names) {
-    std::string text;
-    for (unsigned id : ids)
-      text += (text.empty() ? "" : ", ") + std::to_string(id) + (names.contains(id) ? " (" + names.at(id) + ")" : "");
-    return text;
-  };
-  std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
-            << list(mesh.material_ids, mesh.material_names) << "\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak())) << " at most, "
             << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
             << "#     by stage     " << stages_text(memory.host) << "\n";
@@ -136,6 +171,7 @@ int print_check(Configuration const& configuration) {
               << "#     by stage     " << stages_text(memory.device) << "\n";
   else
     std::cout << "#   device memory  none: the backend is cpu\n";
+  print_parts(config, mesh);
   if (!config.sweep.axes.empty())
     print_sweep(configuration);
   return 0;

@@ -252,6 +252,12 @@ Configuration system_configuration(SystemSpec system, std::vector<std::string> c
 std::vector<std::string const*> expressions_of(RunConfig const& config) {
   assembly::ProblemSpec const& problem = config.problem;
   std::vector<std::string const*> texts{&problem.source};
+  for (auto const& [material, text] : problem.source_of_material)
+    texts.push_back(&text);
+  for (auto const& [name, text] : problem.source_of_name)
+    texts.push_back(&text);
+  for (auto const& source : problem.line_sources)
+    texts.push_back(&source.value);
   for (auto const& [material, expressions] : problem.coefficient)
     for (auto const& expression : expressions)
       texts.push_back(&expression);

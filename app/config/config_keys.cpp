@@ -132,6 +132,38 @@ struct BoundaryList {
   }
 };
 
+/// A map from material ids, names and `default` (id -1) to what `read_value(item, path)` returns.
+template <class Value, class ReadValue>
+void read_by_material(YamlNode const& node, std::string const& path, std::map<int, Value>& of_material,
+                      std::map<std::string, Value>& of_name, ReadValue const& read_value) {
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    std::string const& name = node.keys[i].name;
+    int id = -1;
+    auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    bool const number = error == std::errc{} && end == name.data() + name.size();
+    if (name.empty() || (number && id < 0))
+      reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0), names and default");
+    auto value = read_value(node.items[i], path + (number ? "[" + name + "]" : "." + name));
+    if (!number && name != "default")
+      of_name.emplace(name, std::move(value));
+    else if (!of_material.emplace(number ? id : -1, std::move(value)).second)
+      reject(node.keys[i].origin, path, "material " + name + " is given twice");
+  }
+}
+template <class Value, class WriteValue>
+std::string write_by_material(std::map<int, Value> const& of_material, std::map<std::string, Value> const& of_name,
+                              WriteValue const& write_value) {
+  std::vector<std::string> entries;
+  for (auto const& [name, value] : of_name)
+    entries.push_back(quoted_text(name) + ": " + write_value(value));
+  for (auto const& [id, value] : of_material)
+    entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_value(value));
+  return "{" + join(entries) + "}";
+}
+Json json_schema_by_material(Json const& value) {
+  return {{"type", "object"}, {"additionalProperties", value}, {"minProperties", 1}};
+}
+
 /// An expression, three, or a map from material ids or names to either: two members of the problem.
 struct Coefficient {
   [[nodiscard]] std::string allowed() const {
@@ -157,19 +189,7 @@ struct Coefficient {
     }
     if (node.items.empty())
       reject_value(node, path, allowed());
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      std::string const& name = node.keys[i].name;
-      int id = -1;
-      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-      bool const number = error == std::errc{} && end == name.data() + name.size();
-      if (name.empty() || (number && id < 0))
-        reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0), names and default");
-      auto expressions = read_expressions(node.items[i], path + (number ? "[" + name + "]" : "." + name));
-      if (!number && name != "default")
-        out.coefficient_of_name.emplace(name, std::move(expressions));
-      else if (!out.coefficient.emplace(number ? id : -1, std::move(expressions)).second)
-        reject(node.keys[i].origin, path, "material " + name + " is given twice");
-    }
+    read_by_material(node, path, out.coefficient, out.coefficient_of_name, read_expressions);
   }
   [[nodiscard]] static std::string write_expressions(assembly::CoefficientExpressions const& value) {
     std::vector<std::string> quoted;
@@ -180,18 +200,51 @@ struct Coefficient {
   [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
     if (value.coefficient_of_name.empty() && value.coefficient.size() == 1 && value.coefficient.begin()->first == -1)
       return write_expressions(value.coefficient.begin()->second);
-    std::vector<std::string> entries;
-    for (auto const& [name, expressions] : value.coefficient_of_name)
-      entries.push_back(quoted_text(name) + ": " + write_expressions(expressions));
-    for (auto const& [id, expressions] : value.coefficient)
-      entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_expressions(expressions));
-    return "{" + join(entries) + "}";
+    return write_by_material(value.coefficient, value.coefficient_of_name, write_expressions);
   }
   [[nodiscard]] Json json_schema() const {
     Json const one = ExpressionText{}.json_schema(), three = ThreeOf<ExpressionText>{}.json_schema();
     Json const either{{"anyOf", Json::array({one, three})}};
-    Json const by_material{{"type", "object"}, {"additionalProperties", either}, {"minProperties", 1}};
-    return {{"anyOf", Json::array({one, three, by_material})}};
+    return {{"anyOf", Json::array({one, three, json_schema_by_material(either)})}};
+  }
+};
+
+/// An expression, or a map from material ids or names to expressions: three members of the problem.
+struct Source {
+  [[nodiscard]] std::string allowed() const {
+    return "expression or number; or {material id or name: expression, ..., default: expression}, where the default is 0";
+  }
+  void read(YamlNode const& node, std::string const& path, assembly::ProblemSpec& out) const {
+    out.source = "0";
+    out.source_of_material.clear();
+    out.source_of_name.clear();
+    if (node.kind != YamlNode::Kind::map) {
+      if (node.kind == YamlNode::Kind::list)
+        reject_value(node, path, allowed());
+      ExpressionText{}.read(node, path, out.source);
+      return;
+    }
+    if (node.items.empty())
+      reject_value(node, path, allowed());
+    auto const read_value = [](YamlNode const& item, std::string const& of_item) {
+      std::string text;
+      ExpressionText{}.read(item, of_item, text);
+      return text;
+    };
+    read_by_material(node, path, out.source_of_material, out.source_of_name, read_value);
+    if (auto const rest = out.source_of_material.extract(-1); !rest.empty())
+      out.source = rest.mapped();
+  }
+  [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
+    if (value.has_one_source())
+      return quoted_text(value.source);
+    auto all = value.source_of_material;
+    all.emplace(-1, value.source);
+    return write_by_material(all, value.source_of_name, quoted_text);
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json const one = ExpressionText{}.json_schema();
+    return {{"anyOf", Json::array({one, json_schema_by_material(one)})}};
   }
 };
 
@@ -390,6 +443,49 @@ Keys<LineSpec> const& line_keys() {
   return keys;
 }
 
+Keys<assembly::PointSource> const& point_source_keys() {
+  static Keys<assembly::PointSource> const keys{
+      key<assembly::PointSource>(
+          "at", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.at; }, "length", "The point, which must be in the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+      key<assembly::PointSource>(
+          "value", Number{}, [](auto& s) -> auto& { return s.value; }, "that of k u length", "What enters there.")
+          .must_be_given("say how much enters there"),
+  };
+  return keys;
+}
+
+Keys<assembly::LineSource> const& line_source_keys() {
+  static Keys<assembly::LineSource> const keys{
+      key<assembly::LineSource>(
+          "from", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.from; }, "length", "Where the line begins, in the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+      key<assembly::LineSource>(
+          "to", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.to; }, "length", "Where it ends; it must not leave the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+      key<assembly::LineSource>(
+          "value", ExpressionText{}, [](auto& s) -> auto& { return s.value; }, "that of k u",
+          "What enters for each unit of length.")
+          .must_be_given("say how much enters for each unit of length"),
+  };
+  return keys;
+}
+
+/// A list of maps.
+template <class T>
+struct List {
+  Keys<T> const& (*keys)();
+  std::string example;
+  [[nodiscard]] std::string allowed() const { return "list of maps such as " + example; }
+  void read(YamlNode const& node, std::string const& path, std::vector<T>& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    read_maps(keys(), node, path, "a map such as " + example, out, [](auto const&...) {});
+  }
+  [[nodiscard]] std::string write(std::vector<T> const& value) const { return write_maps(keys(), value); }
+  [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(keys(), T{})}}; }
+};
+
 /// A list of maps that have a name each.
 template <class T>
 struct Named {
@@ -538,8 +634,17 @@ Keys<RunConfig> make_run_keys() {
               "Polynomial order p of the element Q_p; 1 is trilinear."),
       declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem), "",
               "k > 0: one, three along x, y, z (orthotropic), or by material id or name of the mesh."),
-      declare("problem.source", ExpressionText{}, POISSON_MEMBER(problem.source), "that of k u / length^2",
-              "f, the source density."),
+      declare("problem.source", Source{}, POISSON_MEMBER(problem), "that of k u / length^2",
+              "f, the source density: one, or by material id or name of the mesh, 0 where neither that nor default says more."),
+      declare("problem.source_total", OptionalNumber{}, POISSON_MEMBER(problem.source_total), "that of k u length",
+              "The integral of f: f is multiplied by the number that makes it so. auto: f is taken as it is."),
+      declare("problem.point_sources", List<assembly::PointSource>{point_source_keys, "{at: [0.5, 0.5, 0.5], value: 1}"},
+              POISSON_MEMBER(problem.point_sources), "", "Sources at points, beside f.")
+          .or_null("none"),
+      declare("problem.line_sources",
+              List<assembly::LineSource>{line_source_keys, "{from: [0.5, 0.5, 0], to: [0.5, 0.5, 1], value: 1}"},
+              POISSON_MEMBER(problem.line_sources), "", "Sources along straight lines, beside f.")
+          .or_null("none"),
       declare("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
               "Boundary conditions. Every boundary id of the mesh must be covered; those of a box are 0 .. 5 = -x +x -y +y -z +z.")
           .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]"),
@@ -656,6 +761,12 @@ Keys<RunConfig> make_run_keys() {
   for (auto& k : keys)
     if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
       for (auto const& inner : place_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.point_sources")
+      for (auto const& inner : point_source_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.line_sources")
+      for (auto const& inner : line_source_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "output.probes")
       for (auto const& inner : probe_keys())

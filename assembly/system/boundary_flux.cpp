@@ -85,10 +85,11 @@ public:
   void residual(std::vector<double>& out) const {
     out.assign(local_.size(), 0);
     PointTables const &shape = tables_.shape, &map = tables_.map;
+    Function const& density = data.source(space_.material(cell_));
     int const n = space_.n_local;
     for (int q = 0; q < shape.n_points; ++q) {
       auto const at = place(map, q);
-      double const weight = element_.weights[q], f = weight * at.determinant * data.source.finite(at.x, "the source");
+      double const weight = element_.weights[q], f = weight * at.determinant * density.finite(at.x, "the source");
       auto const flux = conduct(at, gradient(shape, q));
       Point3 reference{};  // det J J^-1 flux
       for (int d = 0; d < 3; ++d)
@@ -257,10 +258,15 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   for (auto const& list : of_cells)
     for (Residual const& r : list)
       residual[r.unknown] += r.value;
+  auto const subtract = [&](std::int32_t unknown, double load) {
+    if (std::int32_t const at = place[unknown]; at >= 0)
+      residual[at] -= load;
+  };
   for (FaceSums const& sums : parts)
     for (Residual const& load : sums.loads)
-      if (std::int32_t const at = place[load.unknown]; at >= 0)
-        residual[at] -= load.value;
+      subtract(load.unknown, load.value);
+  for (auto const& load : data.point_loads.loads)
+    subtract(load.unknown, load.value);
 
   // What the boundaries of an unknown have together; then the share of each.
   std::vector<double> weight(n_fixed, 0);

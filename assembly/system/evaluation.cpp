@@ -217,6 +217,28 @@ constexpr char const* exact_name = "the exact solution";
 
 }  // namespace
 
+FieldSums source_integral(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  struct State {
+    ProblemData data;
+    CellQuadrature quadrature;
+  };
+  Sums const sums = sum_over_cells(
+      space,
+      [&] {
+        return State{data, CellQuadrature(space, element, space.order + 1)};
+      },
+      [&](State& state, std::int64_t cell, Sums& sum) {
+        state.quadrature.reset(cell);
+        Function const& source = state.data.source(space.material(cell));
+        for (int q = 0; q < state.quadrature.n_points; ++q) {
+          double const f = state.quadrature.weights[q] * source.finite(state.quadrature.point(q), "the source");
+          sum.first += f;
+          sum.second += std::abs(f);
+        }
+      });
+  return {sums.first, sums.second};
+}
+
 double mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   struct State {
     Function exact;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <variant>
 #include <vector>
@@ -48,6 +49,20 @@ struct Quantities {
 /// An axis-aligned box.
 struct Extent {
   std::array<double, 3> low{}, high{};
+};
+
+/// A boundary of the mesh, or a material.
+struct MeshPart {
+  std::int64_t count = 0;  ///< of its faces, or cells
+  double size = 0;         ///< its area, or volume
+  /// The bounding box of its nodes; inverted while it has none.
+  Extent extent{{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
+
+private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+};
+struct MeshParts {
+  std::map<unsigned, MeshPart> boundaries, materials;  ///< by id
 };
 
 /// n_x n_y n_z equidistant points low + (i h_x, j h_y, k h_z), numbered x fastest, with h the spacing; n >= 1 in each direction.

@@ -15,6 +15,12 @@ constexpr std::int64_t rows_per_part = 4096;
 
 }  // namespace
 
+void subtract_constant_source(std::span<double> rhs, std::span<double const> integrals) {
+  double const density = ordered_sum(rhs) / ordered_sum(integrals);
+  for (std::size_t i = 0; i < rhs.size(); ++i)
+    rhs[i] -= density * integrals[i];
+}
+
 void throw_inverted_cell(Point3 const& x, double determinant) {
   throw InputError("problem.mesh", "a cell of the mesh is turned inside out or degenerate at (x, y, z) = " + to_text(x) +
                                        " (Jacobian determinant " + to_text(determinant) +

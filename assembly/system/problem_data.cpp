@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -118,10 +119,35 @@ Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
   return k;
 }
 
-ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final)
-    : source(spec.source, "problem.source", spec.parameters) {
+ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : constants_(spec.parameters) {
   check_order(spec.order);
   auto const &boundary_ids = names.boundary_ids, &material_ids = names.material_ids;
+  auto const check_material = [&](int material, std::string const& key) {
+    if (!material_ids.contains(static_cast<unsigned>(material)))
+      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+  };
+  auto const refuse_second = [](unsigned id, std::string const& name, std::string const& key) {
+    throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
+  };
+
+  sources.emplace_back(spec.source, spec.has_one_source() ? "problem.source" : "problem.source.default", constants_);
+  for (unsigned const id : material_ids)
+    source_of[id] = 0;
+  for (auto const& [material, text] : spec.source_of_material) {
+    auto const key = "problem.source[" + std::to_string(material) + "]";
+    check_material(material, key);
+    source_of[static_cast<unsigned>(material)] = sources.size();
+    sources.emplace_back(text, key, constants_);
+  }
+  for (auto const& [name, text] : spec.source_of_name) {
+    auto const key = "problem.source." + name;
+    for (unsigned const id : ids_of(name, names.material_names, "material", key)) {
+      if (spec.source_of_material.contains(static_cast<int>(id)))
+        refuse_second(id, name, key);
+      source_of[id] = sources.size();
+    }
+    sources.emplace_back(text, key, constants_);
+  }
 
   std::map<int, std::size_t> entries;
   auto const add_coefficient = [&](std::string const& key, CoefficientExpressions const& expressions) {
@@ -140,8 +166,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   for (auto const& [material, expressions] : spec.coefficient) {
     auto const key = coefficient_key(spec, material);
     auto const index = add_coefficient(key, expressions);
-    if (material >= 0 && !material_ids.contains(static_cast<unsigned>(material)))
-      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+    if (material >= 0)
+      check_material(material, key);
     entries[material] = index;
   }
   for (auto const& [name, expressions] : spec.coefficient_of_name) {
@@ -149,7 +175,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     auto const index = add_coefficient(key, expressions);
     for (unsigned const id : ids_of(name, names.material_names, "material", key))
       if (!entries.emplace(static_cast<int>(id), index).second)
-        throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
+        refuse_second(id, name, key);
   }
   std::set<unsigned> missing;
   for (auto const id : material_ids) {
@@ -210,6 +236,17 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
 
 bool ProblemData::constant_coefficient() const {
   return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_constant(); });
+}
+
+bool ProblemData::constant_source() const {
+  return std::all_of(sources.begin(), sources.end(), [](Function const& source) { return source.is_constant(); });
+}
+
+void ProblemData::scale_source(double factor) {
+  std::vector<Function> scaled;
+  for (Function const& source : sources)
+    scaled.emplace_back(to_text(factor) + " * (" + source.text() + ")", source.key(), constants_);
+  sources = std::move(scaled);
 }
 
 int ProblemData::coefficient_components() const {

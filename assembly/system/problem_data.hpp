@@ -4,6 +4,7 @@
 #include "assembly/problem.hpp"
 #include "assembly/space/places.hpp"
 #include "assembly/space/reference_element.hpp"
+#include "assembly/system/linear_system.hpp"
 
 #include <array>
 #include <map>
@@ -20,6 +21,7 @@ public:
   Function(std::string const& text, std::string const& key, Constants const& constants = {});
   [[nodiscard]] bool is_constant() const { return constant_.has_value(); }
   [[nodiscard]] std::string const& key() const { return expression_.key(); }
+  [[nodiscard]] std::string const& text() const { return expression_.text(); }
   [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }
   [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
   /// The value at x. Throws InputError with expression, point and value when it is not finite; `what` starts the message.
@@ -51,16 +53,30 @@ struct ProblemData {
   ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final = true);
 
   [[nodiscard]] Coefficient const& coefficient(unsigned material) const { return coefficients[coefficient_of.at(material)]; }
+  /// f in one material.
+  [[nodiscard]] Function const& source(unsigned material) const {
+    return sources.size() == 1 ? sources[0] : sources[source_of.at(material)];
+  }
+  /// Whether f is the same expression in all materials, and whether it is constant in each.
+  [[nodiscard]] bool one_source() const { return sources.size() == 1; }
+  [[nodiscard]] bool constant_source() const;
+  /// Multiplies f.
+  void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
   [[nodiscard]] bool constant_coefficient() const;
   [[nodiscard]] int coefficient_components() const;
 
   std::vector<Coefficient> coefficients;
   std::map<unsigned, std::size_t> coefficient_of;  ///< by material id
-  Function source;
+  std::vector<Function> sources;                   ///< f
+  std::map<unsigned, std::size_t> source_of;       ///< by material id
+  PointLoads point_loads;                          ///< added when there is a space
   std::vector<BoundaryData> boundary;
   std::map<unsigned, std::size_t> boundary_of;  ///< by boundary id
   std::optional<Function> exact;
+
+private:
+  Constants constants_;
 };
 
 /// Throws InputError: alpha of a Robin condition is not finite, or negative, at x.

@@ -326,6 +326,62 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
   return result;
 }
 
+std::vector<double> cell_crossings(Space const& space, ReferenceElement const& element, Point3 const& from, Point3 const& to) {
+  auto const point = [&](double t) {
+    Point3 x{};
+    for (std::size_t d = 0; d < 3; ++d)
+      x[d] = (1 - t) * from[d] + t * to[d];
+    return x;
+  };
+  std::vector<double> cuts{0, 1};
+  if (space.box) {
+    for (std::size_t d = 0; d < 3; ++d)
+      for (std::int64_t i = 0; i <= space.box->cells[d]; ++i) {
+        double const face = space.box_coordinate(static_cast<int>(d), i * space.order), t = (face - from[d]) / (to[d] - from[d]);
+        if (t > 0 && t < 1)
+          cuts.push_back(t);
+      }
+    std::sort(cuts.begin(), cuts.end());
+    return cuts;
+  }
+  // Points so dense that most cells hold several of them; between two of different cells the faces of both are sought.
+  Extent const extent = extent_of(space);
+  double longest = 0;
+  for (std::size_t d = 0; d < 3; ++d)
+    longest = std::max(longest, extent.high[d] - extent.low[d]);
+  double const cells =
+      std::cbrt(static_cast<double>(space.n_cells)) * std::hypot(to[0] - from[0], to[1] - from[1], to[2] - from[2]) / longest;
+  auto const n = static_cast<std::size_t>(std::clamp(16 * cells, 64.0, 65536.0));
+  std::vector<Point3> points;
+  for (std::size_t i = 0; i <= n; ++i)
+    points.push_back(point(static_cast<double>(i) / static_cast<double>(n)));
+  auto const located = locate(space, element, points);
+  Locator locator(space, element);
+  // Where the line leaves the cell that holds it at `inside`, between there and `outside`.
+  auto const leaves = [&](std::int64_t cell, double inside, double outside) {
+    locator.reset(cell);
+    constexpr int halvings = 45;
+    for (int step = 0; step < halvings; ++step) {
+      double const middle = 0.5 * (inside + outside);
+      (locator.find(point(middle)) ? inside : outside) = middle;
+    }
+    return inside;
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    std::int64_t const before = located[i].cell, after = located[i + 1].cell;
+    if (before == after)
+      continue;
+    double const first = static_cast<double>(i) / static_cast<double>(n),
+                 last = static_cast<double>(i + 1) / static_cast<double>(n);
+    if (before >= 0)
+      cuts.push_back(leaves(before, first, last));
+    if (after >= 0)
+      cuts.push_back(leaves(after, last, first));
+  }
+  std::sort(cuts.begin(), cuts.end());
+  return cuts;
+}
+
 Point3 nearest_node(Space const& space, Point3 const& x) {
   auto const square = [&](Point3 const& node) {
     double sum = 0;

@@ -68,10 +68,12 @@ public:
     auto const has_pattern = Clock::now();
     add_cells();
     add_robin_blocks();
+    for (auto const& load : data_.point_loads.loads)
+      add_load(load.unknown, load.value);
     if (system_.pure_neumann)
       make_compatible();
-    system_.integral_f = source_.integral;
-    system_.source_warning = check_source(space_, element_, data_.source, source_, source_cells_);
+    system_.integral_f = source_.integral + data_.point_loads.integrals.sum;
+    system_.source_warning = check_source(space_, element_, data_, source_, source_cells_);
     if (times != nullptr) {
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
@@ -191,9 +193,10 @@ private:
 
   /// Fills state.d with w det J J^-1 k J^-T at every point (packed as StiffnessKernel takes it) and state.f with the load.
   void evaluate(CellState& state, std::int64_t cell, bool need_tensor, SourceSums& source) const {
-    bool const need_points = !state.data.source.is_constant() || !constant_coefficient_;
-    bool const box = space_.box.has_value();
     auto const material = space_.material(cell);
+    Function const& density = state.data.source(material);
+    bool const need_points = !density.is_constant() || !constant_coefficient_;
+    bool const box = space_.box.has_value();
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
     Point3 k = constant ? coefficient({}, material) : Point3{};
@@ -237,7 +240,7 @@ private:
           d[5] = product(1, 2);
         }
       }
-      double const f = weight * state.data.source.finite(x, "the source");
+      double const f = weight * density.finite(x, "the source");
       source.integral += f;
       source.absolute += std::abs(f);
       if (f != 0) {
@@ -250,6 +253,7 @@ private:
 
   void add_cells() {
     constant_coefficient_ = data_.constant_coefficient();
+    bool const constant_source = data_.constant_source();
     int const n = space_.n_local, n_points = shape_.n_points;
     auto const make_state = [&] {
       return CellState{data_,
@@ -262,7 +266,7 @@ private:
     };
     std::vector<double> basis;  // for affine cells with constant k
     bool const one_matrix = space_.box && constant_coefficient_ && space_.material_ids.size() == 1;
-    bool const one_vector = space_.box && data_.source.is_constant();
+    bool const one_vector = space_.box && data_.one_source() && constant_source;
     if (space_.box) {
       auto const h = space_.box_cell_size();
       box_volume_ = h[0] * h[1] * h[2];
@@ -299,7 +303,7 @@ private:
             affine = !basis.empty() && state.geometry.affine();
             double const before = sum.absolute;
             evaluate(state, cell, !one_matrix, sum);
-            if (!data_.source.is_constant())
+            if (!constant_source)
               source_cells[p].offer(cell, sum.absolute - before);
             if (affine) {
               // With constant k the tensor is the same at every point but for the weight.
@@ -358,10 +362,9 @@ private:
     auto integrals = basis_integrals(space_, element_);
     constraints().restrict_to_free(integrals);
     double const total = ordered_sum(system_.rhs);
-    system_.compatibility_defect = compatibility_defect(total, source_.absolute + boundary_.absolute);
-    double const shift = total / ordered_sum(integrals);
-    for (std::int64_t i = 0; i < space_.n_dofs; ++i)
-      system_.rhs[i] -= shift * integrals[i];
+    system_.compatibility_defect =
+        compatibility_defect(total, source_.absolute + boundary_.absolute + data_.point_loads.integrals.absolute);
+    subtract_constant_source(system_.rhs, integrals);
   }
 
   Space const& space_;

@@ -169,6 +169,7 @@ def test_what_a_killed_run_leaves_is_ours(cube):
     assert "--overwrite" in poisson("run", config, "--output", "out", code=1).stderr
     poisson("run", config, "--output", "out", "--overwrite", "--set", "problem.source=log(-1)", code=1)  # does not forget whose they are
     poisson.write("half", "out/.solution.vti.4711-3.part")
+    poisson.write("", "out/.write-test.4711-0.part")
     poisson.write("mine", "out/.mine.vtu.4711-3.part")
     poisson("run", config, "--output", "out", "--overwrite", "--quiet")
     assert set(os.listdir(out)) == {*poisson.record()["files"], ".mine.vtu.4711-3.part"}
