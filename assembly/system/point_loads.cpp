@@ -2,8 +2,10 @@
 
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
+#include "gpu/core/error.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
