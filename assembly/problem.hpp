@@ -2,6 +2,7 @@
 
 #include "gpu/core/names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -54,8 +55,21 @@ struct BoundaryCondition {
   std::string alpha = "0";  ///< expression, Robin only; >= 0 wherever it is evaluated
 };
 
-/// k of one material: one expression (isotropic), or three (orthotropic: k_x, k_y, k_z).
-using CoefficientExpressions = std::vector<std::string>;
+/// A coordinate system that is turned about an axis.
+struct FrameSpec {
+  std::string name;
+  std::array<double, 3> axis{};  ///< of any length but 0
+  double angle = 0;              ///< in degrees; counterclockwise where the axis points at the observer
+};
+
+/// k of one material: one expression (isotropic), three (orthotropic: k_x, k_y, k_z), or the six of a symmetric tensor (xx, yy, zz,
+/// xy, xz, yz). With the name of a frame three are the values along its axes.
+struct CoefficientExpressions : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+  std::string frame;
+  /// Whether the tensor has entries off its diagonal.
+  [[nodiscard]] bool is_full() const { return size() == 6 || !frame.empty(); }
+};
 
 /// What enters the domain at a point, an integral of the source.
 struct PointSource {
@@ -77,6 +91,7 @@ struct ProblemSpec {
   /// k by material id. Key -1: every material without an entry of its own.
   std::map<int, CoefficientExpressions> coefficient{{-1, {"1"}}};
   std::map<std::string, CoefficientExpressions> coefficient_of_name;  ///< k by the name of a material
+  std::vector<FrameSpec> frames;                                      ///< for coefficients
   std::string source = "0";                                           ///< f, in every material without an entry of its own
   std::map<int, std::string> source_of_material;
   std::map<std::string, std::string> source_of_name;  ///< f by the name of a material
@@ -86,6 +101,12 @@ struct ProblemSpec {
   std::vector<BoundaryCondition> boundary;
   std::optional<std::string> exact;  ///< the exact solution, where it is known: error norms are then computed
 
+  /// Whether k of some material has entries off its diagonal.
+  [[nodiscard]] bool has_full_tensor() const {
+    auto const full = [](auto const& entry) { return entry.second.is_full(); };
+    return std::any_of(coefficient.begin(), coefficient.end(), full) ||
+           std::any_of(coefficient_of_name.begin(), coefficient_of_name.end(), full);
+  }
   /// Whether f is one expression for the whole mesh.
   [[nodiscard]] bool has_one_source() const { return source_of_material.empty() && source_of_name.empty(); }
 };

@@ -164,17 +164,34 @@ Json json_schema_by_material(Json const& value) {
   return {{"type", "object"}, {"additionalProperties", value}, {"minProperties", 1}};
 }
 
-/// An expression, three, or a map from material ids or names to either: two members of the problem.
+/// k of one material, or a map from material ids or names to such: two members of the problem.
 struct Coefficient {
+  static constexpr char const* of_material =
+      "expression or number; [kx, ky, kz]; [xx, yy, zz, xy, xz, yz]; or {frame: name, principal: [k1, k2, k3]}";
   [[nodiscard]] std::string allowed() const {
-    return "expression or number; [kx, ky, kz]; or {material id or name: either of these, ..., default: either}";
+    return std::string(of_material) + "; or {material id or name: any of these, ..., default: any of these}";
+  }
+  static bool in_frame(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("principal") != nullptr; }
+  static void read_list(YamlNode const& node, std::string const& path, assembly::CoefficientExpressions& out) {
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
   }
   static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path) {
     assembly::CoefficientExpressions out;
-    if (node.kind == YamlNode::Kind::list) {
-      check_list_of_three(node, path, "expression or number, or a list of three: [kx, ky, kz]");
-      for (std::size_t i = 0; i < 3; ++i)
-        ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+    if (in_frame(node)) {
+      for (auto const& key : node.keys)
+        if (key.name != "frame" && key.name != "principal")
+          reject(key.origin, path + "." + key.name, "is not known beside principal; allowed: frame and principal");
+      YamlNode const *const frame = node.find("frame"), *const principal = node.find("principal");
+      if (frame == nullptr)
+        reject(node.origin, path + ".frame", "must be given: a name of problem.frames");
+      Text{"name of problem.frames"}.read(*frame, path + ".frame", out.frame);
+      check_list_of_three(*principal, path + ".principal", "list of three, the values along the axes of the frame");
+      read_list(*principal, path + ".principal", out);
+    } else if (node.kind == YamlNode::Kind::list) {
+      if (node.items.size() != 3 && node.items.size() != 6)
+        reject_value(node, path, of_material);
+      read_list(node, path, out);
     } else {
       ExpressionText{}.read(node, path, out.emplace_back());
     }
@@ -183,7 +200,7 @@ struct Coefficient {
   void read(YamlNode const& node, std::string const& path, assembly::ProblemSpec& out) const {
     out.coefficient.clear();
     out.coefficient_of_name.clear();
-    if (node.kind != YamlNode::Kind::map) {
+    if (node.kind != YamlNode::Kind::map || in_frame(node)) {
       out.coefficient[-1] = read_expressions(node, path);
       return;
     }
@@ -195,6 +212,8 @@ struct Coefficient {
     std::vector<std::string> quoted;
     for (auto const& expression : value)
       quoted.push_back(quoted_text(expression));
+    if (!value.frame.empty())
+      return "{frame: " + plain_or_quoted(value.frame) + ", principal: [" + join(quoted) + "]}";
     return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
   }
   [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
@@ -204,8 +223,13 @@ struct Coefficient {
   }
   [[nodiscard]] Json json_schema() const {
     Json const one = ExpressionText{}.json_schema(), three = ThreeOf<ExpressionText>{}.json_schema();
-    Json const either{{"anyOf", Json::array({one, three})}};
-    return {{"anyOf", Json::array({one, three, json_schema_by_material(either)})}};
+    Json const six{{"type", "array"}, {"items", one}, {"minItems", 6}, {"maxItems", 6}};
+    Json const framed{{"type", "object"},
+                      {"properties", {{"frame", {{"type", "string"}}}, {"principal", three}}},
+                      {"required", Json::array({"frame", "principal"})},
+                      {"additionalProperties", false}};
+    Json const any{{"anyOf", Json::array({one, three, six, framed})}};
+    return {{"anyOf", Json::array({one, three, six, framed, json_schema_by_material(any)})}};
   }
 };
 
@@ -443,6 +467,22 @@ Keys<LineSpec> const& line_keys() {
   return keys;
 }
 
+Keys<assembly::FrameSpec> const& frame_keys() {
+  static Keys<assembly::FrameSpec> const keys{
+      key<assembly::FrameSpec>(
+          "name", PlainName{}, [](auto& f) -> auto& { return f.name; }, "", "For {frame: name} in problem.coefficient.")
+          .must_be_given("a frame has a name"),
+      key<assembly::FrameSpec>(
+          "axis", ThreeOf<Number>{}, [](auto& f) -> auto& { return f.axis; }, "", "The direction that it is turned about.")
+          .must_be_given("say about which axis, [x, y, z]"),
+      key<assembly::FrameSpec>(
+          "angle", Number{}, [](auto& f) -> auto& { return f.angle; }, "degrees",
+          "By how much: counterclockwise when the axis points at you.")
+          .must_be_given("say by which angle, in degrees"),
+  };
+  return keys;
+}
+
 Keys<assembly::PointSource> const& point_source_keys() {
   static Keys<assembly::PointSource> const keys{
       key<assembly::PointSource>(
@@ -633,7 +673,11 @@ Keys<RunConfig> make_run_keys() {
       declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
               "Polynomial order p of the element Q_p; 1 is trilinear."),
       declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem), "",
-              "k > 0: one, three along x, y, z (orthotropic), or by material id or name of the mesh."),
+              "k: one > 0, three along x, y, z, the six [xx, yy, zz, xy, xz, yz] of a positive definite tensor, or {frame: name, "
+              "principal: [k1, k2, k3]}; or any of these by material id or name of the mesh."),
+      declare("problem.frames", Named<assembly::FrameSpec>{frame_keys, "{name: bedding, axis: [0, 1, 0], angle: 30}"},
+              POISSON_MEMBER(problem.frames), "", "Coordinate systems for coefficients, turned about an axis.")
+          .or_null("none"),
       declare("problem.source", Source{}, POISSON_MEMBER(problem), "that of k u / length^2",
               "f, the source density: one, or by material id or name of the mesh, 0 where neither that nor default says more."),
       declare("problem.source_total", OptionalNumber{}, POISSON_MEMBER(problem.source_total), "that of k u length",
@@ -761,6 +805,9 @@ Keys<RunConfig> make_run_keys() {
   for (auto& k : keys)
     if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
       for (auto const& inner : place_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.frames")
+      for (auto const& inner : frame_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "problem.point_sources")
       for (auto const& inner : point_source_keys())

@@ -27,8 +27,9 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 /// Whether a matrix can be made without CSR, if its format can.
 bool can_be_assembled_as_stored(RunConfig const& config) {
   // Regions give the cells of one lattice several materials.
-  return config.problem.mesh.regions.empty() && config.problem.has_one_source() && config.analysis.empty() &&
-         config.matrix.precision == MatrixPrecision::double_ && config.matrix.conversion == Conversion::automatic;
+  return config.problem.mesh.regions.empty() && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
+         config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
+         config.matrix.conversion == Conversion::automatic;
 }
 
 }  // namespace
@@ -68,6 +69,9 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
     if (!config.problem.has_one_source())
       throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
                                         "use another format, or auto");
+    if (config.problem.has_full_tensor())
+      throw InputError("matrix.format", "matrix_free takes one or three components of problem.coefficient, and this one is a full "
+                                        "tensor; use another format, or auto");
     if (matrix.precision != MatrixPrecision::double_)
       throw InputError("solver.matrix_precision", "matrix_free has no entries to store in another precision; use double");
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};

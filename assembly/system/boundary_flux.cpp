@@ -129,12 +129,10 @@ private:
   /// k grad u.
   [[nodiscard]] Point3 conduct(Place const& at, Point3 const& g) const {
     unsigned const material = space_.material(cell_);
-    auto const k = data.coefficient(material)(at.x, material);
-    Point3 flux{};
+    Point3 real{};
     for (int d = 0; d < 3; ++d)
-      flux[d] =
-          k[d] * (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
-    return flux;
+      real[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
+    return data.coefficient(material)(at.x, material) * real;
   }
 
   Space const& space_;

@@ -27,6 +27,10 @@ int points_per_direction(Space const& space) {
   return n;
 }
 
+double dot(Point3 const& a, Point3 const& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
 /// out = derivative along `direction` of a lexicographic n^3 array; d is n x n.
 void differentiate(int direction, int n, double const* d, double const* in, double* out) {
   int const stride = direction == 0 ? 1 : direction == 1 ? n : n * n;
@@ -105,15 +109,13 @@ public:
   }
 
   [[nodiscard]] Point3 point(int q) const { return {x_[0][q], x_[1][q], x_[2][q]}; }
-  /// Squared length of the real gradient whose reference gradient is given, its squares weighted by k.
-  [[nodiscard]] double norm_square(int q, double a, double b, double c, Point3 const& k = {1, 1, 1}) const {
+  /// The real gradient whose reference gradient is given.
+  [[nodiscard]] Point3 real_gradient(int q, double a, double b, double c) const {
     auto const& m3 = cofactors_[q];
-    double sum = 0;
-    for (int i = 0; i < 3; ++i) {
-      double const component = (m3[3 * i] * a + m3[3 * i + 1] * b + m3[3 * i + 2] * c) / determinants_[q];
-      sum += k[i] * component * component;
-    }
-    return sum;
+    Point3 gradient{};
+    for (int i = 0; i < 3; ++i)
+      gradient[i] = (m3[3 * i] * a + m3[3 * i + 1] * b + m3[3 * i + 2] * c) / determinants_[q];
+    return gradient;
   }
 
 private:
@@ -291,9 +293,9 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
     for (int q = 0; q < quadrature.n_points; ++q) {
       double const e = state.u.values[q] - state.exact_values[q];
       sum.first += quadrature.weights[q] * e * e;
-      sum.second += quadrature.weights[q] * quadrature.norm_square(q, gradient[0][q] - exact_gradient[0][q],
-                                                                   gradient[1][q] - exact_gradient[1][q],
-                                                                   gradient[2][q] - exact_gradient[2][q]);
+      Point3 const difference = quadrature.real_gradient(
+          q, gradient[0][q] - exact_gradient[0][q], gradient[1][q] - exact_gradient[1][q], gradient[2][q] - exact_gradient[2][q]);
+      sum.second += quadrature.weights[q] * dot(difference, difference);
       sum.largest = std::max(sum.largest, std::abs(e));
     }
   });
@@ -391,7 +393,7 @@ namespace {
 
 /// `first` is the integral of u, `second` that of grad u . k grad u, `third` the volume.
 Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
-  if (space.box && space.order == 1 && space.material_ids.size() == 1) {
+  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_coefficient()) {
     BoxIntegrals const found = box_integrals(space, data, u);
     return {found.u, found.gradients, space.box->extent[0] * space.box->extent[1] * space.box->extent[2]};
   }
@@ -410,12 +412,13 @@ Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemDa
     auto const material = space.material(cell);
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
-    Point3 k = constant ? coefficient({}, material) : Point3{};
+    Tensor k = constant ? coefficient({}, material) : Tensor{};
     for (int q = 0; q < quadrature.n_points; ++q) {
       if (!constant)
         k = coefficient(quadrature.point(q), material);
+      Point3 const real = quadrature.real_gradient(q, gradient[0][q], gradient[1][q], gradient[2][q]);
       sum.first += quadrature.weights[q] * state.u.values[q];
-      sum.second += quadrature.weights[q] * quadrature.norm_square(q, gradient[0][q], gradient[1][q], gradient[2][q], k);
+      sum.second += quadrature.weights[q] * dot(real, k * real);
       sum.third += quadrature.weights[q];
     }
   });
@@ -487,7 +490,7 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
           set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
         });
 
-  if (space.box && space.order == 1 && space.material_ids.size() == 1) {
+  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_coefficient()) {
     fill_box_cells(space, data, u, fields);
     return fields;
   }
@@ -527,12 +530,16 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     for (int d = 0; d < 3; ++d)
       for (int a = 0; a < n_local; ++a)
         reference[d] += shape.gradients[d * n_local + a] * state.u[a];
+    Point3 real{};
     for (int d = 0; d < 3; ++d)
-      fields.flux[3 * cell + d] =
-          -k[d] * (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+      real[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+    Point3 const conducted = k * real;
+    for (int d = 0; d < 3; ++d)
+      fields.flux[3 * cell + d] = -conducted[d];
     fields.material[cell] = static_cast<int>(material);
-    for (int d = 0; d < fields.coefficient_components; ++d)
-      fields.coefficient[cell * fields.coefficient_components + d] = k[d];
+    constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
+    for (int e = 0; e < fields.coefficient_components; ++e)
+      fields.coefficient[cell * fields.coefficient_components + e] = k.entries[order_of_vtk[e]];
   });
   return fields;
 }

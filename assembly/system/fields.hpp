@@ -101,7 +101,7 @@ struct SolutionFields {
   HostVector<double> exact, error;  ///< per node; empty without `exact`
   HostVector<int> material;         ///< per cell
   HostVector<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
-  int coefficient_components = 1;   ///< 1 (isotropic) or 3
+  int coefficient_components = 1;   ///< 1 (isotropic), 3 (along x, y, z), or 6: xx, yy, zz, xy, yz, xz, as VTK has them
   HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
 };
 

@@ -37,6 +37,23 @@ void check_order(int order) {
     throw InputError("problem.element.order", "the element order is " + std::to_string(order) + "; orders 1 to 8 are available");
 }
 
+/// The rotation of a frame.
+std::array<double, 9> rotation_of(std::string const& name, ProblemSpec const& spec, std::string const& key) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < spec.frames.size(); ++i) {
+    FrameSpec const& frame = spec.frames[i];
+    if (frame.name == name) {
+      if (frame.axis == std::array<double, 3>{})
+        throw InputError("problem.frames[" + std::to_string(i) + "].axis", "the axis has no length; give a direction");
+      return rotation_matrix(frame.axis, frame.angle);
+    }
+    known.push_back(frame.name);
+  }
+  std::string const near = nearest_name(name, known);
+  throw InputError(key,
+                   "problem.frames has no frame named '" + name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
+}
+
 /// The ids that have this name. Throws InputError when there is none.
 std::vector<unsigned> ids_of(std::string const& name, IdNames const& names, char const* what, std::string const& key) {
   std::vector<unsigned> ids;
@@ -70,13 +87,15 @@ std::string to_text(double x) {
   return {buffer, result.ptr};
 }
 
+std::string to_text(double x, int digits) {
+  char buffer[64];
+  auto const result = std::to_chars(std::begin(buffer), std::end(buffer), x, std::chars_format::general, digits);
+  return {buffer, result.ptr};
+}
+
 std::string to_text(Point3 const& x) {
   // Six digits show where a place is; more would only be noise from the quadrature rule.
-  auto const number = [](double value) {
-    char buffer[64];
-    auto const result = std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::general, 6);
-    return std::string(buffer, result.ptr);
-  };
+  auto const number = [](double value) { return to_text(value, 6); };
   return std::string("(").append(number(x[0])) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
 }
 
@@ -103,7 +122,22 @@ bool Coefficient::is_constant() const {
   return std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_constant(); });
 }
 
-Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
+Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
+  auto const place = [&] { return " at (x, y, z) = " + to_text(x) + " in material " + std::to_string(material); };
+  if (components.size() == 6) {
+    Tensor k;
+    for (std::size_t e = 0; e < 6; ++e)
+      if (!std::isfinite(k.entries[e] = components[e](x)))
+        throw InputError(components[e].key(),
+                         "the coefficient is " + to_text(k.entries[e]) + place() + "; it must be finite everywhere");
+    // Its leading minors.
+    double const second = k.xx() * k.yy() - k.xy() * k.xy();
+    double const third = k.zz() * second - k.xx() * k.yz() * k.yz() - k.yy() * k.xz() * k.xz() + 2 * k.xy() * k.xz() * k.yz();
+    if (!(k.xx() > 0 && second > 0 && third > 0))
+      throw InputError(key, "the coefficient's tensor has the eigenvalue " + to_text(k.smallest_eigenvalue(), 6) + place() +
+                                "; it must be positive definite everywhere");
+    return k;
+  }
   Point3 k{};
   for (std::size_t d = 0; d < 3; ++d) {
     if (d >= components.size()) {
@@ -112,11 +146,10 @@ Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
     }
     k[d] = components[d](x);
     if (!(k[d] > 0) || !std::isfinite(k[d]))
-      throw InputError(components[d].key(), "the coefficient is " + to_text(k[d]) + " at (x, y, z) = " + to_text(x) +
-                                                " in material " + std::to_string(material) +
-                                                "; it must be positive and finite everywhere");
+      throw InputError(components[d].key(),
+                       "the coefficient is " + to_text(k[d]) + place() + "; it must be positive and finite everywhere");
   }
-  return k;
+  return frame ? rotated(k, *frame) : Tensor::diagonal(k);
 }
 
 ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : constants_(spec.parameters) {
@@ -151,13 +184,21 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
 
   std::map<int, std::size_t> entries;
   auto const add_coefficient = [&](std::string const& key, CoefficientExpressions const& expressions) {
-    if (expressions.size() != 1 && expressions.size() != 3)
+    if (expressions.size() != 1 && expressions.size() != 3 && expressions.size() != 6)
       throw InputError(key, "the coefficient has " + std::to_string(expressions.size()) +
-                                " components; give one expression, or a list of three for kx, ky, kz");
+                                " components; give one expression, a list of three for kx, ky, kz, or one of six for the tensor");
     auto& coefficient = coefficients.emplace_back();
+    coefficient.key = key;
+    if (!expressions.frame.empty())
+      coefficient.frame = rotation_of(expressions.frame, spec, key + ".frame");
     for (std::size_t d = 0; d < expressions.size(); ++d)
       coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]",
                                           spec.parameters);
+    if (coefficient.components.size() == 6) {
+      if (coefficient.is_constant())
+        static_cast<void>(coefficient({}, 0));
+      return coefficients.size() - 1;
+    }
     for (auto const& component : coefficient.components)
       if (component.is_constant() && !(component({}) > 0 && std::isfinite(component({}))))
         throw InputError(component.key(), "the coefficient is " + to_text(component({})) + "; it must be positive and finite");
@@ -249,11 +290,15 @@ void ProblemData::scale_source(double factor) {
   sources = std::move(scaled);
 }
 
+bool ProblemData::diagonal_coefficient() const {
+  return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_diagonal(); });
+}
+
 int ProblemData::coefficient_components() const {
+  int most = 1;
   for (auto const& [material, index] : coefficient_of)
-    if (coefficients[index].components.size() == 3)
-      return 3;
-  return 1;
+    most = std::max(most, coefficients[index].is_diagonal() ? static_cast<int>(coefficients[index].components.size()) : 6);
+  return most;
 }
 
 }  // namespace poisson::assembly

@@ -5,6 +5,7 @@
 #include "assembly/space/places.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "assembly/system/linear_system.hpp"
+#include "assembly/system/tensor.hpp"
 
 #include <array>
 #include <map>
@@ -32,12 +33,15 @@ private:
   std::optional<double> constant_;
 };
 
-/// k of one material: one component, or three (a diagonal tensor).
+/// k of one material: one component, three (a diagonal tensor, or values along the axes of a frame), or the six of a tensor.
 struct Coefficient {
   std::vector<Function> components;
+  std::optional<std::array<double, 9>> frame;  ///< the rotation of the axes
+  std::string key;
   [[nodiscard]] bool is_constant() const;
-  /// The diagonal of the tensor at x. Throws InputError with point, value and material when k is not positive and finite.
-  [[nodiscard]] Point3 operator()(Point3 const& x, unsigned material) const;
+  [[nodiscard]] bool is_diagonal() const { return components.size() < 6 && !frame; }
+  /// The tensor at x. Throws InputError with point, value and material when it is not positive definite and finite.
+  [[nodiscard]] Tensor operator()(Point3 const& x, unsigned material) const;
 };
 
 /// A boundary condition, ready to be evaluated: see BoundaryCondition.
@@ -64,6 +68,9 @@ struct ProblemData {
   void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
   [[nodiscard]] bool constant_coefficient() const;
+  /// Whether k has no entries off the diagonal in any material.
+  [[nodiscard]] bool diagonal_coefficient() const;
+  /// 1, 3, or 6 where some material has a full tensor.
   [[nodiscard]] int coefficient_components() const;
 
   std::vector<Coefficient> coefficients;
@@ -84,7 +91,8 @@ private:
 
 /// "(0.5, 0, 1)"
 [[nodiscard]] std::string to_text(Point3 const& x);
-/// The shortest decimal number that reads back as the same double.
+/// The shortest decimal number that reads back as the same double; or, with so many digits at most.
 [[nodiscard]] std::string to_text(double x);
+[[nodiscard]] std::string to_text(double x, int digits);
 
 }  // namespace poisson::assembly

@@ -409,9 +409,9 @@ std::vector<PointValues> values_at(Space const& space, ReferenceElement const& e
     values.u = locator.value(u, point.reference);
     values.gradient = locator.gradient(u, point.reference);
     unsigned const material = space.material(point.cell);
-    auto const k = data.coefficient(material)(point.x, material);
-    for (std::size_t d = 0; d < 3; ++d)
-      values.flux[d] = -k[d] * values.gradient[d];
+    values.flux = data.coefficient(material)(point.x, material) * values.gradient;
+    for (double& component : values.flux)
+      component = -component;
     if (data.exact)
       values.exact = data.exact->finite(point.x, "the exact solution") - shift;
   }

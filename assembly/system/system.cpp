@@ -199,7 +199,8 @@ private:
     bool const box = space_.box.has_value();
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
-    Point3 k = constant ? coefficient({}, material) : Point3{};
+    bool const diagonal = coefficient.is_diagonal();
+    Tensor k = constant ? coefficient({}, material) : Tensor{};
     int const n = space_.n_local, nodes = state.geometry.n_nodes();
     std::fill(state.f.begin(), state.f.end(), 0.0);
     for (int q = 0; q < shape_.n_points; ++q) {
@@ -222,15 +223,17 @@ private:
           k = coefficient(x, material);
         double* const d = state.d.data() + static_cast<std::ptrdiff_t>(6) * q;
         if (box) {
-          for (int a = 0; a < 3; ++a) {
-            d[a] = weight * k[a] * box_scale_[a];
-            d[3 + a] = 0;
-          }
+          for (std::size_t e = 0; e < 6; ++e)
+            d[e] = weight * k.entries[e] * box_scale_[e];
         } else {
           // J^-1 = c^T / det, and c is stored by rows of d x_i / d xi_j: D_ab = w / det sum_i c_ia k_i c_ib
           double const scale = element_.weights[q] / det;
+          std::array<Point3, 3> m{};  // k c by columns, of a full tensor
+          for (int b = 0; b < 3 && !diagonal; ++b)
+            m[b] = k * Point3{c[b], c[3 + b], c[6 + b]};
           auto const product = [&](int a, int b) {
-            return scale * (k[0] * c[a] * c[b] + k[1] * c[3 + a] * c[3 + b] + k[2] * c[6 + a] * c[6 + b]);
+            return scale * (diagonal ? k.xx() * c[a] * c[b] + k.yy() * c[3 + a] * c[3 + b] + k.zz() * c[6 + a] * c[6 + b]
+                                     : c[a] * m[b][0] + c[3 + a] * m[b][1] + c[6 + a] * m[b][2]);
           };
           d[0] = product(0, 0);
           d[1] = product(1, 1);
@@ -270,7 +273,8 @@ private:
     if (space_.box) {
       auto const h = space_.box_cell_size();
       box_volume_ = h[0] * h[1] * h[2];
-      box_scale_ = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2])};
+      box_scale_ = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2]),
+                    1 / (h[0] * h[1]), 1 / (h[0] * h[2]), 1 / (h[1] * h[2])};
     }
     auto shared = make_state();
     SourceSums shared_source;
@@ -381,7 +385,7 @@ private:
   std::optional<BoxCouplings> couplings_;
   bool constant_coefficient_ = false;
   double box_volume_ = 0;
-  Point3 box_scale_{};
+  std::array<double, 6> box_scale_{};  ///< of the entries of a tensor
   SourceSums source_;
   std::vector<LargestCells::Entry> source_cells_;  ///< with the largest integrals of |f|
   FieldSums boundary_;                             ///< of Neumann and Robin values

@@ -36,7 +36,7 @@ def test_check_lists_boundaries_and_materials(poisson):
     large = poisson("check", config, "--set", "problem.mesh.cells=[400, 200, 200]").stdout
     assert "boundary ids" in large and "up to 1 000 000 cells" in large
     # what a run would refuse when it has its mesh
-    assert "'nowhere'" in poisson("check", config, "--set", "problem.mesh.regions=[{name: nowhere, where: 'x > 9'}]",
+    assert "no cell has its centre where 'x > 9' holds" in poisson("check", config, "--set", "problem.mesh.regions=[{name: nowhere, where: 'x > 9'}]",
                                   "--set", "problem.coefficient=1", code=1).stderr
 
 

@@ -140,7 +140,7 @@ def test_opposite_points_without_any_fixed_value(poisson):
 
 @pytest.mark.parametrize("sets, words", [
     (["problem.point_sources=[{at: [2, 0, 0], value: 1}]"], ["problem.point_sources[0].at", "outside the mesh", "nearest node is 1 away"]),
-    (["problem.point_sources=[{at: [0, 0], value: 1}]"], ["problem.point_sources[0].at", "list of three"]),
+    (["problem.point_sources=[{at: [0, 0], value: 1}]"], ["problem.point_sources[0].at", "found a list of 2; allowed: [x, y, z]"]),
     (["problem.point_sources=[{at: [0, 0, 0]}]"], ["problem.point_sources[0].value", "say how much"]),
     (["problem.point_sources=[{at: [0, 0, 0], value: .nan}]"], ["problem.point_sources[0].value"]),
     (["problem.point_sources={at: [0, 0, 0], value: 1}"], ["problem.point_sources", "list of maps"]),
