@@ -138,6 +138,8 @@ void read_by_material(YamlNode const& node, std::string const& path, std::map<in
                       std::map<std::string, Value>& of_name, ReadValue const& read_value) {
   for (std::size_t i = 0; i < node.items.size(); ++i) {
     std::string const& name = node.keys[i].name;
+    if (name.find_first_of("<>=?&|^*") != std::string::npos)  // an expression without its quotes
+      reject_value(node, path, "expression; or a map from material ids, names and default");
     int id = -1;
     auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
     bool const number = error == std::errc{} && end == name.data() + name.size();
