@@ -136,7 +136,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.material_ids = counts.material_ids;
   mesh.boundary_names = counts.boundary_names;
   mesh.material_names = counts.material_names;
-  if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_coefficient() && !spec.mesh.has_places()) {
+  if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
@@ -346,7 +346,7 @@ LinearSystem Discretization::assemble() {
 
 std::optional<BoxProblem> Discretization::box_problem() const {
   Space const& space = impl_->space;
-  if (!space.box || space.order != 1 || impl_->has_places || !impl_->data.diagonal_coefficient())
+  if (!space.box || space.order != 1 || impl_->has_places || !impl_->data.diagonal_code())
     return std::nullopt;
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)
@@ -364,7 +364,7 @@ std::optional<BoxProblem> Discretization::box_problem() const {
 }
 
 LatticeProblem Discretization::lattice_problem() const {
-  assert(impl_->data.diagonal_coefficient() && impl_->data.one_source());
+  assert(impl_->data.diagonal_code() && impl_->data.one_source());
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
   problem.couplings = impl_->couplings;
   impl_->pure_neumann = problem.pure_neumann;

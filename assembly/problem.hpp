@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/expression/expression.hpp"
 #include "gpu/core/names.hpp"
 
 #include <algorithm>
@@ -86,6 +87,7 @@ struct LineSource {
 /// -div(k grad u) = f on a mesh, with boundary conditions. Strings are expressions in x, y, z (assembly/expression).
 struct ProblemSpec {
   std::map<std::string, double> parameters;  ///< constants that every expression may use
+  PointFunctions fields;                     ///< functions of a place that every expression may use
   MeshSpec mesh;
   int order = 1;  ///< p of Q_p, 1..8
   /// k by material id. Key -1: every material without an entry of its own.
@@ -101,6 +103,8 @@ struct ProblemSpec {
   std::vector<BoundaryCondition> boundary;
   std::optional<std::string> exact;  ///< the exact solution, where it is known: error norms are then computed
 
+  /// The names for expressions.
+  [[nodiscard]] ExpressionNames names() const { return {parameters, fields}; }
   /// Whether k of some material has entries off its diagonal.
   [[nodiscard]] bool has_full_tensor() const {
     auto const full = [](auto const& entry) { return entry.second.is_full(); };

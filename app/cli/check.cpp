@@ -1,5 +1,6 @@
 #include "app/cli/check.hpp"
 
+#include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
@@ -29,7 +30,7 @@ struct Forecast {
 };
 
 Forecast forecast_of(RunConfig const& config) {
-  assembly::CheckedProblem const problem(config.problem);
+  assembly::CheckedProblem const problem(problem_of(config));
   return {problem.mesh(), forecast_memory(config, backend_of(config), problem)};
 }
 
@@ -59,6 +60,7 @@ void print_sweep(Configuration const& configuration) {
         RunConfig const& config = cases[i].configuration->config();
         RunConfig relevant;
         relevant.problem = config.problem;
+        relevant.fields = config.fields;
         relevant.matrix = config.matrix;
         relevant.solver = config.solver;
         relevant.output = config.output;
@@ -120,7 +122,7 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
               << with_thousands(most_cells_for_parts) << " cells)\n";
     return;
   }
-  assembly::Discretization const discretization(config.problem, assembly::AssembledInto::half_cds_on_host);
+  assembly::Discretization const discretization(problem_of(config), assembly::AssembledInto::half_cds_on_host);
   auto const parts = discretization.parts();
   auto const number = [](double x) { return number_text(std::abs(x) < 1e-14 ? 0 : x, 6); };
   auto const point = [&](std::array<double, 3> const& x) {

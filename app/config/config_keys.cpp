@@ -166,21 +166,61 @@ Json json_schema_by_material(Json const& value) {
   return {{"type", "object"}, {"additionalProperties", value}, {"minProperties", 1}};
 }
 
-/// k of one material, or a map from material ids or names to such: two members of the problem.
+/// {file: ..., array: ..., interpolation: ...} where an expression may stand: a field of its own, and its name as the expression.
+struct FieldFile {
+  static bool is(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("file") != nullptr; }
+  static std::string read(YamlNode const& node, std::string const& path, std::vector<FieldSpec>& fields) {
+    FieldSpec field;
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      std::string const& key = node.keys[i].name;
+      std::string const of_key = path + "." + key;
+      if (key == "file")
+        Text{"path of a file"}.read(node.items[i], of_key, field.file);
+      else if (key == "array")
+        Text{"name of an array or a column"}.read(node.items[i], of_key, field.array);
+      else if (key == "interpolation")
+        Choice<output::FieldInterpolation>{}.read(node.items[i], of_key, field.interpolation);
+      else
+        reject(node.keys[i].origin, of_key, "is not known beside file; allowed: file, array and interpolation");
+    }
+    auto const same = [&](FieldSpec const& other) {
+      return other.file == field.file && other.array == field.array && other.interpolation == field.interpolation;
+    };
+    if (auto const there = std::find_if(fields.begin(), fields.end(), same); there != fields.end())
+      return there->name;
+    field.name = "file_" + std::to_string(fields.size() + 1);
+    fields.push_back(field);
+    return field.name;
+  }
+  [[nodiscard]] static Json json_schema() {
+    return {{"type", "object"},
+            {"properties",
+             {{"file", {{"type", "string"}}},
+              {"array", {{"type", "string"}}},
+              {"interpolation", Choice<output::FieldInterpolation>{}.json_schema()}}},
+            {"required", Json::array({"file"})},
+            {"additionalProperties", false}};
+  }
+};
+
+/// k of one material, or a map from material ids or names to such: members of the problem, and fields.
 struct Coefficient {
-  static constexpr char const* of_material =
-      "expression or number; [kx, ky, kz]; [xx, yy, zz, xy, xz, yz]; or {frame: name, principal: [k1, k2, k3]}";
+  static constexpr char const* forms =
+      "expression or number; [kx, ky, kz]; [xx, yy, zz, xy, xz, yz]; {frame: name, principal: [k1, k2, k3]}; or {file: path}";
   [[nodiscard]] std::string allowed() const {
-    return std::string(of_material) + "; or {material id or name: any of these, ..., default: any of these}";
+    return std::string(forms) + "; or {material id or name: any of these, ..., default: any of these}";
   }
   static bool in_frame(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("principal") != nullptr; }
   static void read_list(YamlNode const& node, std::string const& path, assembly::CoefficientExpressions& out) {
     for (std::size_t i = 0; i < node.items.size(); ++i)
       ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
   }
-  static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path) {
+  static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path,
+                                                           std::vector<FieldSpec>& fields) {
     assembly::CoefficientExpressions out;
-    if (in_frame(node)) {
+    if (FieldFile::is(node)) {
+      out.push_back(FieldFile::read(node, path, fields));
+    } else if (in_frame(node)) {
       for (auto const& key : node.keys)
         if (key.name != "frame" && key.name != "principal")
           reject(key.origin, path + "." + key.name, "is not known beside principal; allowed: frame and principal");
@@ -192,23 +232,26 @@ struct Coefficient {
       read_list(*principal, path + ".principal", out);
     } else if (node.kind == YamlNode::Kind::list) {
       if (node.items.size() != 3 && node.items.size() != 6)
-        reject_value(node, path, of_material);
+        reject_value(node, path, forms);
       read_list(node, path, out);
     } else {
       ExpressionText{}.read(node, path, out.emplace_back());
     }
     return out;
   }
-  void read(YamlNode const& node, std::string const& path, assembly::ProblemSpec& out) const {
-    out.coefficient.clear();
-    out.coefficient_of_name.clear();
-    if (node.kind != YamlNode::Kind::map || in_frame(node)) {
-      out.coefficient[-1] = read_expressions(node, path);
+  void read(YamlNode const& node, std::string const& path, RunConfig& out) const {
+    auto& of_material = out.problem.coefficient;
+    auto& of_name = out.problem.coefficient_of_name;
+    of_material.clear();
+    of_name.clear();
+    if (node.kind != YamlNode::Kind::map || in_frame(node) || FieldFile::is(node)) {
+      of_material[-1] = read_expressions(node, path, out.fields);
       return;
     }
     if (node.items.empty())
       reject_value(node, path, allowed());
-    read_by_material(node, path, out.coefficient, out.coefficient_of_name, read_expressions);
+    read_by_material(node, path, of_material, of_name,
+                     [&](YamlNode const& item, std::string const& of_item) { return read_expressions(item, of_item, out.fields); });
   }
   [[nodiscard]] static std::string write_expressions(assembly::CoefficientExpressions const& value) {
     std::vector<std::string> quoted;
@@ -218,10 +261,11 @@ struct Coefficient {
       return "{frame: " + plain_or_quoted(value.frame) + ", principal: [" + join(quoted) + "]}";
     return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
   }
-  [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
-    if (value.coefficient_of_name.empty() && value.coefficient.size() == 1 && value.coefficient.begin()->first == -1)
-      return write_expressions(value.coefficient.begin()->second);
-    return write_by_material(value.coefficient, value.coefficient_of_name, write_expressions);
+  [[nodiscard]] std::string write(RunConfig const& value) const {
+    auto const& of_material = value.problem.coefficient;
+    if (value.problem.coefficient_of_name.empty() && of_material.size() == 1 && of_material.begin()->first == -1)
+      return write_expressions(of_material.begin()->second);
+    return write_by_material(of_material, value.problem.coefficient_of_name, write_expressions);
   }
   [[nodiscard]] Json json_schema() const {
     Json const one = ExpressionText{}.json_schema(), three = ThreeOf<ExpressionText>{}.json_schema();
@@ -230,38 +274,40 @@ struct Coefficient {
                       {"properties", {{"frame", {{"type", "string"}}}, {"principal", three}}},
                       {"required", Json::array({"frame", "principal"})},
                       {"additionalProperties", false}};
-    Json const any{{"anyOf", Json::array({one, three, six, framed})}};
-    return {{"anyOf", Json::array({one, three, six, framed, json_schema_by_material(any)})}};
+    Json const file = FieldFile::json_schema(), any{{"anyOf", Json::array({one, three, six, framed, file})}};
+    return {{"anyOf", Json::array({one, three, six, framed, file, json_schema_by_material(any)})}};
   }
 };
 
-/// An expression, or a map from material ids or names to expressions: three members of the problem.
+/// An expression, or a map from material ids or names to expressions: three members of the problem, and fields.
 struct Source {
   [[nodiscard]] std::string allowed() const {
-    return "expression or number; or {material id or name: expression, ..., default: expression}, where the default is 0";
+    return "expression or number; {file: path}; or {material id or name: either, ..., default: either}, where the default is 0";
   }
-  void read(YamlNode const& node, std::string const& path, assembly::ProblemSpec& out) const {
+  void read(YamlNode const& node, std::string const& path, RunConfig& config) const {
+    assembly::ProblemSpec& out = config.problem;
     out.source = "0";
     out.source_of_material.clear();
     out.source_of_name.clear();
-    if (node.kind != YamlNode::Kind::map) {
-      if (node.kind == YamlNode::Kind::list)
-        reject_value(node, path, allowed());
-      ExpressionText{}.read(node, path, out.source);
-      return;
-    }
-    if (node.items.empty())
-      reject_value(node, path, allowed());
-    auto const read_value = [](YamlNode const& item, std::string const& of_item) {
+    auto const read_value = [&](YamlNode const& item, std::string const& of_item) {
+      if (FieldFile::is(item))
+        return FieldFile::read(item, of_item, config.fields);
       std::string text;
       ExpressionText{}.read(item, of_item, text);
       return text;
     };
+    if (node.kind == YamlNode::Kind::list || (node.kind == YamlNode::Kind::map && node.items.empty()))
+      reject_value(node, path, allowed());
+    if (node.kind != YamlNode::Kind::map || FieldFile::is(node)) {
+      out.source = read_value(node, path);
+      return;
+    }
     read_by_material(node, path, out.source_of_material, out.source_of_name, read_value);
     if (auto const rest = out.source_of_material.extract(-1); !rest.empty())
       out.source = rest.mapped();
   }
-  [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
+  [[nodiscard]] std::string write(RunConfig const& config) const {
+    assembly::ProblemSpec const& value = config.problem;
     if (value.has_one_source())
       return quoted_text(value.source);
     auto all = value.source_of_material;
@@ -269,8 +315,9 @@ struct Source {
     return write_by_material(all, value.source_of_name, quoted_text);
   }
   [[nodiscard]] Json json_schema() const {
-    Json const one = ExpressionText{}.json_schema();
-    return {{"anyOf", Json::array({one, json_schema_by_material(one)})}};
+    Json const one = ExpressionText{}.json_schema(), file = FieldFile::json_schema();
+    Json const either{{"anyOf", Json::array({one, file})}};
+    return {{"anyOf", Json::array({one, file, json_schema_by_material(either)})}};
   }
 };
 
@@ -465,6 +512,26 @@ Keys<LineSpec> const& line_keys() {
           .must_be_given("say where, [x, y, z]"),
       key<LineSpec>(
           "points", Integer{2, 1000000}, [](auto& l) -> auto& { return l.points; }, "", "How many, both ends included."),
+  };
+  return keys;
+}
+
+Keys<FieldSpec> const& field_keys() {
+  static Keys<FieldSpec> const keys{
+      key<FieldSpec>(
+          "name", PlainName{}, [](auto& f) -> auto& { return f.name; }, "", "For expressions.")
+          .must_be_given("a field has a name"),
+      key<FieldSpec>(
+          "file", Text{"path of a file"}, [](auto& f) -> auto& { return f.file; }, "",
+          "Where it is, relative to the current directory or to this file.")
+          .must_be_given("say which file"),
+      key<FieldSpec>(
+          "array", Text{"name of an array or a column"}, [](auto& f) -> auto& { return f.array; }, "",
+          "Which array of the file, or column of the table.")
+          .or_null("the only one, or u; the fourth column"),
+      key<FieldSpec>(
+          "interpolation", Choice<output::FieldInterpolation>{}, [](auto& f) -> auto& { return f.interpolation; }, "",
+          "linear: the functions of its cells, or a fit to the nearest points; nearest: the value of the nearest point."),
   };
   return keys;
 }
@@ -674,14 +741,21 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("problem.element", "Finite element."),
       declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
               "Polynomial order p of the element Q_p; 1 is trilinear."),
-      declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem), "",
-              "k: one > 0, three along x, y, z, the six [xx, yy, zz, xy, xz, yz] of a positive definite tensor, or {frame: name, "
-              "principal: [k1, k2, k3]}; or any of these by material id or name of the mesh."),
+      declare(
+          "problem.fields", Named<FieldSpec>{field_keys, "{name: conductivity, file: k.vti}"}, POISSON_MEMBER(fields), "",
+          "Fields in files, which every expression may use by their names: image data and grids of VTK (.vti, .vtr, .vtu, .hdf), "
+          "earlier solutions, or tables of points.")
+          .or_null("none"),
+      key<RunConfig>(
+          "problem.coefficient", Coefficient{}, [](auto& c) -> auto& { return c; }, "",
+          "k: one > 0, three along x, y, z, the six [xx, yy, zz, xy, xz, yz] of a positive definite tensor, or {frame: name, "
+          "principal: [k1, k2, k3]}; or any of these by material id or name of the mesh."),
       declare("problem.frames", Named<assembly::FrameSpec>{frame_keys, "{name: bedding, axis: [0, 1, 0], angle: 30}"},
               POISSON_MEMBER(problem.frames), "", "Coordinate systems for coefficients, turned about an axis.")
           .or_null("none"),
-      declare("problem.source", Source{}, POISSON_MEMBER(problem), "that of k u / length^2",
-              "f, the source density: one, or by material id or name of the mesh, 0 where neither that nor default says more."),
+      key<RunConfig>(
+          "problem.source", Source{}, [](auto& c) -> auto& { return c; }, "that of k u / length^2",
+          "f, the source density: one, or by material id or name of the mesh, 0 where neither that nor default says more."),
       declare("problem.source_total", OptionalNumber{}, POISSON_MEMBER(problem.source_total), "that of k u length",
               "The integral of f: f is multiplied by the number that makes it so. auto: f is taken as it is."),
       declare("problem.point_sources", List<assembly::PointSource>{point_source_keys, "{at: [0.5, 0.5, 0.5], value: 1}"},
@@ -808,6 +882,9 @@ Keys<RunConfig> make_run_keys() {
     if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
       for (auto const& inner : place_keys())
         k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.fields")
+      for (auto const& inner : field_keys())
+        k.inner_keys.push_back(inner.path);
     else if (k.path == "problem.frames")
       for (auto const& inner : frame_keys())
         k.inner_keys.push_back(inner.path);
@@ -932,6 +1009,19 @@ void check_snapshots(YamlNode const& root, RunConfig const& config) {
   }
 }
 
+/// A field must have a name that expressions have no other meaning for.
+void check_fields(YamlNode const& root, RunConfig const& config) {
+  for (std::size_t i = 0; i < config.fields.size(); ++i) {
+    std::string const& name = config.fields[i].name;
+    std::string const key = "problem.fields[" + std::to_string(i) + "].name";
+    if (assembly::is_expression_name(name) || config.problem.parameters.contains(name))
+      reject(locate_path(root, key).origin, key,
+             "'" + name + "' is " +
+                 (config.problem.parameters.contains(name) ? "a parameter" : "a name that expressions have already") +
+                 "; choose another one");
+  }
+}
+
 void check_output(YamlNode const& root, RunConfig const& config) {
   if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
     reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
@@ -1006,6 +1096,7 @@ void check_run(YamlNode const& root, RunConfig const& config) {
   check_sweep(root, config.sweep);
   check_snapshots(root, config);
   check_output(root, config);
+  check_fields(root, config);
   check_solver(root, config);
 }
 

@@ -4,6 +4,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "output/vtk/point_field.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <optional>
@@ -87,6 +88,13 @@ struct poisson::Names<poisson::app::SolutionField> {
 
 namespace poisson::app {
 
+/// A field in a file, which expressions may use by its name.
+struct FieldSpec {
+  std::string name, file;
+  std::string array;  ///< which array or column; empty: the only one
+  output::FieldInterpolation interpolation = output::FieldInterpolation::linear;
+};
+
 /// A point at which the solution is evaluated.
 struct ProbeSpec {
   std::string name;
@@ -159,7 +167,8 @@ struct RunConfig;
 [[nodiscard]] std::vector<std::string const*> expressions_of(RunConfig const& config);
 
 struct RunConfig {
-  assembly::ProblemSpec problem;
+  assembly::ProblemSpec problem;  ///< without the functions of `fields`: problem_of opens their files
+  std::vector<FieldSpec> fields;
   std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused
   MatrixOptions matrix;
   SolverOptions solver = default_solver();

@@ -28,7 +28,7 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 bool can_be_assembled_as_stored(RunConfig const& config) {
   // Regions give the cells of one lattice several materials.
   return config.problem.mesh.regions.empty() && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
-         config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
+         config.fields.empty() && config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
          config.matrix.conversion == Conversion::automatic;
 }
 
@@ -68,6 +68,9 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
                        "use another format, or auto");
     if (!config.problem.has_one_source())
       throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
+                                        "use another format, or auto");
+    if (!config.fields.empty())
+      throw InputError("matrix.format", "matrix_free takes expressions in x, y and z, and no fields from files (problem.fields); "
                                         "use another format, or auto");
     if (config.problem.has_full_tensor())
       throw InputError("matrix.format", "matrix_free takes one or three components of problem.coefficient, and this one is a full "

@@ -2,6 +2,7 @@
 
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
+#include "app/config/problem.hpp"
 #include "app/io/matrix_market.hpp"
 #include "app/run/assembled_system.hpp"
 #include "app/run/memory_forecast.hpp"
@@ -33,7 +34,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.order = config.problem.order;
 
   stages.unless_interrupted([&] {
-    auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(config.problem); });
+    auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(problem_of(config)); });
     MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
     require_host_memory_for(forecast_memory(config, stages.backend(), problem));
     auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });

@@ -393,7 +393,7 @@ namespace {
 
 /// `first` is the integral of u, `second` that of grad u . k grad u, `third` the volume.
 Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
-  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_coefficient()) {
+  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code()) {
     BoxIntegrals const found = box_integrals(space, data, u);
     return {found.u, found.gradients, space.box->extent[0] * space.box->extent[1] * space.box->extent[2]};
   }
@@ -490,7 +490,7 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
           set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
         });
 
-  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_coefficient()) {
+  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code()) {
     fill_box_cells(space, data, u, fields);
     return fields;
   }

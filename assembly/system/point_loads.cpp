@@ -75,7 +75,7 @@ PointLoads point_loads(Space const& space, ReferenceElement const& element, Prob
     double const length = distance(line.from, line.to);
     if (!(length > 0))
       throw InputError(key, "the line has no length: both of its ends are at " + to_text(line.from));
-    Function const density(line.value, key + ".value", spec.parameters);
+    Function const density(line.value, key + ".value", spec.names());
     std::vector<double> const cuts = cell_crossings(space, element, line.from, line.to);
     places.clear();
     std::vector<double> amounts;

@@ -99,8 +99,7 @@ std::string to_text(Point3 const& x) {
   return std::string("(").append(number(x[0])) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
 }
 
-Function::Function(std::string const& text, std::string const& key, Constants const& constants)
-    : expression_(text, key, constants) {
+Function::Function(std::string const& text, std::string const& key, ExpressionNames const& names) : expression_(text, key, names) {
   if (expression_.is_constant())
     constant_ = expression_(0, 0, 0);
 }
@@ -116,6 +115,10 @@ double Function::finite(Point3 const& x, char const* what) const {
 void refuse_alpha(Function const& alpha, Point3 const& x) {
   throw InputError(alpha.key(), "alpha is " + to_text(alpha.finite(x, "alpha")) + " at (x, y, z) = " + to_text(x) +
                                     "; it must not be negative, or the matrix is not positive definite");
+}
+
+bool Coefficient::is_diagonal_code() const {
+  return is_diagonal() && std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_code(); });
 }
 
 bool Coefficient::is_constant() const {
@@ -152,7 +155,7 @@ Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
   return frame ? rotated(k, *frame) : Tensor::diagonal(k);
 }
 
-ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : constants_(spec.parameters) {
+ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : names_(spec.names()) {
   check_order(spec.order);
   auto const &boundary_ids = names.boundary_ids, &material_ids = names.material_ids;
   auto const check_material = [&](int material, std::string const& key) {
@@ -163,14 +166,14 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
   };
 
-  sources.emplace_back(spec.source, spec.has_one_source() ? "problem.source" : "problem.source.default", constants_);
+  sources.emplace_back(spec.source, spec.has_one_source() ? "problem.source" : "problem.source.default", names_);
   for (unsigned const id : material_ids)
     source_of[id] = 0;
   for (auto const& [material, text] : spec.source_of_material) {
     auto const key = "problem.source[" + std::to_string(material) + "]";
     check_material(material, key);
     source_of[static_cast<unsigned>(material)] = sources.size();
-    sources.emplace_back(text, key, constants_);
+    sources.emplace_back(text, key, names_);
   }
   for (auto const& [name, text] : spec.source_of_name) {
     auto const key = "problem.source." + name;
@@ -179,7 +182,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
         refuse_second(id, name, key);
       source_of[id] = sources.size();
     }
-    sources.emplace_back(text, key, constants_);
+    sources.emplace_back(text, key, names_);
   }
 
   std::map<int, std::size_t> entries;
@@ -193,7 +196,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
       coefficient.frame = rotation_of(expressions.frame, spec, key + ".frame");
     for (std::size_t d = 0; d < expressions.size(); ++d)
       coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]",
-                                          spec.parameters);
+                                          names_);
     if (coefficient.components.size() == 6) {
       if (coefficient.is_constant())
         static_cast<void>(coefficient({}, 0));
@@ -236,8 +239,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   for (std::size_t i = 0; i < spec.boundary.size(); ++i) {
     auto const& condition = spec.boundary[i];
     auto const key = "problem.boundary[" + std::to_string(i) + "]";
-    boundary.push_back({condition.type, Function(condition.value, key + ".value", spec.parameters),
-                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", spec.parameters)});
+    boundary.push_back({condition.type, Function(condition.value, key + ".value", names_),
+                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", names_)});
     if (condition.all_ids) {
       if (rest)
         throw InputError(key + ".ids",
@@ -272,7 +275,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
                                              list(boundary_ids) +
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
   if (spec.exact)
-    exact.emplace(*spec.exact, "problem.exact", spec.parameters);
+    exact.emplace(*spec.exact, "problem.exact", names_);
 }
 
 bool ProblemData::constant_coefficient() const {
@@ -286,12 +289,12 @@ bool ProblemData::constant_source() const {
 void ProblemData::scale_source(double factor) {
   std::vector<Function> scaled;
   for (Function const& source : sources)
-    scaled.emplace_back(to_text(factor) + " * (" + source.text() + ")", source.key(), constants_);
+    scaled.emplace_back(to_text(factor) + " * (" + source.text() + ")", source.key(), names_);
   sources = std::move(scaled);
 }
 
-bool ProblemData::diagonal_coefficient() const {
-  return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_diagonal(); });
+bool ProblemData::diagonal_code() const {
+  return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_diagonal_code(); });
 }
 
 int ProblemData::coefficient_components() const {

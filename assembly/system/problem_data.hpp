@@ -19,11 +19,12 @@ namespace poisson::assembly {
 /// A scalar function of x, y, z, given as an expression; a constant one is evaluated only once. `key` is the key path for errors.
 class Function {
 public:
-  Function(std::string const& text, std::string const& key, Constants const& constants = {});
+  Function(std::string const& text, std::string const& key, ExpressionNames const& names = {});
   [[nodiscard]] bool is_constant() const { return constant_.has_value(); }
   [[nodiscard]] std::string const& key() const { return expression_.key(); }
   [[nodiscard]] std::string const& text() const { return expression_.text(); }
   [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }
+  [[nodiscard]] bool is_code() const { return expression_.is_code(); }
   [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
   /// The value at x. Throws InputError with expression, point and value when it is not finite; `what` starts the message.
   [[nodiscard]] double finite(Point3 const& x, char const* what) const;
@@ -40,6 +41,8 @@ struct Coefficient {
   std::string key;
   [[nodiscard]] bool is_constant() const;
   [[nodiscard]] bool is_diagonal() const { return components.size() < 6 && !frame; }
+  /// Whether the code of its components says it all: it is diagonal, and uses no fields.
+  [[nodiscard]] bool is_diagonal_code() const;
   /// The tensor at x. Throws InputError with point, value and material when it is not positive definite and finite.
   [[nodiscard]] Tensor operator()(Point3 const& x, unsigned material) const;
 };
@@ -68,8 +71,8 @@ struct ProblemData {
   void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
   [[nodiscard]] bool constant_coefficient() const;
-  /// Whether k has no entries off the diagonal in any material.
-  [[nodiscard]] bool diagonal_coefficient() const;
+  /// Whether k is so in all materials (Coefficient::is_diagonal_code).
+  [[nodiscard]] bool diagonal_code() const;
   /// 1, 3, or 6 where some material has a full tensor.
   [[nodiscard]] int coefficient_components() const;
 
@@ -83,7 +86,7 @@ struct ProblemData {
   std::optional<Function> exact;
 
 private:
-  Constants constants_;
+  ExpressionNames names_;
 };
 
 /// Throws InputError: alpha of a Robin condition is not finite, or negative, at x.
