@@ -14,6 +14,7 @@ namespace poisson::assembly {
 
 namespace {
 
+constexpr char const* exact_name = "the exact solution";
 /// Evaluations of `exact` that an error norm may cost before only the fewest points of the quadrature rule are used.
 constexpr std::int64_t evaluation_budget = 4'000'000;
 constexpr int most_points = 14;
@@ -171,6 +172,63 @@ private:
   std::vector<double> local_;  ///< the values of u at the cell's unknowns
 };
 
+/// `exact` at the points of a CellQuadrature, for one cell after the other. On a box the lines of points of a whole row of cells
+/// are evaluated at once: what depends on one coordinate alone is then computed once a line.
+class ExactValues {
+public:
+  ExactValues(Space const& space, Function const& exact) : space_(space), exact_(exact) {}
+  ExactValues(ExactValues&& other) noexcept
+      : space_(other.space_), exact_(std::move(other.exact_)) {}  // the evaluator has not begun
+
+  void get(CellQuadrature const& quadrature, std::int64_t cell, double shift, std::vector<double>& out) {
+    if (!space_.box || !exact_.is_code()) {
+      for (int q = 0; q < quadrature.n_points; ++q)
+        out[q] = exact_.finite(quadrature.point(q), exact_name) - shift;
+      return;
+    }
+    std::int64_t const nx = space_.box->cells[0], row = cell / nx;
+    int const m = quadrature.m;
+    if (row != row_)
+      evaluate_row(quadrature, row_ = row);
+    for (int line = 0; line < m * m; ++line)
+      for (int i = 0; i < m; ++i) {
+        double const value = values_[line * m * nx + m * (cell % nx) + i];
+        if (!std::isfinite(value))
+          static_cast<void>(exact_.finite(quadrature.point(line * m + i), exact_name));  // throws
+        out[line * m + i] = value - shift;
+      }
+  }
+
+private:
+  void evaluate_row(CellQuadrature const& quadrature, std::int64_t row) {
+    auto const [nx, ny, nz] = space_.box->cells;
+    int const m = quadrature.m;
+    auto const points = [&](int d, std::int64_t cell) {
+      std::vector<double> x;
+      double const from = space_.box_coordinate(d, cell * space_.order), to = space_.box_coordinate(d, (cell + 1) * space_.order);
+      for (double const t : quadrature.gauss)
+        x.push_back((1 - t) * from + t * to);
+      return x;
+    };
+    if (!lines_) {
+      for (std::int64_t i = 0; i < nx; ++i)
+        for (double const x : points(0, i))
+          x_.push_back(x);
+      lines_.emplace(exact_.code(), static_cast<std::int64_t>(x_.size()), x_.data());
+      values_.resize(m * m * x_.size());
+    }
+    auto const y = points(1, row % ny), z = points(2, row / ny);
+    for (int line = 0; line < m * m; ++line)
+      (*lines_)(y[line % m], z[line / m], values_.data() + line * x_.size());
+  }
+
+  Space const& space_;
+  Function exact_;
+  std::vector<double> x_, values_;  ///< of a row of cells: m^2 lines of m points a cell
+  std::optional<LineEvaluator> lines_;
+  std::int64_t row_ = -1;
+};
+
 /// Runs body(state, i, part) for all i in [0, n), cut in parts of `size`. Each part is one thread's.
 template <class MakeState, class Body>
 void for_all(std::int64_t n, std::int64_t size, MakeState const& make_state, Body const& body) {
@@ -214,8 +272,6 @@ Sums sum_over_cells(Space const& space, MakeState const& make_state, Body const&
     total.add(sum);
   return total;
 }
-
-constexpr char const* exact_name = "the exact solution";
 
 }  // namespace
 
@@ -265,7 +321,7 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
                        double shift) {
   int const points = points_per_direction(space);
   struct State {
-    Function exact;
+    ExactValues exact;
     CellFunction u;
     std::vector<double> exact_values;
     std::array<std::vector<double>, 3> exact_gradient;
@@ -274,7 +330,7 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
   gauss_rule(points, gauss, ignored);
   auto const basis = lagrange_basis(element.nodes, gauss), collocation = lagrange_basis(gauss, gauss);
   auto const make_state = [&] {
-    State state{*data.exact, CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
+    State state{ExactValues(space, *data.exact), CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
     auto const n_points = static_cast<std::size_t>(state.u.quadrature.n_points);
     state.exact_values.resize(n_points);
     for (auto& g : state.exact_gradient)
@@ -286,8 +342,7 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
     auto const& quadrature = state.u.quadrature;
     auto const& gradient = state.u.gradient;
     auto const& exact_gradient = state.exact_gradient;
-    for (int q = 0; q < quadrature.n_points; ++q)
-      state.exact_values[q] = state.exact.finite(quadrature.point(q), exact_name) - shift;
+    state.exact.get(quadrature, cell, shift, state.exact_values);
     for (int d = 0; d < 3; ++d)
       differentiate(d, points, collocation.derivatives.data(), state.exact_values.data(), state.exact_gradient[d].data());
     for (int q = 0; q < quadrature.n_points; ++q) {

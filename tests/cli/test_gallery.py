@@ -23,7 +23,6 @@ def test_every_configuration_has_its_test_and_its_page():
 @pytest.mark.parametrize("name", DIFFERENCES)
 def test_the_answer_is_the_known_one(poisson, name):
     shutil.copytree(ROOT / "configs/gallery", poisson.directory / "configs/gallery")
-    shutil.copytree(ROOT / "meshes", poisson.directory / "meshes")
     poisson("run", f"configs/gallery/{name}.yaml", "--output", "out", "--quiet")
     record = poisson.record()
     q = record["quantities"]
