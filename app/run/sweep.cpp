@@ -4,6 +4,7 @@
 #include "app/io/csv.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/mesh_convergence.hpp"
 #include "app/run/solution_files.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
@@ -284,6 +285,15 @@ std::vector<std::string> quantity_names(std::vector<Case> const& cases) {
   return names;
 }
 
+/// What the quantities tend to on finer meshes.
+std::vector<MeshConvergence> convergence_of(std::vector<Case> const& cases, SweepSpec const& sweep) {
+  std::vector<CaseOnMesh> converged;
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (Case const& c = cases[i]; c.configuration && text_of(c.result, "/status") == "converged" && c.result.contains("quantities"))
+      converged.push_back({i, c.values, &c.configuration->config(), &c.result["quantities"]});
+  return mesh_convergence(sweep.axes, converged);
+}
+
 void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete, int exit_code,
                    std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   std::ostringstream csv;
@@ -358,6 +368,8 @@ void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOp
               {"mode", name_of(sweep.mode)},
               {"axes", axes},
               {"cases", list}};
+  if (auto const convergence = convergence_of(cases, sweep); !convergence.empty())
+    all["extrapolation"] = to_json(convergence);
   if (!analysis.entries.empty())
     all.update({{"analysis", analysis.entries}, {"analysis_seconds", analysis.seconds}});
   auto files = directory.files();
@@ -399,6 +411,17 @@ void closing_grid(std::vector<Case> const& cases, SweepSpec const& sweep, Consol
   }
   console.line();
   console.grid(rows);
+  for (MeshConvergence const& group : convergence_of(cases, sweep)) {
+    if (group.cases.size() < 3)
+      continue;
+    std::string of;
+    for (auto const& [path, value] : group.parameters)
+      of += ", " + short_name(path) + " = " + value;
+    console.line();
+    console.line("  Richardson extrapolation" + of + (group.note.empty() ? "" : ": none, " + group.note));
+    if (group.note.empty())
+      console.grid(table_of(group));
+  }
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (!cases[i].error.empty())
       console.line("  case " + std::to_string(i) + " failed: " + cases[i].error);
