@@ -46,7 +46,7 @@ using Point = std::array<double, 3>;
 }
 
 /// Values at a tensor product of coordinates, x fastest.
-struct Grid {
+struct TensorGrid {
   std::array<std::vector<double>, 3> coordinates;  ///< ascending
   std::vector<double> values;
 
@@ -125,7 +125,7 @@ std::vector<double> centres(std::vector<double> const& coordinates) {
 
 PointField grid_field(std::array<std::vector<double>, 3> nodes, Array const& array, FieldInterpolation interpolation,
                       fs::path const& path) {
-  Grid grid;
+  TensorGrid grid;
   std::size_t size = 1;
   for (std::size_t d = 0; d < 3; ++d) {
     grid.coordinates[d] = array.of_points ? std::move(nodes[d]) : centres(nodes[d]);
@@ -134,8 +134,9 @@ PointField grid_field(std::array<std::vector<double>, 3> nodes, Array const& arr
   grid.values = values_of(*array.values);
   if (grid.values.size() != size || size == 0)
     refuse(path, "its array has " + std::to_string(grid.values.size()) + " values where its grid has " + std::to_string(size));
-  return
-      [grid = std::make_shared<Grid const>(std::move(grid)), interpolation](Point const& x) { return grid->at(x, interpolation); };
+  return [grid = std::make_shared<TensorGrid const>(std::move(grid)), interpolation](Point const& x) {
+    return grid->at(x, interpolation);
+  };
 }
 
 PointField image_field(vtkSmartPointer<vtkImageData> const& image, Array const& array, FieldInterpolation interpolation,
@@ -306,8 +307,8 @@ Table read_table(fs::path const& path, std::string const& array) {
 }
 
 /// The table as a grid, when its points are the tensor product of their coordinates.
-std::optional<Grid> as_grid(Table const& table) {
-  Grid grid;
+std::optional<TensorGrid> as_grid(Table const& table) {
+  TensorGrid grid;
   std::size_t size = 1;
   for (std::size_t d = 0; d < 3; ++d) {
     std::vector<double> all;
@@ -428,7 +429,7 @@ PointField open_point_field(fs::path const& path, std::string const& array, Fiel
   if (data == nullptr) {
     Table table = read_table(path, array);
     if (auto grid = as_grid(table))
-      return [grid = std::make_shared<Grid const>(std::move(*grid)), interpolation](Point const& x) {
+      return [grid = std::make_shared<TensorGrid const>(std::move(*grid)), interpolation](Point const& x) {
         return grid->at(x, interpolation);
       };
     return shared<PointsField>(std::move(table), interpolation);
