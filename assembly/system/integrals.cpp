@@ -11,7 +11,7 @@ namespace poisson::assembly {
 
 namespace {
 
-constexpr std::int64_t rows_per_part = 4096;
+constexpr std::int64_t entries_per_part = 4096;
 
 }  // namespace
 
@@ -29,9 +29,9 @@ void throw_inverted_cell(Point3 const& x, double determinant) {
 
 double ordered_dot(std::span<double const> u, std::span<double const> v) {
   auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<double> sums(n_parts(n, rows_per_part));
+  std::vector<double> sums(n_parts(n, entries_per_part));
   parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n, rows_per_part, p);
+    auto const [begin, end] = part(n, entries_per_part, p);
     sums[p] = std::inner_product(u.begin() + begin, u.begin() + end, v.begin() + begin, 0.0);
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
@@ -39,9 +39,9 @@ double ordered_dot(std::span<double const> u, std::span<double const> v) {
 
 double ordered_sum(std::span<double const> u) {
   auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<double> sums(n_parts(n, rows_per_part));
+  std::vector<double> sums(n_parts(n, entries_per_part));
   parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n, rows_per_part, p);
+    auto const [begin, end] = part(n, entries_per_part, p);
     sums[p] = std::accumulate(u.begin() + begin, u.begin() + end, 0.0);
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);

@@ -11,7 +11,7 @@
 namespace poisson::assembly {
 namespace {
 
-constexpr std::int64_t faces_per_part = 256;
+constexpr std::int64_t faces_of_part = 256;
 using Parts = std::map<unsigned, MeshPart>;
 
 void add_point(Extent& extent, Point3 const& x) {
@@ -36,8 +36,8 @@ Parts sum_of(std::vector<Parts> const& pieces) {
 }
 
 /// One cell after the other.
-struct Cell {
-  explicit Cell(Space const& of) : space(of), geometry(of), dofs(of.n_local) {}
+struct PlacedCell {
+  explicit PlacedCell(Space const& of) : space(of), geometry(of), dofs(of.n_local) {}
   void reset(std::int64_t cell) {
     space.dofs(cell, dofs.data());
     geometry.reset(cell, dofs.data());
@@ -64,10 +64,10 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
     face_nodes[face] = element.face_nodes(face);
   }
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
-  std::vector<Parts> of_faces(n_parts(n_faces, faces_per_part));
-  auto const make_cell = [&] { return Cell(space); };
-  parallel_for(static_cast<std::int64_t>(of_faces.size()), make_cell, [&](Cell& cell, std::int64_t const p) {
-    auto const [begin, end] = part(n_faces, faces_per_part, p);
+  std::vector<Parts> of_faces(n_parts(n_faces, faces_of_part));
+  auto const make_cell = [&] { return PlacedCell(space); };
+  parallel_for(static_cast<std::int64_t>(of_faces.size()), make_cell, [&](PlacedCell& cell, std::int64_t const p) {
+    auto const [begin, end] = part(n_faces, faces_of_part, p);
     for (auto i = begin; i < end; ++i) {
       BoundaryFace const& face = space.boundary_faces[i];
       cell.reset(face.cell);
@@ -85,7 +85,7 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
 
   PointTables const map = tabulate(map_nodes, element.volume_points);
   std::vector<Parts> of_cells(n_parts(space.n_cells, space.cells_per_part));
-  parallel_for(static_cast<std::int64_t>(of_cells.size()), make_cell, [&](Cell& cell, std::int64_t const p) {
+  parallel_for(static_cast<std::int64_t>(of_cells.size()), make_cell, [&](PlacedCell& cell, std::int64_t const p) {
     auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
     for (auto c = begin; c < end; ++c) {
       cell.reset(c);

@@ -30,10 +30,10 @@ public:
 
   /// Precondition: the point is in the mesh.
   void add(LocatedPoint const& point, double value) {
-    auto const functions = tabulate(element_.nodes, {point.reference}).values;
+    auto const values = tabulate(element_.nodes, {point.reference}).values;
     space_.dofs(point.cell, dofs_.data());
     for (std::size_t i = 0; i < dofs_.size(); ++i)
-      if (double const load = value * functions[i]; load != 0)
+      if (double const load = value * values[i]; load != 0)
         result.loads.push_back({dofs_[i], load});
     result.integrals.sum += value;
     result.integrals.absolute += std::abs(value);
