@@ -57,7 +57,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
   }
   add(picture, {"solution.png"});
   add(internal.keep_unknowns, {snapshot_file});
-  for (std::string const& name : line_files(config))
+  for (std::string const& name : quantity_files(config))
     names.push_back(name);
   for (std::size_t i = 0; i < config.analysis.size(); ++i)
     names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");

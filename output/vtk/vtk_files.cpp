@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <vtkCellType.h>
+#include <vtkDataSetAttributes.h>
 #include <vtkHigherOrderHexahedron.h>
 #include <vtkVersion.h>
 
@@ -232,6 +233,31 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
   for (std::size_t d = 0; d < 3; ++d)
     file.array(floating(std::string(1, "xyz"[d]), 1, grid.coordinates[d], options.precision));
   file.text("</Coordinates>\n</Piece>\n</RectilinearGrid>\n");
+  file.commit();
+}
+
+void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
+               std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options) {
+  check_sizes(point_fields, n[0] * n[1]);
+  check_sizes({{"Points", 3, points, {}}}, n[0] * n[1]);
+  XmlFile file(path, "StructuredGrid", "1.0", options);
+  std::string const extent = extent_text({n[0], n[1], 1});
+  file.text("<StructuredGrid WholeExtent=\"" + extent + "\">\n<Piece Extent=\"" + extent + "\">\n<PointData" +
+            (point_fields.empty() ? "" : " Scalars=\"" + xml_escaped(point_fields.front().name) + "\"") + ">\n");
+  for (Field const& field : point_fields)
+    file.array(array_of(field, options.precision));
+  if (std::any_of(hidden.begin(), hidden.end(), [](unsigned char h) { return h != 0; })) {
+    DataArray ghosts{vtkDataSetAttributes::GhostArrayName(), ScalarType::uint8, 1, static_cast<std::int64_t>(hidden.size())};
+    ghosts.fill = [hidden](std::int64_t first, std::int64_t count, void* out) {
+      for (std::int64_t i = 0; i < count; ++i)
+        static_cast<unsigned char*>(out)[i] =
+            hidden[static_cast<std::size_t>(first + i)] != 0 ? vtkDataSetAttributes::HIDDENPOINT : 0;
+    };
+    file.array(ghosts);
+  }
+  file.text("</PointData>\n<CellData>\n</CellData>\n<Points>\n");
+  file.array(floating("Points", 3, points, options.precision));
+  file.text("</Points>\n</Piece>\n</StructuredGrid>\n");
   file.commit();
 }
 
