@@ -3,6 +3,7 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
@@ -449,6 +450,11 @@ std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& 
 std::vector<PointValues> Discretization::values_at(std::span<double const> u, std::span<LocatedPoint const> points) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return assembly::values_at(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, points);
+}
+
+BoundarySurface Discretization::surface(std::span<double const> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return boundary_surface(impl_->space, impl_->element, impl_->data, u);
 }
 
 HostVector<double> Discretization::integration_weights() const {

@@ -712,6 +712,9 @@ Keys<RunConfig> make_run_keys() {
               Named<PlaneSpec>{plane_keys, "{name: mid, origin: [0, 0, 0.5], first: [1, 0, 0], second: [0, 1, 0]}"},
               POISSON_MEMBER(output.planes), "", "Parallelograms on which they are written (.vts, .csv).")
           .or_null("none"),
+      declare("output.surface", Boolean{}, POISSON_MEMBER(output.surface), "",
+              "Whether the boundary alone is written (surface.vtp): u and the flux at its nodes, ids and the flux outwards on its "
+              "faces."),
       declare("output.quantities", Quantities{}, POISSON_MEMBER(output.quantities), "",
               "What else is computed, such as {resistance: \"(max - min) / flux.1\"}: from min, max, mean, energy, integral_u, "
               "integral_f, flux.NAME and area.NAME of every boundary and volume.NAME of every material (its id where it has no "
@@ -900,7 +903,8 @@ Keys<RunConfig> const& system_keys() {
       std::string const top = k.path.substr(0, k.path.find('.'));
       bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
-                           k.path == "output.circles" || k.path == "output.planes" || k.path == "output.quantities";
+                           k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
+                           k.path == "output.quantities";
       if (solves && !of_mesh)
         chosen.push_back(k);
     }

@@ -131,6 +131,7 @@ struct OutputSpec {
   std::vector<LineSpec> lines;
   std::vector<CircleSpec> circles;
   std::vector<PlaneSpec> planes;
+  bool surface = false;
   std::vector<QuantitySpec> quantities;
 };
 

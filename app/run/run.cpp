@@ -90,8 +90,11 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (internal.keep_unknowns && first_not_finite(u) == u.size())
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
-      if (first_not_finite(u) == u.size())
+      if (first_not_finite(u) == u.size()) {
         requested.write_files(u, directory);
+        if (config.output.surface)
+          write_surface(discretization, u, config, directory);
+      }
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {

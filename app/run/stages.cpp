@@ -56,6 +56,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
     add(pvd_may_name(names.back()), {"solution.pvd"});
   }
   add(picture, {"solution.png"});
+  add(config.output.surface, {"surface.vtp"});
   add(internal.keep_unknowns, {snapshot_file});
   for (std::string const& name : quantity_files(config))
     names.push_back(name);

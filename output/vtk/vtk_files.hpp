@@ -33,6 +33,10 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
 void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
                std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options);
 
+/// Writes quadrangles (VTP) between points (x, y, z); `quads` has 4 of them each.
+void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> quads,
+               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options);
+
 /// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
 /// PVD file. It colours by no field when it opens the file.
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,

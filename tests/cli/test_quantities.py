@@ -241,7 +241,71 @@ def test_circle_around_x_begins_at_y(cube):
     assert all(row["u"] != "" for row in rows) and "circle_a.png" not in poisson.record()["files"]
 
 
+def points_of(surface):
+    return np.array([surface.GetPoint(i) for i in range(surface.GetNumberOfPoints())])
+
+
+def faces_of(surface):
+    """Corners of the quadrangles, (n, 4, 3), and their normals times their areas."""
+    ids = [[surface.GetCell(i).GetPointId(a) for a in range(4)] for i in range(surface.GetNumberOfCells())]
+    corners = points_of(surface)[np.array(ids)]
+    return corners, np.cross(corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1]) / 2
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("mesh", ["{cells: [3, 4, 5], extent: [2, 1, 3]}", "{generator: hyper_cube, arguments: [0, 1, true], refinements: 2}"])
+def test_surface_of_a_linear_solution(poisson, order, mesh):
+    """u = 1 + x - 2 y + 3 z with k = (2, 3, 5): the flux is (-2, 6, -15) everywhere."""
+    poisson("run", poisson.write(LINEAR.replace("ORDER", str(order)).replace("{cells: [4, 3, 5], extent: [2, 1, 3]}", mesh)),
+            "--output", "out", "--quiet", "--set", "output.surface=true")
+    assert "surface.vtp" in poisson.record()["files"]
+    surface = read_vtk(poisson.directory / "out/surface.vtp")
+    box = "cells" in mesh
+    n, extent = ([3, 4, 5], np.array([2, 1, 3])) if box else ([4, 4, 4], np.ones(3))
+    assert surface.GetNumberOfCells() == 2 * order ** 2 * (n[0] * n[1] + n[1] * n[2] + n[2] * n[0])
+    assert surface.GetNumberOfPoints() == surface.GetNumberOfCells() + 2  # Euler: no node is there twice
+    x = points_of(surface)
+    assert array(surface.GetPointData(), "u") == pytest.approx(1 + x @ [1, -2, 3], abs=1e-10)
+    assert array(surface.GetPointData(), "flux") == pytest.approx(np.tile([-2, 6, -15], (len(x), 1)), abs=1e-8)
+    corners, normals = faces_of(surface)
+    boundary = array(surface.GetCellData(), "boundary")
+    for side in range(6):
+        d, sign = side // 2, 1 if side % 2 else -1
+        on = boundary == side
+        assert corners[on][:, :, d] == pytest.approx(np.full((on.sum(), 4), extent[d] if side % 2 else 0), abs=1e-14)
+        outwards = np.zeros(3)
+        outwards[d] = sign * np.prod(extent) / extent[d]
+        assert normals[on].sum(axis=0) == pytest.approx(outwards, abs=1e-12) and (normals[on][:, d] * sign > 0).all()
+        assert array(surface.GetCellData(), "outward_flux")[on] == pytest.approx(np.full(on.sum(), sign * [-2, 6, -15][d]), abs=1e-8)
+    assert set(array(surface.GetCellData(), "material")) == {0}
+    assert "<AppendedData" not in (poisson.directory / "out/surface.vtp").read_text()
+
+
+def test_surface_of_a_ball_converges(poisson):
+    """Its area, the volume inside, which needs all normals outwards, and the flux 1/3 out of a source of 1."""
+    config = poisson.write("""
+        problem:
+          mesh: {generator: hyper_ball}
+          element: {order: 2}
+          source: "1"
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        output: {picture: false, vtk: {enabled: false}, surface: true}
+        """)
+    errors = []
+    for r in (1, 2, 3):
+        poisson("run", config, "--output", str(r), "--quiet", "--set", f"problem.mesh.refinements={r}")
+        surface = read_vtk(poisson.directory / str(r) / "surface.vtp")
+        corners, normals = faces_of(surface)
+        area = np.linalg.norm(normals, axis=1)
+        flux = array(surface.GetCellData(), "outward_flux")
+        errors.append([abs(area.sum() / (4 * np.pi) - 1),
+                       abs((corners.mean(axis=1) * normals).sum() / (4 * np.pi) - 1),
+                       abs(flux @ area / area.sum() - 1 / 3)])
+    assert all(b < a / 3 for first, second in zip(errors, errors[1:]) for a, b in zip(first, second)), errors
+
+
 @pytest.mark.parametrize("key, value, parts", [
+    ("output.surface", "[1]", ["output.surface", "true or false"]),
     ("output.circles", "[{name: a, center: [5, 0, 0], radius: 1}]", ["output.circles[0]", "no point of this circle is in the mesh"]),
     ("output.circles", "[{name: a, center: [0, 0, 0], radius: 0}]", ["output.circles[0].radius", "0"]),
     ("output.circles", "[{name: a, center: [0, 0, 0]}]", ["output.circles[0].radius", "is missing"]),
