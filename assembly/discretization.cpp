@@ -3,6 +3,7 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
@@ -476,6 +477,11 @@ std::vector<PointValues> Discretization::values_at(std::span<double const> u, st
 
 PointLoads const& Discretization::point_loads() const {
   return impl_->data.point_loads;
+}
+
+BoundarySurface Discretization::surface(std::span<double const> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return boundary_surface(impl_->space, impl_->element, impl_->data, u);
 }
 
 HostVector<double> Discretization::integration_weights() const {

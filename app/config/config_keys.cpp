@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -595,6 +596,67 @@ struct List {
   [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(keys(), T{})}}; }
 };
 
+Keys<CircleSpec> const& circle_keys() {
+  static Keys<CircleSpec> const keys{
+      key<CircleSpec>(
+          "name", PlainName{}, [](auto& c) -> auto& { return c.name; }, "", "The files are circle_NAME.csv and circle_NAME.png.")
+          .must_be_given("a circle has a name"),
+      key<CircleSpec>(
+          "center", ThreeOf<Number>{}, [](auto& c) -> auto& { return c.center; }, "length", "The middle of the circle.")
+          .must_be_given("say where, [x, y, z]"),
+      key<CircleSpec>(
+          "normal", ThreeOf<Number>{}, [](auto& c) -> auto& { return c.normal; }, "",
+          "Normal to the circle, of any length. Seen from its tip, angles grow counterclockwise, from the direction of x (of y "
+          "where the normal is parallel to x)."),
+      key<CircleSpec>(
+          "radius", Number{0}, [](auto& c) -> auto& { return c.radius; }, "length", "The radius of the circle.")
+          .must_be_given("say how large the circle is"),
+      key<CircleSpec>(
+          "points", Integer{2, 1000000}, [](auto& c) -> auto& { return c.points; }, "",
+          "How many, those at 0 and 360 degrees included."),
+  };
+  return keys;
+}
+
+/// How many points a plane has along its two edges.
+struct PlanePoints {
+  Integer one{2, 1000};
+  [[nodiscard]] std::string allowed() const { return "[n, m], each: " + one.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::array<std::int64_t, 2>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.size() != 2)
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < 2; ++i)
+      one.read(node.items[i], path + "[" + std::to_string(i) + "]", out[i]);
+  }
+  [[nodiscard]] std::string write(std::array<std::int64_t, 2> const& value) const {
+    return "[" + one.write(value[0]) + ", " + one.write(value[1]) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "array"}, {"items", one.json_schema()}, {"minItems", 2}, {"maxItems", 2}};
+  }
+};
+
+Keys<PlaneSpec> const& plane_keys() {
+  static Keys<PlaneSpec> const keys{
+      key<PlaneSpec>(
+          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "", "The files are plane_NAME.vts and plane_NAME.csv.")
+          .must_be_given("a plane has a name"),
+      key<PlaneSpec>(
+          "origin", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.origin; }, "length", "A corner of the parallelogram.")
+          .must_be_given("say where, [x, y, z]"),
+      key<PlaneSpec>(
+          "first", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.first; }, "length", "The first edge from there, a vector.")
+          .must_be_given("say where to, [x, y, z]"),
+      key<PlaneSpec>(
+          "second", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.second; }, "length", "The second edge, a vector.")
+          .must_be_given("say where to, [x, y, z]"),
+      key<PlaneSpec>(
+          "points", PlanePoints{}, [](auto& p) -> auto& { return p.points; }, "",
+          "How many along the first edge, and along the second one, both ends included."),
+  };
+  return keys;
+}
+
 /// A list of maps that have a name each.
 template <class T>
 struct Named {
@@ -868,6 +930,16 @@ Keys<RunConfig> make_run_keys() {
       declare("output.lines", Named<LineSpec>{line_keys, "{name: axis, from: [0, 0, 0], to: [0, 0, 1], points: 101}"},
               POISSON_MEMBER(output.lines), "", "Lines along which they are written (.csv) and u is drawn (.png).")
           .or_null("none"),
+      declare("output.circles", Named<CircleSpec>{circle_keys, "{name: rim, center: [0, 0, 0], normal: [0, 0, 1], radius: 0.4}"},
+              POISSON_MEMBER(output.circles), "", "Circles along which they are written (.csv) and u is drawn (.png).")
+          .or_null("none"),
+      declare("output.planes",
+              Named<PlaneSpec>{plane_keys, "{name: mid, origin: [0, 0, 0.5], first: [1, 0, 0], second: [0, 1, 0]}"},
+              POISSON_MEMBER(output.planes), "", "Parallelograms on which they are written (.vts, .csv).")
+          .or_null("none"),
+      declare("output.surface", Boolean{}, POISSON_MEMBER(output.surface), "",
+              "Whether the boundary alone is written (surface.vtp): u and the flux at its nodes, ids and the flux outwards on its "
+              "faces."),
       declare("output.quantities", Quantities{}, POISSON_MEMBER(output.quantities), "",
               "What else is computed, such as {resistance: \"(max - min) / flux.1\"}: from min, max, mean, energy, integral_u, "
               "integral_f, flux.NAME and area.NAME of every boundary and volume.NAME of every material (its id where it has no "
@@ -899,6 +971,12 @@ Keys<RunConfig> make_run_keys() {
         k.inner_keys.push_back(inner.path);
     else if (k.path == "output.lines")
       for (auto const& inner : line_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.circles")
+      for (auto const& inner : circle_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.planes")
+      for (auto const& inner : plane_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "problem.boundary") {
       for (auto const& inner : boundary_keys())
@@ -1026,6 +1104,19 @@ void check_output(YamlNode const& root, RunConfig const& config) {
   if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
     reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
            "found 'image', which is for generator: box only; allowed for this mesh: auto, vtu, hdf");
+  for (std::size_t i = 0; i < config.output.circles.size(); ++i) {
+    std::string const path = "output.circles[" + std::to_string(i) + "].normal";
+    if (auto const& n = config.output.circles[i].normal; !(std::hypot(n[0], n[1], n[2]) > 0))
+      reject(locate_path(root, path).origin, path, "found [0, 0, 0], which has no direction");
+  }
+  for (std::size_t i = 0; i < config.output.planes.size(); ++i) {
+    std::string const path = "output.planes[" + std::to_string(i) + "].second";
+    auto const &a = config.output.planes[i].first, &b = config.output.planes[i].second;
+    double const lengths = std::hypot(a[0], a[1], a[2]) * std::hypot(b[0], b[1], b[2]);
+    double const area = std::hypot(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]);
+    if (!(area > 1e-10 * lengths))
+      reject(locate_path(root, path).origin, path, "the edges 'first' and 'second' are zero or parallel; they must span a plane");
+  }
 }
 
 /// The first key below `node` that is none of system_keys; a section of theirs is looked into.
@@ -1062,6 +1153,7 @@ Keys<RunConfig> const& system_keys() {
       std::string const top = k.path.substr(0, k.path.find('.'));
       bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
+                           k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
                            k.path == "output.quantities";
       if (solves && !of_mesh)
         chosen.push_back(k);

@@ -108,6 +108,21 @@ struct LineSpec {
   std::int64_t points = 101;
 };
 
+/// Points on a circle at equal angles, the first one again at the end.
+struct CircleSpec {
+  std::string name;
+  std::array<double, 3> center{}, normal{0, 0, 1};
+  double radius = 0;
+  std::int64_t points = 181;
+};
+
+/// A grid of points on a parallelogram, its edges included.
+struct PlaneSpec {
+  std::string name;
+  std::array<double, 3> origin{}, first{}, second{};  ///< a corner, and the edges that begin there
+  std::array<std::int64_t, 2> points{101, 101};       ///< along the two edges
+};
+
 struct QuantitySpec {
   std::string name, value;  ///< value: an expression in the names of quantities
 };
@@ -122,6 +137,9 @@ struct OutputSpec {
   bool picture = true;
   std::vector<ProbeSpec> probes;
   std::vector<LineSpec> lines;
+  std::vector<CircleSpec> circles;
+  std::vector<PlaneSpec> planes;
+  bool surface = false;
   std::vector<QuantitySpec> quantities;
 };
 

@@ -46,6 +46,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
+    for (std::string const& note : requested.notes())
+      console.line("    " + note);
 
     auto system = record.clock.time(Stage::assembly, [&] { return AssembledSystem(discretization, plan, stages); });
     record.nnz = system.nnz();
@@ -89,8 +91,11 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (internal.keep_unknowns && first_not_finite(u) == u.size())
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
-      if (first_not_finite(u) == u.size())
-        requested.write_lines(u, directory);
+      if (first_not_finite(u) == u.size()) {
+        requested.write_files(u, directory);
+        if (config.output.surface)
+          write_surface(discretization, u, config, directory);
+      }
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {

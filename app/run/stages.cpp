@@ -56,8 +56,9 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
     add(pvd_may_name(names.back()), {"solution.pvd"});
   }
   add(picture, {"solution.png"});
+  add(config.output.surface, {"surface.vtp"});
   add(internal.keep_unknowns, {snapshot_file});
-  for (std::string const& name : line_files(config))
+  for (std::string const& name : quantity_files(config))
     names.push_back(name);
   for (std::size_t i = 0; i < config.analysis.size(); ++i)
     names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");

@@ -105,4 +105,14 @@ struct SolutionFields {
   HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
 };
 
+/// The solution on the boundary of the mesh: (order x order) quadrangles between the nodes of every face of a cell.
+struct BoundarySurface {
+  std::vector<double> points;           ///< 3 per node: x, y, z; each node is listed once
+  std::vector<std::int64_t> quads;      ///< 4 nodes each, counterclockwise seen from outside
+  std::vector<double> u;                ///< per node
+  std::vector<double> flux;             ///< -k grad u per node, the mean over the faces around it: 3 values
+  std::vector<int> boundary, material;  ///< ids, per quadrangle
+  std::vector<double> outward_flux;     ///< the mean of -k du/dn over the face that the quadrangle is a part of
+};
+
 }  // namespace poisson::assembly
