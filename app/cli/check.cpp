@@ -24,12 +24,12 @@ Backend backend_of(RunConfig const& config) {
 }
 
 /// Counts of a problem, and the memory of its run.
-struct Forecast {
+struct CaseForecast {
   assembly::MeshSummary mesh;
   MemoryForecast memory;
 };
 
-Forecast forecast_of(RunConfig const& config) {
+CaseForecast forecast_of_case(RunConfig const& config) {
   assembly::CheckedProblem const problem(problem_of(config));
   return {problem.mesh(), forecast_memory(config, backend_of(config), problem)};
 }
@@ -47,10 +47,10 @@ void print_sweep(Configuration const& configuration) {
   std::vector<SweepCase> const cases = sweep_cases(configuration);
   struct Size {
     std::size_t number = 0;
-    Forecast forecast;
+    CaseForecast forecast;
   };
   std::optional<Size> smallest, largest;
-  std::map<std::string, Forecast> known;  // cases often differ in what no mesh knows of
+  std::map<std::string, CaseForecast> known;  // cases often differ in what no mesh knows of
   std::size_t n_wrong = 0;
   std::string first_wrong;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -69,7 +69,7 @@ void print_sweep(Configuration const& configuration) {
         std::string const key = resolved_yaml(relevant);
         auto found = known.find(key);
         if (found == known.end())
-          found = known.emplace(key, forecast_of(config)).first;
+          found = known.emplace(key, forecast_of_case(config)).first;
         Size const size{i, found->second};
         auto const less = [](Size const& a, Size const& b) {
           return a.forecast.mesh.dofs != b.forecast.mesh.dofs ? a.forecast.mesh.dofs < b.forecast.mesh.dofs
@@ -148,7 +148,7 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
 
 int print_check(Configuration const& configuration) {
   RunConfig const& config = configuration.config();
-  auto const [mesh, memory] = forecast_of(config);
+  auto const [mesh, memory] = forecast_of_case(config);
   char const* const about = mesh.exact_counts ? "" : "about ";
 
   std::cout << resolved_yaml(config) << "\n# Estimates\n";

@@ -45,12 +45,12 @@ std::vector<std::string> names_in(fs::path const& folder) {
 /// The files that a record of this program lists, itself included; nothing when it is of somebody else.
 std::vector<std::string> files_of_record(fs::path const& record) {
   std::ifstream in(record);
-  auto const json = nlohmann::json::parse(in, nullptr, false);
-  if (!json.is_object() || !json.contains("poisson_version"))
+  auto const contents = nlohmann::json::parse(in, nullptr, false);
+  if (!contents.is_object() || !contents.contains("poisson_version"))
     return {};
   std::vector<std::string> names{record.filename().string()};
-  if (json.contains("files") && json["files"].is_array())
-    for (auto const& name : json["files"])
+  if (contents.contains("files") && contents["files"].is_array())
+    for (auto const& name : contents["files"])
       if (name.is_string() && fs::path(name.get<std::string>()).filename() == name.get<std::string>())
         names.push_back(name.get<std::string>());
   return names;

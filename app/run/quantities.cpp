@@ -19,7 +19,7 @@ namespace poisson::app {
 namespace {
 
 using Point = std::array<double, 3>;
-constexpr std::array<char const*, 3> axes{"x", "y", "z"};
+constexpr std::array<char const*, 3> axis_names{"x", "y", "z"};
 
 std::string text_of(Point const& x) {
   return "(" + number_text(x[0], 6) + ", " + number_text(x[1], 6) + ", " + number_text(x[2], 6) + ")";
@@ -35,7 +35,7 @@ assembly::Constants constants_of(QuantityTable const& table) {
       constants[name] = std::numeric_limits<double>::quiet_NaN();
     else
       for (std::size_t d = 0; d < 3; ++d)
-        constants[name + "." + axes[d]] = value[d];
+        constants[name + "." + axis_names[d]] = value[d];
   return constants;
 }
 

@@ -65,7 +65,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
   return names;
 }
 
-std::string text_of(std::exception_ptr const& error) {
+std::string message_of(std::exception_ptr const& error) {
   try {
     std::rethrow_exception(error);
   } catch (std::exception const& e) {
@@ -219,7 +219,7 @@ ExitCode Stages::finish() {
                                                                      : exit_not_converged;
   record.exit_code = code;
   if (output_error_)
-    record.error = text_of(output_error_);
+    record.error = message_of(output_error_);
   record.files = directory_.files();
   record.files.emplace_back("result.json");
   record.files_failed = directory_.failures();

@@ -134,8 +134,8 @@ SweepAnalysis analyse_cases(std::vector<RunningCase> const& cases, RunConfig con
   for (std::size_t i = 0; i < cases.size(); ++i) {
     RunningCase const& c = cases[i];
     snapshots.push_back({i, c.values, c.configuration ? &*c.configuration : nullptr, directory.path() / c.directory,
-                         text_of(c.result, "/status") == "converged", number_of(c.result, "/solver/seconds"),
-                         number_of(c.result, "/timing/total")});
+                         text_in(c.result, "/status") == "converged", number_in(c.result, "/solver/seconds"),
+                         number_in(c.result, "/timing/total")});
   }
   set_thread_count(options.threads);
   std::unique_ptr<Context> context;
@@ -316,7 +316,7 @@ void run_cases(std::vector<RunningCase>& cases, std::vector<SweepAxis> const& ax
     take_result(c, state, root);
     ++ended;
     console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
-                  values_text(c, axes) + ": " + (c.error.empty() ? text_of(c.result, "/status") : "failed: " + c.error));
+                  values_text(c, axes) + ": " + (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error));
     running.erase(found);
   }
 }
@@ -406,7 +406,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     auto const bad = std::find_if(cases.begin(), cases.end(), [](RunningCase const& c) { return c.exit_code != exit_done; });
     auto const count = std::count_if(cases.begin(), cases.end(), [](RunningCase const& c) { return c.exit_code != exit_done; });
     std::cerr << "poisson: " << count << " of " << cases.size() << " cases are not converged; case " << bad - cases.begin() << ": "
-              << (bad->exit_code < 0 ? "not run" : text_of(bad->result, "/status") + ": " + text_of(bad->result, "/reason"))
+              << (bad->exit_code < 0 ? "not run" : text_in(bad->result, "/status") + ": " + text_in(bad->result, "/reason"))
               << std::endl;
   }
   return static_cast<ExitCode>(code);

@@ -23,9 +23,9 @@ namespace {
 /// Observed order between two cases: how the error falls with the mesh width, h ~ cells^(-1/3), or, on one mesh, with
 /// unknowns^(-1/3) when the element order changes.
 double observed_order(Json const& coarse, Json const& fine, char const* error) {
-  char const* const size = number_of(coarse, "/mesh/cells") != number_of(fine, "/mesh/cells") ? "/mesh/cells" : "/dofs";
-  double const ratio = std::cbrt(number_of(fine, size) / number_of(coarse, size));
-  double const order = std::log(number_of(coarse, error) / number_of(fine, error)) / std::log(ratio);
+  char const* const size = number_in(coarse, "/mesh/cells") != number_in(fine, "/mesh/cells") ? "/mesh/cells" : "/dofs";
+  double const ratio = std::cbrt(number_in(fine, size) / number_in(coarse, size));
+  double const order = std::log(number_in(coarse, error) / number_in(fine, error)) / std::log(ratio);
   return std::isfinite(order) ? order : std::numeric_limits<double>::quiet_NaN();
 }
 
@@ -36,16 +36,16 @@ std::size_t coarser_case(std::vector<RunningCase> const& cases, std::vector<Swee
   auto const is_order = [](std::string const& path) { return path == "problem.element.order" || path == "problem.element"; };
   bool const any_mesh = std::any_of(axes.begin(), axes.end(), [&](auto const& axis) { return is_mesh(axis.path); });
   std::size_t best = cases.size();
-  double const cells = number_of(cases[i].result, "/mesh/cells"), dofs = number_of(cases[i].result, "/dofs");
+  double const cells = number_in(cases[i].result, "/mesh/cells"), dofs = number_in(cases[i].result, "/dofs");
   for (std::size_t j = 0; j < cases.size(); ++j) {
     bool comparable = cases[j].result.is_object();
     for (std::size_t a = 0; a < axes.size() && comparable; ++a)
       comparable = cases[i].values[a] == cases[j].values[a] || (any_mesh ? is_mesh(axes[a].path) : is_order(axes[a].path));
     if (!comparable)
       continue;
-    double const other = number_of(cases[j].result, any_mesh ? "/mesh/cells" : "/dofs");
+    double const other = number_in(cases[j].result, any_mesh ? "/mesh/cells" : "/dofs");
     if (other < (any_mesh ? cells : dofs) &&
-        (best == cases.size() || other > number_of(cases[best].result, any_mesh ? "/mesh/cells" : "/dofs")))
+        (best == cases.size() || other > number_in(cases[best].result, any_mesh ? "/mesh/cells" : "/dofs")))
       best = j;
   }
   return best;
@@ -101,21 +101,21 @@ std::vector<MeshConvergence> convergence_of(std::vector<RunningCase> const& case
   std::vector<CaseOnMesh> converged;
   for (std::size_t i = 0; i < cases.size(); ++i)
     if (RunningCase const& c = cases[i];
-        c.configuration && text_of(c.result, "/status") == "converged" && c.result.contains("quantities"))
+        c.configuration && text_in(c.result, "/status") == "converged" && c.result.contains("quantities"))
       converged.push_back({i, c.values, &c.configuration->config(), &c.result["quantities"]});
   return mesh_convergence(sweep.axes, converged);
 }
 
 }  // namespace
 
-double number_of(Json const& result, char const* pointer) {
+double number_in(Json const& result, char const* pointer) {
   Json::json_pointer const p(pointer);
   if (result.is_object() && result.contains(p) && result[p].is_number())
     return result[p].get<double>();
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-std::string text_of(Json const& result, char const* pointer) {
+std::string text_in(Json const& result, char const* pointer) {
   Json::json_pointer const p(pointer);
   if (!result.is_object() || !result.contains(p))
     return "";
@@ -155,10 +155,10 @@ void write_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep
       csv << "," << csv_field(c.values[a]);
       parameters[sweep.axes[a].path] = c.values[a];
     }
-    std::string const status = c.result.is_object() ? text_of(c.result, "/status") : c.exit_code < 0 ? "not_run" : "failed";
+    std::string const status = c.result.is_object() ? text_in(c.result, "/status") : c.exit_code < 0 ? "not_run" : "failed";
     csv << "," << status << "," << c.exit_code;
     for (auto const& column : columns)
-      csv << "," << csv_field(text_of(c.result, column.pointer));
+      csv << "," << csv_field(text_in(c.result, column.pointer));
     std::size_t const j = coarser_case(cases, sweep.axes, i);
     for (auto const& column : order_columns) {
       double const order =
@@ -216,7 +216,7 @@ void write_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep
 
 void print_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep, Console& console) {
   bool const errors =
-      std::any_of(cases.begin(), cases.end(), [](RunningCase const& c) { return !std::isnan(number_of(c.result, "/errors/l2")); });
+      std::any_of(cases.begin(), cases.end(), [](RunningCase const& c) { return !std::isnan(number_in(c.result, "/errors/l2")); });
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"case"};
   for (auto const& axis : sweep.axes)
@@ -230,15 +230,15 @@ void print_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep
     RunningCase const& c = cases[i];
     std::vector<std::string> row{std::to_string(i)};
     row.insert(row.end(), c.values.begin(), c.values.end());
-    row.push_back(c.result.is_object() ? text_of(c.result, "/status") : c.exit_code < 0 ? "not run" : "failed");
-    row.push_back(number_text(number_of(c.result, "/dofs"), 10));
-    row.push_back(number_text(number_of(c.result, "/solver/iterations"), 10));
-    row.push_back(number_text(number_of(c.result, "/solver/residual_true")));
-    row.push_back(number_text(number_of(c.result, "/timing/total")));
+    row.push_back(c.result.is_object() ? text_in(c.result, "/status") : c.exit_code < 0 ? "not run" : "failed");
+    row.push_back(number_text(number_in(c.result, "/dofs"), 10));
+    row.push_back(number_text(number_in(c.result, "/solver/iterations"), 10));
+    row.push_back(number_text(number_in(c.result, "/solver/residual_true")));
+    row.push_back(number_text(number_in(c.result, "/timing/total")));
     if (errors) {
       std::size_t const j = coarser_case(cases, sweep.axes, i);
       for (auto const* error : {"/errors/l2", "/errors/h1_seminorm"}) {
-        row.push_back(number_text(number_of(c.result, error), 4));
+        row.push_back(number_text(number_in(c.result, error), 4));
         row.push_back(j < cases.size() ? number_text(observed_order(cases[j].result, c.result, error)) : "-");
       }
     }

@@ -36,9 +36,9 @@ struct SweepAnalysis {
 };
 
 /// A number of a record; NaN where it has none there.
-[[nodiscard]] double number_of(nlohmann::ordered_json const& result, char const* pointer);
+[[nodiscard]] double number_in(nlohmann::ordered_json const& result, char const* pointer);
 /// A value of a record as text; empty where it has none there.
-[[nodiscard]] std::string text_of(nlohmann::ordered_json const& result, char const* pointer);
+[[nodiscard]] std::string text_in(nlohmann::ordered_json const& result, char const* pointer);
 /// "cells = [8, 8, 8], order = 2"
 [[nodiscard]] std::string values_text(RunningCase const& c, std::vector<SweepAxis> const& axes);
 
