@@ -924,6 +924,8 @@ Keys<RunConfig> make_run_keys() {
               "Floating-point numbers in the file."),
       declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
               "Whether a picture of the solution (.png) is drawn."),
+      declare("output.report", Boolean{}, POISSON_MEMBER(output.report), "",
+              "Whether the results are also written as a page to read in a browser (report.html), which needs no other file."),
       declare("output.probes", Named<ProbeSpec>{probe_keys, "{name: tip, at: [0.1, 0.2, 0.3]}"}, POISSON_MEMBER(output.probes), "",
               "Points at which u, its gradient and the flux -k grad u are evaluated, exactly, in cells of any order.")
           .or_null("none"),

@@ -135,6 +135,7 @@ struct OutputSpec {
                                         SolutionField::material, SolutionField::coefficient, SolutionField::flux};
   output::VtkOptions vtk;
   bool picture = true;
+  bool report = true;
   std::vector<ProbeSpec> probes;
   std::vector<LineSpec> lines;
   std::vector<CircleSpec> circles;

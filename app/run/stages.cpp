@@ -4,12 +4,14 @@
 #include "app/analysis/snapshots.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/report.hpp"
+#include "app/run/report_page.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/symmetry.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
 
 #include <algorithm>
@@ -46,6 +48,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
       names.insert(names.end(), more.begin(), more.end());
   };
   add(picture, {"residuals.png"});
+  add(config.output.report, {report_file});
   if (config.system) {
     add(true, {"solution.mtx", "solution_low.mtx"});
     return names;
@@ -213,6 +216,18 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
 ExitCode Stages::finish() {
   directory_.ensure_writable();
   keep(directory_.failure());
+  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+  if (config_.output.report)
+    attempt([&](ResultsDirectory& directory) {
+      record.files = directory.files();
+      record.files.emplace_back("result.json");
+      if (output_error_)
+        record.error = message_of(output_error_);
+      directory.try_write(report_file, [&](fs::path const& path) {
+        output::write_text_file(path, report_of_run(config_, record, directory.path()));
+      });
+    });
+  keep(directory_.failure());
   ExitCode const code = output_error_                                ? exit_code_of(output_error_)
                         : record.status == SolverStatus::converged   ? exit_done
                         : record.status == SolverStatus::interrupted ? interrupted_code()
@@ -223,7 +238,6 @@ ExitCode Stages::finish() {
   record.files = directory_.files();
   record.files.emplace_back("result.json");
   record.files_failed = directory_.failures();
-  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
   directory_.write_record(to_json(record));
   keep(directory_.failure());
   record.files = directory_.files();

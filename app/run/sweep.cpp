@@ -3,6 +3,7 @@
 #include "app/analysis/snapshots.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/report_page.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/sweep_summary.hpp"
 #include "gpu/core/interrupt.hpp"
@@ -342,6 +343,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     name = "sweep";
   std::string const collection = collection_name(configuration.config(), name);
   std::vector<std::string> names{"sweep.csv", collection};
+  if (configuration.config().output.report)
+    names.emplace_back(report_file);
   for (std::size_t i = 0; i < configuration.config().analysis.size(); ++i)
     if (auto const& spec = configuration.config().analysis[i]; spec.of == AnalysisOf::snapshots)
       names.push_back(analysis_prefix(i, spec) + "_*");
@@ -382,7 +385,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   if (!complete && was_interrupted())
     code = interrupted_code();  // the cases may have ended by another signal
   directory.ensure_writable();
-  write_summary(cases, sweep, options.run.path, {complete, code}, collection, analysis, directory);
+  write_summary(cases, configuration.config(), options.run.path, {complete, code}, collection, analysis, directory);
   if (directory.failure())
     code = std::max<int>(code, exit_environment);
   print_summary(cases, sweep, console);

@@ -3,6 +3,7 @@
 #include "app/io/csv.hpp"
 #include "app/run/exit_code.hpp"
 #include "app/run/mesh_convergence.hpp"
+#include "app/run/report_page.hpp"
 #include "app/run/solution_files.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/vtk/vtk_files.hpp"
@@ -129,8 +130,9 @@ std::string values_text(RunningCase const& c, std::vector<SweepAxis> const& axes
   return text;
 }
 
-void write_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep, std::string const& configuration,
+void write_summary(std::vector<RunningCase> const& cases, RunConfig const& config, std::string const& configuration,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
+  SweepSpec const& sweep = config.sweep;
   std::ostringstream csv;
   csv << "case";
   for (auto const& axis : sweep.axes)
@@ -207,9 +209,18 @@ void write_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep
     all["extrapolation"] = to_json(convergence);
   if (!analysis.entries.empty())
     all.update({{"analysis", analysis.entries}, {"analysis_seconds", analysis.seconds}});
-  auto files = directory.files();
-  files.emplace_back("sweep.json");
-  all["files"] = files;
+  auto const files_with = [&](char const* more) {
+    auto files = directory.files();
+    if (std::find(files.begin(), files.end(), more) == files.end())
+      files.emplace_back(more);
+    return files;
+  };
+  if (config.output.report) {
+    all["files"] = files_with("sweep.json");
+    directory.try_write(report_file,
+                        [&](fs::path const& path) { output::write_text_file(path, report_of_sweep(config, cases, all)); });
+  }
+  all["files"] = files_with("sweep.json");
   all["files_failed"] = json_of(directory.failures());
   directory.write_record(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -47,9 +47,9 @@ struct SweepEnd {
   bool complete;
   int exit_code;
 };
-/// Writes sweep.csv, sweep.json and the list of the solutions, `collection`. Throws nothing for what cannot be written: see
-/// ResultsDirectory::try_write.
-void write_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep, std::string const& configuration,
+/// Writes sweep.csv, sweep.json, report.html and the list of the solutions, `collection`. Throws nothing for what cannot be
+/// written: see ResultsDirectory::try_write.
+void write_summary(std::vector<RunningCase> const& cases, RunConfig const& config, std::string const& configuration,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory);
 /// The table of the cases, and what their quantities tend to.
 void print_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep, Console& console);

@@ -119,7 +119,7 @@ def test_a_sweep_replaces_a_run_and_leaves_others_alone(poisson):
     poisson("sweep", config, "--output", "out", "--quiet", code=1)
     poisson("sweep", config, "--output", "out", "--quiet", "--overwrite")
     there = set(os.listdir(poisson.directory / "out"))
-    assert there == {"notes.txt", "sweep.csv", "sweep.json", "case.pvd", "cases"} and "solution.vti" in of_run
+    assert there == {"notes.txt", "sweep.csv", "sweep.json", "report.html", "case.pvd", "cases"} and "solution.vti" in of_run
     case = next((poisson.directory / "out/cases").iterdir())
     (case / "notes.txt").write_text("mine")
     (poisson.directory / "out/cases/mine").mkdir()
