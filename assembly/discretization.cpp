@@ -3,9 +3,12 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
+#include "assembly/system/parts.hpp"
+#include "assembly/system/point_loads.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
 #include "assembly/system/source_check.hpp"
@@ -15,6 +18,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace poisson::assembly {
 
@@ -133,7 +137,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.material_ids = counts.material_ids;
   mesh.boundary_names = counts.boundary_names;
   mesh.material_names = counts.material_names;
-  if (counts.box && spec.order == 1 && data.constant_coefficient() && !spec.mesh.has_places()) {
+  if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
@@ -141,7 +145,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   }
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
-  estimate.varying_fields = data.source.is_constant() ? 0 : 1;
+  estimate.varying_fields = data.constant_source() ? 0 : 1;
   for (Function const& component : data.coefficients.front().components)
     estimate.varying_fields += component.is_constant() ? 0 : 1;
 
@@ -274,6 +278,17 @@ struct Discretization::Impl {
     keep(summary.material_names, space.material_ids);
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
+    if (checked.spec.source_total)
+      scale_source(*checked.spec.source_total);
+    data.point_loads = assembly::point_loads(space, element, checked.spec);
+  }
+
+  void scale_source(double total) {
+    FieldSums const sums = source_integral(space, element, data);
+    if (!(std::abs(sums.sum) > 1e-14 * sums.absolute))
+      throw InputError("problem.source_total",
+                       "the integral of problem.source is 0, and no factor makes that " + to_text(total) + "; change the source");
+    data.scale_source(total / sums.sum);
   }
 
   [[nodiscard]] bool is_pure_neumann() const {
@@ -333,9 +348,9 @@ LinearSystem Discretization::assemble() {
 
 std::optional<BoxProblem> Discretization::box_problem() const {
   Space const& space = impl_->space;
-  if (!space.box || space.order != 1 || impl_->has_places)
+  if (!space.box || space.order != 1 || impl_->has_places || !impl_->data.diagonal_code())
     return std::nullopt;
-  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source.code(), {}};
+  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)
     problem.coefficient.push_back(component.code());
   for (unsigned face = 0; face < 6; ++face) {
@@ -351,6 +366,7 @@ std::optional<BoxProblem> Discretization::box_problem() const {
 }
 
 LatticeProblem Discretization::lattice_problem() const {
+  assert(impl_->data.diagonal_code() && impl_->data.one_source());
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
   problem.couplings = impl_->couplings;
   impl_->pure_neumann = problem.pure_neumann;
@@ -371,8 +387,8 @@ void Discretization::refuse(DataError const& error) const {
   case Quantity::determinant:
     throw_inverted_cell(error.at, error.value);
   case Quantity::source:
-    static_cast<void>(data.source.finite(error.at, "the source"));
-    throw InputError(data.source.key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
+    static_cast<void>(data.sources.front().finite(error.at, "the source"));
+    throw InputError(data.sources.front().key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
   case Quantity::value:
     static_cast<void>(condition().value.finite(error.at, condition().type == BoundaryType::dirichlet ? "the Dirichlet value"
                                                                                                      : "the boundary value"));
@@ -391,6 +407,10 @@ HostVector<double> Discretization::reconstruct(LinearSystem const& system, HostV
   return x;
 }
 
+void Discretization::make_compatible(HostVector<double>& rhs) const {
+  subtract_constant_source(rhs, basis_integrals(impl_->space, impl_->element));
+}
+
 void Discretization::subtract_mean(HostVector<double>& u) const {
   auto const integrals = basis_integrals(impl_->space, impl_->element);
   double const mean = ordered_dot(integrals, u) / ordered_sum(integrals);
@@ -404,9 +424,9 @@ double Discretization::compatibility_defect(double total, double absolute) {
 
 std::string Discretization::source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const {
   Space const& space = impl_->space;
-  Function const& source = impl_->data.source;
-  return check_source(space, impl_->element, source, {integral, absolute},
-                      largest_cells(space, impl_->element, source, largest_of_lines));
+  ProblemData const& data = impl_->data;
+  return check_source(space, impl_->element, data, {integral, absolute},
+                      largest_cells(space, impl_->element, data, largest_of_lines));
 }
 
 ErrorNorms Discretization::errors(std::span<double const> u) const {
@@ -430,6 +450,10 @@ SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nod
   return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
 }
 
+MeshParts Discretization::parts() const {
+  return mesh_parts(impl_->space, impl_->element);
+}
+
 Extent Discretization::extent() const {
   return extent_of(impl_->space);
 }
@@ -450,6 +474,15 @@ std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& 
 std::vector<PointValues> Discretization::values_at(std::span<double const> u, std::span<LocatedPoint const> points) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return assembly::values_at(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, points);
+}
+
+PointLoads const& Discretization::point_loads() const {
+  return impl_->data.point_loads;
+}
+
+BoundarySurface Discretization::surface(std::span<double const> u) const {
+  assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
+  return boundary_surface(impl_->space, impl_->element, impl_->data, u);
 }
 
 HostVector<double> Discretization::integration_weights() const {

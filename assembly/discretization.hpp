@@ -115,6 +115,11 @@ public:
   /// `largest_of_lines`: for every line of cells in x of a box or of lattices (LatticeProblem) the largest integral of |f| over one
   /// of its cells.
   [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
+  /// The loads of point and line sources, those of unknowns with Dirichlet values among them. `assemble` adds them to its
+  /// right-hand side; box_problem and lattice_problem leave that to the caller.
+  [[nodiscard]] PointLoads const& point_loads() const;
+  /// Subtracts a constant source from the right-hand side of a pure Neumann problem, so that it is orthogonal to constants.
+  void make_compatible(HostVector<double>& rhs) const;
   /// Shifts u so that its integral is zero.
   void subtract_mean(HostVector<double>& u) const;
   /// What that assembly found wrong with the data, in the words of the assembly here: throws InputError.
@@ -130,6 +135,8 @@ public:
   /// The nodes and cells to be written, and u, the coefficient and the flux on them.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant) const;
+  /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.
+  [[nodiscard]] MeshParts parts() const;
   /// The axis-aligned bounding box of all nodes.
   [[nodiscard]] Extent extent() const;
   /// u at the points of a lattice, lattice.size() values, x fastest; NaN at points outside the mesh. A point on the boundary of
@@ -140,6 +147,8 @@ public:
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
   /// u and what follows from it at points inside the mesh.
   [[nodiscard]] std::vector<PointValues> values_at(std::span<double const> u, std::span<LocatedPoint const> points) const;
+  /// u and its flux on the boundary of the mesh.
+  [[nodiscard]] BoundarySurface surface(std::span<double const> u) const;
   /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u
   /// v.
   [[nodiscard]] HostVector<double> integration_weights() const;

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "assembly/expression/expression.hpp"
 #include "gpu/core/names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -54,20 +56,63 @@ struct BoundaryCondition {
   std::string alpha = "0";  ///< expression, Robin only; >= 0 wherever it is evaluated
 };
 
-/// k of one material: one expression (isotropic), or three (orthotropic: k_x, k_y, k_z).
-using CoefficientExpressions = std::vector<std::string>;
+/// A coordinate system that is turned about an axis.
+struct FrameSpec {
+  std::string name;
+  std::array<double, 3> axis{};  ///< of any length but 0
+  double angle = 0;              ///< in degrees; counterclockwise where the axis points at the observer
+};
+
+/// k of one material: one expression (isotropic), three (orthotropic: k_x, k_y, k_z), or the six of a symmetric tensor (xx, yy, zz,
+/// xy, xz, yz). With the name of a frame three are the values along its axes.
+struct CoefficientExpressions : std::vector<std::string> {
+  using std::vector<std::string>::vector;
+  std::string frame;
+  /// Whether the tensor has entries off its diagonal.
+  [[nodiscard]] bool is_full() const { return size() == 6 || !frame.empty(); }
+};
+
+/// What enters the domain at a point, an integral of the source.
+struct PointSource {
+  std::array<double, 3> at{};
+  double value = 0;
+};
+
+/// What enters along a straight line, for each unit of its length.
+struct LineSource {
+  std::array<double, 3> from{}, to{};
+  std::string value;  ///< expression
+};
 
 /// -div(k grad u) = f on a mesh, with boundary conditions. Strings are expressions in x, y, z (assembly/expression).
 struct ProblemSpec {
   std::map<std::string, double> parameters;  ///< constants that every expression may use
+  PointFunctions fields;                     ///< functions of a place that every expression may use
   MeshSpec mesh;
   int order = 1;  ///< p of Q_p, 1..8
   /// k by material id. Key -1: every material without an entry of its own.
   std::map<int, CoefficientExpressions> coefficient{{-1, {"1"}}};
   std::map<std::string, CoefficientExpressions> coefficient_of_name;  ///< k by the name of a material
-  std::string source = "0";                                           ///< f
+  std::vector<FrameSpec> frames;                                      ///< for coefficients
+  std::string source = "0";                                           ///< f, in every material without an entry of its own
+  std::map<int, std::string> source_of_material;
+  std::map<std::string, std::string> source_of_name;  ///< f by the name of a material
+  std::optional<double> source_total;                 ///< f is scaled so that this is its integral
+  std::vector<PointSource> point_sources;             ///< beside f, and not scaled
+  std::vector<LineSource> line_sources;
   std::vector<BoundaryCondition> boundary;
   std::optional<std::string> exact;  ///< the exact solution, where it is known: error norms are then computed
+
+  /// The names for expressions.
+  [[nodiscard]] ExpressionNames names() const { return {parameters, fields}; }
+  /// Whether k of some material has entries off its diagonal.
+  [[nodiscard]] bool has_full_tensor() const {
+    auto const full = [](auto const& entry) { return entry.second.is_full(); };
+    return std::any_of(coefficient.begin(), coefficient.end(), full) ||
+           std::any_of(coefficient_of_name.begin(), coefficient_of_name.end(), full);
+  }
+  /// Whether f is one expression for the whole mesh.
+  [[nodiscard]] bool has_one_source() const { return source_of_material.empty() && source_of_name.empty(); }
 };
 
 }  // namespace poisson::assembly

@@ -36,6 +36,6 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 # own way of saving that time; such builds also tell when a file lacks an include.
 function(poisson_precompile target)
   if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    target_precompile_headers(${target} PRIVATE ${ARGN})
+    target_precompile_headers(${target} ${ARGN})
   endif()
 endfunction()

@@ -1,6 +1,7 @@
 #include "app/analysis/snapshots.hpp"
 
 #include "app/analysis/svd_report.hpp"
+#include "app/config/problem.hpp"
 #include "app/io/csv.hpp"
 #include "app/io/matrix_market.hpp"
 #include "app/io/output_mesh.hpp"
@@ -116,7 +117,7 @@ std::vector<ReducedSystem> project_all(std::vector<Snapshot const*> const& train
     if (interrupt_requested())
       throw Interrupted();
     console.working("projecting case " + std::to_string(c->index));
-    assembly::LinearSystem of_case = assembly::Discretization(c->configuration->config().problem).assemble();
+    assembly::LinearSystem of_case = assembly::Discretization(problem_of(c->configuration->config())).assemble();
     if (of_case.constraints.mask() != constrained)
       throw InputError("case " + std::to_string(c->index) + " prescribes other unknowns on the boundary than case " +
                        std::to_string(left_out.index) + "; snapshots need the same types of conditions everywhere");
@@ -254,7 +255,7 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
 
   // Only the free unknowns are reduced: what is prescribed on the boundary is known in every case.
   output.console.working("reading " + std::to_string(m + 1) + " solutions");
-  assembly::Discretization discretization(test.configuration->config().problem);
+  assembly::Discretization discretization(problem_of(test.configuration->config()));
   Timer timer;
   assembly::LinearSystem system = discretization.assemble();
   double const assembly_seconds = timer.seconds();

@@ -1,5 +1,6 @@
 #include "app/bench/matrices.hpp"
 
+#include "app/config/problem.hpp"
 #include "app/io/matrix_market.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/error.hpp"
@@ -171,7 +172,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (problem != nullptr)
     sources.push_back({options.config,
                        "problem",
-                       [spec = problem->config().problem](Context& context) {
+                       [spec = problem_of(problem->config())](Context& context) {
                          return in_memory_of(context, assembly::Discretization(spec).assemble());
                        },
                        {}});

@@ -1,5 +1,6 @@
 #include "app/cli/check.hpp"
 
+#include "app/config/problem.hpp"
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
@@ -7,8 +8,11 @@
 #include "assembly/discretization.hpp"
 #include "gpu/kernels/backends.hpp"
 
+#include <array>
+#include <cmath>
 #include <iostream>
 #include <map>
+#include <set>
 
 namespace poisson::app {
 
@@ -20,13 +24,13 @@ Backend backend_of(RunConfig const& config) {
 }
 
 /// Counts of a problem, and the memory of its run.
-struct Forecast {
+struct CaseForecast {
   assembly::MeshSummary mesh;
   MemoryForecast memory;
 };
 
-Forecast forecast_of(RunConfig const& config) {
-  assembly::CheckedProblem const problem(config.problem);
+CaseForecast forecast_of_case(RunConfig const& config) {
+  assembly::CheckedProblem const problem(problem_of(config));
   return {problem.mesh(), forecast_memory(config, backend_of(config), problem)};
 }
 
@@ -43,10 +47,10 @@ void print_sweep(Configuration const& configuration) {
   std::vector<SweepCase> const cases = sweep_cases(configuration);
   struct Size {
     std::size_t number = 0;
-    Forecast forecast;
+    CaseForecast forecast;
   };
   std::optional<Size> smallest, largest;
-  std::map<std::string, Forecast> known;  // cases often differ in what no mesh knows of
+  std::map<std::string, CaseForecast> known;  // cases often differ in what no mesh knows of
   std::size_t n_wrong = 0;
   std::string first_wrong;
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -56,6 +60,7 @@ void print_sweep(Configuration const& configuration) {
         RunConfig const& config = cases[i].configuration->config();
         RunConfig relevant;
         relevant.problem = config.problem;
+        relevant.fields = config.fields;
         relevant.matrix = config.matrix;
         relevant.solver = config.solver;
         relevant.output = config.output;
@@ -64,7 +69,7 @@ void print_sweep(Configuration const& configuration) {
         std::string const key = resolved_yaml(relevant);
         auto found = known.find(key);
         if (found == known.end())
-          found = known.emplace(key, forecast_of(config)).first;
+          found = known.emplace(key, forecast_of_case(config)).first;
         Size const size{i, found->second};
         auto const less = [](Size const& a, Size const& b) {
           return a.forecast.mesh.dofs != b.forecast.mesh.dofs ? a.forecast.mesh.dofs < b.forecast.mesh.dofs
@@ -99,11 +104,51 @@ void print_sweep(Configuration const& configuration) {
                                   " cases are not valid; the first is " + first_wrong);
 }
 
+/// Meshes of more cells are not made for a table.
+constexpr std::int64_t most_cells_for_parts = 1'000'000;
+
+/// The boundaries and materials with their names, sizes and places, as comments. What is wrong with the named places of the
+/// configuration shows as well. Errors: InputError.
+void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  if (mesh.cells > most_cells_for_parts) {
+    auto const list = [](std::set<unsigned> const& ids, assembly::IdNames const& names) {
+      std::string text;
+      for (unsigned id : ids)
+        text += (text.empty() ? "" : ", ") + std::to_string(id) + (names.contains(id) ? " (" + names.at(id) + ")" : "");
+      return text;
+    };
+    std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
+              << list(mesh.material_ids, mesh.material_names) << "\n#                  (their sizes are listed for up to "
+              << with_thousands(most_cells_for_parts) << " cells)\n";
+    return;
+  }
+  assembly::Discretization const discretization(problem_of(config), assembly::AssembledInto::half_cds_on_host);
+  auto const parts = discretization.parts();
+  auto const number = [](double x) { return number_text(std::abs(x) < 1e-14 ? 0 : x, 6); };
+  auto const point = [&](std::array<double, 3> const& x) {
+    return "(" + number(x[0]) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
+  };
+  auto const print = [&](char const* title, char const* count, char const* size, auto const& list, assembly::IdNames const& names) {
+    std::vector<std::vector<std::string>> table{{"id", "name", count, size, "from", "to"}};
+    for (auto const& [id, part] : list)
+      table.push_back({std::to_string(id), names.contains(id) ? names.at(id) : "-", with_thousands(part.count), number(part.size),
+                       point(part.extent.low), point(part.extent.high)});
+    std::cout << "\n# " << title << "\n";
+    for (std::string const& line : grid_lines(table))
+      std::cout << "#   " << line << "\n";
+  };
+  assembly::MeshSummary const& found = discretization.summary();
+  print("Boundaries", "faces", "area", parts.boundaries, found.boundary_names);
+  print("Materials", "cells", "volume", parts.materials, found.material_names);
+  for (std::string const& note : discretization.notes())
+    std::cout << "# note: " << note << "\n";
+}
+
 }  // namespace
 
 int print_check(Configuration const& configuration) {
   RunConfig const& config = configuration.config();
-  auto const [mesh, memory] = forecast_of(config);
+  auto const [mesh, memory] = forecast_of_case(config);
   char const* const about = mesh.exact_counts ? "" : "about ";
 
   std::cout << resolved_yaml(config) << "\n# Estimates\n";
@@ -111,14 +156,6 @@ int print_check(Configuration const& configuration) {
   std::cout << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
   std::cout << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
   std::cout << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  auto const list = [](std::set<unsigned> const& ids, assembly::IdNames const& names) {
-    std::string text;
-    for (unsigned id : ids)
-      text += (text.empty() ? "" : ", ") + std::to_string(id) + (names.contains(id) ? " (" + names.at(id) + ")" : "");
-    return text;
-  };
-  std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
-            << list(mesh.material_ids, mesh.material_names) << "\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak())) << " at most, "
             << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
             << "#     by stage     " << stages_text(memory.host) << "\n";
@@ -136,6 +173,7 @@ int print_check(Configuration const& configuration) {
               << "#     by stage     " << stages_text(memory.device) << "\n";
   else
     std::cout << "#   device memory  none: the backend is cpu\n";
+  print_parts(config, mesh);
   if (!config.sweep.axes.empty())
     print_sweep(configuration);
   return 0;

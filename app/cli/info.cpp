@@ -1,6 +1,7 @@
 #include "app/cli/info.hpp"
 
 #include "app/io/console.hpp"
+#include "app/run/versions.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/threads.hpp"
@@ -8,9 +9,6 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/picture/picture.hpp"
-#include "output/vtk/vtk_files.hpp"
-
-#include <boost/version.hpp>
 
 namespace poisson::app {
 
@@ -36,8 +34,7 @@ void print_info() {
   DeviceDescription const host = cpu_description();
   std::vector<std::pair<std::string, std::string>> rows{
       {"poisson", std::string(POISSON_VERSION) + ", " + POISSON_BUILD_TYPE + ", compiler " + __VERSION__},
-      {"libraries", "deal.II " POISSON_DEALII_VERSION ", VTK " + output::vtk_version() + ", Boost " +
-                        std::to_string(BOOST_VERSION / 100000) + "." + std::to_string(BOOST_VERSION / 100 % 1000)},
+      {"libraries", library_versions()},
       {"pictures", output::pictures_built() ? "built" : "not built (configured without Cairo)"},
       {"formats", names<Format>()},
       {"solvers", names<Method>() + "; preconditioners " + names<PreconditionerKind>() + "; precision " + names<Precision>()},

@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A relative mesh file is looked for from the current directory, then from the configuration's folder; when it is in neither
-/// place the name stays as it was, and whoever opens it says so.
-std::string find_mesh_file(std::string const& file, fs::path const& folder) {
+/// A relative mesh file, or one of a field, is looked for from the current directory, then from the configuration's folder; when it
+/// is in neither place the name stays as it was, and whoever opens it says so.
+std::string find_input_file(std::string const& file, fs::path const& folder) {
   std::error_code ignored;
   if (file.empty() || fs::path(file).is_absolute() || fs::exists(file, ignored))
     return file;
@@ -189,7 +189,9 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
     schema::check_run(*root_, config_);
     schema::check_parameters(*root_);
     schema::drop_unused_parameters(config_);
-    config_.problem.mesh.file = find_mesh_file(config_.problem.mesh.file, path.parent_path());
+    config_.problem.mesh.file = find_input_file(config_.problem.mesh.file, path.parent_path());
+    for (FieldSpec& field : config_.fields)
+      field.file = find_input_file(field.file, path.parent_path());
   }
   if (config_.output.directory.empty())
     config_.output.directory = (fs::path("results") / configuration_stem(path.string())).string();
@@ -252,6 +254,12 @@ Configuration system_configuration(SystemSpec system, std::vector<std::string> c
 std::vector<std::string const*> expressions_of(RunConfig const& config) {
   assembly::ProblemSpec const& problem = config.problem;
   std::vector<std::string const*> texts{&problem.source};
+  for (auto const& [material, text] : problem.source_of_material)
+    texts.push_back(&text);
+  for (auto const& [name, text] : problem.source_of_name)
+    texts.push_back(&text);
+  for (auto const& source : problem.line_sources)
+    texts.push_back(&source.value);
   for (auto const& [material, expressions] : problem.coefficient)
     for (auto const& expression : expressions)
       texts.push_back(&expression);
@@ -386,6 +394,8 @@ RunConfig with_absolute_files(RunConfig config) {
       file = path.string();
   };
   make_absolute(config.problem.mesh.file);
+  for (FieldSpec& field : config.fields)
+    make_absolute(field.file);
   if (config.system) {
     make_absolute(config.system->matrix);
     make_absolute(config.system->rhs);
@@ -399,6 +409,8 @@ std::string fingerprint(RunConfig const& config) {
   identity.sweep = {};
   auto const keep_name = [](std::string& file) { file = fs::path(file).filename().string(); };
   keep_name(identity.problem.mesh.file);
+  for (FieldSpec& field : identity.fields)
+    keep_name(field.file);
   if (identity.system) {
     keep_name(identity.system->matrix);
     keep_name(identity.system->rhs);
@@ -406,6 +418,8 @@ std::string fingerprint(RunConfig const& config) {
   Hash hash;
   hash.add_text(resolved_yaml(identity));
   std::vector<std::string> files{config.problem.mesh.file};
+  for (FieldSpec const& field : config.fields)
+    files.push_back(field.file);
   if (config.system)
     files = {config.system->matrix, config.system->rhs};
   for (auto const& file : files)  // an edited file is another problem

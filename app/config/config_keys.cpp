@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -132,66 +133,192 @@ struct BoundaryList {
   }
 };
 
-/// An expression, three, or a map from material ids or names to either: two members of the problem.
-struct Coefficient {
-  [[nodiscard]] std::string allowed() const {
-    return "expression or number; [kx, ky, kz]; or {material id or name: either of these, ..., default: either}";
+/// A map from material ids, names and `default` (id -1) to what `read_value(item, path)` returns.
+template <class Value, class ReadValue>
+void read_by_material(YamlNode const& node, std::string const& path, std::map<int, Value>& of_material,
+                      std::map<std::string, Value>& of_name, ReadValue const& read_value) {
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    std::string const& name = node.keys[i].name;
+    if (name.find_first_of("<>=?&|^*") != std::string::npos)  // an expression without its quotes
+      reject_value(node, path, "expression; or a map from material ids, names and default");
+    int id = -1;
+    auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
+    bool const number = error == std::errc{} && end == name.data() + name.size();
+    if (name.empty() || (number && id < 0))
+      reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0), names and default");
+    auto value = read_value(node.items[i], path + (number ? "[" + name + "]" : "." + name));
+    if (!number && name != "default")
+      of_name.emplace(name, std::move(value));
+    else if (!of_material.emplace(number ? id : -1, std::move(value)).second)
+      reject(node.keys[i].origin, path, "material " + name + " is given twice");
   }
-  static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path) {
+}
+template <class Value, class WriteValue>
+std::string write_by_material(std::map<int, Value> const& of_material, std::map<std::string, Value> const& of_name,
+                              WriteValue const& write_value) {
+  std::vector<std::string> entries;
+  for (auto const& [name, value] : of_name)
+    entries.push_back(quoted_text(name) + ": " + write_value(value));
+  for (auto const& [id, value] : of_material)
+    entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_value(value));
+  return "{" + join(entries) + "}";
+}
+Json json_schema_by_material(Json const& value) {
+  return {{"type", "object"}, {"additionalProperties", value}, {"minProperties", 1}};
+}
+
+/// {file: ..., array: ..., interpolation: ...} where an expression may stand: a field of its own, and its name as the expression.
+struct FieldFile {
+  static bool is(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("file") != nullptr; }
+  static std::string read(YamlNode const& node, std::string const& path, std::vector<FieldSpec>& fields) {
+    FieldSpec field;
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      std::string const& key = node.keys[i].name;
+      std::string const of_key = path + "." + key;
+      if (key == "file")
+        Text{"path of a file"}.read(node.items[i], of_key, field.file);
+      else if (key == "array")
+        Text{"name of an array or a column"}.read(node.items[i], of_key, field.array);
+      else if (key == "interpolation")
+        Choice<output::FieldInterpolation>{}.read(node.items[i], of_key, field.interpolation);
+      else
+        reject(node.keys[i].origin, of_key, "is not known beside file; allowed: file, array and interpolation");
+    }
+    auto const same = [&](FieldSpec const& other) {
+      return other.file == field.file && other.array == field.array && other.interpolation == field.interpolation;
+    };
+    if (auto const there = std::find_if(fields.begin(), fields.end(), same); there != fields.end())
+      return there->name;
+    field.name = "file_" + std::to_string(fields.size() + 1);
+    fields.push_back(field);
+    return field.name;
+  }
+  [[nodiscard]] static Json json_schema() {
+    return {{"type", "object"},
+            {"properties",
+             {{"file", {{"type", "string"}}},
+              {"array", {{"type", "string"}}},
+              {"interpolation", Choice<output::FieldInterpolation>{}.json_schema()}}},
+            {"required", Json::array({"file"})},
+            {"additionalProperties", false}};
+  }
+};
+
+/// k of one material, or a map from material ids or names to such: members of the problem, and fields.
+struct Coefficient {
+  static constexpr char const* forms =
+      "expression or number; [kx, ky, kz]; [xx, yy, zz, xy, xz, yz]; {frame: name, principal: [k1, k2, k3]}; or {file: path}";
+  [[nodiscard]] std::string allowed() const {
+    return std::string(forms) + "; or {material id or name: any of these, ..., default: any of these}";
+  }
+  static bool in_frame(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("principal") != nullptr; }
+  static void read_list(YamlNode const& node, std::string const& path, assembly::CoefficientExpressions& out) {
+    for (std::size_t i = 0; i < node.items.size(); ++i)
+      ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+  }
+  static assembly::CoefficientExpressions read_expressions(YamlNode const& node, std::string const& path,
+                                                           std::vector<FieldSpec>& fields) {
     assembly::CoefficientExpressions out;
-    if (node.kind == YamlNode::Kind::list) {
-      check_list_of_three(node, path, "expression or number, or a list of three: [kx, ky, kz]");
-      for (std::size_t i = 0; i < 3; ++i)
-        ExpressionText{}.read(node.items[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
+    if (FieldFile::is(node)) {
+      out.push_back(FieldFile::read(node, path, fields));
+    } else if (in_frame(node)) {
+      for (auto const& key : node.keys)
+        if (key.name != "frame" && key.name != "principal")
+          reject(key.origin, path + "." + key.name, "is not known beside principal; allowed: frame and principal");
+      YamlNode const *const frame = node.find("frame"), *const principal = node.find("principal");
+      if (frame == nullptr)
+        reject(node.origin, path + ".frame", "must be given: a name of problem.frames");
+      Text{"name of problem.frames"}.read(*frame, path + ".frame", out.frame);
+      check_list_of_three(*principal, path + ".principal", "list of three, the values along the axes of the frame");
+      read_list(*principal, path + ".principal", out);
+    } else if (node.kind == YamlNode::Kind::list) {
+      if (node.items.size() != 3 && node.items.size() != 6)
+        reject_value(node, path, forms);
+      read_list(node, path, out);
     } else {
       ExpressionText{}.read(node, path, out.emplace_back());
     }
     return out;
   }
-  void read(YamlNode const& node, std::string const& path, assembly::ProblemSpec& out) const {
-    out.coefficient.clear();
-    out.coefficient_of_name.clear();
-    if (node.kind != YamlNode::Kind::map) {
-      out.coefficient[-1] = read_expressions(node, path);
+  void read(YamlNode const& node, std::string const& path, RunConfig& out) const {
+    auto& of_material = out.problem.coefficient;
+    auto& of_name = out.problem.coefficient_of_name;
+    of_material.clear();
+    of_name.clear();
+    if (node.kind != YamlNode::Kind::map || in_frame(node) || FieldFile::is(node)) {
+      of_material[-1] = read_expressions(node, path, out.fields);
       return;
     }
     if (node.items.empty())
       reject_value(node, path, allowed());
-    for (std::size_t i = 0; i < node.items.size(); ++i) {
-      std::string const& name = node.keys[i].name;
-      int id = -1;
-      auto const [end, error] = std::from_chars(name.data(), name.data() + name.size(), id);
-      bool const number = error == std::errc{} && end == name.data() + name.size();
-      if (name.empty() || (number && id < 0))
-        reject(node.keys[i].origin, path, "found the key '" + name + "'; allowed: material ids (integers >= 0), names and default");
-      auto expressions = read_expressions(node.items[i], path + (number ? "[" + name + "]" : "." + name));
-      if (!number && name != "default")
-        out.coefficient_of_name.emplace(name, std::move(expressions));
-      else if (!out.coefficient.emplace(number ? id : -1, std::move(expressions)).second)
-        reject(node.keys[i].origin, path, "material " + name + " is given twice");
-    }
+    read_by_material(node, path, of_material, of_name,
+                     [&](YamlNode const& item, std::string const& of_item) { return read_expressions(item, of_item, out.fields); });
   }
   [[nodiscard]] static std::string write_expressions(assembly::CoefficientExpressions const& value) {
     std::vector<std::string> quoted;
     for (auto const& expression : value)
       quoted.push_back(quoted_text(expression));
+    if (!value.frame.empty())
+      return "{frame: " + plain_or_quoted(value.frame) + ", principal: [" + join(quoted) + "]}";
     return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
   }
-  [[nodiscard]] std::string write(assembly::ProblemSpec const& value) const {
-    if (value.coefficient_of_name.empty() && value.coefficient.size() == 1 && value.coefficient.begin()->first == -1)
-      return write_expressions(value.coefficient.begin()->second);
-    std::vector<std::string> entries;
-    for (auto const& [name, expressions] : value.coefficient_of_name)
-      entries.push_back(quoted_text(name) + ": " + write_expressions(expressions));
-    for (auto const& [id, expressions] : value.coefficient)
-      entries.push_back((id == -1 ? "default" : std::to_string(id)) + ": " + write_expressions(expressions));
-    return "{" + join(entries) + "}";
+  [[nodiscard]] std::string write(RunConfig const& value) const {
+    auto const& of_material = value.problem.coefficient;
+    if (value.problem.coefficient_of_name.empty() && of_material.size() == 1 && of_material.begin()->first == -1)
+      return write_expressions(of_material.begin()->second);
+    return write_by_material(of_material, value.problem.coefficient_of_name, write_expressions);
   }
   [[nodiscard]] Json json_schema() const {
     Json const one = ExpressionText{}.json_schema(), three = ThreeOf<ExpressionText>{}.json_schema();
-    Json const either{{"anyOf", Json::array({one, three})}};
-    Json const by_material{{"type", "object"}, {"additionalProperties", either}, {"minProperties", 1}};
-    return {{"anyOf", Json::array({one, three, by_material})}};
+    Json const six{{"type", "array"}, {"items", one}, {"minItems", 6}, {"maxItems", 6}};
+    Json const framed{{"type", "object"},
+                      {"properties", {{"frame", {{"type", "string"}}}, {"principal", three}}},
+                      {"required", Json::array({"frame", "principal"})},
+                      {"additionalProperties", false}};
+    Json const file = FieldFile::json_schema(), any{{"anyOf", Json::array({one, three, six, framed, file})}};
+    return {{"anyOf", Json::array({one, three, six, framed, file, json_schema_by_material(any)})}};
+  }
+};
+
+/// An expression, or a map from material ids or names to expressions: three members of the problem, and fields.
+struct Source {
+  [[nodiscard]] std::string allowed() const {
+    return "expression or number; {file: path}; or {material id or name: either, ..., default: either}, where the default is 0";
+  }
+  void read(YamlNode const& node, std::string const& path, RunConfig& config) const {
+    assembly::ProblemSpec& out = config.problem;
+    out.source = "0";
+    out.source_of_material.clear();
+    out.source_of_name.clear();
+    auto const read_value = [&](YamlNode const& item, std::string const& of_item) {
+      if (FieldFile::is(item))
+        return FieldFile::read(item, of_item, config.fields);
+      std::string text;
+      ExpressionText{}.read(item, of_item, text);
+      return text;
+    };
+    if (node.kind == YamlNode::Kind::list || (node.kind == YamlNode::Kind::map && node.items.empty()))
+      reject_value(node, path, allowed());
+    if (node.kind != YamlNode::Kind::map || FieldFile::is(node)) {
+      out.source = read_value(node, path);
+      return;
+    }
+    read_by_material(node, path, out.source_of_material, out.source_of_name, read_value);
+    if (auto const rest = out.source_of_material.extract(-1); !rest.empty())
+      out.source = rest.mapped();
+  }
+  [[nodiscard]] std::string write(RunConfig const& config) const {
+    assembly::ProblemSpec const& value = config.problem;
+    if (value.has_one_source())
+      return quoted_text(value.source);
+    auto all = value.source_of_material;
+    all.emplace(-1, value.source);
+    return write_by_material(all, value.source_of_name, quoted_text);
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json const one = ExpressionText{}.json_schema(), file = FieldFile::json_schema();
+    Json const either{{"anyOf", Json::array({one, file})}};
+    return {{"anyOf", Json::array({one, file, json_schema_by_material(either)})}};
   }
 };
 
@@ -390,6 +517,146 @@ Keys<LineSpec> const& line_keys() {
   return keys;
 }
 
+Keys<FieldSpec> const& field_keys() {
+  static Keys<FieldSpec> const keys{
+      key<FieldSpec>(
+          "name", PlainName{}, [](auto& f) -> auto& { return f.name; }, "", "For expressions.")
+          .must_be_given("a field has a name"),
+      key<FieldSpec>(
+          "file", Text{"path of a file"}, [](auto& f) -> auto& { return f.file; }, "",
+          "Where it is, relative to the current directory or to this file.")
+          .must_be_given("say which file"),
+      key<FieldSpec>(
+          "array", Text{"name of an array or a column"}, [](auto& f) -> auto& { return f.array; }, "",
+          "Which array of the file, or column of the table.")
+          .or_null("the only one, or u; the fourth column"),
+      key<FieldSpec>(
+          "interpolation", Choice<output::FieldInterpolation>{}, [](auto& f) -> auto& { return f.interpolation; }, "",
+          "linear: the functions of its cells, or a fit to the nearest points; nearest: the value of the nearest point."),
+  };
+  return keys;
+}
+
+Keys<assembly::FrameSpec> const& frame_keys() {
+  static Keys<assembly::FrameSpec> const keys{
+      key<assembly::FrameSpec>(
+          "name", PlainName{}, [](auto& f) -> auto& { return f.name; }, "", "For {frame: name} in problem.coefficient.")
+          .must_be_given("a frame has a name"),
+      key<assembly::FrameSpec>(
+          "axis", ThreeOf<Number>{}, [](auto& f) -> auto& { return f.axis; }, "", "The direction that it is turned about.")
+          .must_be_given("say about which axis, [x, y, z]"),
+      key<assembly::FrameSpec>(
+          "angle", Number{}, [](auto& f) -> auto& { return f.angle; }, "degrees",
+          "By how much: counterclockwise when the axis points at you.")
+          .must_be_given("say by which angle, in degrees"),
+  };
+  return keys;
+}
+
+Keys<assembly::PointSource> const& point_source_keys() {
+  static Keys<assembly::PointSource> const keys{
+      key<assembly::PointSource>(
+          "at", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.at; }, "length", "The point, which must be in the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+      key<assembly::PointSource>(
+          "value", Number{}, [](auto& s) -> auto& { return s.value; }, "that of k u length", "What enters there.")
+          .must_be_given("say how much enters there"),
+  };
+  return keys;
+}
+
+Keys<assembly::LineSource> const& line_source_keys() {
+  static Keys<assembly::LineSource> const keys{
+      key<assembly::LineSource>(
+          "from", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.from; }, "length", "Where the line begins, in the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+      key<assembly::LineSource>(
+          "to", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.to; }, "length", "Where it ends; it must not leave the mesh.")
+          .must_be_given("say where, [x, y, z]"),
+      key<assembly::LineSource>(
+          "value", ExpressionText{}, [](auto& s) -> auto& { return s.value; }, "that of k u",
+          "What enters for each unit of length.")
+          .must_be_given("say how much enters for each unit of length"),
+  };
+  return keys;
+}
+
+/// A list of maps.
+template <class T>
+struct List {
+  Keys<T> const& (*keys)();
+  std::string example;
+  [[nodiscard]] std::string allowed() const { return "list of maps such as " + example; }
+  void read(YamlNode const& node, std::string const& path, std::vector<T>& out) const {
+    if (node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    read_maps(keys(), node, path, "a map such as " + example, out, [](auto const&...) {});
+  }
+  [[nodiscard]] std::string write(std::vector<T> const& value) const { return write_maps(keys(), value); }
+  [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(keys(), T{})}}; }
+};
+
+Keys<CircleSpec> const& circle_keys() {
+  static Keys<CircleSpec> const keys{
+      key<CircleSpec>(
+          "name", PlainName{}, [](auto& c) -> auto& { return c.name; }, "", "The files are circle_NAME.csv and circle_NAME.png.")
+          .must_be_given("a circle has a name"),
+      key<CircleSpec>(
+          "center", ThreeOf<Number>{}, [](auto& c) -> auto& { return c.center; }, "length", "The middle of the circle.")
+          .must_be_given("say where, [x, y, z]"),
+      key<CircleSpec>(
+          "normal", ThreeOf<Number>{}, [](auto& c) -> auto& { return c.normal; }, "",
+          "Normal to the circle, of any length. Seen from its tip, angles grow counterclockwise, from the direction of x (of y "
+          "where the normal is parallel to x)."),
+      key<CircleSpec>(
+          "radius", Number{0}, [](auto& c) -> auto& { return c.radius; }, "length", "The radius of the circle.")
+          .must_be_given("say how large the circle is"),
+      key<CircleSpec>(
+          "points", Integer{2, 1000000}, [](auto& c) -> auto& { return c.points; }, "",
+          "How many, those at 0 and 360 degrees included."),
+  };
+  return keys;
+}
+
+/// How many points a plane has along its two edges.
+struct PlanePoints {
+  Integer one{2, 1000};
+  [[nodiscard]] std::string allowed() const { return "[n, m], each: " + one.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::array<std::int64_t, 2>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.size() != 2)
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < 2; ++i)
+      one.read(node.items[i], path + "[" + std::to_string(i) + "]", out[i]);
+  }
+  [[nodiscard]] std::string write(std::array<std::int64_t, 2> const& value) const {
+    return "[" + one.write(value[0]) + ", " + one.write(value[1]) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "array"}, {"items", one.json_schema()}, {"minItems", 2}, {"maxItems", 2}};
+  }
+};
+
+Keys<PlaneSpec> const& plane_keys() {
+  static Keys<PlaneSpec> const keys{
+      key<PlaneSpec>(
+          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "", "The files are plane_NAME.vts and plane_NAME.csv.")
+          .must_be_given("a plane has a name"),
+      key<PlaneSpec>(
+          "origin", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.origin; }, "length", "A corner of the parallelogram.")
+          .must_be_given("say where, [x, y, z]"),
+      key<PlaneSpec>(
+          "first", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.first; }, "length", "The first edge from there, a vector.")
+          .must_be_given("say where to, [x, y, z]"),
+      key<PlaneSpec>(
+          "second", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.second; }, "length", "The second edge, a vector.")
+          .must_be_given("say where to, [x, y, z]"),
+      key<PlaneSpec>(
+          "points", PlanePoints{}, [](auto& p) -> auto& { return p.points; }, "",
+          "How many along the first edge, and along the second one, both ends included."),
+  };
+  return keys;
+}
+
 /// A list of maps that have a name each.
 template <class T>
 struct Named {
@@ -536,10 +803,30 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("problem.element", "Finite element."),
       declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
               "Polynomial order p of the element Q_p; 1 is trilinear."),
-      declare("problem.coefficient", Coefficient{}, POISSON_MEMBER(problem), "",
-              "k > 0: one, three along x, y, z (orthotropic), or by material id or name of the mesh."),
-      declare("problem.source", ExpressionText{}, POISSON_MEMBER(problem.source), "that of k u / length^2",
-              "f, the source density."),
+      declare(
+          "problem.fields", Named<FieldSpec>{field_keys, "{name: conductivity, file: k.vti}"}, POISSON_MEMBER(fields), "",
+          "Fields in files, which every expression may use by their names: image data and grids of VTK (.vti, .vtr, .vtu, .hdf), "
+          "earlier solutions, or tables of points.")
+          .or_null("none"),
+      key<RunConfig>(
+          "problem.coefficient", Coefficient{}, [](auto& c) -> auto& { return c; }, "",
+          "k: one > 0, three along x, y, z, the six [xx, yy, zz, xy, xz, yz] of a positive definite tensor, or {frame: name, "
+          "principal: [k1, k2, k3]}; or any of these by material id or name of the mesh."),
+      declare("problem.frames", Named<assembly::FrameSpec>{frame_keys, "{name: bedding, axis: [0, 1, 0], angle: 30}"},
+              POISSON_MEMBER(problem.frames), "", "Coordinate systems for coefficients, turned about an axis.")
+          .or_null("none"),
+      key<RunConfig>(
+          "problem.source", Source{}, [](auto& c) -> auto& { return c; }, "that of k u / length^2",
+          "f, the source density: one, or by material id or name of the mesh, 0 where neither that nor default says more."),
+      declare("problem.source_total", OptionalNumber{}, POISSON_MEMBER(problem.source_total), "that of k u length",
+              "The integral of f: f is multiplied by the number that makes it so. auto: f is taken as it is."),
+      declare("problem.point_sources", List<assembly::PointSource>{point_source_keys, "{at: [0.5, 0.5, 0.5], value: 1}"},
+              POISSON_MEMBER(problem.point_sources), "", "Sources at points, beside f.")
+          .or_null("none"),
+      declare("problem.line_sources",
+              List<assembly::LineSource>{line_source_keys, "{from: [0.5, 0.5, 0], to: [0.5, 0.5, 1], value: 1}"},
+              POISSON_MEMBER(problem.line_sources), "", "Sources along straight lines, beside f.")
+          .or_null("none"),
       declare("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
               "Boundary conditions. Every boundary id of the mesh must be covered; those of a box are 0 .. 5 = -x +x -y +y -z +z.")
           .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]"),
@@ -637,12 +924,24 @@ Keys<RunConfig> make_run_keys() {
               "Floating-point numbers in the file."),
       declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
               "Whether a picture of the solution (.png) is drawn."),
+      declare("output.report", Boolean{}, POISSON_MEMBER(output.report), "",
+              "Whether the results are also written as a page to read in a browser (report.html), which needs no other file."),
       declare("output.probes", Named<ProbeSpec>{probe_keys, "{name: tip, at: [0.1, 0.2, 0.3]}"}, POISSON_MEMBER(output.probes), "",
               "Points at which u, its gradient and the flux -k grad u are evaluated, exactly, in cells of any order.")
           .or_null("none"),
       declare("output.lines", Named<LineSpec>{line_keys, "{name: axis, from: [0, 0, 0], to: [0, 0, 1], points: 101}"},
               POISSON_MEMBER(output.lines), "", "Lines along which they are written (.csv) and u is drawn (.png).")
           .or_null("none"),
+      declare("output.circles", Named<CircleSpec>{circle_keys, "{name: rim, center: [0, 0, 0], normal: [0, 0, 1], radius: 0.4}"},
+              POISSON_MEMBER(output.circles), "", "Circles along which they are written (.csv) and u is drawn (.png).")
+          .or_null("none"),
+      declare("output.planes",
+              Named<PlaneSpec>{plane_keys, "{name: mid, origin: [0, 0, 0.5], first: [1, 0, 0], second: [0, 1, 0]}"},
+              POISSON_MEMBER(output.planes), "", "Parallelograms on which they are written (.vts, .csv).")
+          .or_null("none"),
+      declare("output.surface", Boolean{}, POISSON_MEMBER(output.surface), "",
+              "Whether the boundary alone is written (surface.vtp): u and the flux at its nodes, ids and the flux outwards on its "
+              "faces."),
       declare("output.quantities", Quantities{}, POISSON_MEMBER(output.quantities), "",
               "What else is computed, such as {resistance: \"(max - min) / flux.1\"}: from min, max, mean, energy, integral_u, "
               "integral_f, flux.NAME and area.NAME of every boundary and volume.NAME of every material (its id where it has no "
@@ -657,11 +956,29 @@ Keys<RunConfig> make_run_keys() {
     if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
       for (auto const& inner : place_keys())
         k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.fields")
+      for (auto const& inner : field_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.frames")
+      for (auto const& inner : frame_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.point_sources")
+      for (auto const& inner : point_source_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "problem.line_sources")
+      for (auto const& inner : line_source_keys())
+        k.inner_keys.push_back(inner.path);
     else if (k.path == "output.probes")
       for (auto const& inner : probe_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "output.lines")
       for (auto const& inner : line_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.circles")
+      for (auto const& inner : circle_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.planes")
+      for (auto const& inner : plane_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "problem.boundary") {
       for (auto const& inner : boundary_keys())
@@ -772,10 +1089,36 @@ void check_snapshots(YamlNode const& root, RunConfig const& config) {
   }
 }
 
+/// A field must have a name that expressions have no other meaning for.
+void check_fields(YamlNode const& root, RunConfig const& config) {
+  for (std::size_t i = 0; i < config.fields.size(); ++i) {
+    std::string const& name = config.fields[i].name;
+    std::string const key = "problem.fields[" + std::to_string(i) + "].name";
+    if (assembly::is_expression_name(name) || config.problem.parameters.contains(name))
+      reject(locate_path(root, key).origin, key,
+             "'" + name + "' is " +
+                 (config.problem.parameters.contains(name) ? "a parameter" : "a name that expressions have already") +
+                 "; choose another one");
+  }
+}
+
 void check_output(YamlNode const& root, RunConfig const& config) {
   if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
     reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
            "found 'image', which is for generator: box only; allowed for this mesh: auto, vtu, hdf");
+  for (std::size_t i = 0; i < config.output.circles.size(); ++i) {
+    std::string const path = "output.circles[" + std::to_string(i) + "].normal";
+    if (auto const& n = config.output.circles[i].normal; !(std::hypot(n[0], n[1], n[2]) > 0))
+      reject(locate_path(root, path).origin, path, "found [0, 0, 0], which has no direction");
+  }
+  for (std::size_t i = 0; i < config.output.planes.size(); ++i) {
+    std::string const path = "output.planes[" + std::to_string(i) + "].second";
+    auto const &a = config.output.planes[i].first, &b = config.output.planes[i].second;
+    double const lengths = std::hypot(a[0], a[1], a[2]) * std::hypot(b[0], b[1], b[2]);
+    double const area = std::hypot(a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]);
+    if (!(area > 1e-10 * lengths))
+      reject(locate_path(root, path).origin, path, "the edges 'first' and 'second' are zero or parallel; they must span a plane");
+  }
 }
 
 /// The first key below `node` that is none of system_keys; a section of theirs is looked into.
@@ -812,6 +1155,7 @@ Keys<RunConfig> const& system_keys() {
       std::string const top = k.path.substr(0, k.path.find('.'));
       bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
+                           k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
                            k.path == "output.quantities";
       if (solves && !of_mesh)
         chosen.push_back(k);
@@ -846,6 +1190,7 @@ void check_run(YamlNode const& root, RunConfig const& config) {
   check_sweep(root, config.sweep);
   check_snapshots(root, config);
   check_output(root, config);
+  check_fields(root, config);
   check_solver(root, config);
 }
 

@@ -4,6 +4,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "output/vtk/point_field.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <optional>
@@ -87,6 +88,13 @@ struct poisson::Names<poisson::app::SolutionField> {
 
 namespace poisson::app {
 
+/// A field in a file, which expressions may use by its name.
+struct FieldSpec {
+  std::string name, file;
+  std::string array;  ///< which array or column; empty: the only one
+  output::FieldInterpolation interpolation = output::FieldInterpolation::linear;
+};
+
 /// A point at which the solution is evaluated.
 struct ProbeSpec {
   std::string name;
@@ -98,6 +106,21 @@ struct LineSpec {
   std::string name;
   std::array<double, 3> from{}, to{};
   std::int64_t points = 101;
+};
+
+/// Points on a circle at equal angles, the first one again at the end.
+struct CircleSpec {
+  std::string name;
+  std::array<double, 3> center{}, normal{0, 0, 1};
+  double radius = 0;
+  std::int64_t points = 181;
+};
+
+/// A grid of points on a parallelogram, its edges included.
+struct PlaneSpec {
+  std::string name;
+  std::array<double, 3> origin{}, first{}, second{};  ///< a corner, and the edges that begin there
+  std::array<std::int64_t, 2> points{101, 101};       ///< along the two edges
 };
 
 struct QuantitySpec {
@@ -112,8 +135,12 @@ struct OutputSpec {
                                         SolutionField::material, SolutionField::coefficient, SolutionField::flux};
   output::VtkOptions vtk;
   bool picture = true;
+  bool report = true;
   std::vector<ProbeSpec> probes;
   std::vector<LineSpec> lines;
+  std::vector<CircleSpec> circles;
+  std::vector<PlaneSpec> planes;
+  bool surface = false;
   std::vector<QuantitySpec> quantities;
 };
 
@@ -159,7 +186,8 @@ struct RunConfig;
 [[nodiscard]] std::vector<std::string const*> expressions_of(RunConfig const& config);
 
 struct RunConfig {
-  assembly::ProblemSpec problem;
+  assembly::ProblemSpec problem;  ///< without the functions of `fields`: problem_of opens their files
+  std::vector<FieldSpec> fields;
   std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused
   MatrixOptions matrix;
   SolverOptions solver = default_solver();

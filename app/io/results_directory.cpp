@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr char const* probe_name = "write-test";
 constexpr char const* records[] = {"result.json", "sweep.json"};
 
 bool contains(std::vector<std::string> const& names, std::string const& name) {
@@ -44,12 +45,12 @@ std::vector<std::string> names_in(fs::path const& folder) {
 /// The files that a record of this program lists, itself included; nothing when it is of somebody else.
 std::vector<std::string> files_of_record(fs::path const& record) {
   std::ifstream in(record);
-  auto const json = nlohmann::json::parse(in, nullptr, false);
-  if (!json.is_object() || !json.contains("poisson_version"))
+  auto const contents = nlohmann::json::parse(in, nullptr, false);
+  if (!contents.is_object() || !contents.contains("poisson_version"))
     return {};
   std::vector<std::string> names{record.filename().string()};
-  if (json.contains("files") && json["files"].is_array())
-    for (auto const& name : json["files"])
+  if (contents.contains("files") && contents["files"].is_array())
+    for (auto const& name : contents["files"])
       if (name.is_string() && fs::path(name.get<std::string>()).filename() == name.get<std::string>())
         names.push_back(name.get<std::string>());
   return names;
@@ -70,7 +71,7 @@ std::vector<std::string> earlier_files(fs::path const& folder, std::vector<std::
   return names;
 }
 
-/// Temporary files (output/files/atomic_file.hpp) of those names, which only a process that was killed leaves.
+/// Temporary files (output/files/atomic_file.hpp) of those names, and of try_to_write, which only a process that was killed leaves.
 void remove_parts(fs::path const& folder, std::vector<std::string> const& there, std::vector<std::string> const& names) {
   for (auto const& part : there) {
     if (!part.starts_with('.') || !part.ends_with(".part"))
@@ -80,15 +81,16 @@ void remove_parts(fs::path const& folder, std::vector<std::string> const& there,
     if (dot == std::string::npos || stem.find_first_not_of("0123456789-", dot + 1) != std::string::npos)
       continue;
     std::error_code error;
-    if (matches(names, stem.substr(0, dot)))
+    std::string const name = stem.substr(0, dot);
+    if (name == probe_name || matches(names, name))
       fs::remove(folder / part, error);
   }
 }
 
 /// Whether a file can be made in the folder: 0, or errno.
 int try_to_write(fs::path const& folder) {
-  std::string probe = (folder / ".write-test-XXXXXX").string();
-  int const file = mkstemp(probe.data());
+  std::string const probe = (folder / ("." + std::string(probe_name) + "." + std::to_string(getpid()) + "-0.part")).string();
+  int const file = open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0)
     return errno;
   close(file);

@@ -5,7 +5,9 @@
 #include "gpu/core/memory.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 namespace poisson::app {
@@ -25,7 +27,8 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 /// Whether a matrix can be made without CSR, if its format can.
 bool can_be_assembled_as_stored(RunConfig const& config) {
   // Regions give the cells of one lattice several materials.
-  return config.problem.mesh.regions.empty() && config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
+  return config.problem.mesh.regions.empty() && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
+         config.fields.empty() && config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
          config.matrix.conversion == Conversion::automatic;
 }
 
@@ -63,6 +66,15 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
       throw InputError("matrix.format",
                        "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several; "
                        "use another format, or auto");
+    if (!config.problem.has_one_source())
+      throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
+                                        "use another format, or auto");
+    if (!config.fields.empty())
+      throw InputError("matrix.format", "matrix_free takes expressions in x, y and z, and no fields from files (problem.fields); "
+                                        "use another format, or auto");
+    if (config.problem.has_full_tensor())
+      throw InputError("matrix.format", "matrix_free takes one or three components of problem.coefficient, and this one is a full "
+                                        "tensor; use another format, or auto");
     if (matrix.precision != MatrixPrecision::double_)
       throw InputError("solver.matrix_precision", "matrix_free has no entries to store in another precision; use double");
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
@@ -116,12 +128,15 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
     discretization_.refuse(error);
   }
   system_.pure_neumann = elements_->pure_neumann();
-  system_.integral_f = elements_->source().sum;
+  FieldSums const points = discretization_.point_loads().integrals;
+  system_.integral_f = elements_->source().sum + points.sum;
   if (system_.pure_neumann)
     system_.compatibility_defect = assembly::Discretization::compatibility_defect(
-        elements_->source().sum + elements_->boundary().sum, elements_->source().absolute + elements_->boundary().absolute);
+        elements_->source().sum + elements_->boundary().sum + points.sum,
+        elements_->source().absolute + elements_->boundary().absolute + points.absolute);
   nnz_ = elements_->nnz();
   system_.rhs = elements_->take_rhs();
+  add_point_loads();
   auto const check = [this] {
     return discretization_.source_warning(elements_->source().sum, elements_->source().absolute,
                                           elements_->largest_source_of_lines());
@@ -131,6 +146,21 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
   else
     system_.source_warning = check();
   return true;
+}
+
+void AssembledSystem::add_point_loads() {
+  auto const& loads = discretization_.point_loads().loads;
+  if (loads.empty())
+    return;
+  // Which unknowns have Dirichlet values shows when they are set; their rows stay empty.
+  HostVector<double> fixed;
+  fixed.resize(system_.rhs.size(), std::numeric_limits<double>::quiet_NaN());
+  elements_->set_dirichlet(fixed);
+  for (auto const& load : loads)
+    if (std::isnan(fixed[load.unknown]))
+      system_.rhs[load.unknown] += load.value;
+  if (system_.pure_neumann)
+    discretization_.make_compatible(system_.rhs);
 }
 
 void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {

@@ -57,6 +57,8 @@ public:
 private:
   /// By gpu/elements. False, and nothing is done, where it cannot.
   bool assemble_elements(MatrixPlan const& plan, Stages& stages);
+  /// To the right-hand side of elements_.
+  void add_point_loads();
 
   assembly::Discretization const& discretization_;
   assembly::LinearSystem system_;  ///< of elements_ its right-hand side and numbers only

@@ -6,17 +6,20 @@
 #include "gpu/core/error.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
+#include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <limits>
+#include <numbers>
 
 namespace poisson::app {
 namespace {
 
 using Point = std::array<double, 3>;
-constexpr std::array<char const*, 3> axes{"x", "y", "z"};
+constexpr std::array<char const*, 3> axis_names{"x", "y", "z"};
 
 std::string text_of(Point const& x) {
   return "(" + number_text(x[0], 6) + ", " + number_text(x[1], 6) + ", " + number_text(x[2], 6) + ")";
@@ -32,7 +35,7 @@ assembly::Constants constants_of(QuantityTable const& table) {
       constants[name] = std::numeric_limits<double>::quiet_NaN();
     else
       for (std::size_t d = 0; d < 3; ++d)
-        constants[name + "." + axes[d]] = value[d];
+        constants[name + "." + axis_names[d]] = value[d];
   return constants;
 }
 
@@ -65,6 +68,60 @@ std::vector<Point> points_of(LineSpec const& line) {
   return points;
 }
 
+std::vector<Point> points_of(CircleSpec const& circle) {
+  double const length = std::hypot(circle.normal[0], circle.normal[1], circle.normal[2]);
+  Point n{}, first{};
+  for (std::size_t d = 0; d < 3; ++d)
+    n[d] = circle.normal[d] / length;
+  // Angles begin in the direction of x, or of y where x is normal to the circle.
+  std::size_t const axis = std::abs(n[0]) < 1 - 1e-10 ? 0 : 1;
+  for (std::size_t d = 0; d < 3; ++d)
+    first[d] = (d == axis ? 1 : 0) - n[axis] * n[d];
+  double const of_first = std::hypot(first[0], first[1], first[2]);
+  for (double& component : first)
+    component /= of_first;
+  Point const second{n[1] * first[2] - n[2] * first[1], n[2] * first[0] - n[0] * first[2], n[0] * first[1] - n[1] * first[0]};
+  std::vector<Point> points;
+  for (std::int64_t i = 0; i < circle.points; ++i) {
+    double const angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(circle.points - 1);
+    Point& x = points.emplace_back();
+    for (std::size_t d = 0; d < 3; ++d)
+      x[d] = circle.center[d] + circle.radius * (std::cos(angle) * first[d] + std::sin(angle) * second[d]);
+  }
+  return points;
+}
+
+/// Those along the first edge next to each other.
+std::vector<Point> points_of(PlaneSpec const& plane) {
+  std::vector<Point> points;
+  for (std::int64_t j = 0; j < plane.points[1]; ++j)
+    for (std::int64_t i = 0; i < plane.points[0]; ++i) {
+      double const s = static_cast<double>(i) / static_cast<double>(plane.points[0] - 1);
+      double const t = static_cast<double>(j) / static_cast<double>(plane.points[1] - 1);
+      Point& x = points.emplace_back();
+      for (std::size_t d = 0; d < 3; ++d)
+        x[d] = plane.origin[d] + s * plane.first[d] + t * plane.second[d];
+    }
+  return points;
+}
+
+bool is_outside(assembly::LocatedPoint const& point) {
+  return point.cell < 0;
+}
+
+/// Finds the points of every entry of a list. Throws InputError for one that is outside the mesh.
+template <class Spec>
+std::vector<std::vector<assembly::LocatedPoint>> locate_all(assembly::Discretization const& discretization,
+                                                            std::vector<Spec> const& specs, std::string const& what) {
+  std::vector<std::vector<assembly::LocatedPoint>> located;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    located.push_back(discretization.locate(points_of(specs[i])));
+    if (std::all_of(located.back().begin(), located.back().end(), is_outside))
+      throw InputError("output." + what + "s[" + std::to_string(i) + "]", "no point of this " + what + " is in the mesh");
+  }
+  return located;
+}
+
 }  // namespace
 
 RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Discretization const& discretization)
@@ -81,12 +138,9 @@ RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Disc
                            number_text(std::hypot(at[i][0] - nearest[0], at[i][1] - nearest[1], at[i][2] - nearest[2]), 4) +
                            " away, at " + text_of(nearest));
     }
-  for (std::size_t i = 0; i < config.output.lines.size(); ++i) {
-    lines_.push_back(discretization.locate(points_of(config.output.lines[i])));
-    auto const outside = [](assembly::LocatedPoint const& point) { return point.cell < 0; };
-    if (std::all_of(lines_.back().begin(), lines_.back().end(), outside))
-      throw InputError("output.lines[" + std::to_string(i) + "]", "no point of this line is in the mesh");
-  }
+  lines_ = locate_all(discretization, config.output.lines, "line");
+  circles_ = locate_all(discretization, config.output.circles, "circle");
+  planes_ = locate_all(discretization, config.output.planes, "plane");
   // The names are known now, the numbers are not.
   if (!config.output.quantities.empty()) {
     assembly::Quantities of_solution;
@@ -142,58 +196,134 @@ QuantityTable RequestedQuantities::evaluate(assembly::Quantities const& of_solut
   return table(of_solution, integral_f, discretization_.values_at(u, probes_));
 }
 
-void RequestedQuantities::write_lines(std::span<double const> u, ResultsDirectory& directory) const {
+RequestedQuantities::Table RequestedQuantities::table_at(std::vector<assembly::LocatedPoint> const& points,
+                                                         std::span<double const> u) const {
   double const nothing = std::numeric_limits<double>::quiet_NaN();
-  for (std::size_t l = 0; l < lines_.size(); ++l) {
-    LineSpec const& line = config_.output.lines[l];
-    std::vector<assembly::LocatedPoint> inside;
-    std::copy_if(lines_[l].begin(), lines_[l].end(), std::back_inserter(inside), [](auto const& point) { return point.cell >= 0; });
-    auto const values = discretization_.values_at(u, inside);
-    std::vector<std::string> names{"distance",   "x",          "y",      "z",      "u",     "gradient_x",
-                                   "gradient_y", "gradient_z", "flux_x", "flux_y", "flux_z"};
-    if (config_.problem.exact)
-      names.emplace_back("exact");
-    std::vector<std::vector<double>> columns(names.size());
-    std::size_t next = 0;
-    for (auto const& point : lines_[l]) {
-      assembly::PointValues const* const at = point.cell >= 0 ? &values[next++] : nullptr;
-      std::vector<double> row{std::hypot(point.x[0] - line.from[0], point.x[1] - line.from[1], point.x[2] - line.from[2])};
-      row.insert(row.end(), point.x.begin(), point.x.end());
-      row.push_back(at ? at->u : nothing);
-      for (std::size_t d = 0; d < 3; ++d)
-        row.push_back(at ? at->gradient[d] : nothing);
-      for (std::size_t d = 0; d < 3; ++d)
-        row.push_back(at ? at->flux[d] : nothing);
-      row.push_back(at ? at->exact : nothing);
-      for (std::size_t c = 0; c < columns.size(); ++c)
-        columns[c].push_back(row[c]);
-    }
-    std::vector<CsvColumn> table;
-    for (std::size_t c = 0; c < columns.size(); ++c)
-      table.push_back({names[c], columns[c]});
-    directory.try_write("line_" + line.name + ".csv",
-                        [&](std::filesystem::path const& path) { output::write_text_file(path, csv_text("point", 0, table)); });
-    if (!config_.output.picture || !output::pictures_built())
-      continue;
-    std::vector<output::Curve> curves{{"u", columns[0], columns[4]}};
-    if (config_.problem.exact)
-      curves.push_back({"exact", columns[0], columns.back()});
-    output::PlotOptions options;
-    options.title = line.name + ": " + text_of(line.from) + " to " + text_of(line.to);
-    options.x_label = "distance";
-    options.y_label = "u";
-    options.y_log = false;
-    directory.try_write("line_" + line.name + ".png",
-                        [&](std::filesystem::path const& path) { output::write_plot(path, curves, options); });
+  std::vector<assembly::LocatedPoint> inside;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(inside), [](auto const& point) { return !is_outside(point); });
+  auto const values = discretization_.values_at(u, inside);
+  Table table{{"x", "y", "z", "u", "gradient_x", "gradient_y", "gradient_z", "flux_x", "flux_y", "flux_z"}, {}};
+  if (config_.problem.exact)
+    table.names.emplace_back("exact");
+  table.columns.resize(table.names.size());
+  std::size_t next = 0;
+  for (auto const& point : points) {
+    assembly::PointValues const* const at = is_outside(point) ? nullptr : &values[next++];
+    std::vector<double> row(point.x.begin(), point.x.end());
+    row.push_back(at ? at->u : nothing);
+    for (std::size_t d = 0; d < 3; ++d)
+      row.push_back(at ? at->gradient[d] : nothing);
+    for (std::size_t d = 0; d < 3; ++d)
+      row.push_back(at ? at->flux[d] : nothing);
+    row.push_back(at ? at->exact : nothing);
+    for (std::size_t c = 0; c < table.columns.size(); ++c)
+      table.columns[c].push_back(row[c]);
   }
+  return table;
 }
 
-std::vector<std::string> line_files(RunConfig const& config) {
+void RequestedQuantities::write_curve(std::string const& name, Table const& table, std::string const& title,
+                                      ResultsDirectory& directory) const {
+  std::vector<CsvColumn> columns;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    columns.push_back({table.names[c], table.columns[c]});
+  directory.try_write(name + ".csv",
+                      [&](std::filesystem::path const& path) { output::write_text_file(path, csv_text("point", 0, columns)); });
+  if (!config_.output.picture || !output::pictures_built())
+    return;
+  constexpr std::size_t u_column = 4;  // after the place on the curve and x, y, z
+  std::vector<output::Curve> curves{{"u", table.columns[0], table.columns[u_column]}};
+  if (config_.problem.exact)
+    curves.push_back({"exact", table.columns[0], table.columns.back()});
+  output::PlotOptions options;
+  options.title = title;
+  options.x_label = table.names[0];
+  options.y_label = "u";
+  options.y_log = false;
+  directory.try_write(name + ".png", [&](std::filesystem::path const& path) { output::write_plot(path, curves, options); });
+}
+
+void RequestedQuantities::write_plane(PlaneSpec const& plane, std::vector<assembly::LocatedPoint> const& points, Table const& table,
+                                      ResultsDirectory& directory) const {
+  std::vector<CsvColumn> columns;
+  for (std::size_t c = 0; c < table.columns.size(); ++c)
+    columns.push_back({table.names[c], table.columns[c]});
+  directory.try_write("plane_" + plane.name + ".csv",
+                      [&](std::filesystem::path const& path) { output::write_text_file(path, csv_text("point", 0, columns)); });
+  // Columns x, y, z; u; gradient; flux; exact, as table_at makes them.
+  auto const vectors = [&](std::size_t first) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < points.size(); ++i)
+      for (std::size_t d = 0; d < 3; ++d)
+        values.push_back(table.columns[first + d][i]);
+    return values;
+  };
+  std::vector<double> const x = vectors(0), gradient = vectors(4), flux = vectors(7);
+  std::vector<output::Field> fields{{"u", 1, table.columns[3], {}}, {"gradient", 3, gradient, {}}, {"flux", 3, flux, {}}};
+  if (config_.problem.exact)
+    fields.push_back({"exact", 1, table.columns.back(), {}});
+  std::vector<unsigned char> hidden;
+  for (auto const& point : points)
+    hidden.push_back(is_outside(point) ? 1 : 0);
+  directory.try_write("plane_" + plane.name + ".vts", [&](std::filesystem::path const& path) {
+    output::write_vts(path, plane.points, x, hidden, fields, config_.output.vtk);
+  });
+}
+
+void RequestedQuantities::write_files(std::span<double const> u, ResultsDirectory& directory) const {
+  for (std::size_t i = 0; i < lines_.size(); ++i) {
+    LineSpec const& line = config_.output.lines[i];
+    std::vector<double> distance;
+    for (auto const& point : lines_[i])
+      distance.push_back(std::hypot(point.x[0] - line.from[0], point.x[1] - line.from[1], point.x[2] - line.from[2]));
+    Table table = table_at(lines_[i], u);
+    table.insert_first("distance", std::move(distance));
+    write_curve("line_" + line.name, table, line.name + ": " + text_of(line.from) + " to " + text_of(line.to), directory);
+  }
+  for (std::size_t i = 0; i < circles_.size(); ++i) {
+    CircleSpec const& circle = config_.output.circles[i];
+    std::vector<double> angle;
+    for (std::int64_t j = 0; j < circle.points; ++j)
+      angle.push_back(360 * static_cast<double>(j) / static_cast<double>(circle.points - 1));
+    Table table = table_at(circles_[i], u);
+    table.insert_first("angle", std::move(angle));
+    write_curve("circle_" + circle.name, table,
+                circle.name + ": radius " + number_text(circle.radius, 6) + " around " + text_of(circle.center), directory);
+  }
+  for (std::size_t i = 0; i < planes_.size(); ++i)
+    write_plane(config_.output.planes[i], planes_[i], table_at(planes_[i], u), directory);
+}
+
+std::vector<std::string> RequestedQuantities::notes() const {
+  std::vector<std::string> notes;
+  auto const add = [&](char const* what, std::string const& name, std::vector<assembly::LocatedPoint> const& points) {
+    if (auto const n = std::count_if(points.begin(), points.end(), is_outside); n > 0)
+      notes.push_back(std::string(what) + " '" + name + "': " + with_thousands(n) + " of " +
+                      with_thousands(static_cast<std::int64_t>(points.size())) + " points are outside the mesh");
+  };
+  for (std::size_t i = 0; i < lines_.size(); ++i)
+    add("line", config_.output.lines[i].name, lines_[i]);
+  for (std::size_t i = 0; i < circles_.size(); ++i)
+    add("circle", config_.output.circles[i].name, circles_[i]);
+  for (std::size_t i = 0; i < planes_.size(); ++i)
+    add("plane", config_.output.planes[i].name, planes_[i]);
+  return notes;
+}
+
+std::vector<std::string> quantity_files(RunConfig const& config) {
   std::vector<std::string> names;
-  for (LineSpec const& line : config.output.lines) {
-    names.push_back("line_" + line.name + ".csv");
+  auto const add_curve = [&](std::string const& name) {
+    names.push_back(name + ".csv");
     if (config.output.picture && output::pictures_built())
-      names.push_back("line_" + line.name + ".png");
+      names.push_back(name + ".png");
+  };
+  for (LineSpec const& line : config.output.lines)
+    add_curve("line_" + line.name);
+  for (CircleSpec const& circle : config.output.circles)
+    add_curve("circle_" + circle.name);
+  for (PlaneSpec const& plane : config.output.planes) {
+    names.push_back("plane_" + plane.name + ".csv");
+    names.push_back("plane_" + plane.name + ".vts");
   }
   return names;
 }

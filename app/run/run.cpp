@@ -2,6 +2,7 @@
 
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
+#include "app/config/problem.hpp"
 #include "app/io/matrix_market.hpp"
 #include "app/run/assembled_system.hpp"
 #include "app/run/memory_forecast.hpp"
@@ -33,7 +34,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.order = config.problem.order;
 
   stages.unless_interrupted([&] {
-    auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(config.problem); });
+    auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(problem_of(config)); });
     MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
     require_host_memory_for(forecast_memory(config, stages.backend(), problem));
     auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });
@@ -45,6 +46,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
+    for (std::string const& note : requested.notes())
+      console.line("    " + note);
 
     auto system = record.clock.time(Stage::assembly, [&] { return AssembledSystem(discretization, plan, stages); });
     record.nnz = system.nnz();
@@ -88,8 +91,11 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (internal.keep_unknowns && first_not_finite(u) == u.size())
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       write_solution_files(discretization, u, config, record, directory);
-      if (first_not_finite(u) == u.size())
-        requested.write_lines(u, directory);
+      if (first_not_finite(u) == u.size()) {
+        requested.write_files(u, directory);
+        if (config.output.surface)
+          write_surface(discretization, u, config, directory);
+      }
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {

@@ -120,6 +120,16 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
     write_files();
 }
 
+void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
+                   ResultsDirectory& directory) {
+  assembly::BoundarySurface const s = discretization.surface(u);
+  directory.try_write("surface.vtp", [&](fs::path const& path) {
+    output::write_vtp(path, s.points, s.quads, {{"u", 1, s.u, {}}, {"flux", 3, s.flux, {}}},
+                      {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
+                      config.output.vtk);
+  });
+}
+
 void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory) {
   auto const& history = record.result.history;
   directory.try_write("residuals.csv", [&](fs::path const& path) { output::write_text_file(path, residuals_csv(history)); });

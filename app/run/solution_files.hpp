@@ -22,6 +22,10 @@ namespace poisson::app {
 void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
                           ResultRecord const& record, ResultsDirectory& directory);
 
+/// Writes the boundary alone (surface.vtp). Precondition: u is finite.
+void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
+                   ResultsDirectory& directory);
+
 /// Writes residuals.csv and, with `picture`, its plot. Throws EnvironmentError.
 void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory);
 

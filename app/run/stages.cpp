@@ -4,12 +4,14 @@
 #include "app/analysis/snapshots.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/report.hpp"
+#include "app/run/report_page.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/symmetry.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
 
 #include <algorithm>
@@ -46,6 +48,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
       names.insert(names.end(), more.begin(), more.end());
   };
   add(picture, {"residuals.png"});
+  add(config.output.report, {report_file});
   if (config.system) {
     add(true, {"solution.mtx", "solution_low.mtx"});
     return names;
@@ -56,15 +59,16 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
     add(pvd_may_name(names.back()), {"solution.pvd"});
   }
   add(picture, {"solution.png"});
+  add(config.output.surface, {"surface.vtp"});
   add(internal.keep_unknowns, {snapshot_file});
-  for (std::string const& name : line_files(config))
+  for (std::string const& name : quantity_files(config))
     names.push_back(name);
   for (std::size_t i = 0; i < config.analysis.size(); ++i)
     names.push_back(analysis_prefix(i, config.analysis[i]) + "_*");
   return names;
 }
 
-std::string text_of(std::exception_ptr const& error) {
+std::string message_of(std::exception_ptr const& error) {
   try {
     std::rethrow_exception(error);
   } catch (std::exception const& e) {
@@ -212,17 +216,28 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
 ExitCode Stages::finish() {
   directory_.ensure_writable();
   keep(directory_.failure());
+  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
+  if (config_.output.report)
+    attempt([&](ResultsDirectory& directory) {
+      record.files = directory.files();
+      record.files.emplace_back("result.json");
+      if (output_error_)
+        record.error = message_of(output_error_);
+      directory.try_write(report_file, [&](fs::path const& path) {
+        output::write_text_file(path, report_of_run(config_, record, directory.path()));
+      });
+    });
+  keep(directory_.failure());
   ExitCode const code = output_error_                                ? exit_code_of(output_error_)
                         : record.status == SolverStatus::converged   ? exit_done
                         : record.status == SolverStatus::interrupted ? interrupted_code()
                                                                      : exit_not_converged;
   record.exit_code = code;
   if (output_error_)
-    record.error = text_of(output_error_);
+    record.error = message_of(output_error_);
   record.files = directory_.files();
   record.files.emplace_back("result.json");
   record.files_failed = directory_.failures();
-  record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
   directory_.write_record(to_json(record));
   keep(directory_.failure());
   record.files = directory_.files();

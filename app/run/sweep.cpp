@@ -1,10 +1,11 @@
 #include "app/run/sweep.hpp"
 
 #include "app/analysis/snapshots.hpp"
-#include "app/io/csv.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/report_page.hpp"
 #include "app/run/solution_files.hpp"
+#include "app/run/sweep_summary.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -36,18 +37,6 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr char const* case_log = "log.txt";  ///< what a case's process says, in its folder
-
-struct Case {
-  std::vector<std::string> values;  ///< one per axis
-  std::string fingerprint;
-  std::string directory;  ///< relative to the sweep's
-  std::string error;      ///< why there is no result
-  int exit_code = -1;     ///< -1: not run
-  bool reused = false;
-  double seconds = 0;
-  std::optional<Configuration> configuration;
-  Json result;  ///< result.json, or null
-};
 
 std::vector<std::vector<std::string>> combinations(SweepSpec const& sweep) {
   std::vector<std::vector<std::string>> cases;
@@ -92,22 +81,8 @@ bool finished(Json const& result, fs::path const& folder) {
   }
 }
 
-double number(Json const& result, char const* pointer) {
-  Json::json_pointer const p(pointer);
-  if (result.is_object() && result.contains(p) && result[p].is_number())
-    return result[p].get<double>();
-  return std::numeric_limits<double>::quiet_NaN();
-}
-
-std::string text_of(Json const& result, char const* pointer) {
-  Json::json_pointer const p(pointer);
-  if (!result.is_object() || !result.contains(p))
-    return "";
-  return result[p].is_string() ? result[p].get<std::string>() : result[p].dump();
-}
-
 /// Runs one case in this (forked) process; does not return.
-[[noreturn]] void child(Case const& c, RunOptions const& options, InternalRunOptions const& internal, fs::path const& log,
+[[noreturn]] void child(RunningCase const& c, RunOptions const& options, InternalRunOptions const& internal, fs::path const& log,
                         pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
@@ -147,92 +122,21 @@ std::string error_of(fs::path const& log) {
   return error;
 }
 
-/// Observed order between two cases: how the error falls with the mesh width, h ~ cells^(-1/3), or, on one mesh, with
-/// unknowns^(-1/3) when the element order changes.
-double observed_order(Json const& coarse, Json const& fine, char const* error) {
-  char const* const size = number(coarse, "/mesh/cells") != number(fine, "/mesh/cells") ? "/mesh/cells" : "/dofs";
-  double const ratio = std::cbrt(number(fine, size) / number(coarse, size));
-  double const order = std::log(number(coarse, error) / number(fine, error)) / std::log(ratio);
-  return std::isfinite(order) ? order : std::numeric_limits<double>::quiet_NaN();
-}
-
-/// The earlier case that differs from case `i` in axes which change the mesh, or failing that the element order, only;
-/// cases.size() if there is none.
-std::size_t coarser_case(std::vector<Case> const& cases, std::vector<SweepAxis> const& axes, std::size_t i) {
-  auto const is_mesh = [](std::string const& path) { return path.rfind("problem.mesh", 0) == 0; };
-  auto const is_order = [](std::string const& path) { return path == "problem.element.order" || path == "problem.element"; };
-  bool const any_mesh = std::any_of(axes.begin(), axes.end(), [&](auto const& axis) { return is_mesh(axis.path); });
-  std::size_t best = cases.size();
-  double const cells = number(cases[i].result, "/mesh/cells"), dofs = number(cases[i].result, "/dofs");
-  for (std::size_t j = 0; j < cases.size(); ++j) {
-    bool comparable = cases[j].result.is_object();
-    for (std::size_t a = 0; a < axes.size() && comparable; ++a)
-      comparable = cases[i].values[a] == cases[j].values[a] || (any_mesh ? is_mesh(axes[a].path) : is_order(axes[a].path));
-    if (!comparable)
-      continue;
-    double const other = number(cases[j].result, any_mesh ? "/mesh/cells" : "/dofs");
-    if (other < (any_mesh ? cells : dofs) &&
-        (best == cases.size() || other > number(cases[best].result, any_mesh ? "/mesh/cells" : "/dofs")))
-      best = j;
-  }
-  return best;
-}
-
-std::string short_name(std::string const& path) {
-  auto const dot = path.rfind('.');
-  return dot == std::string::npos ? path : path.substr(dot + 1);
-}
-
-std::string values_text(Case const& c, std::vector<SweepAxis> const& axes) {
-  std::string text;
-  for (std::size_t a = 0; a < axes.size(); ++a)
-    text += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
-  return text;
-}
-
-struct Column {
-  char const* name;     ///< in sweep.csv
-  char const* pointer;  ///< in result.json
-};
-constexpr Column columns[] = {{"cells", "/mesh/cells"},
-                              {"dofs", "/dofs"},
-                              {"nnz", "/nnz"},
-                              {"format", "/matrix/format"},
-                              {"matrix_bytes", "/matrix/bytes"},
-                              {"backend", "/backend"},
-                              {"iterations", "/solver/iterations"},
-                              {"residual_recursive", "/solver/residual_recursive"},
-                              {"residual_true", "/solver/residual_true"},
-                              {"solver_seconds", "/solver/seconds"},
-                              {"total_seconds", "/timing/total"},
-                              {"error_l2", "/errors/l2"},
-                              {"error_h1_seminorm", "/errors/h1_seminorm"},
-                              {"error_linf", "/errors/linf"}};
-constexpr Column order_columns[] = {
-    {"order_l2", "/errors/l2"}, {"order_h1_seminorm", "/errors/h1_seminorm"}, {"order_linf", "/errors/linf"}};
-
-/// What the analyses of snapshots found, for sweep.json, and the first that failed.
-struct SweepAnalysis {
-  Json entries = Json::array();
-  std::exception_ptr failure;
-  double seconds = 0;
-};
-
 bool has_snapshots(RunConfig const& config) {
   return std::any_of(config.analysis.begin(), config.analysis.end(),
                      [](AnalysisSpec const& spec) { return spec.of == AnalysisOf::snapshots; });
 }
 
-SweepAnalysis analyse_cases(std::vector<Case> const& cases, RunConfig const& config, RunOptions const& options,
+SweepAnalysis analyse_cases(std::vector<RunningCase> const& cases, RunConfig const& config, RunOptions const& options,
                             ResultsDirectory& directory, Console& console) {
   SweepAnalysis result;
   Timer const timer;
   std::vector<Snapshot> snapshots;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    Case const& c = cases[i];
+    RunningCase const& c = cases[i];
     snapshots.push_back({i, c.values, c.configuration ? &*c.configuration : nullptr, directory.path() / c.directory,
-                         text_of(c.result, "/status") == "converged", number(c.result, "/solver/seconds"),
-                         number(c.result, "/timing/total")});
+                         text_in(c.result, "/status") == "converged", number_in(c.result, "/solver/seconds"),
+                         number_in(c.result, "/timing/total")});
   }
   set_thread_count(options.threads);
   std::unique_ptr<Context> context;
@@ -265,151 +169,12 @@ std::string collection_name(RunConfig const& config, std::string const& sweep) {
   return sweep + (pvd_may_name(vtk_file_name(config)) ? ".pvd" : ".hdf.series");
 }
 
-/// ParaView's list of files that one reader reads, with their times.
-std::string series_text(std::vector<output::PvdEntry> const& steps) {
-  Json files = Json::array();
-  for (auto const& step : steps)
-    files.push_back({{"name", step.file}, {"time", step.time}});
-  return Json{{"file-series-version", "1.0"}, {"files", files}}.dump(2) + "\n";
-}
-
-/// The names of all numbers among the quantities of the cases.
-std::vector<std::string> quantity_names(std::vector<Case> const& cases) {
-  std::vector<std::string> names;
-  for (Case const& c : cases)
-    if (c.result.is_object() && c.result.contains("quantities"))
-      for (auto const& [name, value] : c.result["quantities"].items())
-        if (value.is_number() && std::find(names.begin(), names.end(), name) == names.end())
-          names.push_back(name);
-  return names;
-}
-
-void write_summary(std::vector<Case> const& cases, SweepSpec const& sweep, RunOptions const& options, bool complete, int exit_code,
-                   std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
-  std::ostringstream csv;
-  csv << "case";
-  for (auto const& axis : sweep.axes)
-    csv << "," << csv_field(axis.path);
-  csv << ",status,exit_code";
-  for (auto const& column : columns)
-    csv << "," << column.name;
-  for (auto const& column : order_columns)
-    csv << "," << column.name;
-  std::vector<std::string> const quantities = quantity_names(cases);
-  for (auto const& name : quantities)
-    csv << "," << csv_field(name);
-  csv << ",directory,error\n";
-
-  Json list = Json::array();
-  std::vector<output::PvdEntry> steps;
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    Case const& c = cases[i];
-    Json parameters = Json::object(), orders = Json::object();
-    csv << i;
-    for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
-      csv << "," << csv_field(c.values[a]);
-      parameters[sweep.axes[a].path] = c.values[a];
-    }
-    std::string const status = c.result.is_object() ? text_of(c.result, "/status") : c.exit_code < 0 ? "not_run" : "failed";
-    csv << "," << status << "," << c.exit_code;
-    for (auto const& column : columns)
-      csv << "," << csv_field(text_of(c.result, column.pointer));
-    std::size_t const j = coarser_case(cases, sweep.axes, i);
-    for (auto const& column : order_columns) {
-      double const order =
-          j < cases.size() ? observed_order(cases[j].result, c.result, column.pointer) : std::numeric_limits<double>::quiet_NaN();
-      csv << "," << (std::isnan(order) ? "" : number_text(order, 5));
-      if (!std::isnan(order))
-        orders[std::string(column.name).substr(6)] = order;
-    }
-    for (auto const& name : quantities) {
-      Json const value =
-          c.result.is_object() && c.result.contains("quantities") ? c.result["quantities"].value(name, Json()) : Json();
-      csv << "," << (value.is_number() ? value.dump() : "");
-    }
-    csv << "," << csv_field(c.directory) << "," << csv_field(c.error) << "\n";
-    Json row = {{"case", i},          {"parameters", parameters},     {"status", status},        {"exit_code", c.exit_code},
-                {"reused", c.reused}, {"fingerprint", c.fingerprint}, {"directory", c.directory}};
-    if (!c.error.empty())
-      row["error"] = c.error;
-    if (!orders.empty())
-      row["observed_orders"] = orders;
-    row["result"] = c.result;
-    list.push_back(row);
-    if (!c.result.is_object() || !c.configuration)
-      continue;
-    if (std::string const file = c.directory + "/" + vtk_file_name(c.configuration->config()); fs::exists(directory.path() / file))
-      steps.push_back({static_cast<double>(i), file});
-  }
-  directory.try_write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
-  directory.try_write(collection, [&](fs::path const& path) {
-    if (path.extension() == ".pvd")
-      output::write_pvd(path, steps);
-    else
-      output::write_text_file(path, series_text(steps));
-  });
-  Json axes = Json::object();
-  for (auto const& axis : sweep.axes)
-    axes[axis.path] = axis.values;
-  Json all = {{"poisson_version", POISSON_VERSION},
-              {"configuration", options.path},
-              {"complete", complete},
-              {"exit_code", directory.failure() ? std::max<int>(exit_code, exit_environment) : exit_code},
-              {"mode", name_of(sweep.mode)},
-              {"axes", axes},
-              {"cases", list}};
-  if (!analysis.entries.empty())
-    all.update({{"analysis", analysis.entries}, {"analysis_seconds", analysis.seconds}});
-  auto files = directory.files();
-  files.emplace_back("sweep.json");
-  all["files"] = files;
-  all["files_failed"] = json_of(directory.failures());
-  directory.write_record(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-}
-
-void closing_grid(std::vector<Case> const& cases, SweepSpec const& sweep, Console& console) {
-  bool const errors =
-      std::any_of(cases.begin(), cases.end(), [](Case const& c) { return !std::isnan(number(c.result, "/errors/l2")); });
-  std::vector<std::vector<std::string>> rows(1);
-  rows[0] = {"case"};
-  for (auto const& axis : sweep.axes)
-    rows[0].push_back(short_name(axis.path));
-  for (auto const* name : {"status", "unknowns", "iterations", "true residual", "seconds"})
-    rows[0].emplace_back(name);
-  if (errors)
-    for (auto const* name : {"L2 error", "order", "H1 error", "order"})
-      rows[0].emplace_back(name);
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    Case const& c = cases[i];
-    std::vector<std::string> row{std::to_string(i)};
-    row.insert(row.end(), c.values.begin(), c.values.end());
-    row.push_back(c.result.is_object() ? text_of(c.result, "/status") : c.exit_code < 0 ? "not run" : "failed");
-    row.push_back(number_text(number(c.result, "/dofs"), 10));
-    row.push_back(number_text(number(c.result, "/solver/iterations"), 10));
-    row.push_back(number_text(number(c.result, "/solver/residual_true")));
-    row.push_back(number_text(number(c.result, "/timing/total")));
-    if (errors) {
-      std::size_t const j = coarser_case(cases, sweep.axes, i);
-      for (auto const* error : {"/errors/l2", "/errors/h1_seminorm"}) {
-        row.push_back(number_text(number(c.result, error), 4));
-        row.push_back(j < cases.size() ? number_text(observed_order(cases[j].result, c.result, error)) : "-");
-      }
-    }
-    rows.push_back(row);
-  }
-  console.line();
-  console.grid(rows);
-  for (std::size_t i = 0; i < cases.size(); ++i)
-    if (!cases[i].error.empty())
-      console.line("  case " + std::to_string(i) + " failed: " + cases[i].error);
-}
-
 /// Every combination of the values, valid or not, with further settings `sets_of_all`.
-std::vector<Case> cases_with(Configuration const& configuration, std::vector<std::string> const& sets_of_all) {
+std::vector<RunningCase> cases_with(Configuration const& configuration, std::vector<std::string> const& sets_of_all) {
   SweepSpec const& sweep = configuration.config().sweep;
-  std::vector<Case> cases;
+  std::vector<RunningCase> cases;
   for (auto& values : combinations(sweep)) {
-    Case c;
+    RunningCase c;
     c.values = std::move(values);
     std::vector<std::string> sets = sets_of_all;
     for (std::size_t a = 0; a < sweep.axes.size(); ++a)
@@ -431,11 +196,11 @@ std::vector<Case> cases_with(Configuration const& configuration, std::vector<std
 }
 
 /// Every combination of the values, valid or not. Throws InputError where none is valid.
-std::vector<Case> cases_of(Configuration const& configuration) {
-  std::vector<Case> cases = cases_with(configuration, {});
+std::vector<RunningCase> cases_of(Configuration const& configuration) {
+  std::vector<RunningCase> cases = cases_with(configuration, {});
   // ParaView reads no collection of several kinds of grids.
   std::set<std::string> files;
-  for (Case const& c : cases)
+  for (RunningCase const& c : cases)
     if (c.configuration)
       files.insert(vtk_file_name(c.configuration->config()));
   if (OutputSpec const& output = configuration.config().output; output.vtk_enabled && files.size() > 1) {
@@ -445,7 +210,7 @@ std::vector<Case> cases_of(Configuration const& configuration) {
                        "collection of both; allowed for this sweep: auto, vtu, hdf");
     cases = cases_with(configuration, {"output.vtk.format=vtu"});
   }
-  if (std::none_of(cases.begin(), cases.end(), [](Case const& c) { return c.configuration.has_value(); }))
+  if (std::none_of(cases.begin(), cases.end(), [](RunningCase const& c) { return c.configuration.has_value(); }))
     throw InputError("sweep", "no case of the sweep is a valid configuration; the first: " + cases.front().error);
   return cases;
 }
@@ -470,7 +235,7 @@ void make_cases_folder(fs::path const& folder, bool anew) {
 }
 
 /// Takes over the results of cases that an earlier run has finished, whatever their number was.
-void reuse_finished(std::vector<Case>& cases, fs::path const& root) {
+void reuse_finished(std::vector<RunningCase>& cases, fs::path const& root) {
   std::error_code ignored;
   std::map<std::string, fs::path> done;  // fingerprint -> folder
   for (auto const& entry : fs::directory_iterator(root / "cases", ignored)) {
@@ -488,7 +253,7 @@ void reuse_finished(std::vector<Case>& cases, fs::path const& root) {
 }
 
 /// What a case's process has left: its record, or why there is none. `state` is waitpid's.
-void take_result(Case& c, int state, fs::path const& root) {
+void take_result(RunningCase& c, int state, fs::path const& root) {
   c.exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : exit_environment;
   Json const result = read_json(root / c.directory / "result.json");
   if (result.is_object() && result.value("fingerprint", "") == c.fingerprint)
@@ -501,7 +266,7 @@ void take_result(Case& c, int state, fs::path const& root) {
 }
 
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for.
-void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs::path const& root, RunOptions const& options,
+void run_cases(std::vector<RunningCase>& cases, std::vector<SweepAxis> const& axes, fs::path const& root, RunOptions const& options,
                InternalRunOptions const& internal, int jobs, Console& console) {
   struct Running {
     std::size_t index;
@@ -509,12 +274,12 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
   };
   std::map<pid_t, Running> running;
   std::size_t next = 0;
-  auto ended = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code >= 0; });
+  auto ended = std::count_if(cases.begin(), cases.end(), [](RunningCase const& c) { return c.exit_code >= 0; });
   bool stopping = false;
   pid_t const self = getpid();
   while (true) {
     while (!interrupt_requested() && static_cast<int>(running.size()) < jobs && next < cases.size()) {
-      Case& c = cases[next++];
+      RunningCase& c = cases[next++];
       if (c.exit_code >= 0)
         continue;
       fs::path const log = root / c.directory / case_log;
@@ -547,12 +312,12 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
     auto const found = running.find(pid);
     if (found == running.end())
       continue;
-    Case& c = cases[found->second.index];
+    RunningCase& c = cases[found->second.index];
     c.seconds = found->second.timer.seconds();
     take_result(c, state, root);
     ++ended;
     console.stage(std::to_string(ended) + "/" + std::to_string(cases.size()), c.seconds,
-                  values_text(c, axes) + ": " + (c.error.empty() ? text_of(c.result, "/status") : "failed: " + c.error));
+                  values_text(c, axes) + ": " + (c.error.empty() ? text_in(c.result, "/status") : "failed: " + c.error));
     running.erase(found);
   }
 }
@@ -561,7 +326,7 @@ void run_cases(std::vector<Case>& cases, std::vector<SweepAxis> const& axes, fs:
 
 std::vector<SweepCase> sweep_cases(Configuration const& configuration) {
   std::vector<SweepCase> result;
-  for (Case& c : cases_of(configuration))
+  for (RunningCase& c : cases_of(configuration))
     result.push_back({values_text(c, configuration.config().sweep.axes), std::move(c.configuration), std::move(c.error)});
   return result;
 }
@@ -572,12 +337,14 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     throw InputError("sweep",
                      "there is nothing to sweep over: give at least one 'key.path: [values]' under 'sweep', or use 'poisson run'");
   fs::path const root = configuration.config().output.directory;
-  std::vector<Case> cases = cases_of(configuration);
+  std::vector<RunningCase> cases = cases_of(configuration);
   std::string name = configuration_stem(options.run.path);
   if (name.empty())
     name = "sweep";
   std::string const collection = collection_name(configuration.config(), name);
   std::vector<std::string> names{"sweep.csv", collection};
+  if (configuration.config().output.report)
+    names.emplace_back(report_file);
   for (std::size_t i = 0; i < configuration.config().analysis.size(); ++i)
     if (auto const& spec = configuration.config().analysis[i]; spec.of == AnalysisOf::snapshots)
       names.push_back(analysis_prefix(i, spec) + "_*");
@@ -592,7 +359,8 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   if (options.resume)
     reuse_finished(cases, root);
 
-  auto const waiting = static_cast<int>(std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code < 0; }));
+  auto const waiting =
+      static_cast<int>(std::count_if(cases.begin(), cases.end(), [](RunningCase const& c) { return c.exit_code < 0; }));
   int const jobs = std::clamp(options.jobs, 1, std::max(waiting, 1));
   RunOptions case_options = options.run;
   case_options.overwrite = true;
@@ -605,7 +373,7 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   run_cases(cases, sweep.axes, root, case_options, {.own_folder = true, .keep_unknowns = has_snapshots(configuration.config())},
             jobs, console);
 
-  bool const complete = std::none_of(cases.begin(), cases.end(), [](Case const& c) {
+  bool const complete = std::none_of(cases.begin(), cases.end(), [](RunningCase const& c) {
     return c.exit_code < 0 || (c.result.is_object() && c.result.value("status", "") == "interrupted");
   });
   SweepAnalysis analysis;
@@ -617,10 +385,10 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   if (!complete && was_interrupted())
     code = interrupted_code();  // the cases may have ended by another signal
   directory.ensure_writable();
-  write_summary(cases, sweep, options.run, complete, code, collection, analysis, directory);
+  write_summary(cases, configuration.config(), options.run.path, {complete, code}, collection, analysis, directory);
   if (directory.failure())
     code = std::max<int>(code, exit_environment);
-  closing_grid(cases, sweep, console);
+  print_summary(cases, sweep, console);
   if (!complete)
     console.line("  The sweep is not complete; --resume does what is missing.");
   std::string files;
@@ -628,9 +396,9 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
     files += file + ", ";
   console.line("  files: " + directory.path().string() + "/ " + files + "cases/");
 
-  auto const failed = std::find_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
+  auto const failed = std::find_if(cases.begin(), cases.end(), [](RunningCase const& c) { return !c.error.empty(); });
   if (failed != cases.end()) {
-    auto const count = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return !c.error.empty(); });
+    auto const count = std::count_if(cases.begin(), cases.end(), [](RunningCase const& c) { return !c.error.empty(); });
     std::cerr << "poisson: error: " << count << " of " << cases.size() << " cases failed; case " << failed - cases.begin() << ": "
               << failed->error << std::endl;
   } else if (analysis.failure)
@@ -638,10 +406,10 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& optio
   else if (directory.failure())
     std::rethrow_exception(directory.failure());
   if (console.quiet() && failed == cases.end() && code != exit_done) {
-    auto const bad = std::find_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code != exit_done; });
-    auto const count = std::count_if(cases.begin(), cases.end(), [](Case const& c) { return c.exit_code != exit_done; });
+    auto const bad = std::find_if(cases.begin(), cases.end(), [](RunningCase const& c) { return c.exit_code != exit_done; });
+    auto const count = std::count_if(cases.begin(), cases.end(), [](RunningCase const& c) { return c.exit_code != exit_done; });
     std::cerr << "poisson: " << count << " of " << cases.size() << " cases are not converged; case " << bad - cases.begin() << ": "
-              << (bad->exit_code < 0 ? "not run" : text_of(bad->result, "/status") + ": " + text_of(bad->result, "/reason"))
+              << (bad->exit_code < 0 ? "not run" : text_in(bad->result, "/status") + ": " + text_in(bad->result, "/reason"))
               << std::endl;
   }
   return static_cast<ExitCode>(code);

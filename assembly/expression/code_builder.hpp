@@ -21,6 +21,8 @@ public:
   [[nodiscard]] std::size_t next_branch(std::size_t to_second);
   void end_branches(std::size_t to_end);
 
+  /// How many instructions there are.
+  [[nodiscard]] std::size_t size() const { return code_.size(); }
   /// The code, once it is complete.
   [[nodiscard]] ExpressionCode take() { return std::move(code_); }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -44,15 +45,22 @@ struct Expression::Impl {
   std::string text, key;
   ExpressionCode code;
   bool constant = true;
+  struct Use {
+    std::size_t instruction;
+    PointFunctions::mapped_type function;
+  };
+  std::vector<Use> uses;  ///< of functions: where their values go
 };
 
-Expression::Expression(std::string text, std::string key, Constants const& constants) : impl_(std::make_unique<Impl>()) {
+Expression::Expression(std::string text, std::string key, ExpressionNames const& names) : impl_(std::make_unique<Impl>()) {
   impl_->text = std::move(text);
   impl_->key = std::move(key);
   try {
-    ParsedExpression parsed = parse_expression(impl_->text, constants);
+    ParsedExpression parsed = parse_expression(impl_->text, names);
     impl_->code = std::move(parsed.code);
     impl_->constant = !parsed.uses_coordinates;
+    for (auto const& [instruction, name] : parsed.functions)
+      impl_->uses.push_back({instruction, names.functions.at(name)});
     // A constant with a conditional in it is not folded while it is compiled.
     if (impl_->constant)
       impl_->code.assign(1, Instruction(Op::constant, evaluate(impl_->code, 0, 0, 0)));
@@ -66,7 +74,16 @@ Expression::Expression(Expression&&) noexcept = default;
 Expression::~Expression() = default;
 
 double Expression::operator()(double x, double y, double z) const {
-  return evaluate(impl_->code, x, y, z);
+  if (impl_->uses.empty())
+    return evaluate(impl_->code, x, y, z);
+  thread_local ExpressionCode code;  // of any expression: its memory is kept
+  code = impl_->code;
+  for (auto const& [instruction, function] : impl_->uses)
+    code[instruction] = Instruction(Op::constant, function({x, y, z}));
+  return evaluate(code, x, y, z);
+}
+bool Expression::is_code() const noexcept {
+  return impl_->uses.empty();
 }
 bool Expression::is_constant() const noexcept {
   return impl_->constant;

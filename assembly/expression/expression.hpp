@@ -2,11 +2,14 @@
 
 #include "gpu/core/expression_code.hpp"
 
+#include <array>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -16,6 +19,17 @@ namespace poisson::assembly {
 
 /// Numbers by name, which expressions may use.
 using Constants = std::map<std::string, double>;
+/// Functions of a place by name, which expressions may use like constants. Thread-safe.
+using PointFunctions = std::map<std::string, std::function<double(std::array<double, 3> const&)>>;
+
+/// The names that expressions may use besides their own.
+struct ExpressionNames {
+  ExpressionNames() = default;
+  ExpressionNames(Constants numbers) : constants(std::move(numbers)) {}  // NOLINT(google-explicit-constructor): often all there is
+  ExpressionNames(Constants numbers, PointFunctions places) : constants(std::move(numbers)), functions(std::move(places)) {}
+  Constants constants;
+  PointFunctions functions;
+};
 /// Whether expressions have a meaning for this name already: a coordinate, pi, or a function.
 [[nodiscard]] bool is_expression_name(std::string_view name);
 
@@ -25,7 +39,7 @@ class Expression {
 public:
   /// Compiles the text. `key` is the YAML key path used in errors. Throws InputError for a syntax error or an unknown name; the
   /// message repeats the text with a caret under the place of the error, and suggests a similar name for an unknown one.
-  Expression(std::string text, std::string key, Constants const& constants = {});
+  Expression(std::string text, std::string key, ExpressionNames const& names = {});
   Expression(Expression const& other);
   Expression& operator=(Expression const&) = delete;
   Expression(Expression&&) noexcept;
@@ -33,8 +47,10 @@ public:
 
   /// The value at (x, y, z); NaN or infinite where IEEE arithmetic makes it so. Throws nothing.
   [[nodiscard]] double operator()(double x, double y, double z) const;
-  /// Whether none of x, y and z occurs in it.
+  /// Whether none of x, y and z occurs in it, and no function of a place.
   [[nodiscard]] bool is_constant() const noexcept;
+  /// Whether code() says it all: it uses no functions of ExpressionNames.
+  [[nodiscard]] bool is_code() const noexcept;
   [[nodiscard]] std::string const& text() const noexcept;
   [[nodiscard]] ExpressionCode const& code() const noexcept;
   [[nodiscard]] std::string const& key() const noexcept;

@@ -29,7 +29,7 @@ bool is_letter(char c) {
 
 class Parser {
 public:
-  Parser(std::string_view text, std::map<std::string, double> const& constants) : text_(text), constants_(constants) {}
+  Parser(std::string_view text, ExpressionNames const& names) : text_(text), names_(names) {}
 
   ParsedExpression parse() {
     if (text_.size() > max_length)
@@ -41,7 +41,7 @@ public:
     choice();
     if (!at_end())
       unexpected();
-    return {code_.take(), uses_coordinates_};
+    return {code_.take(), uses_coordinates_, std::move(functions_)};
   }
 
 private:
@@ -259,10 +259,18 @@ private:
                                                     : Op::z));
       return;
     }
-    if (auto const constant = constants_.find(std::string(word)); constant != constants_.end()) {
+    auto const constant = names_.constants.find(std::string(word));
+    auto const of_place = names_.functions.find(std::string(word));
+    if (constant != names_.constants.end() || of_place != names_.functions.end()) {
       if (called)
         fail(begin, std::string(word) + " is not a function; a product is written with '*'");
-      push(Instruction(Op::constant, constant->second));
+      if (constant != names_.constants.end()) {
+        push(Instruction(Op::constant, constant->second));
+      } else {
+        functions_.emplace_back(code_.size(), of_place->first);
+        uses_coordinates_ = true;
+        push(Instruction(Op::x));  // which is not folded, unlike a constant
+      }
       return;
     }
     if (word == "if") {
@@ -278,10 +286,14 @@ private:
     for (NamedFunction const& function : expression_functions())
       known.push_back(function.name);
     std::string names;
-    for (auto const& [name, value] : constants_) {
+    auto const add = [&](std::string const& name) {
       known.push_back(name);
       names += name + ", ";
-    }
+    };
+    for (auto const& [name, value] : names_.constants)
+      add(name);
+    for (auto const& [name, value] : names_.functions)
+      add(name);
     std::string message = "'" + std::string(word.substr(0, 40)) + "' is not known";
     if (std::string const near = nearest_name(word, known); !near.empty())
       message += "; did you mean '" + near + "'? Known are ";
@@ -347,17 +359,18 @@ private:
   }
 
   std::string_view text_;
-  std::map<std::string, double> const& constants_;
+  ExpressionNames const& names_;
   std::size_t position_ = 0;
   CodeBuilder code_;
+  std::vector<std::pair<std::size_t, std::string>> functions_;
   int nesting_ = 0;
   bool uses_coordinates_ = false;
 };
 
 }  // namespace
 
-ParsedExpression parse_expression(std::string_view text, std::map<std::string, double> const& constants) {
-  return Parser(text, constants).parse();
+ParsedExpression parse_expression(std::string_view text, ExpressionNames const& names) {
+  return Parser(text, names).parse();
 }
 
 }  // namespace poisson::assembly

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "assembly/expression/code_builder.hpp"
+#include "assembly/expression/expression.hpp"
 
 #include <cstddef>
-#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace poisson::assembly {
 
@@ -17,7 +19,9 @@ struct SyntaxError {
 
 struct ParsedExpression {
   ExpressionCode code;
-  bool uses_coordinates = false;  ///< x, y or z occurs
+  bool uses_coordinates = false;  ///< x, y or z occurs, or a function of a place
+  /// Functions of a place by name, and the instructions that stand for their values: they push x.
+  std::vector<std::pair<std::size_t, std::string>> functions;
 };
 
 /// Compiles the text of an expression. Recursive descent, lowest precedence first:
@@ -28,6 +32,6 @@ struct ParsedExpression {
 /// A name has letters, digits and '_'; one of a constant may have parts with '.' between them.
 /// The length of the text and its nesting are limited, so that neither recursion nor stack overflows whatever the input.
 /// Throws SyntaxError.
-[[nodiscard]] ParsedExpression parse_expression(std::string_view text, std::map<std::string, double> const& constants = {});
+[[nodiscard]] ParsedExpression parse_expression(std::string_view text, ExpressionNames const& names = {});
 
 }  // namespace poisson::assembly

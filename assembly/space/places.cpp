@@ -72,9 +72,9 @@ std::string extent_text(Space const& space) {
 /// Entries of one of the lists, what they hold, and how often they cut it.
 class Entries {
 public:
-  Entries(std::vector<NamedPlace> const& list, std::string key, Constants const& constants) : list_(list), key_(std::move(key)) {
+  Entries(std::vector<NamedPlace> const& list, std::string key, ExpressionNames const& names) : list_(list), key_(std::move(key)) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      where_.emplace_back(list[i].where, key_ + "[" + std::to_string(i) + "].where", constants);
+      where_.emplace_back(list[i].where, key_ + "[" + std::to_string(i) + "].where", names);
     held_.resize(list.size());
     cut_.resize(list.size());
   }
@@ -166,7 +166,7 @@ std::vector<std::string> name_places(Space& space, ReferenceElement const& eleme
   if (!spec.mesh.has_places())
     return notes;
   if (!spec.mesh.boundaries.empty()) {
-    Entries entries(spec.mesh.boundaries, "problem.mesh.boundaries", spec.parameters);
+    Entries entries(spec.mesh.boundaries, "problem.mesh.boundaries", spec.names());
     auto const n = static_cast<std::int64_t>(space.boundary_faces.size());
     auto const found = find_all(
         entries, space, element, n, [&](Places & places, std::int64_t i) -> auto const& {
@@ -176,7 +176,7 @@ std::vector<std::string> name_places(Space& space, ReferenceElement const& eleme
     entries.check(space, "boundary face", notes);
   }
   if (!spec.mesh.regions.empty()) {
-    Entries entries(spec.mesh.regions, "problem.mesh.regions", spec.parameters);
+    Entries entries(spec.mesh.regions, "problem.mesh.regions", spec.names());
     auto const found = find_all(
         entries, space, element,
         space.n_cells, [&](Places & places, std::int64_t cell) -> auto const& { return places.points(cell, -1); });

@@ -81,14 +81,21 @@ public:
     return {at.x, weight * size, value, (normal[0] * flux[0] + normal[1] * flux[1] + normal[2] * flux[2]) / size};
   }
 
+  /// -k grad u at a point of a face.
+  [[nodiscard]] Point3 flux(int face, int q) const {
+    auto const inwards = conduct(place(tables_.face_map[face], q), gradient(tables_.face_shape[face], q));
+    return {-inwards[0], -inwards[1], -inwards[2]};
+  }
+
   /// int k grad u . grad phi_i - int f phi_i over the cell, for all of its unknowns.
   void residual(std::vector<double>& out) const {
     out.assign(local_.size(), 0);
     PointTables const &shape = tables_.shape, &map = tables_.map;
+    Function const& density = data.source(space_.material(cell_));
     int const n = space_.n_local;
     for (int q = 0; q < shape.n_points; ++q) {
       auto const at = place(map, q);
-      double const weight = element_.weights[q], f = weight * at.determinant * data.source.finite(at.x, "the source");
+      double const weight = element_.weights[q], f = weight * at.determinant * density.finite(at.x, "the source");
       auto const flux = conduct(at, gradient(shape, q));
       Point3 reference{};  // det J J^-1 flux
       for (int d = 0; d < 3; ++d)
@@ -128,12 +135,10 @@ private:
   /// k grad u.
   [[nodiscard]] Point3 conduct(Place const& at, Point3 const& g) const {
     unsigned const material = space_.material(cell_);
-    auto const k = data.coefficient(material)(at.x, material);
-    Point3 flux{};
+    Point3 real{};
     for (int d = 0; d < 3; ++d)
-      flux[d] =
-          k[d] * (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
-    return flux;
+      real[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
+    return data.coefficient(material)(at.x, material) * real;
   }
 
   Space const& space_;
@@ -257,10 +262,15 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   for (auto const& list : of_cells)
     for (Residual const& r : list)
       residual[r.unknown] += r.value;
+  auto const subtract = [&](std::int32_t unknown, double load) {
+    if (std::int32_t const at = place[unknown]; at >= 0)
+      residual[at] -= load;
+  };
   for (FaceSums const& sums : parts)
     for (Residual const& load : sums.loads)
-      if (std::int32_t const at = place[load.unknown]; at >= 0)
-        residual[at] -= load.value;
+      subtract(load.unknown, load.value);
+  for (auto const& load : data.point_loads.loads)
+    subtract(load.unknown, load.value);
 
   // What the boundaries of an unknown have together; then the share of each.
   std::vector<double> weight(n_fixed, 0);
@@ -278,6 +288,76 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   for (auto const& [id, value] : conormal)
     result[id].flux = -value;
   return result;
+}
+
+BoundarySurface boundary_surface(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                 std::span<double const> u) {
+  // A second set of tables has the nodes of the faces in place of their Gauss points.
+  Tables const tables(space, element);
+  Tables at_nodes(space, element);
+  for (int face = 0; face < 6; ++face) {
+    std::vector<Point3> nodes;
+    for (int const node : tables.face_nodes[face])
+      nodes.push_back(element.node(node));
+    at_nodes.face_shape[face] = tabulate(element.nodes, nodes);
+    at_nodes.face_map[face] = tabulate(geometry_nodes_1d(space, element), nodes);
+  }
+  Cell cell(space, element, tables, data, u), cell_at_nodes(space, element, at_nodes, data, u);
+
+  std::vector<std::int32_t> unknowns;
+  for (BoundaryFace const& face : space.boundary_faces) {
+    space.dofs(face.cell, cell.dofs.data());
+    for (int const node : tables.face_nodes[face.face])
+      unknowns.push_back(cell.dofs[node]);
+  }
+  std::sort(unknowns.begin(), unknowns.end());
+  unknowns.erase(std::unique(unknowns.begin(), unknowns.end()), unknowns.end());
+
+  BoundarySurface surface;
+  for (std::int32_t const unknown : unknowns) {
+    Point3 const x = space.point(unknown);
+    surface.points.insert(surface.points.end(), x.begin(), x.end());
+    surface.u.push_back(u[unknown]);
+  }
+  surface.flux.resize(3 * unknowns.size());
+  std::vector<int> faces_around(unknowns.size());
+  int const p = space.order;
+  std::vector<std::int64_t> own(tables.face_nodes[0].size());
+  for (BoundaryFace const& face : space.boundary_faces) {
+    cell.reset(face.cell);
+    cell_at_nodes.reset(face.cell);
+    auto const& nodes = tables.face_nodes[face.face];
+    for (std::size_t a = 0; a < nodes.size(); ++a) {
+      own[a] = std::lower_bound(unknowns.begin(), unknowns.end(), cell.dofs[nodes[a]]) - unknowns.begin();
+      auto const flux = cell_at_nodes.flux(face.face, static_cast<int>(a));
+      for (int d = 0; d < 3; ++d)
+        surface.flux[3 * own[a] + d] += flux[d];
+      ++faces_around[own[a]];
+    }
+    double area = 0, outward = 0;
+    for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
+      auto const at = cell.face_point(face.face, q);
+      area += at.weight;
+      outward -= at.weight * at.conormal;
+    }
+    // Of the directions of the face the lower one is first; with the normal they are right-handed on +x, -y and +z.
+    bool const counterclockwise = (face.face % 2 == 1) != (face.face / 2 == 1);
+    for (int j = 0; j < p; ++j)
+      for (int i = 0; i < p; ++i) {
+        int const corner = j * (p + 1) + i;
+        std::array<int, 4> around{corner, corner + 1, corner + p + 2, corner + p + 1};
+        if (!counterclockwise)
+          std::swap(around[1], around[3]);
+        for (int const node : around)
+          surface.quads.push_back(own[node]);
+        surface.boundary.push_back(static_cast<int>(face.boundary_id));
+        surface.material.push_back(static_cast<int>(space.material(face.cell)));
+        surface.outward_flux.push_back(outward / area);
+      }
+  }
+  for (std::size_t i = 0; i < surface.flux.size(); ++i)
+    surface.flux[i] /= faces_around[i / 3];
+  return surface;
 }
 
 }  // namespace poisson::assembly

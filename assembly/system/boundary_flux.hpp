@@ -22,4 +22,9 @@ namespace poisson::assembly {
 [[nodiscard]] std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element,
                                                                ProblemData const& data, std::span<double const> u);
 
+/// u (n_dofs values) and its flux on the boundary. The flux is that of the polynomials of the cells. Memory: of the size of the
+/// boundary. The same bits for any number of threads. Errors: InputError for values that a coefficient must not take.
+[[nodiscard]] BoundarySurface boundary_surface(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                               std::span<double const> u);
+
 }  // namespace poisson::assembly

@@ -14,6 +14,7 @@ namespace poisson::assembly {
 
 namespace {
 
+constexpr char const* exact_name = "the exact solution";
 /// Evaluations of `exact` that an error norm may cost before only the fewest points of the quadrature rule are used.
 constexpr std::int64_t evaluation_budget = 4'000'000;
 constexpr int most_points = 14;
@@ -25,6 +26,10 @@ int points_per_direction(Space const& space) {
   while (n < most_points && space.n_cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
     ++n;
   return n;
+}
+
+double dot(Point3 const& a, Point3 const& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
 /// out = derivative along `direction` of a lexicographic n^3 array; d is n x n.
@@ -105,15 +110,13 @@ public:
   }
 
   [[nodiscard]] Point3 point(int q) const { return {x_[0][q], x_[1][q], x_[2][q]}; }
-  /// Squared length of the real gradient whose reference gradient is given, its squares weighted by k.
-  [[nodiscard]] double norm_square(int q, double a, double b, double c, Point3 const& k = {1, 1, 1}) const {
+  /// The real gradient whose reference gradient is given.
+  [[nodiscard]] Point3 real_gradient(int q, double a, double b, double c) const {
     auto const& m3 = cofactors_[q];
-    double sum = 0;
-    for (int i = 0; i < 3; ++i) {
-      double const component = (m3[3 * i] * a + m3[3 * i + 1] * b + m3[3 * i + 2] * c) / determinants_[q];
-      sum += k[i] * component * component;
-    }
-    return sum;
+    Point3 gradient{};
+    for (int i = 0; i < 3; ++i)
+      gradient[i] = (m3[3 * i] * a + m3[3 * i + 1] * b + m3[3 * i + 2] * c) / determinants_[q];
+    return gradient;
   }
 
 private:
@@ -169,6 +172,63 @@ private:
   std::vector<double> local_;  ///< the values of u at the cell's unknowns
 };
 
+/// `exact` at the points of a CellQuadrature, for one cell after the other. On a box the lines of points of a whole row of cells
+/// are evaluated at once: what depends on one coordinate alone is then computed once a line.
+class ExactValues {
+public:
+  ExactValues(Space const& space, Function const& exact) : space_(space), exact_(exact) {}
+  ExactValues(ExactValues&& other) noexcept
+      : space_(other.space_), exact_(std::move(other.exact_)) {}  // the evaluator has not begun
+
+  void get(CellQuadrature const& quadrature, std::int64_t cell, double shift, std::vector<double>& out) {
+    if (!space_.box || !exact_.is_code()) {
+      for (int q = 0; q < quadrature.n_points; ++q)
+        out[q] = exact_.finite(quadrature.point(q), exact_name) - shift;
+      return;
+    }
+    std::int64_t const nx = space_.box->cells[0], row = cell / nx;
+    int const m = quadrature.m;
+    if (row != row_)
+      evaluate_row(quadrature, row_ = row);
+    for (int line = 0; line < m * m; ++line)
+      for (int i = 0; i < m; ++i) {
+        double const value = values_[line * m * nx + m * (cell % nx) + i];
+        if (!std::isfinite(value))
+          static_cast<void>(exact_.finite(quadrature.point(line * m + i), exact_name));  // throws
+        out[line * m + i] = value - shift;
+      }
+  }
+
+private:
+  void evaluate_row(CellQuadrature const& quadrature, std::int64_t row) {
+    auto const [nx, ny, nz] = space_.box->cells;
+    int const m = quadrature.m;
+    auto const points = [&](int d, std::int64_t cell) {
+      std::vector<double> x;
+      double const from = space_.box_coordinate(d, cell * space_.order), to = space_.box_coordinate(d, (cell + 1) * space_.order);
+      for (double const t : quadrature.gauss)
+        x.push_back((1 - t) * from + t * to);
+      return x;
+    };
+    if (!lines_) {
+      for (std::int64_t i = 0; i < nx; ++i)
+        for (double const x : points(0, i))
+          x_.push_back(x);
+      lines_.emplace(exact_.code(), static_cast<std::int64_t>(x_.size()), x_.data());
+      values_.resize(m * m * x_.size());
+    }
+    auto const y = points(1, row % ny), z = points(2, row / ny);
+    for (int line = 0; line < m * m; ++line)
+      (*lines_)(y[line % m], z[line / m], values_.data() + line * x_.size());
+  }
+
+  Space const& space_;
+  Function exact_;
+  std::vector<double> x_, values_;  ///< of a row of cells: m^2 lines of m points a cell
+  std::optional<LineEvaluator> lines_;
+  std::int64_t row_ = -1;
+};
+
 /// Runs body(state, i, part) for all i in [0, n), cut in parts of `size`. Each part is one thread's.
 template <class MakeState, class Body>
 void for_all(std::int64_t n, std::int64_t size, MakeState const& make_state, Body const& body) {
@@ -213,9 +273,29 @@ Sums sum_over_cells(Space const& space, MakeState const& make_state, Body const&
   return total;
 }
 
-constexpr char const* exact_name = "the exact solution";
-
 }  // namespace
+
+FieldSums source_integral(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  struct State {
+    ProblemData data;
+    CellQuadrature quadrature;
+  };
+  Sums const sums = sum_over_cells(
+      space,
+      [&] {
+        return State{data, CellQuadrature(space, element, space.order + 1)};
+      },
+      [&](State& state, std::int64_t cell, Sums& sum) {
+        state.quadrature.reset(cell);
+        Function const& source = state.data.source(space.material(cell));
+        for (int q = 0; q < state.quadrature.n_points; ++q) {
+          double const f = state.quadrature.weights[q] * source.finite(state.quadrature.point(q), "the source");
+          sum.first += f;
+          sum.second += std::abs(f);
+        }
+      });
+  return {sums.first, sums.second};
+}
 
 double mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   struct State {
@@ -241,7 +321,7 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
                        double shift) {
   int const points = points_per_direction(space);
   struct State {
-    Function exact;
+    ExactValues exact;
     CellFunction u;
     std::vector<double> exact_values;
     std::array<std::vector<double>, 3> exact_gradient;
@@ -250,7 +330,7 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
   gauss_rule(points, gauss, ignored);
   auto const basis = lagrange_basis(element.nodes, gauss), collocation = lagrange_basis(gauss, gauss);
   auto const make_state = [&] {
-    State state{*data.exact, CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
+    State state{ExactValues(space, *data.exact), CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
     auto const n_points = static_cast<std::size_t>(state.u.quadrature.n_points);
     state.exact_values.resize(n_points);
     for (auto& g : state.exact_gradient)
@@ -262,16 +342,15 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
     auto const& quadrature = state.u.quadrature;
     auto const& gradient = state.u.gradient;
     auto const& exact_gradient = state.exact_gradient;
-    for (int q = 0; q < quadrature.n_points; ++q)
-      state.exact_values[q] = state.exact.finite(quadrature.point(q), exact_name) - shift;
+    state.exact.get(quadrature, cell, shift, state.exact_values);
     for (int d = 0; d < 3; ++d)
       differentiate(d, points, collocation.derivatives.data(), state.exact_values.data(), state.exact_gradient[d].data());
     for (int q = 0; q < quadrature.n_points; ++q) {
       double const e = state.u.values[q] - state.exact_values[q];
       sum.first += quadrature.weights[q] * e * e;
-      sum.second += quadrature.weights[q] * quadrature.norm_square(q, gradient[0][q] - exact_gradient[0][q],
-                                                                   gradient[1][q] - exact_gradient[1][q],
-                                                                   gradient[2][q] - exact_gradient[2][q]);
+      Point3 const difference = quadrature.real_gradient(
+          q, gradient[0][q] - exact_gradient[0][q], gradient[1][q] - exact_gradient[1][q], gradient[2][q] - exact_gradient[2][q]);
+      sum.second += quadrature.weights[q] * dot(difference, difference);
       sum.largest = std::max(sum.largest, std::abs(e));
     }
   });
@@ -369,7 +448,7 @@ namespace {
 
 /// `first` is the integral of u, `second` that of grad u . k grad u, `third` the volume.
 Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
-  if (space.box && space.order == 1 && space.material_ids.size() == 1) {
+  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code()) {
     BoxIntegrals const found = box_integrals(space, data, u);
     return {found.u, found.gradients, space.box->extent[0] * space.box->extent[1] * space.box->extent[2]};
   }
@@ -388,12 +467,13 @@ Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemDa
     auto const material = space.material(cell);
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
-    Point3 k = constant ? coefficient({}, material) : Point3{};
+    Tensor k = constant ? coefficient({}, material) : Tensor{};
     for (int q = 0; q < quadrature.n_points; ++q) {
       if (!constant)
         k = coefficient(quadrature.point(q), material);
+      Point3 const real = quadrature.real_gradient(q, gradient[0][q], gradient[1][q], gradient[2][q]);
       sum.first += quadrature.weights[q] * state.u.values[q];
-      sum.second += quadrature.weights[q] * quadrature.norm_square(q, gradient[0][q], gradient[1][q], gradient[2][q], k);
+      sum.second += quadrature.weights[q] * dot(real, k * real);
       sum.third += quadrature.weights[q];
     }
   });
@@ -465,7 +545,7 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
           set_node(exact, dof, exact ? space.point(dof) : Point3{}, u[dof]);
         });
 
-  if (space.box && space.order == 1 && space.material_ids.size() == 1) {
+  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code()) {
     fill_box_cells(space, data, u, fields);
     return fields;
   }
@@ -505,12 +585,16 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     for (int d = 0; d < 3; ++d)
       for (int a = 0; a < n_local; ++a)
         reference[d] += shape.gradients[d * n_local + a] * state.u[a];
+    Point3 real{};
     for (int d = 0; d < 3; ++d)
-      fields.flux[3 * cell + d] =
-          -k[d] * (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+      real[d] = (c[3 * d] * reference[0] + c[3 * d + 1] * reference[1] + c[3 * d + 2] * reference[2]) / det;
+    Point3 const conducted = k * real;
+    for (int d = 0; d < 3; ++d)
+      fields.flux[3 * cell + d] = -conducted[d];
     fields.material[cell] = static_cast<int>(material);
-    for (int d = 0; d < fields.coefficient_components; ++d)
-      fields.coefficient[cell * fields.coefficient_components + d] = k[d];
+    constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
+    for (int e = 0; e < fields.coefficient_components; ++e)
+      fields.coefficient[cell * fields.coefficient_components + e] = k.entries[order_of_vtk[e]];
   });
   return fields;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <variant>
 #include <vector>
@@ -50,6 +51,20 @@ struct Extent {
   std::array<double, 3> low{}, high{};
 };
 
+/// A boundary of the mesh, or a material.
+struct MeshPart {
+  std::int64_t count = 0;  ///< of its faces, or cells
+  double size = 0;         ///< its area, or volume
+  /// The bounding box of its nodes; inverted while it has none.
+  Extent extent{{infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
+
+private:
+  static constexpr double infinity = std::numeric_limits<double>::infinity();
+};
+struct MeshParts {
+  std::map<unsigned, MeshPart> boundaries, materials;  ///< by id
+};
+
 /// n_x n_y n_z equidistant points low + (i h_x, j h_y, k h_z), numbered x fastest, with h the spacing; n >= 1 in each direction.
 struct Lattice {
   std::array<double, 3> low{}, spacing{};
@@ -86,8 +101,18 @@ struct SolutionFields {
   HostVector<double> exact, error;  ///< per node; empty without `exact`
   HostVector<int> material;         ///< per cell
   HostVector<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
-  int coefficient_components = 1;   ///< 1 (isotropic) or 3
+  int coefficient_components = 1;   ///< 1 (isotropic), 3 (along x, y, z), or 6: xx, yy, zz, xy, yz, xz, as VTK has them
   HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
+};
+
+/// The solution on the boundary of the mesh: (order x order) quadrangles between the nodes of every face of a cell.
+struct BoundarySurface {
+  std::vector<double> points;           ///< 3 per node: x, y, z; each node is listed once
+  std::vector<std::int64_t> quads;      ///< 4 nodes each, counterclockwise seen from outside
+  std::vector<double> u;                ///< per node
+  std::vector<double> flux;             ///< -k grad u per node, the mean over the faces around it: 3 values
+  std::vector<int> boundary, material;  ///< ids, per quadrangle
+  std::vector<double> outward_flux;     ///< the mean of -k du/dn over the face that the quadrangle is a part of
 };
 
 }  // namespace poisson::assembly

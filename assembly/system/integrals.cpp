@@ -11,9 +11,15 @@ namespace poisson::assembly {
 
 namespace {
 
-constexpr std::int64_t rows_per_part = 4096;
+constexpr std::int64_t entries_per_part = 4096;
 
 }  // namespace
+
+void subtract_constant_source(std::span<double> rhs, std::span<double const> integrals) {
+  double const density = ordered_sum(rhs) / ordered_sum(integrals);
+  for (std::size_t i = 0; i < rhs.size(); ++i)
+    rhs[i] -= density * integrals[i];
+}
 
 void throw_inverted_cell(Point3 const& x, double determinant) {
   throw InputError("problem.mesh", "a cell of the mesh is turned inside out or degenerate at (x, y, z) = " + to_text(x) +
@@ -23,9 +29,9 @@ void throw_inverted_cell(Point3 const& x, double determinant) {
 
 double ordered_dot(std::span<double const> u, std::span<double const> v) {
   auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<double> sums(n_parts(n, rows_per_part));
+  std::vector<double> sums(n_parts(n, entries_per_part));
   parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n, rows_per_part, p);
+    auto const [begin, end] = part(n, entries_per_part, p);
     sums[p] = std::inner_product(u.begin() + begin, u.begin() + end, v.begin() + begin, 0.0);
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);
@@ -33,9 +39,9 @@ double ordered_dot(std::span<double const> u, std::span<double const> v) {
 
 double ordered_sum(std::span<double const> u) {
   auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<double> sums(n_parts(n, rows_per_part));
+  std::vector<double> sums(n_parts(n, entries_per_part));
   parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t const p) {
-    auto const [begin, end] = part(n, rows_per_part, p);
+    auto const [begin, end] = part(n, entries_per_part, p);
     sums[p] = std::accumulate(u.begin() + begin, u.begin() + end, 0.0);
   });
   return std::accumulate(sums.begin(), sums.end(), 0.0);

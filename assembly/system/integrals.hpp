@@ -14,6 +14,9 @@ namespace poisson::assembly {
 /// The sum of u_i, in the same order.
 [[nodiscard]] double ordered_sum(std::span<double const> u);
 
+/// Subtracts the loads of a constant source, a multiple of `integrals` (basis_integrals), so that the sum of all loads is 0.
+void subtract_constant_source(std::span<double> rhs, std::span<double const> integrals);
+
 /// Throws the InputError for a cell whose map has a Jacobian determinant that is not positive at the point x.
 [[noreturn]] void throw_inverted_cell(Point3 const& x, double determinant);
 

@@ -79,7 +79,7 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
   }
   for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
-  problem.source = data.source.code();
+  problem.source = data.source(space.material(0)).code();
 
   BoundaryTerms const boundary = boundary_terms(space, element, data);
   problem.pure_neumann = boundary.pure_neumann;

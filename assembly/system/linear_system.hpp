@@ -2,10 +2,23 @@
 
 #include "assembly/space/constraints.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/field_data.hpp"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace poisson::assembly {
+
+/// The loads of point and line sources: integrals of the source times the basis functions of unknowns.
+struct PointLoads {
+  struct Load {
+    std::int32_t unknown;
+    double value;
+  };
+  std::vector<Load> loads;  ///< an unknown may have several
+  FieldSums integrals;      ///< of the sources, and of their absolute values
+};
 
 /// C^T A C x = C^T (f - A g). Its solution gives u = C x + g, with C and g the constraints.
 struct LinearSystem {
@@ -16,7 +29,7 @@ struct LinearSystem {
   bool pure_neumann = false;  ///< the constant vector spans the null space
   /// Pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled. The rhs was then made orthogonal to the constant vector.
   double compatibility_defect = 0;
-  double integral_f = 0;  ///< of the source, with the assembly's quadrature
+  double integral_f = 0;  ///< of all sources, f with the assembly's quadrature
   /// A message for the user where the mesh is too coarse for the source, so that quadrature misses a considerable part of it; else
   /// empty.
   std::string source_warning;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -34,6 +35,23 @@ std::string coefficient_key(ProblemSpec const& spec, int material) {
 void check_order(int order) {
   if (order < 1 || order > 8)
     throw InputError("problem.element.order", "the element order is " + std::to_string(order) + "; orders 1 to 8 are available");
+}
+
+/// The rotation of a frame.
+std::array<double, 9> rotation_of(std::string const& name, ProblemSpec const& spec, std::string const& key) {
+  std::vector<std::string> known;
+  for (std::size_t i = 0; i < spec.frames.size(); ++i) {
+    FrameSpec const& frame = spec.frames[i];
+    if (frame.name == name) {
+      if (frame.axis == std::array<double, 3>{})
+        throw InputError("problem.frames[" + std::to_string(i) + "].axis", "the axis has no length; give a direction");
+      return rotation_matrix(frame.axis, frame.angle);
+    }
+    known.push_back(frame.name);
+  }
+  std::string const near = nearest_name(name, known);
+  throw InputError(key,
+                   "problem.frames has no frame named '" + name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
 /// The ids that have this name. Throws InputError when there is none.
@@ -69,18 +87,19 @@ std::string to_text(double x) {
   return {buffer, result.ptr};
 }
 
+std::string to_text(double x, int digits) {
+  char buffer[64];
+  auto const result = std::to_chars(std::begin(buffer), std::end(buffer), x, std::chars_format::general, digits);
+  return {buffer, result.ptr};
+}
+
 std::string to_text(Point3 const& x) {
   // Six digits show where a place is; more would only be noise from the quadrature rule.
-  auto const number = [](double value) {
-    char buffer[64];
-    auto const result = std::to_chars(std::begin(buffer), std::end(buffer), value, std::chars_format::general, 6);
-    return std::string(buffer, result.ptr);
-  };
+  auto const number = [](double value) { return to_text(value, 6); };
   return std::string("(").append(number(x[0])) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
 }
 
-Function::Function(std::string const& text, std::string const& key, Constants const& constants)
-    : expression_(text, key, constants) {
+Function::Function(std::string const& text, std::string const& key, ExpressionNames const& names) : expression_(text, key, names) {
   if (expression_.is_constant())
     constant_ = expression_(0, 0, 0);
 }
@@ -98,11 +117,30 @@ void refuse_alpha(Function const& alpha, Point3 const& x) {
                                     "; it must not be negative, or the matrix is not positive definite");
 }
 
+bool Coefficient::is_diagonal_code() const {
+  return is_diagonal() && std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_code(); });
+}
+
 bool Coefficient::is_constant() const {
   return std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_constant(); });
 }
 
-Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
+Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
+  auto const place = [&] { return " at (x, y, z) = " + to_text(x) + " in material " + std::to_string(material); };
+  if (components.size() == 6) {
+    Tensor k;
+    for (std::size_t e = 0; e < 6; ++e)
+      if (!std::isfinite(k.entries[e] = components[e](x)))
+        throw InputError(components[e].key(),
+                         "the coefficient is " + to_text(k.entries[e]) + place() + "; it must be finite everywhere");
+    // Its leading minors.
+    double const second = k.xx() * k.yy() - k.xy() * k.xy();
+    double const third = k.zz() * second - k.xx() * k.yz() * k.yz() - k.yy() * k.xz() * k.xz() + 2 * k.xy() * k.xz() * k.yz();
+    if (!(k.xx() > 0 && second > 0 && third > 0))
+      throw InputError(key, "the coefficient's tensor has the eigenvalue " + to_text(k.smallest_eigenvalue(), 6) + place() +
+                                "; it must be positive definite everywhere");
+    return k;
+  }
   Point3 k{};
   for (std::size_t d = 0; d < 3; ++d) {
     if (d >= components.size()) {
@@ -111,27 +149,59 @@ Point3 Coefficient::operator()(Point3 const& x, unsigned material) const {
     }
     k[d] = components[d](x);
     if (!(k[d] > 0) || !std::isfinite(k[d]))
-      throw InputError(components[d].key(), "the coefficient is " + to_text(k[d]) + " at (x, y, z) = " + to_text(x) +
-                                                " in material " + std::to_string(material) +
-                                                "; it must be positive and finite everywhere");
+      throw InputError(components[d].key(),
+                       "the coefficient is " + to_text(k[d]) + place() + "; it must be positive and finite everywhere");
   }
-  return k;
+  return frame ? rotated(k, *frame) : Tensor::diagonal(k);
 }
 
-ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final)
-    : source(spec.source, "problem.source", spec.parameters) {
+ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : names_(spec.names()) {
   check_order(spec.order);
   auto const &boundary_ids = names.boundary_ids, &material_ids = names.material_ids;
+  auto const check_material = [&](int material, std::string const& key) {
+    if (!material_ids.contains(static_cast<unsigned>(material)))
+      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+  };
+  auto const refuse_second = [](unsigned id, std::string const& name, std::string const& key) {
+    throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
+  };
+
+  sources.emplace_back(spec.source, spec.has_one_source() ? "problem.source" : "problem.source.default", names_);
+  for (unsigned const id : material_ids)
+    source_of[id] = 0;
+  for (auto const& [material, text] : spec.source_of_material) {
+    auto const key = "problem.source[" + std::to_string(material) + "]";
+    check_material(material, key);
+    source_of[static_cast<unsigned>(material)] = sources.size();
+    sources.emplace_back(text, key, names_);
+  }
+  for (auto const& [name, text] : spec.source_of_name) {
+    auto const key = "problem.source." + name;
+    for (unsigned const id : ids_of(name, names.material_names, "material", key)) {
+      if (spec.source_of_material.contains(static_cast<int>(id)))
+        refuse_second(id, name, key);
+      source_of[id] = sources.size();
+    }
+    sources.emplace_back(text, key, names_);
+  }
 
   std::map<int, std::size_t> entries;
   auto const add_coefficient = [&](std::string const& key, CoefficientExpressions const& expressions) {
-    if (expressions.size() != 1 && expressions.size() != 3)
+    if (expressions.size() != 1 && expressions.size() != 3 && expressions.size() != 6)
       throw InputError(key, "the coefficient has " + std::to_string(expressions.size()) +
-                                " components; give one expression, or a list of three for kx, ky, kz");
+                                " components; give one expression, a list of three for kx, ky, kz, or one of six for the tensor");
     auto& coefficient = coefficients.emplace_back();
+    coefficient.key = key;
+    if (!expressions.frame.empty())
+      coefficient.frame = rotation_of(expressions.frame, spec, key + ".frame");
     for (std::size_t d = 0; d < expressions.size(); ++d)
       coefficient.components.emplace_back(expressions[d], expressions.size() == 1 ? key : key + "[" + std::to_string(d) + "]",
-                                          spec.parameters);
+                                          names_);
+    if (coefficient.components.size() == 6) {
+      if (coefficient.is_constant())
+        static_cast<void>(coefficient({}, 0));
+      return coefficients.size() - 1;
+    }
     for (auto const& component : coefficient.components)
       if (component.is_constant() && !(component({}) > 0 && std::isfinite(component({}))))
         throw InputError(component.key(), "the coefficient is " + to_text(component({})) + "; it must be positive and finite");
@@ -140,8 +210,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   for (auto const& [material, expressions] : spec.coefficient) {
     auto const key = coefficient_key(spec, material);
     auto const index = add_coefficient(key, expressions);
-    if (material >= 0 && !material_ids.contains(static_cast<unsigned>(material)))
-      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+    if (material >= 0)
+      check_material(material, key);
     entries[material] = index;
   }
   for (auto const& [name, expressions] : spec.coefficient_of_name) {
@@ -149,7 +219,7 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     auto const index = add_coefficient(key, expressions);
     for (unsigned const id : ids_of(name, names.material_names, "material", key))
       if (!entries.emplace(static_cast<int>(id), index).second)
-        throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
+        refuse_second(id, name, key);
   }
   std::set<unsigned> missing;
   for (auto const id : material_ids) {
@@ -169,8 +239,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   for (std::size_t i = 0; i < spec.boundary.size(); ++i) {
     auto const& condition = spec.boundary[i];
     auto const key = "problem.boundary[" + std::to_string(i) + "]";
-    boundary.push_back({condition.type, Function(condition.value, key + ".value", spec.parameters),
-                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", spec.parameters)});
+    boundary.push_back({condition.type, Function(condition.value, key + ".value", names_),
+                        Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", names_)});
     if (condition.all_ids) {
       if (rest)
         throw InputError(key + ".ids",
@@ -205,18 +275,33 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
                                              list(boundary_ids) +
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
   if (spec.exact)
-    exact.emplace(*spec.exact, "problem.exact", spec.parameters);
+    exact.emplace(*spec.exact, "problem.exact", names_);
 }
 
 bool ProblemData::constant_coefficient() const {
   return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_constant(); });
 }
 
+bool ProblemData::constant_source() const {
+  return std::all_of(sources.begin(), sources.end(), [](Function const& source) { return source.is_constant(); });
+}
+
+void ProblemData::scale_source(double factor) {
+  std::vector<Function> scaled;
+  for (Function const& source : sources)
+    scaled.emplace_back(to_text(factor) + " * (" + source.text() + ")", source.key(), names_);
+  sources = std::move(scaled);
+}
+
+bool ProblemData::diagonal_code() const {
+  return std::all_of(coefficients.begin(), coefficients.end(), [](auto const& c) { return c.is_diagonal_code(); });
+}
+
 int ProblemData::coefficient_components() const {
+  int most = 1;
   for (auto const& [material, index] : coefficient_of)
-    if (coefficients[index].components.size() == 3)
-      return 3;
-  return 1;
+    most = std::max(most, coefficients[index].is_diagonal() ? static_cast<int>(coefficients[index].components.size()) : 6);
+  return most;
 }
 
 }  // namespace poisson::assembly

@@ -4,6 +4,8 @@
 #include "assembly/problem.hpp"
 #include "assembly/space/places.hpp"
 #include "assembly/space/reference_element.hpp"
+#include "assembly/system/linear_system.hpp"
+#include "assembly/system/tensor.hpp"
 
 #include <array>
 #include <map>
@@ -17,10 +19,12 @@ namespace poisson::assembly {
 /// A scalar function of x, y, z, given as an expression; a constant one is evaluated only once. `key` is the key path for errors.
 class Function {
 public:
-  Function(std::string const& text, std::string const& key, Constants const& constants = {});
+  Function(std::string const& text, std::string const& key, ExpressionNames const& names = {});
   [[nodiscard]] bool is_constant() const { return constant_.has_value(); }
   [[nodiscard]] std::string const& key() const { return expression_.key(); }
+  [[nodiscard]] std::string const& text() const { return expression_.text(); }
   [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }
+  [[nodiscard]] bool is_code() const { return expression_.is_code(); }
   [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
   /// The value at x. Throws InputError with expression, point and value when it is not finite; `what` starts the message.
   [[nodiscard]] double finite(Point3 const& x, char const* what) const;
@@ -30,12 +34,17 @@ private:
   std::optional<double> constant_;
 };
 
-/// k of one material: one component, or three (a diagonal tensor).
+/// k of one material: one component, three (a diagonal tensor, or values along the axes of a frame), or the six of a tensor.
 struct Coefficient {
   std::vector<Function> components;
+  std::optional<std::array<double, 9>> frame;  ///< the rotation of the axes
+  std::string key;
   [[nodiscard]] bool is_constant() const;
-  /// The diagonal of the tensor at x. Throws InputError with point, value and material when k is not positive and finite.
-  [[nodiscard]] Point3 operator()(Point3 const& x, unsigned material) const;
+  [[nodiscard]] bool is_diagonal() const { return components.size() < 6 && !frame; }
+  /// Whether the code of its components says it all: it is diagonal, and uses no fields.
+  [[nodiscard]] bool is_diagonal_code() const;
+  /// The tensor at x. Throws InputError with point, value and material when it is not positive definite and finite.
+  [[nodiscard]] Tensor operator()(Point3 const& x, unsigned material) const;
 };
 
 /// A boundary condition, ready to be evaluated: see BoundaryCondition.
@@ -51,16 +60,33 @@ struct ProblemData {
   ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final = true);
 
   [[nodiscard]] Coefficient const& coefficient(unsigned material) const { return coefficients[coefficient_of.at(material)]; }
+  /// f in one material.
+  [[nodiscard]] Function const& source(unsigned material) const {
+    return sources.size() == 1 ? sources[0] : sources[source_of.at(material)];
+  }
+  /// Whether f is the same expression in all materials, and whether it is constant in each.
+  [[nodiscard]] bool one_source() const { return sources.size() == 1; }
+  [[nodiscard]] bool constant_source() const;
+  /// Multiplies f.
+  void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
   [[nodiscard]] bool constant_coefficient() const;
+  /// Whether k is so in all materials (Coefficient::is_diagonal_code).
+  [[nodiscard]] bool diagonal_code() const;
+  /// 1, 3, or 6 where some material has a full tensor.
   [[nodiscard]] int coefficient_components() const;
 
   std::vector<Coefficient> coefficients;
   std::map<unsigned, std::size_t> coefficient_of;  ///< by material id
-  Function source;
+  std::vector<Function> sources;                   ///< f
+  std::map<unsigned, std::size_t> source_of;       ///< by material id
+  PointLoads point_loads;                          ///< added when there is a space
   std::vector<BoundaryData> boundary;
   std::map<unsigned, std::size_t> boundary_of;  ///< by boundary id
   std::optional<Function> exact;
+
+private:
+  ExpressionNames names_;
 };
 
 /// Throws InputError: alpha of a Robin condition is not finite, or negative, at x.
@@ -68,7 +94,8 @@ struct ProblemData {
 
 /// "(0.5, 0, 1)"
 [[nodiscard]] std::string to_text(Point3 const& x);
-/// The shortest decimal number that reads back as the same double.
+/// The shortest decimal number that reads back as the same double; or, with so many digits at most.
 [[nodiscard]] std::string to_text(double x);
+[[nodiscard]] std::string to_text(double x, int digits);
 
 }  // namespace poisson::assembly

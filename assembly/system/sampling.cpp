@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 namespace poisson::assembly {
@@ -275,47 +276,69 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
   for (auto& cell : cells)
     cell.store(none, std::memory_order_relaxed);
   auto const make_locator = [&] { return Locator(space, element); };
-  auto const look = [&](Locator& locator, std::int64_t const cell) {
-    locator.reset(cell);
+  auto const look = [&](Locator& locator, std::int64_t const cell, std::size_t const i) {
+    bool near = true;
     for (std::size_t d = 0; d < 3; ++d)
-      if (locator.high(d) < around.low[d] || locator.low(d) > around.high[d])
-        return;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      bool near = true;
-      for (std::size_t d = 0; d < 3; ++d)
-        near = near && points[i][d] >= locator.low(d) && points[i][d] <= locator.high(d);
-      std::int64_t seen = cells[i].load(std::memory_order_relaxed);
-      if (!near || seen < cell || !locator.find(points[i]))
-        continue;
-      while (cell < seen && !cells[i].compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
-      }
+      near = near && points[i][d] >= locator.low(d) && points[i][d] <= locator.high(d);
+    std::int64_t seen = cells[i].load(std::memory_order_relaxed);
+    if (!near || seen < cell || !locator.find(points[i]))
+      return;
+    while (cell < seen && !cells[i].compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
     }
   };
   if (space.box) {
     // The cells follow from the coordinates; those beside them count too, where a point is on a face.
-    Locator locator(space, element);
-    for (std::size_t i = 0; i < points.size(); ++i)
-      for (int dz = -1; dz <= 1; ++dz)
-        for (int dy = -1; dy <= 1; ++dy)
-          for (int dx = -1; dx <= 1; ++dx) {
-            std::array<int, 3> const beside{dx, dy, dz};
-            std::array<std::int64_t, 3> at{};
-            bool inside = true;
-            for (std::size_t d = 0; d < 3; ++d) {
-              auto const count = static_cast<double>(space.box->cells[d]);
-              double const place = std::floor((points[i][d] - space.box->origin[d]) / space.box->extent[d] * count) + beside[d];
-              inside = inside && place >= 0 && place < count;
-              at[d] = inside ? static_cast<std::int64_t>(place) : 0;
+    constexpr std::int64_t size = 256;
+    auto const n_points = static_cast<std::int64_t>(points.size());
+    parallel_for(n_parts(n_points, size), make_locator, [&](Locator& locator, std::int64_t const p) {
+      auto const [begin, end] = part(n_points, size, p);
+      for (auto point = begin; point < end; ++point) {
+        auto const i = static_cast<std::size_t>(point);
+        for (int dz = -1; dz <= 1; ++dz)
+          for (int dy = -1; dy <= 1; ++dy)
+            for (int dx = -1; dx <= 1; ++dx) {
+              std::array<int, 3> const beside{dx, dy, dz};
+              std::array<std::int64_t, 3> at{};
+              bool inside = true;
+              for (std::size_t d = 0; d < 3; ++d) {
+                auto const count = static_cast<double>(space.box->cells[d]);
+                double const place = std::floor((points[i][d] - space.box->origin[d]) / space.box->extent[d] * count) + beside[d];
+                inside = inside && place >= 0 && place < count;
+                at[d] = inside ? static_cast<std::int64_t>(place) : 0;
+              }
+              if (!inside)
+                continue;
+              std::int64_t const cell = (at[2] * space.box->cells[1] + at[1]) * space.box->cells[0] + at[0];
+              locator.reset(cell);
+              look(locator, cell, i);
             }
-            if (inside)
-              look(locator, (at[2] * space.box->cells[1] + at[1]) * space.box->cells[0] + at[0]);
-          }
-  } else
+      }
+    });
+  } else {
+    // A cell looks only at the points that lie within it in the direction in which all points extend farthest.
+    std::size_t along = 0;
+    for (std::size_t d = 1; d < 3; ++d)
+      if (around.high[d] - around.low[d] > around.high[along] - around.low[along])
+        along = d;
+    std::vector<std::size_t> order(points.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return points[i][along] < points[j][along]; });
     parallel_for(n_parts(space.n_cells, space.cells_per_part), make_locator, [&](Locator& locator, std::int64_t const p) {
       auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
-      for (auto cell = begin; cell < end; ++cell)
-        look(locator, cell);
+      for (auto cell = begin; cell < end; ++cell) {
+        locator.reset(cell);
+        bool apart = false;
+        for (std::size_t d = 0; d < 3; ++d)
+          apart = apart || locator.high(d) < around.low[d] || locator.low(d) > around.high[d];
+        if (apart)
+          continue;
+        auto const first = std::lower_bound(order.begin(), order.end(), locator.low(along),
+                                            [&](std::size_t i, double low) { return points[i][along] < low; });
+        for (auto i = first; i != order.end() && points[*i][along] <= locator.high(along); ++i)
+          look(locator, cell, *i);
+      }
     });
+  }
 
   Locator locator(space, element);
   for (std::size_t i = 0; i < points.size(); ++i)
@@ -324,6 +347,62 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
       result[i].reference = *locator.find(points[i]);
     }
   return result;
+}
+
+std::vector<double> cell_crossings(Space const& space, ReferenceElement const& element, Point3 const& from, Point3 const& to) {
+  auto const point = [&](double t) {
+    Point3 x{};
+    for (std::size_t d = 0; d < 3; ++d)
+      x[d] = (1 - t) * from[d] + t * to[d];
+    return x;
+  };
+  std::vector<double> cuts{0, 1};
+  if (space.box) {
+    for (std::size_t d = 0; d < 3; ++d)
+      for (std::int64_t i = 0; i <= space.box->cells[d]; ++i) {
+        double const face = space.box_coordinate(static_cast<int>(d), i * space.order), t = (face - from[d]) / (to[d] - from[d]);
+        if (t > 0 && t < 1)
+          cuts.push_back(t);
+      }
+    std::sort(cuts.begin(), cuts.end());
+    return cuts;
+  }
+  // Points so dense that most cells hold several of them; between two of different cells the faces of both are sought.
+  Extent const extent = extent_of(space);
+  double longest = 0;
+  for (std::size_t d = 0; d < 3; ++d)
+    longest = std::max(longest, extent.high[d] - extent.low[d]);
+  double const cells =
+      std::cbrt(static_cast<double>(space.n_cells)) * std::hypot(to[0] - from[0], to[1] - from[1], to[2] - from[2]) / longest;
+  auto const n = static_cast<std::size_t>(std::clamp(16 * cells, 64.0, 65536.0));
+  std::vector<Point3> points;
+  for (std::size_t i = 0; i <= n; ++i)
+    points.push_back(point(static_cast<double>(i) / static_cast<double>(n)));
+  auto const located = locate(space, element, points);
+  Locator locator(space, element);
+  // Where the line leaves the cell that holds it at `inside`, between there and `outside`.
+  auto const leaves = [&](std::int64_t cell, double inside, double outside) {
+    locator.reset(cell);
+    constexpr int halvings = 45;
+    for (int step = 0; step < halvings; ++step) {
+      double const middle = 0.5 * (inside + outside);
+      (locator.find(point(middle)) ? inside : outside) = middle;
+    }
+    return inside;
+  };
+  for (std::size_t i = 0; i < n; ++i) {
+    std::int64_t const before = located[i].cell, after = located[i + 1].cell;
+    if (before == after)
+      continue;
+    double const first = static_cast<double>(i) / static_cast<double>(n),
+                 last = static_cast<double>(i + 1) / static_cast<double>(n);
+    if (before >= 0)
+      cuts.push_back(leaves(before, first, last));
+    if (after >= 0)
+      cuts.push_back(leaves(after, last, first));
+  }
+  std::sort(cuts.begin(), cuts.end());
+  return cuts;
 }
 
 Point3 nearest_node(Space const& space, Point3 const& x) {
@@ -353,9 +432,9 @@ std::vector<PointValues> values_at(Space const& space, ReferenceElement const& e
     values.u = locator.value(u, point.reference);
     values.gradient = locator.gradient(u, point.reference);
     unsigned const material = space.material(point.cell);
-    auto const k = data.coefficient(material)(point.x, material);
-    for (std::size_t d = 0; d < 3; ++d)
-      values.flux[d] = -k[d] * values.gradient[d];
+    values.flux = data.coefficient(material)(point.x, material) * values.gradient;
+    for (double& component : values.flux)
+      component = -component;
     if (data.exact)
       values.exact = data.exact->finite(point.x, "the exact solution") - shift;
   }

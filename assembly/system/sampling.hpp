@@ -20,6 +20,11 @@ namespace poisson::assembly {
 /// Finds the cells of points. Threaded; the same result for any number of threads.
 [[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points);
 
+/// The t in [0, 1], ascending, at which the line from + t (to - from) goes from one cell to another or into or out of the mesh, and
+/// both ends. A cell that it passes through for a small part of the size of a cell only may be missed.
+[[nodiscard]] std::vector<double> cell_crossings(Space const& space, ReferenceElement const& element, Point3 const& from,
+                                                 Point3 const& to);
+
 /// The node that is nearest to a point; of several the one with the lowest number.
 [[nodiscard]] Point3 nearest_node(Space const& space, Point3 const& x);
 

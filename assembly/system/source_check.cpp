@@ -22,8 +22,8 @@ constexpr double largest_net_defect = 0.1, largest_even_defect = 0.3;
 /// Values of f, and volumes, at a tensor product of points in one cell.
 class CellSamples {
 public:
-  CellSamples(Space const& space, ReferenceElement const& element, Function const& source)
-      : space_(space), source_(source), geometry_(space), nodes_(geometry_nodes_1d(space, element)), dofs_(space.n_local) {
+  CellSamples(Space const& space, ReferenceElement const& element, ProblemData const& data)
+      : space_(space), data_(data), geometry_(space), nodes_(geometry_nodes_1d(space, element)), dofs_(space.n_local) {
     if (space.box)
       box_cell_ = space.box_cell_size();
   }
@@ -71,8 +71,9 @@ public:
         }
       }
     }
+    Function const& density = data_.source(space_.material(cell));
     for (std::size_t q = 0; q < size; ++q) {
-      double const f = source_(point(q));
+      double const f = density(point(q));
       values[q] = std::isfinite(f) ? f : 0;
     }
   }
@@ -88,7 +89,7 @@ public:
 
 private:
   Space const& space_;
-  Function source_;
+  ProblemData data_;
   CellGeometry geometry_;
   std::vector<double> const& nodes_;
   std::vector<std::int32_t> dofs_;
@@ -156,7 +157,7 @@ private:
 
 /// Cells in which a lattice of points finds the largest |f|: peaks may lie between the points of the quadrature, and its values
 /// then know nothing of them. The lattice has the vertices of the cells, where people like to place things.
-std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceElement const& element, Function const& source) {
+std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   std::int64_t const budget = std::max<std::int64_t>(lattice_points, space.n_cells * space.n_local / 16);
   int m = 8;
   auto const points = [&] { return space.n_cells * (m + 1) * (m + 1) * (m + 1); };
@@ -169,7 +170,7 @@ std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceE
       a.push_back(static_cast<double>(i) / m);
   std::vector<LargestCells> largest(n_parts(space.n_cells, space.cells_per_part), LargestCells(most_cells_of_part));
   parallel_for(
-      static_cast<std::int64_t>(largest.size()), [&] { return CellSamples(space, element, source); },
+      static_cast<std::int64_t>(largest.size()), [&] { return CellSamples(space, element, data); },
       [&](CellSamples& samples, std::int64_t const p) {
         auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
         for (auto cell = begin; cell < end; ++cell) {
@@ -191,8 +192,8 @@ std::vector<LargestCells::Entry> cells_by_lattice(Space const& space, ReferenceE
 /// Finer integrals over some cells, refined where that changes most.
 class AdaptiveIntegrals {
 public:
-  AdaptiveIntegrals(Space const& space, ReferenceElement const& element, Function const& source, double absolute)
-      : samples_(space, element, source),
+  AdaptiveIntegrals(Space const& space, ReferenceElement const& element, ProblemData const& data, double absolute)
+      : samples_(space, element, data),
         as_assembled_(samples_, 1, space.order + 1),
         halves_(samples_, 2, 2),
         eighths_(samples_, 8, 2),
@@ -262,11 +263,12 @@ private:
 /// How far the integrals over single cells differ from finer ones, of the integral of |f|, in cells all over the mesh that `skip`
 /// does not name.
 template <class Skip>
-double even_defect(Space const& space, ReferenceElement const& element, Function const& source, double absolute, Skip const& skip) {
+double even_defect(Space const& space, ReferenceElement const& element, ProblemData const& data, double absolute,
+                   Skip const& skip) {
   int const points = space.order + 1, fine_points = 4 * points;
   std::int64_t const n = std::min<std::int64_t>(
       space.n_cells, std::clamp<std::int64_t>(even_points / (std::int64_t{1} * fine_points * fine_points * fine_points), 8, 64));
-  CellSamples samples(space, element, source);
+  CellSamples samples(space, element, data);
   PieceQuadrature coarse(samples, 1, points), fine(samples, 2 * points, 2);
   double difference = 0, fine_absolute = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -311,12 +313,12 @@ void LargestCells::offer(std::int64_t cell, double amount) {
   entries_.insert(at, {amount, cell});
 }
 
-std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element, Function const& source,
+std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                std::span<double const> largest_of_lines) {
   LargestCells lines(most_candidates), cells(most_candidates);
   for (std::size_t line = 0; line < largest_of_lines.size(); ++line)
     lines.offer(static_cast<std::int64_t>(line), largest_of_lines[line]);
-  CellSamples samples(space, element, source);
+  CellSamples samples(space, element, data);
   PieceQuadrature as_assembled(samples, 1, space.order + 1);
   if (largest_of_lines.empty())
     return {};
@@ -327,12 +329,12 @@ std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElem
   return cells.entries();
 }
 
-std::string check_source(Space const& space, ReferenceElement const& element, Function const& source, SourceSums const& sums,
+std::string check_source(Space const& space, ReferenceElement const& element, ProblemData const& data, SourceSums const& sums,
                          std::vector<LargestCells::Entry> const& most) {
-  if (source.is_constant())
+  if (data.constant_source())
     return {};
-  AdaptiveIntegrals adaptive(space, element, source, sums.absolute);
-  for (auto const& [value, cell] : cells_by_lattice(space, element, source))
+  AdaptiveIntegrals adaptive(space, element, data, sums.absolute);
+  for (auto const& [value, cell] : cells_by_lattice(space, element, data))
     adaptive.add(cell, value);
   LargestCells candidates(most_candidates);
   for (auto const& [amount, cell] : most)
@@ -346,7 +348,7 @@ std::string check_source(Space const& space, ReferenceElement const& element, Fu
     return "the mesh is too coarse for this source: the integral of |f| is " + short_text(sums.absolute) +
            " by the quadrature of the assembly and about " + short_text(fine) + " by a finer one, " + percent(net / scale) +
            " of it missed or wrong, near (x, y, z) = " + to_text(adaptive.where()) + advice;
-  double const even = even_defect(space, element, source, fine, [&](std::int64_t cell) { return adaptive.has(cell); });
+  double const even = even_defect(space, element, data, fine, [&](std::int64_t cell) { return adaptive.has(cell); });
   if (even > largest_even_defect)
     return "the mesh is too coarse for this source: it varies so much within cells that their integrals of f differ from those of "
            "a finer "

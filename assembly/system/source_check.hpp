@@ -39,12 +39,12 @@ struct SourceSums {
 /// when the mesh is too coarse for the source: the integrals of f or |f| differ by more than a tenth, or those of single cells by
 /// more than a third on average. Otherwise returns an empty string. It costs 1/16 of the assembly's evaluations of f, and at least
 /// some hundred thousand. A peak that vanishes at every point of evaluation is not found (docs/theory.md).
-[[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, Function const& source,
+[[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                        SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
 
 /// The cells of a box or of lattices with the largest integrals of |f|, from those lines of cells in x that hold the largest:
 /// `largest_of_lines` has the largest integral over a cell of every line, y fastest.
 [[nodiscard]] std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element,
-                                                             Function const& source, std::span<double const> largest_of_lines);
+                                                             ProblemData const& data, std::span<double const> largest_of_lines);
 
 }  // namespace poisson::assembly

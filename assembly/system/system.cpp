@@ -68,10 +68,12 @@ public:
     auto const has_pattern = Clock::now();
     add_cells();
     add_robin_blocks();
+    for (auto const& load : data_.point_loads.loads)
+      add_load(load.unknown, load.value);
     if (system_.pure_neumann)
       make_compatible();
-    system_.integral_f = source_.integral;
-    system_.source_warning = check_source(space_, element_, data_.source, source_, source_cells_);
+    system_.integral_f = source_.integral + data_.point_loads.integrals.sum;
+    system_.source_warning = check_source(space_, element_, data_, source_, source_cells_);
     if (times != nullptr) {
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
@@ -191,12 +193,14 @@ private:
 
   /// Fills state.d with w det J J^-1 k J^-T at every point (packed as StiffnessKernel takes it) and state.f with the load.
   void evaluate(CellState& state, std::int64_t cell, bool need_tensor, SourceSums& source) const {
-    bool const need_points = !state.data.source.is_constant() || !constant_coefficient_;
-    bool const box = space_.box.has_value();
     auto const material = space_.material(cell);
+    Function const& density = state.data.source(material);
+    bool const need_points = !density.is_constant() || !constant_coefficient_;
+    bool const box = space_.box.has_value();
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
-    Point3 k = constant ? coefficient({}, material) : Point3{};
+    bool const diagonal = coefficient.is_diagonal();
+    Tensor k = constant ? coefficient({}, material) : Tensor{};
     int const n = space_.n_local, nodes = state.geometry.n_nodes();
     std::fill(state.f.begin(), state.f.end(), 0.0);
     for (int q = 0; q < shape_.n_points; ++q) {
@@ -219,15 +223,17 @@ private:
           k = coefficient(x, material);
         double* const d = state.d.data() + static_cast<std::ptrdiff_t>(6) * q;
         if (box) {
-          for (int a = 0; a < 3; ++a) {
-            d[a] = weight * k[a] * box_scale_[a];
-            d[3 + a] = 0;
-          }
+          for (std::size_t e = 0; e < 6; ++e)
+            d[e] = weight * k.entries[e] * box_scale_[e];
         } else {
           // J^-1 = c^T / det, and c is stored by rows of d x_i / d xi_j: D_ab = w / det sum_i c_ia k_i c_ib
           double const scale = element_.weights[q] / det;
+          std::array<Point3, 3> m{};  // k c by columns, of a full tensor
+          for (int b = 0; b < 3 && !diagonal; ++b)
+            m[b] = k * Point3{c[b], c[3 + b], c[6 + b]};
           auto const product = [&](int a, int b) {
-            return scale * (k[0] * c[a] * c[b] + k[1] * c[3 + a] * c[3 + b] + k[2] * c[6 + a] * c[6 + b]);
+            return scale * (diagonal ? k.xx() * c[a] * c[b] + k.yy() * c[3 + a] * c[3 + b] + k.zz() * c[6 + a] * c[6 + b]
+                                     : c[a] * m[b][0] + c[3 + a] * m[b][1] + c[6 + a] * m[b][2]);
           };
           d[0] = product(0, 0);
           d[1] = product(1, 1);
@@ -237,7 +243,7 @@ private:
           d[5] = product(1, 2);
         }
       }
-      double const f = weight * state.data.source.finite(x, "the source");
+      double const f = weight * density.finite(x, "the source");
       source.integral += f;
       source.absolute += std::abs(f);
       if (f != 0) {
@@ -250,6 +256,7 @@ private:
 
   void add_cells() {
     constant_coefficient_ = data_.constant_coefficient();
+    bool const constant_source = data_.constant_source();
     int const n = space_.n_local, n_points = shape_.n_points;
     auto const make_state = [&] {
       return CellState{data_,
@@ -262,11 +269,12 @@ private:
     };
     std::vector<double> basis;  // for affine cells with constant k
     bool const one_matrix = space_.box && constant_coefficient_ && space_.material_ids.size() == 1;
-    bool const one_vector = space_.box && data_.source.is_constant();
+    bool const one_vector = space_.box && data_.one_source() && constant_source;
     if (space_.box) {
       auto const h = space_.box_cell_size();
       box_volume_ = h[0] * h[1] * h[2];
-      box_scale_ = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2])};
+      box_scale_ = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2]),
+                    1 / (h[0] * h[1]), 1 / (h[0] * h[2]), 1 / (h[1] * h[2])};
     }
     auto shared = make_state();
     SourceSums shared_source;
@@ -299,7 +307,7 @@ private:
             affine = !basis.empty() && state.geometry.affine();
             double const before = sum.absolute;
             evaluate(state, cell, !one_matrix, sum);
-            if (!data_.source.is_constant())
+            if (!constant_source)
               source_cells[p].offer(cell, sum.absolute - before);
             if (affine) {
               // With constant k the tensor is the same at every point but for the weight.
@@ -358,10 +366,9 @@ private:
     auto integrals = basis_integrals(space_, element_);
     constraints().restrict_to_free(integrals);
     double const total = ordered_sum(system_.rhs);
-    system_.compatibility_defect = compatibility_defect(total, source_.absolute + boundary_.absolute);
-    double const shift = total / ordered_sum(integrals);
-    for (std::int64_t i = 0; i < space_.n_dofs; ++i)
-      system_.rhs[i] -= shift * integrals[i];
+    system_.compatibility_defect =
+        compatibility_defect(total, source_.absolute + boundary_.absolute + data_.point_loads.integrals.absolute);
+    subtract_constant_source(system_.rhs, integrals);
   }
 
   Space const& space_;
@@ -378,7 +385,7 @@ private:
   std::optional<BoxCouplings> couplings_;
   bool constant_coefficient_ = false;
   double box_volume_ = 0;
-  Point3 box_scale_{};
+  std::array<double, 6> box_scale_{};  ///< of the entries of a tensor
   SourceSums source_;
   std::vector<LargestCells::Entry> source_cells_;  ///< with the largest integrals of |f|
   FieldSums boundary_;                             ///< of Neumann and Robin values

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 
 namespace poisson::output {
 
@@ -37,6 +38,17 @@ inline constexpr Color missing_color = rgb(0x9a9a9a);
 [[nodiscard]] inline Color curve_color(std::size_t i) {
   constexpr std::array<unsigned, 7> colors{0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000};
   return rgb(colors[i % colors.size()]);
+}
+
+/// "#0072b2"
+[[nodiscard]] inline std::string html_color(Color const& color) {
+  constexpr char const* digits = "0123456789abcdef";
+  std::string text = "#";
+  for (double const part : color) {
+    auto const level = static_cast<unsigned>(std::lround(255 * std::clamp(part, 0.0, 1.0)));
+    text += {digits[level / 16], digits[level % 16]};
+  }
+  return text;
 }
 
 }  // namespace poisson::output

@@ -9,6 +9,7 @@
 #include <limits>
 #include <stdexcept>
 #include <vtkCellType.h>
+#include <vtkDataSetAttributes.h>
 #include <vtkHigherOrderHexahedron.h>
 #include <vtkVersion.h>
 
@@ -232,6 +233,54 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
   for (std::size_t d = 0; d < 3; ++d)
     file.array(floating(std::string(1, "xyz"[d]), 1, grid.coordinates[d], options.precision));
   file.text("</Coordinates>\n</Piece>\n</RectilinearGrid>\n");
+  file.commit();
+}
+
+void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
+               std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options) {
+  check_sizes(point_fields, n[0] * n[1]);
+  check_sizes({{"Points", 3, points, {}}}, n[0] * n[1]);
+  XmlFile file(path, "StructuredGrid", "1.0", options);
+  std::string const extent = extent_text({n[0], n[1], 1});
+  file.text("<StructuredGrid WholeExtent=\"" + extent + "\">\n<Piece Extent=\"" + extent + "\">\n<PointData" +
+            (point_fields.empty() ? "" : " Scalars=\"" + xml_escaped(point_fields.front().name) + "\"") + ">\n");
+  for (Field const& field : point_fields)
+    file.array(array_of(field, options.precision));
+  if (std::any_of(hidden.begin(), hidden.end(), [](unsigned char h) { return h != 0; })) {
+    DataArray ghosts{vtkDataSetAttributes::GhostArrayName(), ScalarType::uint8, 1, static_cast<std::int64_t>(hidden.size())};
+    ghosts.fill = [hidden](std::int64_t first, std::int64_t count, void* out) {
+      for (std::int64_t i = 0; i < count; ++i)
+        static_cast<unsigned char*>(out)[i] =
+            hidden[static_cast<std::size_t>(first + i)] != 0 ? vtkDataSetAttributes::HIDDENPOINT : 0;
+    };
+    file.array(ghosts);
+  }
+  file.text("</PointData>\n<CellData>\n</CellData>\n<Points>\n");
+  file.array(floating("Points", 3, points, options.precision));
+  file.text("</Points>\n</Piece>\n</StructuredGrid>\n");
+  file.commit();
+}
+
+void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> quads,
+               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  auto const n_points = static_cast<std::int64_t>(points.size() / 3), n_quads = static_cast<std::int64_t>(quads.size() / 4);
+  check_sizes(point_fields, n_points);
+  check_sizes(cell_fields, n_quads);
+  XmlFile file(path, "PolyData", "1.0", options);
+  file.text("<PolyData>\n<Piece NumberOfPoints=\"" + std::to_string(n_points) +
+            "\" NumberOfVerts=\"0\" NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"" + std::to_string(n_quads) + "\">\n");
+  write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
+  file.text("<Points>\n");
+  file.array(floating("Points", 3, points, options.precision));
+  file.text("</Points>\n<Polys>\n");
+  file.array({"connectivity", ScalarType::int64, 1, static_cast<std::int64_t>(quads.size()), quads.data()});
+  DataArray ends{"offsets", ScalarType::int64, 1, n_quads};
+  ends.fill = [](std::int64_t first, std::int64_t count, void* out) {
+    for (std::int64_t i = 0; i < count; ++i)
+      static_cast<std::int64_t*>(out)[i] = 4 * (first + i + 1);
+  };
+  file.array(ends);
+  file.text("</Polys>\n</Piece>\n</PolyData>\n");
   file.commit();
 }
 

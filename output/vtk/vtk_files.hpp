@@ -3,8 +3,10 @@
 #include "output/grid.hpp"
 #include "output/vtk/vtk_options.hpp"
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,15 @@ void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::ve
 /// cell fields of that cell.
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+/// Writes a structured grid (VTS): n[0] x n[1] points (x, y, z) of a surface, those of n[0] next to each other, and quadrangles
+/// between them. Points with hidden[i] != 0 are blank: programs do not show what touches them.
+void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
+               std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options);
+
+/// Writes quadrangles (VTP) between points (x, y, z); `quads` has 4 of them each.
+void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> quads,
+               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options);
 
 /// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
 /// PVD file. It colours by no field when it opens the file.

@@ -58,7 +58,7 @@ ProblemSpec box(std::int64_t n, int order, std::string const& k = "1", std::stri
   spec.order = order;
   spec.coefficient = {{-1, {k}}};
   spec.source = f;
-  spec.boundary = {{.all_ids = true, .ids = {}, .type = BoundaryType::dirichlet}};
+  spec.boundary = {{.all_ids = true, .ids = {}, .names = {}, .type = BoundaryType::dirichlet}};
   return spec;
 }
 
@@ -74,7 +74,7 @@ void run(Case const& item) {
   {  // the inside of Discretization, for times that it does not tell apart
     ReferenceElement const element(item.spec.order);
     auto const counts = predict_counts(item.spec.mesh);
-    ProblemData const data(item.spec, counts.boundary_ids, counts.material_ids);
+    ProblemData const data(item.spec, PlaceNames(counts, item.spec.mesh));
     Space const space = counts.box ? Space(*counts.box, element) : Space(make_mesh(item.spec.mesh), element);
     (void)assemble_system(space, element, data, Constraints(), &times);
   }

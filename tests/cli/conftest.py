@@ -70,7 +70,8 @@ def read_vtk(path):
     from vtkmodules import vtkIOHDF, vtkIOXML
 
     reader = {".vtu": vtkIOXML.vtkXMLUnstructuredGridReader, ".vti": vtkIOXML.vtkXMLImageDataReader,
-              ".vtr": vtkIOXML.vtkXMLRectilinearGridReader, ".hdf": vtkIOHDF.vtkHDFReader}[path.suffix]()
+              ".vtr": vtkIOXML.vtkXMLRectilinearGridReader, ".vts": vtkIOXML.vtkXMLStructuredGridReader, ".vtp": vtkIOXML.vtkXMLPolyDataReader,
+              ".hdf": vtkIOHDF.vtkHDFReader}[path.suffix]()
     reader.SetFileName(str(path))
     reader.Update()
     assert reader.GetErrorCode() == 0

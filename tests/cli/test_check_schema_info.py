@@ -16,6 +16,30 @@ def test_check_prints_the_resolved_configuration_and_estimates(cube):
     assert not list(poisson.directory.glob("results"))
 
 
+def test_check_lists_boundaries_and_materials(poisson):
+    config = poisson.write("""
+        problem:
+          mesh:
+            cells: [4, 2, 2]
+            extent: [2, 1, 1]
+            boundaries: [{name: heater, where: "z > 0.99 && x < 1"}]
+            regions: [{name: die, where: "x > 1"}]
+          coefficient: {die: "2", default: "1"}
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        """)
+    rows = [line.split("  ") for line in poisson("check", config).stdout.splitlines() if line.startswith("#   ")]
+    rows = [[word.strip() for word in row if word.strip() not in ("", "#")] for row in rows]
+    assert ["0", "-", "4", "1", "(0, 0, 0)", "(0, 1, 1)"] in rows
+    assert ["6", "heater", "4", "1", "(0, 0, 1)", "(1, 1, 1)"] in rows
+    assert ["0", "-", "8", "1", "(0, 0, 0)", "(1, 1, 1)"] in rows and ["1", "die", "8", "1", "(1, 0, 0)", "(2, 1, 1)"] in rows
+    # too large a mesh is not made for a table
+    large = poisson("check", config, "--set", "problem.mesh.cells=[400, 200, 200]").stdout
+    assert "boundary ids" in large and "up to 1 000 000 cells" in large
+    # what a run would refuse when it has its mesh
+    assert "no cell has its centre where 'x > 9' holds" in poisson("check", config, "--set", "problem.mesh.regions=[{name: nowhere, where: 'x > 9'}]",
+                                  "--set", "problem.coefficient=1", code=1).stderr
+
+
 def test_check_output_is_a_configuration(cube):
     poisson, config = cube
     poisson.write(poisson("check", config).stdout, "again.yaml")

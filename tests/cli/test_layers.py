@@ -12,7 +12,7 @@ OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output"}, r"yaml-cpp/": {
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
           r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
-ROOMS = {"assembly": ["problem.hpp", "text.hpp", "parallel.hpp", "expression", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
+ROOMS = {"assembly": ["text.hpp", "parallel.hpp", "expression", "problem.hpp", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
          "gpu": ["core", "kernels", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
          "app": ["io", "config", "analysis", "run", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}

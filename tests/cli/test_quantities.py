@@ -5,6 +5,8 @@ import csv
 import numpy as np
 import pytest
 
+from conftest import array, read_vtk
+
 LINEAR = """
 problem:
   mesh: {cells: [4, 3, 5], extent: [2, 1, 3]}
@@ -150,7 +152,173 @@ def test_line_with_points_outside(cube):
     assert {"line_a.csv", "line_a.png"} <= set(poisson.record()["files"])
 
 
+@pytest.mark.parametrize("generator, error", [("box", 1e-10), ("hyper_shell", 1e-5)])
+def test_circles_and_planes(poisson, generator, error):
+    """A function of the elements, linear in curved cells, on an oblique circle and an oblique parallelogram that leave the mesh."""
+    shell = generator == "hyper_shell"
+    a = 0 if shell else 1
+
+    def exact(x, y, z):
+        return 1 + x - 2 * y + 3 * z + a * (x * y + z * z)
+
+    config = poisson.write(f"""
+        problem:
+          mesh: {'{generator: hyper_shell, arguments: [[0, 0, 0], 0.5, 1, 0, true], refinements: 2}' if shell else '{cells: [3, 4, 5]}'}
+          element: {{order: 2}}
+          coefficient: "2"
+          source: "{-4 * a}"
+          boundary: [{{ids: all, type: dirichlet, value: "1 + x - 2*y + 3*z + {a}*(x*y + z^2)"}}]
+          exact: "1 + x - 2*y + 3*z + {a}*(x*y + z^2)"
+        output:
+          vtk: {{enabled: false}}
+          circles: [{{name: rim, center: [0.1, 0.2, 0.3], normal: [1, 2, -2], radius: 0.6, points: 37}}]
+          planes: [{{name: mid, origin: [0.1, -0.21, 0.2], first: [0.8, 0.4, 0.3], second: [0, 1.2, 0.4], points: [11, 7]}}]
+        """)
+    done = poisson("run", config, "--output", "out")
+    files = poisson.directory / "out"
+    assert {"circle_rim.csv", "circle_rim.png", "plane_mid.csv", "plane_mid.vts"} <= set(poisson.record()["files"])
+
+    def inside(p):
+        return 0.5 < np.linalg.norm(p) < 1 if shell else all(0 <= c <= 1 for c in p)
+
+    def check(row, p):
+        assert [float(row[c]) for c in "xyz"] == pytest.approx(p, abs=1e-13)
+        assert (row["u"] != "") == inside(p)
+        if inside(p):
+            x, y, z = p
+            assert float(row["u"]) == pytest.approx(exact(x, y, z), abs=error)
+            assert float(row["exact"]) == pytest.approx(exact(x, y, z), abs=1e-12)
+            assert [float(row["gradient_" + c]) for c in "xyz"] == pytest.approx([1 + a * y, -2 + a * x, 3 + 2 * a * z], abs=100 * error)
+            assert [float(row["flux_" + c]) for c in "xyz"] == pytest.approx([-2 - 2 * a * y, 4 - 2 * a * x, -6 - 4 * a * z], abs=200 * error)
+
+    normal, center = np.array([1, 2, -2]) / 3, np.array([0.1, 0.2, 0.3])
+    first = np.array([1, 0, 0]) - normal[0] * normal
+    first /= np.linalg.norm(first)
+    with open(files / "circle_rim.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == 37
+    outside = 0
+    for i, row in enumerate(rows):
+        assert float(row["angle"]) == pytest.approx(10 * i)
+        angle = np.radians(10 * i)
+        p = center + 0.6 * (np.cos(angle) * first + np.sin(angle) * np.cross(normal, first))
+        check(row, p)
+        outside += not inside(p)
+    assert 0 < outside < 37 and f"circle 'rim': {outside} of 37 points are outside the mesh" in done.stdout
+
+    with open(files / "plane_mid.csv") as f:
+        rows = list(csv.DictReader(f))
+    assert len(rows) == 77
+    points = [np.array([0.1, -0.21, 0.2]) + i / 10 * np.array([0.8, 0.4, 0.3]) + j / 6 * np.array([0, 1.2, 0.4])
+              for j in range(7) for i in range(11)]
+    for row, p in zip(rows, points):
+        check(row, p)
+    out = np.array([not inside(p) for p in points])
+    assert 0 < out.sum() < 77 and f"plane 'mid': {out.sum()} of 77 points are outside the mesh" in done.stdout
+
+    grid = read_vtk(files / "plane_mid.vts")
+    assert grid.GetDimensions() == (11, 7, 1) and grid.GetPointData().GetScalars().GetName() == "u"
+    data = {name: array(grid.GetPointData(), name) for name in ("u", "exact", "gradient", "flux")}
+    assert [grid.GetPoint(i) for i in range(77)] == pytest.approx(np.array(points), abs=1e-13)
+    for i, row in enumerate(rows):
+        assert bool(grid.IsPointVisible(i)) == (not out[i]) == (not np.isnan(data["u"][i]))
+        if not out[i]:
+            assert data["u"][i] == float(row["u"]) and data["exact"][i] == float(row["exact"])
+            assert list(data["flux"][i]) == [float(row["flux_" + c]) for c in "xyz"]
+            assert list(data["gradient"][i]) == [float(row["gradient_" + c]) for c in "xyz"]
+    assert "<AppendedData" not in (files / "plane_mid.vts").read_text()
+
+
+def test_circle_around_x_begins_at_y(cube):
+    poisson, config = cube
+    poisson("run", config, "--output", "out", "--quiet", "--set", "output.picture=false",
+            "--set", "output.circles=[{name: a, center: [0, 0.5, 0.5], normal: [-7, 0, 0], radius: 0.5, points: 5}]")
+    with open(poisson.directory / "out/circle_a.csv") as f:
+        rows = list(csv.DictReader(f))
+    # Counterclockwise seen from -x: from y to -z.
+    assert [float(row["y"]) for row in rows] == pytest.approx([1, 0.5, 0, 0.5, 1])
+    assert [float(row["z"]) for row in rows] == pytest.approx([0.5, 0, 0.5, 1, 0.5])
+    assert all(row["u"] != "" for row in rows) and "circle_a.png" not in poisson.record()["files"]
+
+
+def points_of(surface):
+    return np.array([surface.GetPoint(i) for i in range(surface.GetNumberOfPoints())])
+
+
+def faces_of(surface):
+    """Corners of the quadrangles, (n, 4, 3), and their normals times their areas."""
+    ids = [[surface.GetCell(i).GetPointId(a) for a in range(4)] for i in range(surface.GetNumberOfCells())]
+    corners = points_of(surface)[np.array(ids)]
+    return corners, np.cross(corners[:, 2] - corners[:, 0], corners[:, 3] - corners[:, 1]) / 2
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("mesh", ["{cells: [3, 4, 5], extent: [2, 1, 3]}", "{generator: hyper_cube, arguments: [0, 1, true], refinements: 2}"])
+def test_surface_of_a_linear_solution(poisson, order, mesh):
+    """u = 1 + x - 2 y + 3 z with k = (2, 3, 5): the flux is (-2, 6, -15) everywhere."""
+    poisson("run", poisson.write(LINEAR.replace("ORDER", str(order)).replace("{cells: [4, 3, 5], extent: [2, 1, 3]}", mesh)),
+            "--output", "out", "--quiet", "--set", "output.surface=true")
+    assert "surface.vtp" in poisson.record()["files"]
+    surface = read_vtk(poisson.directory / "out/surface.vtp")
+    box = "cells" in mesh
+    n, extent = ([3, 4, 5], np.array([2, 1, 3])) if box else ([4, 4, 4], np.ones(3))
+    assert surface.GetNumberOfCells() == 2 * order ** 2 * (n[0] * n[1] + n[1] * n[2] + n[2] * n[0])
+    assert surface.GetNumberOfPoints() == surface.GetNumberOfCells() + 2  # Euler: no node is there twice
+    x = points_of(surface)
+    assert array(surface.GetPointData(), "u") == pytest.approx(1 + x @ [1, -2, 3], abs=1e-10)
+    assert array(surface.GetPointData(), "flux") == pytest.approx(np.tile([-2, 6, -15], (len(x), 1)), abs=1e-8)
+    corners, normals = faces_of(surface)
+    boundary = array(surface.GetCellData(), "boundary")
+    for side in range(6):
+        d, sign = side // 2, 1 if side % 2 else -1
+        on = boundary == side
+        assert corners[on][:, :, d] == pytest.approx(np.full((on.sum(), 4), extent[d] if side % 2 else 0), abs=1e-14)
+        outwards = np.zeros(3)
+        outwards[d] = sign * np.prod(extent) / extent[d]
+        assert normals[on].sum(axis=0) == pytest.approx(outwards, abs=1e-12) and (normals[on][:, d] * sign > 0).all()
+        assert array(surface.GetCellData(), "outward_flux")[on] == pytest.approx(np.full(on.sum(), sign * [-2, 6, -15][d]), abs=1e-8)
+    assert set(array(surface.GetCellData(), "material")) == {0}
+    assert "<AppendedData" not in (poisson.directory / "out/surface.vtp").read_text()
+
+
+def test_surface_of_a_ball_converges(poisson):
+    """Its area, the volume inside, which needs all normals outwards, and the flux 1/3 out of a source of 1."""
+    config = poisson.write("""
+        problem:
+          mesh: {generator: hyper_ball}
+          element: {order: 2}
+          source: "1"
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        output: {picture: false, vtk: {enabled: false}, surface: true}
+        """)
+    errors = []
+    for r in (1, 2, 3):
+        poisson("run", config, "--output", str(r), "--quiet", "--set", f"problem.mesh.refinements={r}")
+        surface = read_vtk(poisson.directory / str(r) / "surface.vtp")
+        corners, normals = faces_of(surface)
+        area = np.linalg.norm(normals, axis=1)
+        flux = array(surface.GetCellData(), "outward_flux")
+        errors.append([abs(area.sum() / (4 * np.pi) - 1),
+                       abs((corners.mean(axis=1) * normals).sum() / (4 * np.pi) - 1),
+                       abs(flux @ area / area.sum() - 1 / 3)])
+    assert all(b < a / 3 for first, second in zip(errors, errors[1:]) for a, b in zip(first, second)), errors
+
+
 @pytest.mark.parametrize("key, value, parts", [
+    ("output.surface", "[1]", ["output.surface", "true or false"]),
+    ("output.circles", "[{name: a, center: [5, 0, 0], radius: 1}]", ["output.circles[0]", "no point of this circle is in the mesh"]),
+    ("output.circles", "[{name: a, center: [0, 0, 0], radius: 0}]", ["output.circles[0].radius", "0"]),
+    ("output.circles", "[{name: a, center: [0, 0, 0]}]", ["output.circles[0].radius", "is missing"]),
+    ("output.circles", "[{name: a, center: [0, 0, 0], radius: 1, normal: [0, 0, 0]}]", ["output.circles[0].normal", "no direction"]),
+    ("output.circles", "[{name: a, center: [0, 0, 0], radius: 1, points: 1}]", ["output.circles[0].points", "from 2"]),
+    ("output.planes", "[{name: a, origin: [5, 0, 0], first: [1, 0, 0], second: [0, 1, 0]}]",
+     ["output.planes[0]", "no point of this plane is in the mesh"]),
+    ("output.planes", "[{name: a, origin: [0, 0, 0], first: [1, 2, 0], second: [-2, -4, 0]}]", ["output.planes[0].second", "parallel"]),
+    ("output.planes", "[{name: a, origin: [0, 0, 0], first: [0, 0, 0], second: [1, 0, 0]}]", ["output.planes[0].second", "zero"]),
+    ("output.planes", "[{name: a, origin: [0, 0, 0], first: [1, 0, 0], second: [0, 1, 0], points: 9}]", ["output.planes[0].points", "[n, m]"]),
+    ("output.planes", "[{name: a, origin: [0, 0, 0], first: [1, 0, 0], second: [0, 1, 0], points: [9, 1]}]",
+     ["output.planes[0].points[1]", "from 2"]),
+    ("output.planes", "[{name: a, origin: [0, 0, 0], second: [0, 1, 0]}]", ["output.planes[0].first", "is missing"]),
     ("output.probes", "[{name: a, at: [2, 0.5, 0.5]}]", ["output.probes[0].at", "(2, 0.5, 0.5) is outside the mesh", "1 away, at (1, 0.5, 0.5)"]),
     ("output.probes", "[{name: a b, at: [0, 0, 0]}]", ["output.probes[0].name", "letters, digits"]),
     ("output.probes", "[{name: a, at: [0, 0, 0]}, {name: a, at: [1, 0, 0]}]", ["output.probes[1].name", "already"]),

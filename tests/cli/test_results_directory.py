@@ -119,7 +119,7 @@ def test_a_sweep_replaces_a_run_and_leaves_others_alone(poisson):
     poisson("sweep", config, "--output", "out", "--quiet", code=1)
     poisson("sweep", config, "--output", "out", "--quiet", "--overwrite")
     there = set(os.listdir(poisson.directory / "out"))
-    assert there == {"notes.txt", "sweep.csv", "sweep.json", "case.pvd", "cases"} and "solution.vti" in of_run
+    assert there == {"notes.txt", "sweep.csv", "sweep.json", "report.html", "case.pvd", "cases"} and "solution.vti" in of_run
     case = next((poisson.directory / "out/cases").iterdir())
     (case / "notes.txt").write_text("mine")
     (poisson.directory / "out/cases/mine").mkdir()
@@ -169,6 +169,7 @@ def test_what_a_killed_run_leaves_is_ours(cube):
     assert "--overwrite" in poisson("run", config, "--output", "out", code=1).stderr
     poisson("run", config, "--output", "out", "--overwrite", "--set", "problem.source=log(-1)", code=1)  # does not forget whose they are
     poisson.write("half", "out/.solution.vti.4711-3.part")
+    poisson.write("", "out/.write-test.4711-0.part")
     poisson.write("mine", "out/.mine.vtu.4711-3.part")
     poisson("run", config, "--output", "out", "--overwrite", "--quiet")
     assert set(os.listdir(out)) == {*poisson.record()["files"], ".mine.vtu.4711-3.part"}

@@ -93,7 +93,7 @@ def test_record_and_files(poisson):
     assert 0 < r["timing"]["read"] < r["timing"]["total"]
     assert r["memory"]["host_peak_bytes"] > 1e6
     assert set(r["files"]) == set(os.listdir(poisson.directory / "out"))
-    assert {"result.json", "residuals.csv", "residuals.png", "solution.mtx", "resolved.yaml"} == set(r["files"])
+    assert {"result.json", "report.html", "residuals.csv", "residuals.png", "solution.mtx", "resolved.yaml"} == set(r["files"])
     rows = list(csv.DictReader(open(poisson.directory / "out/residuals.csv")))
     assert len(rows) == r["solver"]["iterations"] + 1 and math.isclose(float(rows[0]["relative_residual"]), 1.0)
     for word in ("read", "convert", "solve", "verify", "3 unknowns", "7 non-zeros", "b = ones", "solution.mtx"):
@@ -179,7 +179,7 @@ def test_every_key_and_resolved_yaml(poisson):
     assert set(resolved) == {"system", "matrix", "solver", "backend", "output"}
     assert resolved["system"] == {"matrix": str(poisson.directory / "a.mtx"), "rhs": "ones"}  # works from anywhere
     assert resolved["matrix"]["slice_size"] == 8 and resolved["solver"]["max_iterations"] == 77 and resolved["solver"]["method"] == "cg"
-    assert resolved["backend"] == "cpu" and resolved["output"] == {"directory": "out", "picture": False}
+    assert resolved["backend"] == "cpu" and resolved["output"] == {"directory": "out", "picture": False, "report": True}
 
 
 def test_defaults_are_those_of_run(poisson):

@@ -5,7 +5,9 @@ import signal
 import subprocess
 import xml.etree.ElementTree as xml
 
-from conftest import CUBE, read_vtk
+import numpy as np
+import pytest
+from conftest import CUBE, ROOT, read_vtk
 
 SWEEP = CUBE + """
 sweep:
@@ -149,3 +151,43 @@ def test_run_leaves_the_sweep_out(poisson):
     config = poisson.write(SWEEP)
     done = poisson("run", config, "--output", "out")
     assert "poisson sweep" in done.stdout and poisson.record()["status"] == "converged"
+
+
+def test_quantities_are_extrapolated_over_meshes(poisson):
+    """Without an exact solution: the capacitance of a coaxial capacitor, known, from three coarse meshes."""
+    (poisson.directory / "case.yaml").write_text((ROOT / "configs/gallery/coaxial_capacitor.yaml").read_text())
+    done = poisson("sweep", "case.yaml", "--output", "out", "--set", "sweep={problem.mesh.refinements: [1, 2, 3], problem.element.order: [1, 2]}",
+                   "--set", "output.picture=false", "--set", "output.vtk.enabled=false")
+    assert "Richardson extrapolation, order = 2" in done.stdout
+    groups = json.loads((poisson.directory / "out/sweep.json").read_text())["extrapolation"]
+    assert [g["parameters"]["problem.element.order"] for g in groups] == ["1", "2"] and groups[0]["cases"] == [0, 2, 4]
+    for order, group in zip([1, 2], groups):
+        found = group["quantities"]["capacitance"]
+        results = json.loads((poisson.directory / "out/sweep.json").read_text())["cases"]
+        exact = results[0]["result"]["quantities"]["reference"]
+        finest = results[group["cases"][-1]]["result"]["quantities"]["capacitance"]
+        assert abs(found["order"] - 2 * order) < 0.5  # functionals converge twice as fast as the gradient
+        assert abs(found["value"] - exact) < 0.3 * abs(finest - exact)
+        assert 0.7 < found["error"] / abs(finest - exact) < 1.4
+        assert group["quantities"]["volume.insulation"].keys() >= {"value", "order", "error"}
+
+
+def test_meshes_that_are_not_similar_are_not_extrapolated(poisson):
+    config = poisson.write("""
+        problem:
+          source: "1"
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        output: {picture: false, vtk: {enabled: false}}
+        sweep: {problem.mesh.cells: [[4, 4, 4], [8, 4, 4], [16, 4, 4]]}
+        """)
+    done = poisson("sweep", config, "--output", "out")
+    group = json.loads((poisson.directory / "out/sweep.json").read_text())["extrapolation"][0]
+    assert "do not grow by one factor" in group["note"] and group["quantities"] == {}
+    assert "do not grow by one factor" in done.stdout
+    done = poisson("sweep", config, "--output", "similar", "--set", "sweep={problem.mesh.cells: [[4, 4, 4], [8, 8, 8], [12, 12, 12], [20, 20, 20]]}")
+    mean = json.loads((poisson.directory / "similar/sweep.json").read_text())["extrapolation"][0]["quantities"]["mean"]
+    assert abs(mean["order"] - 2) < 0.1 and "note" not in mean
+    k = np.arange(1, 80, 2.0)
+    squares = k[:, None, None]**2 + k[:, None]**2 + k**2
+    exact = (512 / np.pi**6 / (np.pi**2 * squares) / (k[:, None, None] * k[:, None] * k)**2).sum()  # the series of sines
+    assert mean["value"] == pytest.approx(exact, rel=2e-4)

@@ -356,7 +356,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "problem:\n  source: x > 0 ? 1 : 2" BOUNDARY,
                  {"dir/case.yaml:2:", "YAML syntax: ", "needs quotes"}},
         BadValue{
-            "map_for_an_expression", "problem:\n  source: {x: 2}" BOUNDARY, {"2:11: problem.source: found a map", "needs quotes"}},
+            "map_for_an_expression", "problem:\n  exact: {x: 2}" BOUNDARY, {"2:10: problem.exact: found a map", "needs quotes"}},
         BadValue{"two_coefficients",
                  "problem:\n  coefficient: [1, 2]" BOUNDARY,
                  {"2:16: problem.coefficient: found a list of 2", "[kx, ky, kz]"}},

@@ -180,7 +180,7 @@ TEST(Fields, FollowCurvedCellsAndMaterials) {
 
 /// Boxes are evaluated line by line, other meshes cell by cell: the same cube as both.
 TEST(Quantities, OfABoxAreThoseOfAnyMesh) {
-  for (auto const& k : std::vector<std::vector<std::string>>{{"3"}, {"1 + x*y + z"}, {"1 + x", "2 + sin(y*z)", "5"}}) {
+  for (auto const& k : std::vector<CoefficientExpressions>{{"3"}, {"1 + x*y + z"}, {"1 + x", "2 + sin(y*z)", "5"}}) {
     std::vector<Quantities> found;
     for (auto const& mesh : {box(4, 4, 4), generator("hyper_cube", 2)}) {
       ProblemSpec spec = simple(mesh);

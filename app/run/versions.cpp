@@ -1,0 +1,30 @@
+#include "app/run/versions.hpp"
+
+#include "output/vtk/vtk_files.hpp"
+
+#include <boost/version.hpp>
+
+#include <array>
+#include <ctime>
+
+namespace poisson::app {
+
+std::string library_versions() {
+  return "deal.II " POISSON_DEALII_VERSION ", VTK " + output::vtk_version() + ", Boost " + std::to_string(BOOST_VERSION / 100000) +
+         "." + std::to_string(BOOST_VERSION / 100 % 1000);
+}
+
+std::string versions_text() {
+  return std::string("poisson " POISSON_VERSION ", " POISSON_BUILD_TYPE ", compiler " __VERSION__ ", ") + library_versions();
+}
+
+std::string date_text() {
+  std::time_t const now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 64> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+  return text.data();
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,98 @@
+#include "assembly/system/point_loads.hpp"
+
+#include "assembly/system/problem_data.hpp"
+#include "assembly/system/sampling.hpp"
+#include "gpu/core/error.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poisson::assembly {
+namespace {
+
+Point3 point_between(Point3 const& from, Point3 const& to, double t) {
+  Point3 x{};
+  for (std::size_t d = 0; d < 3; ++d)
+    x[d] = (1 - t) * from[d] + t * to[d];
+  return x;
+}
+
+double distance(Point3 const& a, Point3 const& b) {
+  return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+}
+
+class LoadsOfPoints {
+public:
+  LoadsOfPoints(Space const& space, ReferenceElement const& element) : space_(space), element_(element), dofs_(space.n_local) {}
+
+  /// Precondition: the point is in the mesh.
+  void add(LocatedPoint const& point, double value) {
+    auto const values = tabulate(element_.nodes, {point.reference}).values;
+    space_.dofs(point.cell, dofs_.data());
+    for (std::size_t i = 0; i < dofs_.size(); ++i)
+      if (double const load = value * values[i]; load != 0)
+        result.loads.push_back({dofs_[i], load});
+    result.integrals.sum += value;
+    result.integrals.absolute += std::abs(value);
+  }
+  [[noreturn]] void refuse(std::string const& key, std::string const& what, Point3 const& x) const {
+    Point3 const nearest = nearest_node(space_, x);
+    throw InputError(key, what + " " + to_text(x) + " is outside the mesh; the nearest node is " + to_text(distance(x, nearest)) +
+                              " away, at " + to_text(nearest));
+  }
+
+  PointLoads result;
+
+private:
+  Space const& space_;
+  ReferenceElement const& element_;
+  std::vector<std::int32_t> dofs_;
+};
+
+}  // namespace
+
+PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec) {
+  LoadsOfPoints loads(space, element);
+  std::vector<Point3> places;
+  for (PointSource const& source : spec.point_sources)
+    places.push_back(source.at);
+  auto const located = locate(space, element, places);
+  for (std::size_t i = 0; i < located.size(); ++i) {
+    if (located[i].cell < 0)
+      loads.refuse("problem.point_sources[" + std::to_string(i) + "].at", "the point", places[i]);
+    loads.add(located[i], spec.point_sources[i].value);
+  }
+
+  // Along a line in a brick a basis function is a polynomial of degree 3 p; elsewhere it is smooth.
+  std::vector<double> gauss, weights;
+  gauss_rule(3 * space.order / 2 + 3, gauss, weights);
+  for (std::size_t i = 0; i < spec.line_sources.size(); ++i) {
+    LineSource const& line = spec.line_sources[i];
+    std::string const key = "problem.line_sources[" + std::to_string(i) + "]";
+    double const length = distance(line.from, line.to);
+    if (!(length > 0))
+      throw InputError(key, "the line has no length: both of its ends are at " + to_text(line.from));
+    Function const density(line.value, key + ".value", spec.names());
+    std::vector<double> const cuts = cell_crossings(space, element, line.from, line.to);
+    places.clear();
+    std::vector<double> amounts;
+    for (std::size_t piece = 0; piece + 1 < cuts.size(); ++piece)
+      for (std::size_t q = 0; q < gauss.size(); ++q) {
+        double const size = cuts[piece + 1] - cuts[piece];
+        places.push_back(point_between(line.from, line.to, cuts[piece] + gauss[q] * size));
+        amounts.push_back(weights[q] * size * length * density.finite(places.back(), "the line source"));
+      }
+    auto const points = locate(space, element, places);
+    for (std::size_t k = 0; k < points.size(); ++k) {
+      if (points[k].cell < 0)
+        loads.refuse(key, "the line leaves the mesh: its point", places[k]);
+      loads.add(points[k], amounts[k]);
+    }
+  }
+  return std::move(loads.result);
+}
+
+}  // namespace poisson::assembly

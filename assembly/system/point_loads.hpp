@@ -1,0 +1,14 @@
+#pragma once
+
+#include "assembly/problem.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/linear_system.hpp"
+
+namespace poisson::assembly {
+
+/// The loads of spec.point_sources and spec.line_sources: values of basis functions at points, and integrals along lines, which are
+/// cut where they go from one cell to another. The loads add up to the integrals of the sources. Errors: InputError for a point
+/// outside the mesh, a line that leaves it, and a value that is not finite.
+[[nodiscard]] PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec);
+
+}  // namespace poisson::assembly

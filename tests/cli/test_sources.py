@@ -1,0 +1,162 @@
+"""Sources by material, with a given total, at points and along lines."""
+
+import math
+
+import pytest
+
+HEAD = """
+output: {picture: false, vtk: {enabled: false}}
+problem:
+  mesh: {cells: [8, 8, 8]}
+"""
+
+
+def run(poisson, text, *sets, name="out", **more):
+    return poisson("run", poisson.write(HEAD + text), "--output", name, "--overwrite", "--quiet", *[f"--set={s}" for s in sets], **more)
+
+
+def outflow(record):
+    return sum(value for name, value in record["quantities"].items() if name.startswith("flux."))
+
+
+POINT = """
+  coefficient: "1 + x"
+  source: "y"
+  point_sources: [{at: [0.3, 0.4, 0.55], value: 2}, {at: [0.999, 0.5, 0.5], value: -1}]
+  line_sources: [{from: [0.2, 0.2, 0.1], to: [0.7, 0.3, 0.9], value: "x"}]
+  boundary: [{ids: all, type: dirichlet, value: "0"}]
+"""
+
+
+def test_points_and_lines_in_every_format(poisson):
+    """The balance is exact: what enters leaves through the boundary, also from a point in a cell at the boundary."""
+    line = 0.45 * math.sqrt(0.25 + 0.01 + 0.64)
+    probe = "output.probes=[{name: p, at: [0.41, 0.52, 0.63]}]"
+    expected = {}
+    for backend_format in ["csr", "half_cds", "cod_sell", "matrix_free", "auto"]:
+        for order in [1, 2]:
+            if backend_format == "half_cds" and order == 2:
+                continue
+            run(poisson, POINT, f"matrix.format={backend_format}", f"problem.element.order={order}", probe, "solver.tolerance=1e-13")
+            record = poisson.record()
+            q = record["quantities"]
+            assert q["integral_f"] == pytest.approx(0.5 + 2 - 1 + line, rel=1e-12)
+            assert outflow(record) == pytest.approx(q["integral_f"], rel=1e-9)
+            assert q["probe.p"] == pytest.approx(expected.setdefault(order, q["probe.p"]), rel=1e-9), backend_format
+
+
+def test_points_on_lattices(poisson):
+    text = """
+  mesh: {generator: hyper_ball, refinements: 3}
+  point_sources: [{at: [0.1, 0.2, 0.3], value: 5}, {at: [0, 0, 0], value: 1}]
+  boundary: [{ids: all, type: robin, alpha: "2", value: "0"}]
+"""
+    head = HEAD.replace("  mesh: {cells: [8, 8, 8]}\n", "")
+    values = []
+    for storage in ["csr", "half_cds", "matrix_free"]:
+        poisson("run", poisson.write(head + text), "--output", "out", "--overwrite", "--quiet", "--set", f"matrix.format={storage}",
+                "--set", "output.probes=[{name: p, at: [0.41, 0.12, 0.13]}]")
+        record = poisson.record()
+        assert outflow(record) == pytest.approx(6, rel=1e-9)
+        values.append(record["quantities"]["probe.p"])
+    assert values == pytest.approx([values[0]] * 3, rel=1e-9)
+
+
+def test_a_point_source_has_the_solution_of_the_whole_space(poisson):
+    """u = 1 / (4 pi r), given on the boundary: away from the point the error is O(h^2)."""
+    text = """
+  point_sources: [{at: [0.5, 0.5, 0.5], value: 1}]
+  boundary: [{ids: all, type: dirichlet, value: "1/(4*pi*sqrt((x - 0.5)^2 + (y - 0.5)^2 + (z - 0.5)^2))"}]
+"""
+    errors = []
+    for n in [10, 20, 40]:
+        run(poisson, text, f"problem.mesh.cells=[{n}, {n}, {n}]", "output.probes=[{name: p, at: [0.8, 0.6, 0.5]}]")
+        errors.append(abs(poisson.record()["quantities"]["probe.p"] - 1 / (4 * math.pi * math.sqrt(0.1))))
+    assert math.log2(errors[1] / errors[2]) > 1.7 and errors[2] < 2e-4
+
+
+def test_a_line_source_has_the_logarithm(poisson):
+    text = """
+  line_sources: [{from: [0.5, 0.5, 0], to: [0.5, 0.5, 1], value: 2}]
+  boundary:
+    - {ids: [4, 5], type: neumann, value: "0"}
+    - {ids: all, type: dirichlet, value: "-2*log(hypot(x - 0.5, y - 0.5))/(2*pi)"}
+"""
+    errors = []
+    for n in [10, 20, 40]:
+        run(poisson, text, f"problem.mesh.cells=[{n}, {n}, 4]", "output.probes=[{name: p, at: [0.8, 0.6, 0.4]}]")
+        errors.append(abs(poisson.record()["quantities"]["probe.p"] + math.log(math.sqrt(0.1)) / math.pi))
+    assert math.log2(errors[1] / errors[2]) > 1.7 and errors[2] < 1e-3
+
+
+def test_sources_by_material_are_exact(poisson):
+    """-u'' = 2 in the left half, 0 in the right one, u = 0 at both ends: a parabola and a line, which elements of order 2 hold."""
+    text = """
+  element: {order: 2}
+  source: {left: "2"}
+  boundary:
+    - {ids: [0, 1], type: dirichlet, value: "0"}
+    - {ids: all, type: neumann, value: "0"}
+"""
+    region = "problem.mesh.regions=[{name: left, where: 'x < 0.5'}]"
+    probes = "output.probes=[{name: a, at: [0.3, 0.5, 0.5]}, {name: b, at: [0.7, 0.2, 0.5]}]"
+    run(poisson, text, region, probes, "solver.tolerance=1e-13")
+    q = poisson.record()["quantities"]
+    # u = s x - x^2 on the left, and on the right (s - 1) (x - 1) with s = 3/4
+    assert q["probe.a"] == pytest.approx(0.75 * 0.3 - 0.09, abs=1e-11)
+    assert q["probe.b"] == pytest.approx(0.25 * 0.3, abs=1e-11)
+    assert q["integral_f"] == pytest.approx(1)
+    resolved = poisson("run", "out/resolved.yaml", "--output", "again", "--quiet")
+    assert resolved.returncode == 0 and poisson.record("again")["quantities"]["probe.a"] == q["probe.a"]
+    q = run(poisson, text, region, "matrix.format=matrix_free", code=1)
+    assert "problem.source differs by material" in q.stderr
+
+
+@pytest.mark.parametrize("storage", ["csr", "half_cds"])
+def test_the_total_scales_the_source(poisson, storage):
+    text = """
+  source: "x*exp(y)"
+  source_total: 5
+  boundary: [{ids: all, type: dirichlet, value: "0"}]
+"""
+    run(poisson, text, f"matrix.format={storage}", "solver.tolerance=1e-13")
+    record = poisson.record()
+    assert record["quantities"]["integral_f"] == pytest.approx(5, rel=1e-12)
+    assert outflow(record) == pytest.approx(5, rel=1e-9)
+
+
+def test_opposite_points_without_any_fixed_value(poisson):
+    text = """
+  point_sources: [{at: [0.25, 0.5, 0.5], value: 1}, {at: [0.75, 0.5, 0.5], value: -1}]
+  boundary: [{ids: all, type: neumann, value: "0"}]
+"""
+    for storage in ["csr", "half_cds", "matrix_free"]:
+        run(poisson, text, f"matrix.format={storage}", "output.probes=[{name: p, at: [0.5, 0.3, 0.2]}]")
+        q = poisson.record()["quantities"]
+        assert abs(q["probe.p"]) < 1e-9 and q["max"] == pytest.approx(-q["min"], rel=1e-9) and q["max"] > 0.1  # antisymmetric
+    found = run(poisson, text, "problem.point_sources=[{at: [0.5, 0.5, 0.5], value: 1}]", code=1)
+    assert "the problem has no solution" in found.stderr
+
+
+@pytest.mark.parametrize("sets, words", [
+    (["problem.point_sources=[{at: [2, 0, 0], value: 1}]"], ["problem.point_sources[0].at", "outside the mesh", "nearest node is 1 away"]),
+    (["problem.point_sources=[{at: [0, 0], value: 1}]"], ["problem.point_sources[0].at", "found a list of 2; allowed: [x, y, z]"]),
+    (["problem.point_sources=[{at: [0, 0, 0]}]"], ["problem.point_sources[0].value", "say how much"]),
+    (["problem.point_sources=[{at: [0, 0, 0], value: .nan}]"], ["problem.point_sources[0].value"]),
+    (["problem.point_sources={at: [0, 0, 0], value: 1}"], ["problem.point_sources", "list of maps"]),
+    (["problem.point_sources=[{at: [0, 0, 0], valeu: 1}]"], ["problem.point_sources[0].valeu", "did you mean 'value'"]),
+    (["problem.line_sources=[{from: [0, 0, 0], to: [0, 0, 2], value: 1}]"], ["problem.line_sources[0]", "leaves the mesh"]),
+    (["problem.line_sources=[{from: [0, 0, 0], to: [0, 0, 1], value: 'log(z - 1)'}]"], ["problem.line_sources[0].value", "finite"]),
+    (["problem.source={7: '1'}"], ["problem.source[7]", "no material 7"]),
+    (["problem.source={die: '1'}"], ["problem.source.die", "no material named 'die'"]),
+    (["problem.source=['1', '2']"], ["problem.source", "found a list of 2"]),
+    (["problem.source_total=big"], ["problem.source_total", "found 'big'"]),
+    (["problem.source=0", "problem.source_total=1"], ["problem.source_total", "the integral of problem.source is 0"]),
+])
+def test_bad_sources(poisson, sets, words):
+    text = """
+  boundary: [{ids: all, type: dirichlet, value: "0"}]
+"""
+    found = run(poisson, text, *sets, code=1)
+    for word in words:
+        assert word in found.stderr, found.stderr
