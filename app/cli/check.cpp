@@ -124,15 +124,20 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
   }
   assembly::Discretization const discretization(problem_of(config), assembly::AssembledInto::half_cds_on_host);
   auto const parts = discretization.parts();
-  auto const number = [](double x) { return number_text(std::abs(x) < 1e-14 ? 0 : x, 6); };
+  double largest = 0;  // coordinate: what is less by far is rounding
+  for (auto const* list : {&parts.boundaries, &parts.materials})
+    for (auto const& [id, part] : *list)
+      for (std::size_t d = 0; d < 3; ++d)
+        largest = std::max({largest, std::abs(part.extent.low[d]), std::abs(part.extent.high[d])});
+  auto const number = [&](double x) { return number_text(std::abs(x) < 1e-14 * largest ? 0 : x, 6); };
   auto const point = [&](std::array<double, 3> const& x) {
     return "(" + number(x[0]) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
   };
   auto const print = [&](char const* title, char const* count, char const* size, auto const& list, assembly::IdNames const& names) {
     std::vector<std::vector<std::string>> table{{"id", "name", count, size, "from", "to"}};
     for (auto const& [id, part] : list)
-      table.push_back({std::to_string(id), names.contains(id) ? names.at(id) : "-", with_thousands(part.count), number(part.size),
-                       point(part.extent.low), point(part.extent.high)});
+      table.push_back({std::to_string(id), names.contains(id) ? names.at(id) : "-", with_thousands(part.count),
+                       number_text(part.size, 6), point(part.extent.low), point(part.extent.high)});
     std::cout << "\n# " << title << "\n";
     for (std::string const& line : grid_lines(table))
       std::cout << "#   " << line << "\n";

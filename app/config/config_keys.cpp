@@ -786,7 +786,8 @@ Keys<RunConfig> make_run_keys() {
           .or_null("the default")
           .only("with generator: box", box),
       declare("problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
-              "Mesh file instead of a generator (Gmsh .msh, Abaqus or UCD .inp, VTK ...), relative to the current directory or to "
+              "Mesh file instead of a generator (Gmsh, Abaqus, Exodus, Medit, MFEM, VTK, UCD, UNV; docs/usage.md), relative to the "
+              "current directory or to "
               "this file.")
           .or_null("use the generator"),
       declare("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -96,21 +97,46 @@ private:
     dimension_ = 3;
     if (type.empty())
       text_.fail("*ELEMENT needs TYPE=name");
-    if (is("C3D8") || is("DC3D8") || is("AC3D8"))
-      nodes_ = 8;
-    else if (is("S4") || is("SFM3D4") || is("M3D4") || is("R3D4") || is("DS4") || is("CPS4") || is("CPE4"))
+    quads_ = false;
+    for (std::size_t const n : {8, 20, 27})
+      for (char const* kind : {"C3D", "DC3D", "AC3D"})
+        if (is(kind + std::to_string(n)))
+          nodes_ = n;
+    if (nodes_ > 0)
+      return;
+    std::size_t corners_and_middles = 0;
+    for (char const* kind : {"S", "M3D", "SFM3D", "CPS", "CPE", "DS"})
+      for (std::size_t const n : {8, 9})
+        if (is(kind + std::to_string(n)))
+          corners_and_middles = n;
+    if (corners_and_middles > 0) {
+      quads_ = true;
+      nodes_ = corners_and_middles;
+    } else if (is("S4") || is("SFM3D4") || is("M3D4") || is("R3D4") || is("DS4") || is("CPS4") || is("CPE4")) {
+      quads_ = true;
       nodes_ = 4;
-    else if (is("MASS") || type.starts_with("T") || type.starts_with("B") || type.starts_with("SPRING") ||
-             type.starts_with("DASHPOT") || type.starts_with("CONN") || type.starts_with("RB"))
+    } else if (is("MASS") || type.starts_with("T") || type.starts_with("B") || type.starts_with("SPRING") ||
+               type.starts_with("DASHPOT") || type.starts_with("CONN") || type.starts_with("RB")) {
       dimension_ = 1;  // says nothing about a volume mesh
-    else if (type.starts_with("S") || type.starts_with("M3D") || type.starts_with("R3D") || type.starts_with("CP"))
+    } else if (type.starts_with("S") || type.starts_with("M3D") || type.starts_with("R3D") || type.starts_with("CP")) {
       dimension_ = 2;
+    }
+  }
+
+  /// What advice goes by.
+  [[nodiscard]] std::string shape_of_type() const {
+    auto const nodes = trailing_number(type_.substr(0, type_.find_last_of("0123456789") + 1));
+    return dimension_ == 2             ? ""
+           : nodes == 4 || nodes == 10 ? " (tetrahedron)"
+           : nodes == 6 || nodes == 15 ? " (wedge)"
+           : nodes == 5 || nodes == 13 ? " (pyramid)"
+                                       : "";
   }
 
   void element(std::string_view line) {
     if (nodes_ == 0) {
       if (dimension_ >= 2)
-        builder_.add_unsupported(type_, dimension_);
+        builder_.add_unsupported(type_ + shape_of_type(), dimension_);
       return;
     }
     // An element may go on in the next line.
@@ -123,12 +149,15 @@ private:
       text_.fail("an element of type " + type_ + " has " + std::to_string(nodes_) + " nodes, not " +
                  std::to_string(pending_.size() - 1));
     std::string const& elset = parameters_["ELSET"];
-    if (nodes_ == 8) {
+    if (!quads_) {
       std::array<std::int64_t, 8> numbers{};
-      std::copy(pending_.begin() + 1, pending_.end(), numbers.begin());
+      std::copy_n(pending_.begin() + 1, 8, numbers.begin());
       if (!cell_of_number_.emplace(pending_[0], cells_.size()).second)
         text_.fail("element " + std::to_string(pending_[0]) + " is defined twice");
-      builder_.add_hexahedron(numbers, 0);
+      if (nodes_ == 8)
+        builder_.add_hexahedron(numbers, 0);
+      else
+        builder_.add_hexahedron(std::span(pending_).subspan(1), nodes_ == 20 ? vtk_hexahedron_20() : abaqus_hexahedron_27(), 0);
       cells_.push_back({numbers, elset});
     } else {
       builder_.add_quad({pending_[1], pending_[2], pending_[3], pending_[4]}, 0);
@@ -239,6 +268,7 @@ private:
   std::map<std::string, std::string> parameters_;
   std::string type_, set_, surface_;
   std::size_t nodes_ = 0;
+  bool quads_ = false;  ///< the elements are faces
   int dimension_ = 0;
   int instances_ = 0;
   std::vector<std::int64_t> pending_;

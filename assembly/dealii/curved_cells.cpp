@@ -68,4 +68,31 @@ void turn_frame(int order, std::array<int, 8> const& corners, std::span<dealii::
       }
 }
 
+void to_equidistant(std::span<double const> points, std::span<dealii::Point<3>> nodes) {
+  std::size_t const n = points.size();
+  // weight[i * n + a]: of the polynomial that is 1 at points[a] and 0 at the others, at node i.
+  std::vector<double> weight(n * n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t a = 0; a < n; ++a) {
+      double const x = static_cast<double>(i) / static_cast<double>(n - 1);
+      weight[i * n + a] = 1;
+      for (std::size_t b = 0; b < n; ++b)
+        if (b != a)
+          weight[i * n + a] *= (x - points[b]) / (points[a] - points[b]);
+    }
+  std::vector<dealii::Point<3>> line(n);
+  for (std::size_t const stride : {std::size_t{1}, n, n * n})
+    for (std::size_t begin = 0; begin < n * n * n; ++begin) {
+      if (begin / stride % n != 0)
+        continue;
+      for (std::size_t i = 0; i < n; ++i) {
+        line[i] = {};
+        for (std::size_t a = 0; a < n; ++a)
+          line[i] += weight[i * n + a] * nodes[begin + a * stride];
+      }
+      for (std::size_t i = 0; i < n; ++i)
+        nodes[begin + i * stride] = line[i];
+    }
+}
+
 }  // namespace poisson::assembly

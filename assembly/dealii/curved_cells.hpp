@@ -31,4 +31,8 @@ void lagrange_derivatives(int order, double t, std::span<double> derivatives);
 /// The nodes of the same cell in a frame whose vertex v (x fastest) is vertex corners[v] of the old one.
 void turn_frame(int order, std::array<int, 8> const& corners, std::span<dealii::Point<3>> nodes);
 
+/// Replaces values at the tensor product of `points` in [0, 1], p + 1 of them in each direction, by those of the same polynomials
+/// at equidistant nodes.
+void to_equidistant(std::span<double const> points, std::span<dealii::Point<3>> nodes);
+
 }  // namespace poisson::assembly

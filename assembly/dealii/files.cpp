@@ -1,9 +1,11 @@
 #include "assembly/dealii/mesh.hpp"
+#include "assembly/dealii/other_process.hpp"
 #include "assembly/dealii/raw.hpp"
 #include "assembly/dealii/sources.hpp"
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstring>
@@ -20,7 +22,8 @@ namespace poisson::assembly {
 namespace {
 
 constexpr char const* known_formats =
-    ".msh (Gmsh), .inp (Abaqus or UCD), .ucd, .vtk (legacy, ASCII) and .unv, each of them also compressed (.gz)";
+    ".msh (Gmsh), .inp (Abaqus or UCD), .ucd, .e, .exo (Exodus), .mesh (Medit or MFEM), .unv, .vtk, .vtu and .hdf (VTK), each of "
+    "them but .hdf also compressed (.gz)";
 
 /// The ending that says the format, that of name.msh.gz as of name.msh.
 std::string lower_extension(std::filesystem::path path) {
@@ -31,6 +34,11 @@ std::string lower_extension(std::filesystem::path path) {
   for (char& c : extension)
     c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return extension;
+}
+
+bool is_exodus(std::string const& extension) {
+  static constexpr std::array<char const*, 6> endings{".e", ".exo", ".ex2", ".exii", ".g", ".gen"};
+  return std::find(endings.begin(), endings.end(), extension) != endings.end();
 }
 
 /// What gzip compressed, one or several members.
@@ -111,16 +119,21 @@ RawMesh read_raw(std::string const& path) {
     return std::find(names.begin(), names.end(), extension) != names.end();
   };
   std::string content = read_text(path);
-  if (is({".e", ".exo", ".ex2", ".exii", ".g", ".gen"}))
-    fail_in_mesh_file(
-        path, 0, "Exodus files cannot be read: this deal.II was built without SEACAS; convert the mesh to Gmsh 2.2, Abaqus or VTK");
-  if (is({".vtu"}))
-    fail_in_mesh_file(path, 0, "VTU files are not read as meshes; save the mesh as legacy VTK (.vtk, ASCII)");
-  if (!is({".msh", ".inp", ".ucd", ".vtk", ".unv"}))
+  bool const exodus = is_exodus(extension), vtkhdf = is({".hdf", ".vtkhdf"});
+  bool const vtk = is({".vtk"});
+  if (exodus || vtkhdf || vtk || is({".vtu"})) {
+    if (vtkhdf && !content.starts_with("\x89HDF"))
+      fail_in_mesh_file(path, 0, "this is no HDF5 file");
+    MeshText text(path, std::move(content));
+    text.has_no_lines();
+    return read_in_other_process(text, [&] {
+      return exodus ? read_exodus(text) : vtkhdf ? read_vtkhdf(text) : vtk ? read_vtk(text) : read_vtu(text);
+    });
+  }
+  if (!is({".msh", ".inp", ".ucd", ".unv", ".mesh"}))
     fail_in_mesh_file(path, 0,
                       std::string("the ending '") + extension + "' is not that of a mesh format; known are " + known_formats);
-  bool const gmsh_binary = content.starts_with("$MeshFormat");
-  if (!gmsh_binary && !content.starts_with("# vtk") && content.find('\0') != std::string::npos)
+  if (!content.starts_with("$MeshFormat") && content.find('\0') != std::string::npos)
     fail_in_mesh_file(path, 0, std::string("this is a binary file; known are ") + known_formats);
   bool abaqus = false;
   for (std::size_t i = 0; i < content.size();) {
@@ -132,10 +145,11 @@ RawMesh read_raw(std::string const& path) {
     }
     i = end + 1;
   }
+  bool const mfem = content.starts_with("MFEM");
   MeshText text(path, std::move(content));
   return extension == ".msh"             ? read_gmsh(text)
-         : extension == ".vtk"           ? read_vtk(text)
-         : extension == ".unv"           ? read_unv(text)
+         : extension == ".mesh"          ? mfem ? read_mfem(text) : read_medit(text)
+                  : extension == ".unv" ? read_unv(text)
          : extension == ".inp" && abaqus ? read_abaqus(text)
                                          : read_ucd(text);
 }
@@ -391,7 +405,9 @@ void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string c
 Mesh read_mesh_file(std::string const& path) {
   RawMesh mesh = read_raw(path);
   if (mesh.cells.empty())
-    fail_in_mesh_file(path, 0, "the file has no hexahedra");
+    fail_in_mesh_file(path, 0,
+                      std::string("the ") + (is_exodus(lower_extension(path)) ? "Exodus " : "") + "file has no hexahedra" +
+                          (mesh.quads.empty() ? "" : ", only " + std::to_string(mesh.quads.size()) + " quadrilaterals: a surface"));
   check_memory(static_cast<std::int64_t>(mesh.cells.size()) * bytes_per_created_cell, "the mesh");
   std::int64_t const turned = check_shapes(path, mesh);
   for (auto const& cell : mesh.cells)

@@ -179,13 +179,10 @@ HexahedronNodes gmsh_hexahedron(int order) {
   return to_nodes(order, places);
 }
 
-HexahedronNodes vtk_hexahedron(int order, bool old_version) {
+HexahedronNodes vtk_hexahedron(int order) {
   auto const corners = corners_of(0, order);
   std::vector<Place> places(corners.begin(), corners.end());
-  Edges edges = vtk_edges;
-  if (old_version)
-    std::swap(edges[10], edges[11]);
-  add_edges(places, corners, edges, order);
+  add_edges(places, corners, vtk_edges, order);
   for (std::size_t d = 0; d < 3; ++d)
     for (int const side : {0, order})
       for (int v = 1; v < order; ++v)
@@ -217,6 +214,14 @@ HexahedronNodes exodus_hexahedron_27() {
   HexahedronNodes nodes = exodus_hexahedron_20();
   // The centre, then the low and the high face in z, x, y.
   for (int const place : {13, 4, 22, 12, 14, 10, 16})
+    nodes.places.push_back(place);
+  return nodes;
+}
+
+HexahedronNodes abaqus_hexahedron_27() {
+  HexahedronNodes nodes = vtk_hexahedron_20();
+  // The centre, then the faces S1 ... S6: low and high in z, low in y, high in x, high in y, low in x.
+  for (int const place : {13, 4, 22, 10, 14, 16, 12})
     nodes.places.push_back(place);
   return nodes;
 }

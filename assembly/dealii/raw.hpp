@@ -45,13 +45,15 @@ struct HexahedronNodes {
 };
 /// Gmsh's order: edges, faces, then the inside, each as an element of its own of order p - 2.
 [[nodiscard]] HexahedronNodes gmsh_hexahedron(int order);
-/// VTK's Lagrange cell, and for p = 2 its triquadratic one; in files of old versions two upright edges are exchanged.
-[[nodiscard]] HexahedronNodes vtk_hexahedron(int order, bool old_version);
+/// VTK's Lagrange cell, and for p = 2 its triquadratic one.
+[[nodiscard]] HexahedronNodes vtk_hexahedron(int order);
 /// The 20 nodes of Gmsh (edges as in its complete element), VTK and Abaqus (bottom, top, upright), Exodus (bottom, upright, top).
 [[nodiscard]] HexahedronNodes gmsh_hexahedron_20();
 [[nodiscard]] HexahedronNodes vtk_hexahedron_20();
 [[nodiscard]] HexahedronNodes exodus_hexahedron_20();
 [[nodiscard]] HexahedronNodes exodus_hexahedron_27();
+/// C3D27: the 20 nodes, the centre, then bottom, top, and the sides in turn.
+[[nodiscard]] HexahedronNodes abaqus_hexahedron_27();
 
 /// Collects vertices and elements, which a file refers to by arbitrary numbers.
 class RawMeshBuilder {
@@ -67,6 +69,8 @@ public:
   /// Notes an element of an unsupported type, whose name says its shape (tetrahedron, prism or wedge, pyramid, ...); finish()
   /// reports those of the highest dimension in its error, and how to get hexahedra in their place.
   void add_unsupported(std::string const& name, int dimension);
+
+  [[nodiscard]] bool has_unsupported() const noexcept { return !unsupported_.empty(); }
 
   [[nodiscard]] RawMesh& mesh() noexcept { return mesh_; }
   /// The mesh. Throws InputError when it has unsupported elements.
@@ -98,7 +102,13 @@ private:
 [[nodiscard]] RawMesh read_gmsh(MeshText& text);
 [[nodiscard]] RawMesh read_abaqus(MeshText& text);
 [[nodiscard]] RawMesh read_ucd(MeshText& text);
-[[nodiscard]] RawMesh read_vtk(MeshText& text);
+[[nodiscard]] RawMesh read_medit(MeshText& text);
+[[nodiscard]] RawMesh read_mfem(MeshText& text);
 [[nodiscard]] RawMesh read_unv(MeshText& text);
+/// Those of libraries, to be called by read_in_other_process: VTK's legacy files, VTU and VTKHDF by VTK, Exodus II by netCDF.
+[[nodiscard]] RawMesh read_vtk(MeshText& text);
+[[nodiscard]] RawMesh read_vtu(MeshText& text);
+[[nodiscard]] RawMesh read_vtkhdf(MeshText& text);
+[[nodiscard]] RawMesh read_exodus(MeshText& text);
 
 }  // namespace poisson::assembly

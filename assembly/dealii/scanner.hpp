@@ -39,6 +39,8 @@ public:
   void end_of_line();
   /// The next `count` items of `size` bytes each. Throws InputError when the file ends before.
   std::string_view bytes(std::int64_t count, std::int64_t size, char const* what);
+  /// To be called where a library reads the content: line() is then 0.
+  void has_no_lines() noexcept { binary_ = true; }
   /// Goes to where `mark` is found next, which is read next. False without it: then nothing is left to read.
   bool go_to(std::string_view mark);
 

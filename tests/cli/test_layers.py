@@ -8,7 +8,7 @@ import pytest
 from conftest import CUBE, EXECUTABLE, ROOT
 
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
-OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
+OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output", "assembly/dealii"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
           r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.

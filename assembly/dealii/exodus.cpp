@@ -1,0 +1,253 @@
+#include "assembly/dealii/raw.hpp"
+#include "assembly/text.hpp"
+
+#include <netcdf.h>
+#include <netcdf_mem.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+namespace poisson::assembly {
+namespace {
+
+/// Reader of Exodus II: a netCDF file with blocks of elements of one kind (the materials) and side sets (the boundaries).
+class ExodusReader {
+public:
+  explicit ExodusReader(MeshText& text) : text_(text), builder_(text) {
+    // The library takes the memory as a void pointer, and only reads it.
+    check(nc_open_mem(text.path().c_str(), NC_NOWRITE, text.content().size(), const_cast<char*>(text.content().data()), &file_),
+          "opening it");
+  }
+  ExodusReader(ExodusReader const&) = delete;
+  ExodusReader& operator=(ExodusReader const&) = delete;
+  ~ExodusReader() { nc_close(file_); }
+
+  RawMesh read() {
+    if (length("num_dim", 3) != 3)
+      text_.fail("this is a mesh in " + std::to_string(length("num_dim", 3)) + " dimensions; three are needed");
+    read_nodes();
+    std::size_t const blocks = length("num_el_blk", 0), sets = length("num_side_sets", 0);
+    auto const ids = integers_or_numbers("eb_prop1", blocks), set_ids = integers_or_numbers("ss_prop1", sets);
+    auto const names = texts("eb_names", blocks), set_names = texts("ss_names", sets);
+    for (std::size_t b = 0; b < blocks; ++b) {
+      read_block(std::to_string(b + 1), ids[b]);
+      if (!names[b].empty())
+        builder_.mesh().material_names[ids[b]] = names[b];
+    }
+    for (std::size_t s = 0; s < sets; ++s) {
+      read_set(std::to_string(s + 1), set_ids[s]);
+      if (!set_names[s].empty())
+        builder_.mesh().boundary_names[set_ids[s]] = set_names[s];
+    }
+    return builder_.finish();
+  }
+
+private:
+  void check(int status, std::string const& what) const {
+    if (status != NC_NOERR)
+      text_.fail("the netCDF library says of " + what + ": " + nc_strerror(status));
+  }
+  [[nodiscard]] int variable(std::string const& name) const {
+    int id = -1;
+    return nc_inq_varid(file_, name.c_str(), &id) == NC_NOERR ? id : -1;
+  }
+  std::size_t length(char const* dimension, std::size_t otherwise) const {
+    int id = -1;
+    std::size_t length = 0;
+    return nc_inq_dimid(file_, dimension, &id) == NC_NOERR && nc_inq_dimlen(file_, id, &length) == NC_NOERR ? length : otherwise;
+  }
+  /// The lengths of a variable's dimensions.
+  std::vector<std::size_t> shape(int id, std::string const& name) const {
+    int n = 0;
+    check(nc_inq_varndims(file_, id, &n), name);
+    std::vector<int> dimensions(static_cast<std::size_t>(n));
+    std::vector<std::size_t> result(dimensions.size());
+    check(nc_inq_vardimid(file_, id, dimensions.data()), name);
+    for (std::size_t d = 0; d < result.size(); ++d)
+      check(nc_inq_dimlen(file_, dimensions[d], &result[d]), name);
+    return result;
+  }
+  /// Refuses sizes that the file cannot hold before memory is taken for them. Compression makes files smaller, 1000 times at most.
+  void require_room(std::size_t count, std::string const& name) const {
+    if (count / 1000 > text_.content().size())
+      text_.fail(name + " is said to have " + std::to_string(count) + " values, more than the file can hold");
+  }
+  std::vector<long long> integers(std::string const& name, std::size_t count) const {
+    int const id = variable(name);
+    if (id < 0)
+      text_.fail("the variable " + name + " is missing");
+    std::size_t all = 1;
+    for (std::size_t const n : shape(id, name))
+      all *= n;
+    if (all != count)
+      text_.fail(name + " has " + std::to_string(all) + " values instead of " + std::to_string(count));
+    require_room(count, name);
+    std::vector<long long> values(count);
+    if (count > 0)
+      check(nc_get_var_longlong(file_, id, values.data()), name);
+    return values;
+  }
+  /// 1, 2, ... where the variable is missing.
+  std::vector<long long> integers_or_numbers(std::string const& name, std::size_t count) const {
+    if (variable(name) >= 0)
+      return integers(name, count);
+    require_room(count, name);
+    std::vector<long long> values;
+    for (std::size_t i = 0; i < count; ++i)
+      values.push_back(static_cast<long long>(i) + 1);
+    return values;
+  }
+  std::vector<double> reals(std::string const& name, std::vector<std::size_t> const& start,
+                            std::vector<std::size_t> const& count) const {
+    require_room(count.back(), name);
+    std::vector<double> values(count.back());
+    if (!values.empty())
+      check(nc_get_vara_double(file_, variable(name), start.data(), count.data(), values.data()), name);
+    for (double const value : values)
+      text_.finite(value, "a coordinate");
+    return values;
+  }
+  /// Texts of a fixed length, without the zeros at their ends; empty where the variable is missing.
+  std::vector<std::string> texts(std::string const& name, std::size_t count) const {
+    require_room(count, name);
+    std::vector<std::string> result(count);
+    int const id = variable(name);
+    if (id < 0)
+      return result;
+    auto const size = shape(id, name);
+    if (size.size() != 2 || size[0] != count)
+      text_.fail(name + " does not have " + std::to_string(count) + " texts");
+    require_room(size[0] * size[1], name);
+    std::vector<char> all(size[0] * size[1]);
+    if (!all.empty())
+      check(nc_get_var_text(file_, id, all.data()), name);
+    for (std::size_t i = 0; i < count; ++i) {
+      std::string_view const text(all.data() + i * size[1], size[1]);
+      result[i] = trim(text.substr(0, std::min(text.find('\0'), text.size())));
+    }
+    return result;
+  }
+
+  void read_nodes() {
+    std::size_t const n = length("num_nodes", 0);
+    std::array<std::vector<double>, 3> x;
+    for (std::size_t d = 0; d < 3; ++d) {
+      std::string const name = std::string("coord") + "xyz"[d];
+      if (variable(name) >= 0 && shape(variable(name), name) == std::vector<std::size_t>{n})
+        x[d] = reals(name, {0}, {n});
+      else if (variable("coord") >= 0 && shape(variable("coord"), "coord") == std::vector<std::size_t>{3, n})
+        x[d] = reals("coord", {d, 0}, {1, n});
+      else
+        text_.fail("the coordinates of the nodes are missing");
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      builder_.add_vertex(static_cast<std::int64_t>(i) + 1, x[0][i], x[1][i], x[2][i]);
+  }
+
+  void read_block(std::string const& number, long long material) {
+    std::string const name = "connect" + number;
+    std::size_t const cells = length(("num_el_in_blk" + number).c_str(), 0), nodes = length(("num_nod_per_el" + number).c_str(), 0);
+    if (cells == 0)
+      return;
+    std::string type;
+    std::size_t type_length = 0;
+    if (int const id = variable(name); id >= 0 && nc_inq_attlen(file_, id, "elem_type", &type_length) == NC_NOERR) {
+      require_room(type_length, "elem_type");
+      type.resize(type_length);
+      check(nc_get_att_text(file_, id, "elem_type", type.data()), "elem_type");
+      type = upper(type.substr(0, type.find('\0')));
+    }
+    bool const hexahedra = type.starts_with("HEX"), quads = type.starts_with("QUAD") || type.starts_with("SHELL");
+    if (!(hexahedra && (nodes == 8 || nodes == 20 || nodes == 27)) && !(quads && (nodes == 4 || nodes == 8 || nodes == 9))) {
+      add_other(type, nodes);
+      first_of_block_.push_back({0, cells, false});
+      return;
+    }
+    require_room(cells, name);
+    auto const list = integers(name, cells * nodes);
+    first_of_block_.push_back({corners_.size(), cells, hexahedra});
+    HexahedronNodes const order = nodes == 20 ? exodus_hexahedron_20() : exodus_hexahedron_27();
+    for (std::size_t c = 0; c < cells; ++c) {
+      std::vector<std::int64_t> const numbers(list.begin() + static_cast<std::ptrdiff_t>(c * nodes),
+                                              list.begin() + static_cast<std::ptrdiff_t>((c + 1) * nodes));
+      if (!hexahedra) {
+        builder_.add_quad({numbers[0], numbers[1], numbers[2], numbers[3]}, material);
+        continue;
+      }
+      std::array<std::int64_t, 8> corners{};
+      std::copy_n(numbers.begin(), 8, corners.begin());
+      if (nodes == 8)
+        builder_.add_hexahedron(corners, material);
+      else
+        builder_.add_hexahedron(numbers, order, material);
+      corners_.push_back(corners);
+    }
+  }
+
+  void add_other(std::string const& type, std::size_t nodes) {
+    bool const flat = type.starts_with("TRI") || type.starts_with("QUAD") || type.starts_with("SHELL");
+    bool const nothing = type.starts_with("BAR") || type.starts_with("BEAM") || type.starts_with("TRUSS") ||
+                         type.starts_with("EDGE") || type.starts_with("SPHERE") || type.starts_with("CIRCLE");
+    char const* const shape = type.starts_with("TET")   ? "tetrahedron"
+                              : type.starts_with("WED") ? "wedge"
+                              : type.starts_with("PYR") ? "pyramid"
+                              : type.starts_with("HEX") ? "hexahedron"
+                                                        : "";
+    if (!nothing)
+      builder_.add_unsupported(type + " of Exodus (" + std::to_string(nodes) + " nodes" + (*shape ? ", " : "") + shape + ")",
+                               flat ? 2 : 3);
+  }
+
+  void read_set(std::string const& number, long long boundary) {
+    static constexpr std::array<std::array<std::size_t, 4>, 6> sides{
+        {{0, 1, 5, 4}, {1, 2, 6, 5}, {2, 3, 7, 6}, {0, 4, 7, 3}, {0, 3, 2, 1}, {4, 5, 6, 7}}};
+    std::size_t const n = length(("num_side_ss" + number).c_str(), 0);
+    if (n == 0)
+      return;
+    auto const elements = integers("elem_ss" + number, n), sides_of = integers("side_ss" + number, n);
+    for (std::size_t i = 0; i < n; ++i) {
+      auto const side = static_cast<std::size_t>(sides_of[i] - 1);
+      auto const* const corners = cell(elements[i]);
+      if (corners == nullptr)
+        continue;  // a side of a shell, which is a face itself
+      if (side >= 6)
+        text_.fail("side " + std::to_string(sides_of[i]) + " of element " + std::to_string(elements[i]) + " does not exist");
+      builder_.add_quad(
+          {(*corners)[sides[side][0]], (*corners)[sides[side][1]], (*corners)[sides[side][2]], (*corners)[sides[side][3]]},
+          boundary);
+    }
+  }
+
+  /// The corners of an element, counted from 1 through all blocks; null where it is no hexahedron.
+  [[nodiscard]] std::array<std::int64_t, 8> const* cell(long long number) const {
+    if (number >= 1) {
+      auto left = static_cast<std::size_t>(number - 1);
+      for (Block const& block : first_of_block_) {
+        if (left < block.cells)
+          return block.hexahedra ? &corners_[block.first + left] : nullptr;
+        left -= block.cells;
+      }
+    }
+    text_.fail("a side set has element " + std::to_string(number) + ", which does not exist");
+  }
+
+  struct Block {
+    std::size_t first, cells;  ///< first: in corners_
+    bool hexahedra;
+  };
+  MeshText& text_;
+  RawMeshBuilder builder_;
+  int file_ = -1;
+  std::vector<Block> first_of_block_;
+  std::vector<std::array<std::int64_t, 8>> corners_;
+};
+
+}  // namespace
+
+RawMesh read_exodus(MeshText& text) {
+  return ExodusReader(text).read();
+}
+
+}  // namespace poisson::assembly

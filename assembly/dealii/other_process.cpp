@@ -1,0 +1,223 @@
+#include "assembly/dealii/other_process.hpp"
+
+#include "gpu/core/error.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace poisson::assembly {
+namespace {
+
+/// What begins the other process's answer.
+enum class Outcome : int { mesh, input_error, environment_error, out_of_memory };
+
+/// Numbers and texts through a pipe.
+class PipeWriter {
+public:
+  explicit PipeWriter(int descriptor) : descriptor_(descriptor) {}
+  void bytes(void const* data, std::size_t n) {
+    auto const* at = static_cast<char const*>(data);
+    while (n > 0) {
+      ssize_t const written = ::write(descriptor_, at, n);
+      if (written < 0 && errno == EINTR)
+        continue;
+      if (written <= 0)
+        _exit(1);  // nobody reads any more
+      at += written;
+      n -= static_cast<std::size_t>(written);
+    }
+  }
+  template <class T>
+  void value(T const& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    bytes(&value, sizeof value);
+  }
+  template <class T>
+  void list(std::vector<T> const& values) {
+    value(values.size());
+    bytes(values.data(), values.size() * sizeof(T));
+  }
+  void text(std::string const& text) {
+    value(text.size());
+    bytes(text.data(), text.size());
+  }
+  void names(std::map<std::int64_t, std::string> const& names) {
+    value(names.size());
+    for (auto const& [id, name] : names) {
+      value(id);
+      text(name);
+    }
+  }
+
+private:
+  int descriptor_;
+};
+
+/// Throws Ended where the other process has ended before.
+class PipeReader {
+public:
+  struct Ended {};
+  explicit PipeReader(int descriptor) : descriptor_(descriptor) {}
+  void bytes(void* data, std::size_t n) const {
+    auto* at = static_cast<char*>(data);
+    while (n > 0) {
+      ssize_t const got = ::read(descriptor_, at, n);
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got <= 0)
+        throw Ended();
+      at += got;
+      n -= static_cast<std::size_t>(got);
+    }
+  }
+  template <class T>
+  [[nodiscard]] T value() const {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T result;
+    bytes(&result, sizeof result);
+    return result;
+  }
+  template <class T>
+  [[nodiscard]] std::vector<T> list() const {
+    std::vector<T> values(value<std::size_t>());
+    bytes(values.data(), values.size() * sizeof(T));
+    return values;
+  }
+  [[nodiscard]] std::string text() const {
+    std::string text(value<std::size_t>(), '\0');
+    bytes(text.data(), text.size());
+    return text;
+  }
+  [[nodiscard]] std::map<std::int64_t, std::string> names() const {
+    std::map<std::int64_t, std::string> names;
+    for (auto n = value<std::size_t>(); n > 0; --n) {
+      auto const id = value<std::int64_t>();
+      names[id] = text();
+    }
+    return names;
+  }
+
+private:
+  int descriptor_;
+};
+
+/// dealii::Point<3> has a copy constructor of its own; it is three numbers all the same.
+struct Coordinates {
+  double x, y, z;
+};
+std::vector<Coordinates> numbers_of(std::vector<dealii::Point<3>> const& points) {
+  std::vector<Coordinates> result;
+  result.reserve(points.size());
+  for (auto const& p : points)
+    result.push_back({p[0], p[1], p[2]});
+  return result;
+}
+std::vector<dealii::Point<3>> points_of(std::vector<Coordinates> const& numbers) {
+  std::vector<dealii::Point<3>> result;
+  result.reserve(numbers.size());
+  for (auto const& n : numbers)
+    result.emplace_back(n.x, n.y, n.z);
+  return result;
+}
+
+void send(PipeWriter& pipe, RawMesh const& mesh) {
+  pipe.value(Outcome::mesh);
+  pipe.list(numbers_of(mesh.vertices));
+  pipe.list(mesh.cells);
+  pipe.list(mesh.quads);
+  pipe.value(mesh.order);
+  pipe.list(numbers_of(mesh.shape_nodes));
+  pipe.names(mesh.boundary_names);
+  pipe.names(mesh.material_names);
+}
+
+RawMesh receive(PipeReader const& pipe) {
+  RawMesh mesh;
+  mesh.vertices = points_of(pipe.list<Coordinates>());
+  mesh.cells = pipe.list<RawMesh::Cell>();
+  mesh.quads = pipe.list<RawMesh::Quad>();
+  mesh.order = pipe.value<int>();
+  mesh.shape_nodes = points_of(pipe.list<Coordinates>());
+  mesh.boundary_names = pipe.names();
+  mesh.material_names = pipe.names();
+  return mesh;
+}
+
+[[noreturn]] void answer(int descriptor, std::function<RawMesh()> const& read) {
+  rlimit const no_core{0, 0};
+  setrlimit(RLIMIT_CORE, &no_core);
+  if (int const nowhere = open("/dev/null", O_WRONLY); nowhere >= 0)
+    dup2(nowhere, STDERR_FILENO);  // what a library says as it crashes
+  PipeWriter pipe(descriptor);
+  auto const fail = [&](Outcome outcome, std::string const& key, std::string const& what) {
+    pipe.value(outcome);
+    pipe.text(key);
+    pipe.text(what);
+  };
+  try {
+    send(pipe, read());
+  } catch (InputError const& error) {
+    fail(Outcome::input_error, error.key(), error.what());
+  } catch (std::bad_alloc const&) {
+    fail(Outcome::out_of_memory, "", "");
+  } catch (std::exception const& error) {
+    fail(Outcome::environment_error, "", error.what());
+  }
+  _exit(0);
+}
+
+}  // namespace
+
+RawMesh read_in_other_process(MeshText const& text, std::function<RawMesh()> const& read) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw EnvironmentError(std::string("no pipe to read the mesh file through: ") + std::strerror(errno));
+  pid_t const child = fork();
+  if (child < 0) {
+    int const error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    throw EnvironmentError(std::string("no process to read the mesh file in: ") + std::strerror(error));
+  }
+  if (child == 0) {
+    close(ends[0]);
+    answer(ends[1], read);
+  }
+  close(ends[1]);
+  // Its descriptor and the other process end with this scope.
+  struct Child {
+    int descriptor;
+    pid_t id;
+    ~Child() {
+      close(descriptor);
+      while (waitpid(id, nullptr, 0) < 0 && errno == EINTR) {
+      }
+    }
+  } const other{ends[0], child};
+  PipeReader const pipe(other.descriptor);
+  try {
+    auto const outcome = pipe.value<Outcome>();
+    if (outcome == Outcome::mesh)
+      return receive(pipe);
+    std::string const key = pipe.text(), what = pipe.text();
+    if (outcome == Outcome::out_of_memory)
+      throw std::bad_alloc();
+    if (outcome == Outcome::environment_error)
+      throw EnvironmentError(what);
+    throw InputError(key, what);
+  } catch (PipeReader::Ended const&) {
+    text.fail("the library that reads such files fails at this one: it is damaged");
+  }
+}
+
+}  // namespace poisson::assembly

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "assembly/dealii/raw.hpp"
+
+#include <functional>
+
+namespace poisson::assembly {
+
+/// The result of `read`, which is called in a process of its own: libraries that read files crash on some damaged ones. That is
+/// then an InputError like another. Errors of `read` come through: InputError, EnvironmentError, std::bad_alloc.
+[[nodiscard]] RawMesh read_in_other_process(MeshText const& text, std::function<RawMesh()> const& read);
+
+}  // namespace poisson::assembly

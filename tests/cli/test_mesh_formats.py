@@ -1,0 +1,138 @@
+"""Mesh files of other programs, and our own: names, curved cells, what is said of them."""
+
+import gzip
+import math
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from vtkmodules.vtkCommonCore import vtkIntArray, vtkPoints
+from vtkmodules.vtkCommonDataModel import VTK_LAGRANGE_HEXAHEDRON, vtkLagrangeHexahedron, vtkUnstructuredGrid
+from vtkmodules.vtkIOXML import vtkXMLUnstructuredGridWriter
+
+PROBLEM = """
+problem:
+  mesh: {file: %s}
+  source: "1 + x"
+  boundary: [{ids: all, type: dirichlet, value: "0"}]
+output: {picture: false, vtk: {enabled: false}}
+"""
+
+
+def run(poisson, name, *more, **kwargs):
+    poisson.write(PROBLEM % name)
+    return poisson("run", "case.yaml", "--output", "out", "--quiet", "--overwrite", *more, **kwargs)
+
+
+@pytest.mark.parametrize("format", ["vtu", "hdf"])
+@pytest.mark.parametrize("order", [1, 3])
+def test_a_solution_is_a_mesh_again(poisson, format, order):
+    poisson.write("""
+        problem:
+          mesh: {generator: box, cells: [5, 4, 3], extent: [2, 1, 1], regions: [{name: left, where: "x < 1"}]}
+          element: {order: %d}
+          coefficient: {left: "3", default: "1"}
+          source: "1 + x"
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        output: {picture: false, vtk: {format: %s}}
+        """ % (order, format))
+    poisson("run", "case.yaml", "--output", "first", "--quiet")
+    first = poisson.record("first")
+    run(poisson, f"first/solution.{format}", "--set", f"problem.element.order={order}", "--set", "problem.coefficient={1: '3', default: '1'}")
+    again = poisson.record()
+    assert again["mesh"]["cells"] == 60 and again["mesh"]["material_ids"] == first["mesh"]["material_ids"]
+    for name in ("mean", "energy", "integral_f"):
+        assert again["quantities"][name] == pytest.approx(first["quantities"][name], rel=1e-9), name
+
+
+def test_a_compressed_mesh(poisson):
+    (poisson.directory / "ball.msh.gz").write_bytes(gzip.compress((ROOT / "meshes/ball.msh").read_bytes()))
+    run(poisson, "ball.msh.gz")
+    packed = poisson.record()["quantities"]
+    run(poisson, ROOT / "meshes/ball.msh")
+    assert poisson.record()["quantities"] == packed
+
+
+def ring(path, order, cells):
+    """A quarter of a ring with radii 1 and 2, of height 1: cells x cells x 1 Lagrange cells with nodes on circles."""
+    reference = vtkLagrangeHexahedron()
+    n = (order + 1) ** 3
+    reference.GetPointIds().SetNumberOfIds(n)
+    reference.GetPoints().SetNumberOfPoints(n)
+    reference.SetOrder(order, order, order)
+    places = [reference.PointIndexFromIJK(i, j, k) for k in range(order + 1) for j in range(order + 1) for i in range(order + 1)]
+    grid, points, known, ids = vtkUnstructuredGrid(), vtkPoints(), {}, vtkIntArray()
+    points.SetDataTypeToDouble()
+    ids.SetName("material")
+    for b in range(cells):
+        for a in range(cells):
+            numbers = [0] * n
+            for place, (k, j, i) in zip(places, np.ndindex(order + 1, order + 1, order + 1)):
+                node = (a * order + i, b * order + j, k)
+                if node not in known:
+                    r, phi = 1 + node[0] / (cells * order), math.pi / 2 * node[1] / (cells * order)
+                    known[node] = points.InsertNextPoint(r * math.cos(phi), r * math.sin(phi), k / order)
+                numbers[place] = known[node]
+            grid.InsertNextCell(VTK_LAGRANGE_HEXAHEDRON, n, numbers)
+            ids.InsertNextValue(7)
+    grid.SetPoints(points)
+    grid.GetCellData().AddArray(ids)
+    writer = vtkXMLUnstructuredGridWriter()
+    writer.SetFileName(str(path))
+    writer.SetInputData(grid)
+    writer.Write()
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_curved_cells_of_a_file_keep_the_order_of_convergence(poisson, order):
+    """u = ln r: straight cells would leave an error of order 2 in h, whatever the order of the elements."""
+    errors = []
+    for cells in (1, 2, 4):
+        ring(poisson.directory / "ring.vtu", order, cells)
+        poisson.write("""
+            problem:
+              mesh: {file: ring.vtu}
+              element: {order: %d}
+              boundary: [{ids: all, type: dirichlet, value: "log(sqrt(x^2 + y^2))"}]
+              exact: "log(sqrt(x^2 + y^2))"
+            output: {picture: false, vtk: {enabled: false}}
+            """ % order)
+        poisson("run", "case.yaml", "--output", "out", "--quiet", "--overwrite")
+        record = poisson.record()
+        assert record["mesh"]["material_ids"] == [7]
+        errors.append(record["errors"]["l2"])
+        volume = record["quantities"]["volume.7"]
+    assert volume == pytest.approx(3 * math.pi / 4, rel=10 ** -(2 * order - 1))
+    rates = [math.log2(coarse / fine) for coarse, fine in zip(errors, errors[1:])]
+    assert rates[-1] > order + 0.7, rates
+
+
+def test_curved_cells_are_refined_along_their_shape(poisson):
+    volumes = []
+    ring(poisson.directory / "ring.vtu", 4, 2)
+    for refinements in (0, 1, 2):
+        run(poisson, "ring.vtu", "--set", f"problem.mesh.refinements={refinements}", "--set", "problem.element.order=1")
+        assert poisson.record()["mesh"]["cells"] == 4 * 8 ** refinements
+        volumes.append(poisson.record()["quantities"]["volume.7"])
+    differences = [3 * math.pi / 4 - v for v in volumes]
+    assert all(d > 0 for d in differences)  # chords, until order 1 has refined them away
+    assert math.log2(differences[1] / differences[2]) == pytest.approx(2, abs=0.1)
+
+
+def test_left_handed_cells_are_told(poisson):
+    text = "MeshVersionFormatted 2\nDimension 3\nVertices\n8\n" + "".join(
+        f"{x} {y} {-z} 0\n" for x, y, z in [(0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1)])
+    (poisson.directory / "a.mesh").write_text(text + "Hexahedra\n1\n1 2 3 4 5 6 7 8 3\nEnd\n")
+    done = run(poisson, "a.mesh", "--set", "problem.mesh.refinements=2")
+    assert "left-handed" in done.stderr
+    assert any("left-handed" in warning for warning in poisson.record()["warnings"])
+    assert poisson.record()["quantities"]["volume.3"] == pytest.approx(1)
+
+
+def test_a_damaged_file_of_a_library_is_an_error(poisson):
+    ring(poisson.directory / "ring.vtu", 2, 1)
+    content = (poisson.directory / "ring.vtu").read_bytes()
+    (poisson.directory / "half.vtu").write_bytes(content[:len(content) // 2])
+    assert "VTK cannot read it" in run(poisson, "half.vtu", code=1).stderr
+    (poisson.directory / "a.exo").write_bytes(b"CDF\x01" + bytes(200))
+    assert "a.exo" in run(poisson, "a.exo", code=1).stderr
