@@ -8,6 +8,7 @@
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "assembly/system/parts.hpp"
+#include "assembly/system/periodic.hpp"
 #include "assembly/system/point_loads.hpp"
 #include "assembly/system/problem_data.hpp"
 #include "assembly/system/sampling.hpp"
@@ -137,7 +138,10 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.material_ids = counts.material_ids;
   mesh.boundary_names = counts.boundary_names;
   mesh.material_names = counts.material_names;
-  if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
+  if (data.has_periodic_boundaries()) {  // which couple far nodes
+    mesh.lexicographic = false;
+    mesh.n_diagonals = 0;
+  } else if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
@@ -339,7 +343,8 @@ std::vector<std::string> const& Discretization::notes() const {
 }
 
 LinearSystem Discretization::assemble() {
-  auto system = assemble_system(impl_->space, impl_->element, impl_->data);
+  auto system =
+      assemble_system(impl_->space, impl_->element, impl_->data, periodic_constraints(impl_->space, impl_->element, impl_->data));
   impl_->summary.nnz = system.matrix.nnz();
   impl_->summary.exact_counts = true;
   impl_->pure_neumann = system.pure_neumann;
@@ -348,7 +353,7 @@ LinearSystem Discretization::assemble() {
 
 std::optional<BoxProblem> Discretization::box_problem() const {
   Space const& space = impl_->space;
-  if (!space.box || space.order != 1 || impl_->has_places || !impl_->data.diagonal_code())
+  if (!space.box || space.order != 1 || impl_->has_places || !impl_->data.diagonal_code() || impl_->data.has_periodic_boundaries())
     return std::nullopt;
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)
@@ -366,7 +371,7 @@ std::optional<BoxProblem> Discretization::box_problem() const {
 }
 
 LatticeProblem Discretization::lattice_problem() const {
-  assert(impl_->data.diagonal_code() && impl_->data.one_source());
+  assert(impl_->data.diagonal_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries());
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
   problem.couplings = impl_->couplings;
   impl_->pure_neumann = problem.pure_neumann;

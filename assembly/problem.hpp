@@ -34,14 +34,15 @@ struct MeshSpec {
   [[nodiscard]] bool has_places() const { return !boundaries.empty() || !regions.empty(); }
 };
 
-enum class BoundaryType { dirichlet, neumann, robin };
+enum class BoundaryType { dirichlet, neumann, robin, periodic };
 }  // namespace poisson::assembly
 
 template <>
 struct poisson::Names<poisson::assembly::BoundaryType> {
-  static constexpr std::array<Named<assembly::BoundaryType>, 3> values{{{assembly::BoundaryType::dirichlet, "dirichlet"},
+  static constexpr std::array<Named<assembly::BoundaryType>, 4> values{{{assembly::BoundaryType::dirichlet, "dirichlet"},
                                                                         {assembly::BoundaryType::neumann, "neumann"},
-                                                                        {assembly::BoundaryType::robin, "robin"}}};
+                                                                        {assembly::BoundaryType::robin, "robin"},
+                                                                        {assembly::BoundaryType::periodic, "periodic"}}};
 };
 
 namespace poisson::assembly {
@@ -52,8 +53,12 @@ struct BoundaryCondition {
   std::vector<unsigned> ids;
   std::vector<std::string> names;
   BoundaryType type{};
-  std::string value = "0";  ///< expression. Dirichlet: u = value; Neumann: k du/dn = value; Robin: k du/dn + alpha u = value
+  std::string value = "0";  ///< expression. Dirichlet: u = value; Neumann: k du/dn = value; Robin: k du/dn + alpha u = value;
+                            ///< periodic: u on the second boundary = u on the first + value (at places of the second)
   std::string alpha = "0";  ///< expression, Robin only; >= 0 wherever it is evaluated
+  /// Periodic only: takes the first boundary to the second, x -> M x + t, as rows (m, m, m, t). None: a translation, which is
+  /// found.
+  std::optional<std::array<double, 12>> map{};
 };
 
 /// A coordinate system that is turned about an axis.
@@ -110,6 +115,10 @@ struct ProblemSpec {
     auto const full = [](auto const& entry) { return entry.second.is_full(); };
     return std::any_of(coefficient.begin(), coefficient.end(), full) ||
            std::any_of(coefficient_of_name.begin(), coefficient_of_name.end(), full);
+  }
+  [[nodiscard]] bool has_periodic_boundaries() const {
+    return std::any_of(boundary.begin(), boundary.end(),
+                       [](BoundaryCondition const& condition) { return condition.type == BoundaryType::periodic; });
   }
   /// Whether f is one expression for the whole mesh.
   [[nodiscard]] bool has_one_source() const { return source_of_material.empty() && source_of_name.empty(); }

@@ -114,7 +114,7 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
   output.console.working("estimating the ends of the spectrum");
   Timer const timer;
   auto const fixed = std::span<std::uint8_t const>(input.system.constraints.mask());
-  std::vector<double> null_vector(input.system.pure_neumann ? input.u.size() : 0, 1.0);
+  std::vector<double> null_vector(is_singular(input.system) ? input.u.size() : 0, 1.0);
   ExtremeEigenvalues const values = extreme_eigenvalues(input.stored, fixed, null_vector, input.context);
   double const condition = values.largest / values.smallest;
   out.update({{"estimated", true},
@@ -192,7 +192,7 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   if (vectors)
     summary.accuracy = svd_accuracy(input.context, dense, result);
   put(summary, out);
-  out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", input.system.pure_neumann ? 1 : 0}};
+  out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", is_singular(input.system) ? 1 : 0}};
   std::string null_space;
   if (spectrum.rank < n) {
     null_space = ", null space of dimension " + std::to_string(n - spectrum.rank);

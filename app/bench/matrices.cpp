@@ -87,7 +87,7 @@ BenchMatrix in_memory_of(Context& context, CsrMatrix csr) {
 BenchMatrix in_memory_of(Context& context, assembly::LinearSystem system) {
   BenchMatrix result = in_memory_of(context, std::move(system.matrix));
   result.rhs = std::move(system.rhs);
-  result.constant_null_space = system.pure_neumann;
+  result.constant_null_space = is_singular(system);
   return result;
 }
 

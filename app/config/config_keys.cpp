@@ -74,11 +74,13 @@ Keys<assembly::BoundaryCondition> const& boundary_keys() {
           .only("with names", [](auto const& b) { return !b.names.empty(); }),
       key<assembly::BoundaryCondition>(
           "type", Choice<assembly::BoundaryType>{}, [](auto& b) -> auto& { return b.type; }, "",
-          "dirichlet: u = value; neumann: k du/dn = value (flux into the domain); robin: k du/dn + alpha u = value.")
-          .must_be_given("dirichlet, neumann or robin"),
+          "dirichlet: u = value; neumann: k du/dn = value (flux into the domain); robin: k du/dn + alpha u = value; periodic: of "
+          "two "
+          "boundaries, one a translation of the other, u on the second = u on the first + value.")
+          .must_be_given("dirichlet, neumann, robin or periodic"),
       key<assembly::BoundaryCondition>(
           "value", ExpressionText{}, [](auto& b) -> auto& { return b.value; },
-          "that of u (dirichlet), of k u / length (neumann, robin)", "Right-hand side of the condition."),
+          "that of u (dirichlet, periodic), of k u / length (neumann, robin)", "Right-hand side of the condition."),
       key<assembly::BoundaryCondition>(
           "alpha", ExpressionText{}, [](auto& b) -> auto& { return b.alpha; }, "that of k / length", "Transfer coefficient, >= 0.")
           .only("with type: robin", robin)

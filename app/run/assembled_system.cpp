@@ -27,7 +27,7 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 /// Whether a matrix can be made without CSR, if its format can.
 bool can_be_assembled_as_stored(RunConfig const& config) {
   // Regions give the cells of one lattice several materials.
-  return config.problem.mesh.regions.empty() && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
+  return config.problem.mesh.regions.empty() && !config.problem.has_periodic_boundaries() && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
          config.fields.empty() && config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
          config.matrix.conversion == Conversion::automatic;
 }
@@ -66,6 +66,8 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
       throw InputError("matrix.format",
                        "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several; "
                        "use another format, or auto");
+    if (config.problem.has_periodic_boundaries())
+      throw InputError("matrix.format", "matrix_free does not join periodic boundaries; use another format, or auto");
     if (!config.problem.has_one_source())
       throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
                                         "use another format, or auto");

@@ -40,6 +40,8 @@ public:
 
   [[nodiscard]] HostVector<double> const& rhs() const { return system_.rhs; }
   [[nodiscard]] bool pure_neumann() const { return system_.pure_neumann; }
+  /// Whether the constant vector spans the null space of the matrix.
+  [[nodiscard]] bool is_singular() const { return assembly::is_singular(system_); }
   [[nodiscard]] double compatibility_defect() const { return system_.compatibility_defect; }
   [[nodiscard]] double integral_f() const { return system_.integral_f; }
   [[nodiscard]] std::int64_t nnz() const { return nnz_; }

@@ -95,6 +95,8 @@ std::string condition_in_words(assembly::BoundaryCondition const& c, bool only) 
     return "k ∂u/∂n = " + c.value + on;
   case assembly::BoundaryType::robin:
     return "k ∂u/∂n + α u = " + c.value + " with α = " + c.alpha + on;
+  case assembly::BoundaryType::periodic:
+    return "periodic: u on the second = u on the first" + (c.value == "0" ? "" : " + " + c.value) + "," + on;
   }
   return "";
 }

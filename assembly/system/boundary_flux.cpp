@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace poisson::assembly {
@@ -11,7 +12,8 @@ namespace {
 
 constexpr std::int64_t faces_per_part = 256;
 
-/// -k du/dn times a basis function, or 1, integrated over the Dirichlet faces of one boundary.
+/// -k du/dn times a basis function, or 1, integrated over the faces of one boundary where u is prescribed, or tied to another
+/// boundary.
 struct FaceShare {
   std::int32_t unknown;
   unsigned id;
@@ -19,7 +21,7 @@ struct FaceShare {
   double weight;  ///< int phi
 };
 struct Residual {
-  std::int32_t unknown;  ///< or its place among those with Dirichlet values
+  std::int32_t unknown;  ///< or its place among those on such faces
   double value;
 };
 
@@ -166,10 +168,36 @@ std::vector<std::int64_t> cells_at_faces(std::array<std::int64_t, 3> const& cell
 
 /// What a part of the faces found.
 struct FaceSums {
-  std::map<unsigned, BoundaryFlux> known;  ///< areas, and fluxes of boundaries without Dirichlet values
-  std::vector<FaceShare> shares;           ///< of unknowns with Dirichlet values
+  std::map<unsigned, BoundaryFlux> known;  ///< areas, and fluxes of boundaries with Neumann or Robin values
+  std::vector<FaceShare> shares;           ///< of unknowns on the others
   std::vector<Residual> loads;             ///< Neumann and Robin values times basis functions
 };
+
+/// What leaves through one of two periodic boundaries enters through the other. On edges that they share with others the part of
+/// each is not known exactly; what the two miss goes to the Dirichlet boundaries there, so that the sum of all stays.
+void balance_periodic(ProblemData const& data, std::vector<FaceShare> const& shares, std::map<unsigned, double>& conormal) {
+  double rest = 0;
+  std::set<std::int32_t> tied;
+  for (BoundaryData const& condition : data.boundary)
+    if (condition.type == BoundaryType::periodic) {
+      double const missing = conormal[condition.sides[0]] + conormal[condition.sides[1]];
+      for (unsigned const side : condition.sides)
+        conormal[side] -= missing / 2;
+      rest += missing;
+    }
+  for (FaceShare const& share : shares)
+    if (data.boundary_at(share.id).type == BoundaryType::periodic)
+      tied.insert(share.unknown);
+  double all = 0;
+  std::map<unsigned, double> weights;
+  for (FaceShare const& share : shares)
+    if (data.boundary_at(share.id).type == BoundaryType::dirichlet && tied.contains(share.unknown)) {
+      weights[share.id] += share.weight;
+      all += share.weight;
+    }
+  for (auto const& [id, weight] : weights)
+    conormal[id] += weight / all * rest;
+}
 
 }  // namespace
 
@@ -178,7 +206,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   Tables const tables(space, element);
   auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
-  HostVector<std::int32_t> place;  // of unknowns with Dirichlet values among all of these; else -1
+  HostVector<std::int32_t> place;  // of unknowns on such faces among all of these; else -1
   place.resize(space.n_dofs, -1);
   std::int32_t n_fixed = 0;
 
@@ -197,7 +225,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
         auto const at = cell.face_point(face.face, q);
         known.area += at.weight;
         double conormal = at.conormal;
-        if (condition.type != BoundaryType::dirichlet) {
+        if (condition.is_natural()) {
           conormal = condition.value.finite(at.x, "the boundary value");
           if (condition.type == BoundaryType::robin)
             conormal -= condition.alpha.finite(at.x, "alpha") * at.u;
@@ -210,7 +238,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
         }
       }
       for (std::size_t a = 0; a < nodes.size(); ++a)
-        if (std::int32_t const unknown = cell.dofs[nodes[a]]; condition.type == BoundaryType::dirichlet)
+        if (std::int32_t const unknown = cell.dofs[nodes[a]]; !condition.is_natural())
           sums.shares.push_back({unknown, face.boundary_id, flux[a], weight[a]});
         else
           sums.loads.push_back({unknown, flux[a]});
@@ -230,7 +258,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   if (n_fixed == 0)
     return result;
 
-  // The residuals of the unknowns with Dirichlet values, from the cells around them: of a box those at its faces.
+  // The residuals of these unknowns, from the cells around them: of a box those at its faces.
   std::vector<std::int64_t> const at_faces = space.box ? cells_at_faces(space.box->cells) : std::vector<std::int64_t>{};
   std::int64_t const n_candidates = space.box ? static_cast<std::int64_t>(at_faces.size()) : space.n_cells;
   std::vector<std::vector<Residual>> of_cells(n_parts(n_candidates, space.cells_per_part));
@@ -285,6 +313,12 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
       std::int32_t const at = place[share.unknown];
       conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
     }
+  if (data.has_periodic_boundaries()) {
+    std::vector<FaceShare> all;
+    for (FaceSums const& sums : parts)
+      all.insert(all.end(), sums.shares.begin(), sums.shares.end());
+    balance_periodic(data, all, conormal);
+  }
   for (auto const& [id, value] : conormal)
     result[id].flux = -value;
   return result;

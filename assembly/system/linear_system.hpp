@@ -26,7 +26,9 @@ struct LinearSystem {
   CsrMatrix matrix;
   HostVector<double> rhs;
   Constraints constraints;
-  bool pure_neumann = false;  ///< the constant vector spans the null space
+  bool pure_neumann = false;  ///< u is determined up to a constant
+  /// Then the constant vector spans the null space of the matrix, unless an unknown is held at 0 instead.
+  bool holds_an_unknown = false;
   /// Pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled. The rhs was then made orthogonal to the constant vector.
   double compatibility_defect = 0;
   double integral_f = 0;  ///< of all sources, f with the assembly's quadrature
@@ -34,5 +36,10 @@ struct LinearSystem {
   /// empty.
   std::string source_warning;
 };
+
+/// Whether the constant vector spans the null space of the matrix.
+[[nodiscard]] inline bool is_singular(LinearSystem const& system) {
+  return system.pure_neumann && !system.holds_an_unknown;
+}
 
 }  // namespace poisson::assembly

@@ -241,6 +241,10 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     auto const key = "problem.boundary[" + std::to_string(i) + "]";
     boundary.push_back({condition.type, Function(condition.value, key + ".value", names_),
                         Function(condition.type == BoundaryType::robin ? condition.alpha : "0", key + ".alpha", names_)});
+    bool const periodic = condition.type == BoundaryType::periodic;
+    boundary.back().map = condition.map;
+    if (condition.all_ids && periodic)
+      throw InputError(key + ".ids", "a periodic condition joins two boundaries: give their two ids or names");
     if (condition.all_ids) {
       if (rest)
         throw InputError(key + ".ids",
@@ -249,10 +253,12 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     }
     for (std::size_t k = 0; k < condition.names.size(); ++k) {
       std::string const name_key = key + ".names[" + std::to_string(k) + "]";
-      for (unsigned const id : ids_of(condition.names[k], names.boundary_names, "boundary", name_key))
+      for (unsigned const id : ids_of(condition.names[k], names.boundary_names, "boundary", name_key)) {
+        boundary.back().sides.push_back(id);
         if (!boundary_of.emplace(id, i).second)
           throw InputError(name_key, "the boundary '" + condition.names[k] + "' is already in problem.boundary[" +
                                          std::to_string(boundary_of[id]) + "]; give every boundary once");
+      }
     }
     for (auto const id : condition.ids) {
       if (!boundary_ids.contains(id))
@@ -260,7 +266,11 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
       if (!boundary_of.emplace(id, i).second)
         throw InputError(key + ".ids", "boundary id " + std::to_string(id) + " is already in problem.boundary[" +
                                            std::to_string(boundary_of[id]) + "]; give every id once");
+      boundary.back().sides.push_back(id);
     }
+    if (periodic && boundary.back().sides.size() != 2)
+      throw InputError(key, "a periodic condition joins two boundaries, and this one has " +
+                                std::to_string(boundary.back().sides.size()) + ": give their two ids or names");
   }
   missing.clear();
   for (auto const id : boundary_ids)
@@ -276,6 +286,11 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
   if (spec.exact)
     exact.emplace(*spec.exact, "problem.exact", names_);
+}
+
+bool ProblemData::has_periodic_boundaries() const {
+  return std::any_of(boundary.begin(), boundary.end(),
+                     [](BoundaryData const& condition) { return condition.type == BoundaryType::periodic; });
 }
 
 bool ProblemData::constant_coefficient() const {

@@ -51,6 +51,9 @@ struct Coefficient {
 struct BoundaryData {
   BoundaryType type;
   Function value, alpha;
+  std::vector<unsigned> sides{};                ///< periodic only: the ids of the two boundaries
+  std::optional<std::array<double, 12>> map{};  ///< see BoundaryCondition
+  [[nodiscard]] bool is_natural() const { return type == BoundaryType::neumann || type == BoundaryType::robin; }
 };
 
 /// A specification that was checked against the ids of a mesh, ready to be evaluated.
@@ -70,6 +73,7 @@ struct ProblemData {
   /// Multiplies f.
   void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
+  [[nodiscard]] bool has_periodic_boundaries() const;
   [[nodiscard]] bool constant_coefficient() const;
   /// Whether k is so in all materials (Coefficient::is_diagonal_code).
   [[nodiscard]] bool diagonal_code() const;

@@ -70,8 +70,11 @@ public:
     add_robin_blocks();
     for (auto const& load : data_.point_loads.loads)
       add_load(load.unknown, load.value);
-    if (system_.pure_neumann)
+    if (system_.pure_neumann) {
       make_compatible();
+      if (constraints().has_entries())
+        hold_an_unknown();
+    }
     system_.integral_f = source_.integral + data_.point_loads.integrals.sum;
     system_.source_warning = check_source(space_, element_, data_, source_, source_cells_);
     if (times != nullptr) {
@@ -131,6 +134,8 @@ private:
       auto const& face = space_.boundary_faces[i];
       auto const& condition = data_.boundary_at(face.boundary_id);
       space_.dofs(face.cell, dofs.data());
+      if (condition.type == BoundaryType::periodic)
+        continue;
       if (condition.type == BoundaryType::dirichlet) {
         anchored_[static_cast<std::size_t>(space_.component(face.cell))] = true;
         continue;
@@ -369,6 +374,27 @@ private:
     system_.compatibility_defect =
         compatibility_defect(total, source_.absolute + boundary_.absolute + data_.point_loads.integrals.absolute);
     subtract_constant_source(system_.rhs, integrals);
+  }
+
+  /// The rows of unknowns that depend on others are not zero on the constant vector, so that it is no null vector, though the rest
+  /// of the matrix is singular. With one free unknown at 0 it is not.
+  void hold_an_unknown() {
+    auto const& mask = constraints().mask();
+    auto const held = static_cast<std::int32_t>(std::find(mask.begin(), mask.end(), std::uint8_t{0}) - mask.begin());
+    if (held == space_.n_dofs)
+      return;
+    CsrMatrix& a = system_.matrix;
+    auto const zero = [&](std::int32_t row, auto const& which) {
+      for (auto e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+        if (which(a.columns[e]))
+          a.values[e] = 0;
+    };
+    for (auto e = a.row_ptr[held]; e < a.row_ptr[held + 1]; ++e)
+      if (std::int32_t const column = a.columns[e]; column != held)
+        zero(column, [&](std::int32_t c) { return c == held; });
+    zero(held, [&](std::int32_t c) { return c != held; });
+    system_.rhs[held] = 0;
+    system_.holds_an_unknown = true;
   }
 
   Space const& space_;

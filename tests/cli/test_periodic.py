@@ -1,0 +1,159 @@
+"""Periodic boundaries: rates, jumps, laminates, every format and solver, and what is refused."""
+
+import math
+
+import pytest
+from conftest import ROOT
+
+QUIET = "output: {picture: false, report: false, vtk: {enabled: false}}\nsolver: {tolerance: 1.0e-12}\n"
+
+
+def run(poisson, text, *sets, code=0, **more):
+    done = poisson("run", poisson.write(QUIET + text), "--output", "out", "--overwrite", "--quiet", *[f"--set={s}" for s in sets], code=code, **more)
+    return poisson.record() if code in (0, 2) else done
+
+
+ONE = """
+problem:
+  mesh: {cells: [4, 4, 4], refinements: %d}
+  element: {order: %d}
+  source: "(4 + 1 + 1)*pi^2*sin(2*pi*x + 1)*sin(pi*y)*sin(pi*z)"
+  boundary:
+    - {ids: [0, 1], type: periodic}
+    - {ids: all, type: dirichlet, value: "0"}
+  exact: "sin(2*pi*x + 1)*sin(pi*y)*sin(pi*z)"
+"""
+ALL = """
+problem:
+  mesh: {cells: [4, 4, 4], refinements: %d}
+  element: {order: %d}
+  coefficient: ["1", "2", "3"]
+  source: "4*pi^2*(1 + 2 + 3)*sin(2*pi*x)*cos(2*pi*y)*sin(2*pi*(z + 0.1))"
+  boundary: [{ids: [0, 1], type: periodic}, {ids: [3, 2], type: periodic}, {ids: [4, 5], type: periodic}]
+  exact: "sin(2*pi*x)*cos(2*pi*y)*sin(2*pi*(z + 0.1))"
+"""
+
+
+@pytest.mark.parametrize("problem", [ONE, ALL], ids=["one direction", "all directions"])
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_rates(poisson, problem, order):
+    errors = []
+    for refinements in (1, 2) if order == 3 else (1, 2, 3) if order == 1 else (1, 2):
+        record = run(poisson, problem % (refinements, order))
+        assert record["status"] == "converged"
+        errors.append((record["errors"]["l2"], record["errors"]["h1_seminorm"]))
+    assert math.log2(errors[-2][0] / errors[-1][0]) > order + 0.75
+    assert math.log2(errors[-2][1] / errors[-1][1]) > order - 0.15
+
+
+LAMINATE = """
+problem:
+  mesh: {cells: [4, 3, 2], extent: [2, 1, 1], regions: [{name: core, where: "x < 1"}]}
+  element: {order: 2}
+  coefficient: {core: "1", default: "3"}
+  boundary:
+    - {ids: [0, 1], type: periodic, value: "2"}
+    - {ids: [2, 3], type: periodic}
+    - {ids: all, type: neumann, value: "0"}
+"""
+
+
+def test_a_jump_drives_a_flux_through_a_laminate(poisson):
+    """In series: the harmonic mean. u rises by 2 over a length of 2."""
+    q = run(poisson, LAMINATE, "output.quantities={conductivity: '-flux.1 * 2 / (2 * area.1)'}")["quantities"]
+    assert q["conductivity"] == pytest.approx(1.5, rel=1e-9)
+    assert q["flux.0"] == pytest.approx(1.5, rel=1e-9) and q["flux.1"] == pytest.approx(-1.5, rel=1e-9)
+    for side in (2, 3, 4, 5):
+        assert q[f"flux.{side}"] == pytest.approx(0, abs=1e-9)
+    assert q["mean"] == pytest.approx(0, abs=1e-10)
+    assert q["max"] - q["min"] == pytest.approx(2, rel=1e-9)
+
+
+def test_which_boundary_is_first_decides_the_sign(poisson):
+    q = run(poisson, LAMINATE, "problem.boundary[0].ids=[1, 0]")["quantities"]
+    assert q["flux.1"] == pytest.approx(1.5, rel=1e-9)
+
+
+def test_a_layer_along_the_jump_has_the_arithmetic_mean(poisson):
+    text = LAMINATE.replace('"x < 1"', '"z < 0.5"')
+    assert run(poisson, text)["quantities"]["flux.1"] == pytest.approx(-2, rel=1e-9)
+
+
+@pytest.mark.parametrize("format", ["csr", "crs_t", "sell_c_sigma", "cod_sell"])
+def test_every_format(poisson, format):
+    expected = run(poisson, ONE % (1, 1))["quantities"]
+    found = run(poisson, ONE % (1, 1), f"matrix.format={format}")
+    assert found["matrix"]["format"] == format
+    assert found["quantities"]["energy"] == pytest.approx(expected["energy"], rel=1e-9)
+
+
+@pytest.mark.parametrize("preconditioner", ["none", "jacobi", "ic0", "multigrid"])
+@pytest.mark.parametrize("problem", [ONE, ALL], ids=["one direction", "all directions"])
+def test_every_preconditioner(poisson, problem, preconditioner):
+    expected = run(poisson, problem % (1, 1))["quantities"]["energy"]
+    found = run(poisson, problem % (1, 1), f"solver.preconditioner={preconditioner}")
+    assert found["status"] == "converged" and found["quantities"]["energy"] == pytest.approx(expected, rel=1e-8)
+
+
+def test_boundaries_of_a_file_and_by_name(poisson):
+    text = f"""
+problem:
+  mesh: {{file: {ROOT / "meshes/two_materials.msh"}, refinements: 1}}
+  coefficient: {{1: "1", 2: "3"}}
+  boundary: [{{ids: [1, 2], type: periodic, value: "2"}}, {{ids: all, type: neumann, value: "0"}}]
+"""
+    assert run(poisson, text)["quantities"]["flux.2"] == pytest.approx(-1.5, rel=1e-9)
+    named = text.replace("refinements: 1", 'boundaries: [{name: left, where: "x < 0.01"}, {name: right, where: "x > 1.99"}]')
+    named = named.replace("ids: [1, 2]", "names: [left, right]")
+    assert run(poisson, named)["quantities"]["flux.right"] == pytest.approx(-1.5, rel=1e-9)
+
+
+def test_values_are_tied_and_dirichlet_values_reach_over(poisson):
+    text = """
+problem:
+  mesh: {cells: [4, 4, 4], boundaries: [{name: held, where: "z > 0.999"}]}
+  source: "1 + x"
+  boundary:
+    - {ids: [0, 1], type: periodic}
+    - {names: [held], type: dirichlet, value: "2"}
+    - {ids: all, type: neumann, value: "0"}
+output: {picture: false, report: false, vtk: {enabled: false}, probes: [{name: a, at: [0, 0.3, 0.4]}, {name: b, at: [1, 0.3, 0.4]}, {name: c, at: [0, 0.5, 1]}]}
+"""
+    poisson("run", poisson.write(text), "--output", "out", "--quiet")
+    q = poisson.record()["quantities"]
+    assert q["probe.a"] == pytest.approx(q["probe.b"], rel=1e-10) and q["probe.c"] == pytest.approx(2, rel=1e-10)
+    assert q["flux.0"] + q["flux.1"] == pytest.approx(0, abs=1e-9)
+    assert q["flux.held"] == pytest.approx(1.5, rel=1e-9)
+
+
+@pytest.mark.parametrize("boundary, words", [
+    ("[{ids: [0], type: periodic}, {ids: all, type: dirichlet}]", ["joins two boundaries", "has 1"]),
+    ("[{ids: [0, 1, 2], type: periodic}, {ids: all, type: dirichlet}]", ["joins two boundaries", "has 3"]),
+    ("[{ids: all, type: periodic}]", ["two ids"]),
+    ("[{ids: [0, 2], type: periodic}, {ids: all, type: dirichlet}]", ["not boundary 0 moved by a translation"]),
+    ("[{ids: [0, 1], type: periodic, value: '1/x'}, {ids: all, type: dirichlet}]", []),
+    ("[{ids: [0, 1], type: periodic, alpha: '1'}, {ids: all, type: dirichlet}]", ["alpha"]),
+    ("[{ids: [0, 1], type: periodic, value: 'y'}, {ids: [2, 3], type: periodic}, {ids: all, type: dirichlet}]", ["contradict"]),
+])
+def test_what_is_refused(poisson, boundary, words):
+    text = "problem:\n  mesh: {cells: [4, 4, 4]}\n  source: '1'\n  boundary: " + boundary + "\n"
+    if not words:
+        run(poisson, text)  # values are those on the second side
+        return
+    done = run(poisson, text, code=1)
+    for word in words:
+        assert word in done.stderr
+
+
+def test_meshes_that_do_not_match(poisson):
+    text = """
+problem:
+  mesh: {cells: [4, 4, 4], boundaries: [{name: a, where: "x < 0.01 && y < 0.5"}, {name: b, where: "x > 0.99 && y > 0.25 && y < 0.75"}]}
+  source: "1"
+  boundary: [{names: [a, b], type: periodic}, {ids: all, type: dirichlet, value: "0"}]
+"""
+    run(poisson, text)  # moved by (1, 0.25, 0)
+    done = run(poisson, text.replace("y < 0.5", "y < 0.7"), code=1)
+    assert "not boundary" in done.stderr
+    done = run(poisson, text, "matrix.format=matrix_free", code=1)
+    assert "periodic" in done.stderr
