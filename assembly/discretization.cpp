@@ -139,6 +139,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.boundary_names = counts.boundary_names;
   mesh.material_names = counts.material_names;
   if (data.has_periodic_boundaries()) {  // which couple far nodes
+    mesh.periodic = true;
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
   } else if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
@@ -202,7 +203,10 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
 
 struct CheckedProblem::Impl {
   explicit Impl(ProblemSpec of)
-      : spec(std::move(of)), counts(make_counts()), names(counts, spec.mesh), data(spec, names, !spec.mesh.has_places()) {
+      : spec(std::move(of)),
+        counts(make_counts()),
+        names(counts, spec.mesh),
+        data(with_periodic_of_file(), names, !spec.mesh.has_places()) {
     check_index_range(spec.mesh, counts, spec.order);
     summary = make_estimate(AssembledInto::csr).mesh;
   }
@@ -220,6 +224,35 @@ struct CheckedProblem::Impl {
     if (spec.mesh.refinements >= Space::fewest_refinements_of_lattices && coarse->has_lattices())
       lattices = coarse->counts().cells;
     return coarse->counts().refined(spec.mesh.refinements);
+  }
+  /// The specification with a condition for each pair of boundaries that the mesh file joins, unless they have others.
+  ProblemSpec const& with_periodic_of_file() {
+    for (PeriodicPair const& pair : counts.periodic) {
+      std::string const both = std::to_string(pair.first) + " and " + std::to_string(pair.second);
+      auto const is_of = [&](BoundaryCondition const& condition, unsigned id) {
+        auto const name = names.boundary_names.find(id);
+        return std::find(condition.ids.begin(), condition.ids.end(), id) != condition.ids.end() ||
+               (name != names.boundary_names.end() &&
+                std::find(condition.names.begin(), condition.names.end(), name->second) != condition.names.end());
+      };
+      auto const has_own = std::find_if(spec.boundary.begin(), spec.boundary.end(), [&](BoundaryCondition const& condition) {
+        return is_of(condition, pair.first) || is_of(condition, pair.second);
+      });
+      if (has_own == spec.boundary.end()) {
+        BoundaryCondition condition;
+        condition.ids = {pair.first, pair.second};
+        condition.type = BoundaryType::periodic;
+        condition.map = pair.map;
+        spec.boundary.push_back(std::move(condition));
+        counts.notes.push_back("boundaries " + both + " are periodic, as the mesh file says");
+      } else if (has_own->type == BoundaryType::periodic && has_own->ids == std::vector<unsigned>{pair.first, pair.second}) {
+        has_own->map = pair.map;
+      } else if (has_own->type != BoundaryType::periodic) {
+        counts.notes.push_back("the mesh file joins the boundaries " + both +
+                               " ($Periodic), and the configuration gives them other conditions");
+      }
+    }
+    return spec;
   }
   [[nodiscard]] Estimate make_estimate(AssembledInto into) const;
 

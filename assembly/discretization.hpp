@@ -27,6 +27,7 @@ struct MeshSummary {
   std::int64_t lattices = 0;     ///< coarse cells that became lattices, by which the unknowns are numbered; 0: none
   std::int64_t lattice_nodes = 0;  ///< nodes a side of a lattice
   std::int64_t stencil_faces = 0;  ///< of a box whose inner rows are one stencil (order 1, constant k): nodes on its faces; else 0
+  bool periodic = false;           ///< some boundaries are tied to each other, by the configuration or the mesh file
   bool lexicographic = false;      ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest
   bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;

@@ -116,10 +116,6 @@ struct ProblemSpec {
     return std::any_of(coefficient.begin(), coefficient.end(), full) ||
            std::any_of(coefficient_of_name.begin(), coefficient_of_name.end(), full);
   }
-  [[nodiscard]] bool has_periodic_boundaries() const {
-    return std::any_of(boundary.begin(), boundary.end(),
-                       [](BoundaryCondition const& condition) { return condition.type == BoundaryType::periodic; });
-  }
   /// Whether f is one expression for the whole mesh.
   [[nodiscard]] bool has_one_source() const { return source_of_material.empty() && source_of_name.empty(); }
 };

@@ -25,11 +25,11 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 }
 
 /// Whether a matrix can be made without CSR, if its format can.
-bool can_be_assembled_as_stored(RunConfig const& config) {
+bool can_be_assembled_as_stored(RunConfig const& config, assembly::MeshSummary const& mesh) {
   // Regions give the cells of one lattice several materials.
-  return config.problem.mesh.regions.empty() && !config.problem.has_periodic_boundaries() && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
-         config.fields.empty() && config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
-         config.matrix.conversion == Conversion::automatic;
+  return config.problem.mesh.regions.empty() && !mesh.periodic && config.problem.has_one_source() &&
+         !config.problem.has_full_tensor() && config.fields.empty() && config.analysis.empty() &&
+         config.matrix.precision == MatrixPrecision::double_ && config.matrix.conversion == Conversion::automatic;
 }
 
 }  // namespace
@@ -37,17 +37,17 @@ bool can_be_assembled_as_stored(RunConfig const& config) {
 MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh) {
   MatrixShape shape{mesh.dofs, mesh.nnz, mesh.n_diagonals, true};
   // With analyses, or when the format is to be converted to in a certain way, there is a CSR matrix, and half_cds is made from it.
-  if (config.problem.order == 1 && can_be_assembled_as_stored(config)) {
+  if (config.problem.order == 1 && can_be_assembled_as_stored(config, mesh)) {
     shape.n_lattices = mesh.lattices;
     shape.lattice_nodes = mesh.lattice_nodes;
   }
   // With elements of order 1 the formats are faster, unless one stencil says it all.
-  if (config.problem.order > 1 && can_be_assembled_as_stored(config) && !needs_csr(config.solver.preconditioner)) {
+  if (config.problem.order > 1 && can_be_assembled_as_stored(config, mesh) && !needs_csr(config.solver.preconditioner)) {
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
   }
   PreconditionerKind const preconditioner = config.solver.preconditioner;
-  if (mesh.stencil_faces > 0 && can_be_assembled_as_stored(config) &&
+  if (mesh.stencil_faces > 0 && can_be_assembled_as_stored(config, mesh) &&
       (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid)) {
     shape.n_cells = mesh.cells;
     shape.order = 1;
@@ -66,7 +66,7 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
       throw InputError("matrix.format",
                        "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several; "
                        "use another format, or auto");
-    if (config.problem.has_periodic_boundaries())
+    if (mesh.periodic)
       throw InputError("matrix.format", "matrix_free does not join periodic boundaries; use another format, or auto");
     if (!config.problem.has_one_source())
       throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
@@ -82,8 +82,8 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
   }
   MatrixShape const shape = shape_of(config, mesh);
-  bool const half_cds =
-      (!matrix.format || *matrix.format == Format::half_cds) && (box || shape.n_lattices > 0) && can_be_assembled_as_stored(config);
+  bool const half_cds = (!matrix.format || *matrix.format == Format::half_cds) && (box || shape.n_lattices > 0) &&
+                        can_be_assembled_as_stored(config, mesh);
   if (!half_cds && (matrix.format || shape.n_cells == 0))
     return {};
   MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}};

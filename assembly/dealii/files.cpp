@@ -430,6 +430,11 @@ Mesh read_mesh_file(std::string const& path) {
     result.boundary_names[static_cast<unsigned>(id)] = name;
   for (auto const& [id, name] : mesh.material_names)
     result.material_names[static_cast<unsigned>(id)] = name;
+  for (PeriodicPair const& pair : mesh.periodic)
+    if (result.periodic.end() == std::find_if(result.periodic.begin(), result.periodic.end(), [&](PeriodicPair const& known) {
+          return known.first == pair.first && known.second == pair.second;
+        }))
+      result.periodic.push_back(pair);
   mesh = {};
   dealii::GridTools::delete_unused_vertices(vertices, cells, boundary);
   std::vector<dealii::CellData<3>> const in_file = result.curved_cells ? cells : std::vector<dealii::CellData<3>>();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace poisson::assembly {
@@ -142,7 +143,7 @@ public:
       } else if (section == "$Entities" && is_4()) {
         read_entities();
       } else if (section == "$Periodic") {
-        refuse_periodic();
+        read_periodic();
       } else if (section == "$PartitionedEntities") {
         text_.fail("partitioned Gmsh files are not read; save the mesh in one piece");
       } else if (!text_.go_to(end)) {
@@ -348,6 +349,8 @@ private:
       if (tags < 0 || tags > static_cast<std::int64_t>(words.size()) - 3)
         text_.fail("the number of tags is " + std::to_string(tags) + ", which this line does not have");
       std::int64_t const physical = tags > 0 ? text_.to_integer(words[3], "the physical tag") : 0;
+      if (tags > 1 && type.is_quad())
+        physical_[{2, text_.to_integer(words[4], "the tag of the entity")}] = physical;
       add(type, physical, words, 3 + static_cast<std::size_t>(tags));
     }
   }
@@ -443,17 +446,60 @@ private:
     builder_.add_hexahedron(numbers_, hexahedron_, std::abs(physical));
   }
 
-  /// The section without any entity says nothing.
-  void refuse_periodic() {
+  /// Pairs of entities, the second one the master: x on the first = M x + t on the second. Then come pairs of nodes, which the mesh
+  /// tells as well.
+  void read_periodic() {
     std::int64_t const line = text_.line();
     if (is_4())
       begin_section();
     std::int64_t const entities =
         is_4() ? count("the number of periodic entities") : text_.count("the number of periodic entities");
-    if (entities > 0)
-      text_.fail_at(line, "$Periodic joins " + std::to_string(entities) +
-                              " entities of this mesh, and periodic faces are not supported yet; to solve without them, remove the "
-                              "section $Periodic ... $EndPeriodic and give these faces boundary conditions of their own");
+    if (binary_ && version_ != 41 && entities > 0)
+      text_.fail("$Periodic is read in text, or in binary files of version 4.1; save the mesh in one of these");
+    for (std::int64_t i = 0; i < entities; ++i) {
+      std::int64_t const dimension = integer("the dimension of a periodic entity"), slave = integer("the tag of a periodic entity"),
+                         master = integer("the tag of the entity that it is joined to");
+      std::optional<std::array<double, 12>> const map = read_affine();
+      for (std::int64_t nodes = count("the number of periodic nodes"); nodes > 0; --nodes) {
+        tag("a periodic node");
+        tag("the node that it is joined to");
+      }
+      if (dimension != 2)
+        continue;
+      unsigned const first = boundary_of(master), second = boundary_of(slave);
+      if (first == second)
+        text_.fail_at(line, "$Periodic joins the surfaces " + std::to_string(slave) + " and " + std::to_string(master) +
+                                ", which are one boundary here (id " + std::to_string(first) +
+                                "); give each a physical group of its own, or remove the section $Periodic ... $EndPeriodic");
+      builder_.mesh().periodic.push_back({first, second, map});
+    }
+  }
+
+  /// Of 16 numbers, row by row, the first three rows; none where there are none.
+  std::optional<std::array<double, 12>> read_affine() {
+    std::int64_t numbers = 0;
+    if (version_ == 41) {
+      numbers = count("the number of numbers of a map");
+    } else if (text_.peek_word() == "Affine") {
+      text_.word();
+      numbers = 16;
+    }
+    if (numbers != 0 && numbers != 16)
+      text_.fail("an affine map has 16 numbers, not " + std::to_string(numbers));
+    std::array<double, 16> all{};
+    for (std::int64_t k = 0; k < numbers; ++k)
+      all[static_cast<std::size_t>(k)] = real("a number of an affine map");
+    if (numbers == 0)
+      return std::nullopt;
+    std::array<double, 12> map{};
+    std::copy_n(all.begin(), 12, map.begin());
+    return map;
+  }
+
+  /// The boundary id of the faces of a surface.
+  [[nodiscard]] unsigned boundary_of(std::int64_t surface) const {
+    auto const found = physical_.find({2, surface});
+    return static_cast<unsigned>(found == physical_.end() ? 0 : std::abs(found->second));
   }
 
   MeshText& text_;

@@ -99,6 +99,7 @@ MeshCounts count(Mesh const& coarse) {
   counts.boundary_names = coarse.boundary_names;
   counts.material_names = coarse.material_names;
   counts.notes = coarse.notes;
+  counts.periodic = coarse.periodic;
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
   return counts;
 }

@@ -23,6 +23,7 @@ struct Mesh {
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   IdNames boundary_names, material_names;  ///< those that the file gives
+  std::vector<PeriodicPair> periodic;      ///< boundaries that the file joins
   std::vector<std::string> notes;          ///< what was changed while the file was read
 };
 

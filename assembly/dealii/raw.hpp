@@ -1,6 +1,7 @@
 #pragma once
 
 #include "assembly/dealii/scanner.hpp"
+#include "assembly/mesh/counts.hpp"
 
 #include <array>
 #include <cstdint>
@@ -34,6 +35,7 @@ struct RawMesh {
   int order = 1;
   std::vector<dealii::Point<3>> shape_nodes;                           ///< empty when p = 1
   std::map<std::int64_t, std::string> boundary_names, material_names;  ///< by id, where the file has names
+  std::vector<PeriodicPair> periodic;
 };
 
 /// How a format lists the nodes of a hexahedron of order p: the place of each among the (p + 1)^3 nodes, x fastest. The corners

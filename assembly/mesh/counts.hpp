@@ -28,6 +28,12 @@ struct BoxGrid {
 /// Names of boundary or material ids. Several ids may have one name.
 using IdNames = std::map<unsigned, std::string>;
 
+/// Two boundaries that a mesh file joins.
+struct PeriodicPair {
+  unsigned first = 0, second = 0;
+  std::optional<std::array<double, 12>> map{};  ///< see BoundaryCondition
+};
+
 /// Counts of the refined mesh of a specification. Global refinement maps the numbers of cells, faces, edges and vertices linearly,
 /// so the counts are exact for unstructured meshes too.
 struct MeshCounts {
@@ -41,6 +47,7 @@ struct MeshCounts {
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   IdNames boundary_names, material_names;  ///< those that the mesh file gives
+  std::vector<PeriodicPair> periodic;      ///< boundaries that the mesh file joins
   std::vector<std::string> notes;          ///< what was changed while the mesh file was read
   std::int64_t triangulation_bytes = 0;    ///< peak memory expected for deal.II's triangulation, coarser levels included
 

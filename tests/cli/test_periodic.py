@@ -1,6 +1,8 @@
 """Periodic boundaries: rates, jumps, laminates, every format and solver, and what is refused."""
 
 import math
+import os
+import pathlib
 
 import pytest
 from conftest import ROOT
@@ -157,3 +159,30 @@ problem:
     assert "not boundary" in done.stderr
     done = run(poisson, text, "matrix.format=matrix_free", code=1)
     assert "periodic" in done.stderr
+
+
+@pytest.mark.skipif("POISSON_REAL_DATA" not in os.environ, reason="POISSON_REAL_DATA is not set")
+def test_the_pairs_of_a_gmsh_file(poisson):
+    """A sixth of a torus with cubic cells, whose ends Gmsh joins by a rotation; u does not know where the cut is."""
+    mesh = pathlib.Path(os.environ["POISSON_REAL_DATA"]) / "meshes/periodic-torus-sector.msh"
+    probes = ", ".join(f"{{name: {name}, at: [{r * math.cos(phi)}, {r * math.sin(phi)}, 0.2]}}"
+                       for name, r, phi in (("a0", 2.3, 1e-9), ("a1", 2.3, math.pi / 3 - 1e-9), ("am", 2.3, math.pi / 6)))
+    text = f"""
+problem:
+  mesh: {{file: {mesh}}}
+  element: {{order: 3}}
+  source: "1"
+  boundary: [{{ids: all, type: dirichlet, value: "0"}}]
+output: {{picture: false, report: false, vtk: {{enabled: false}}, probes: [{probes}]}}
+"""
+    done = poisson("run", poisson.write(text), "--output", "out", "--quiet")
+    assert "boundaries 1 and 2 are periodic, as the mesh file says" in done.stderr
+    q = poisson.record()["quantities"]
+    assert q["volume.1"] == pytest.approx(2 * math.pi ** 2 * 2 / 6, rel=1e-3)
+    assert q["probe.a0"] == pytest.approx(q["probe.a1"], rel=1e-6) and q["probe.am"] == pytest.approx(q["probe.a0"], rel=2e-3)
+    assert abs(q["flux.1"]) < 1e-3 and q["flux.1"] == pytest.approx(-q["flux.2"])
+    # Conditions of one's own are heeded, and told.
+    done = poisson("run", poisson.write(text.replace("boundary: [", 'boundary: [{ids: [1, 2], type: neumann, value: "0"}, ')), "--output", "out",
+                   "--overwrite", "--quiet")
+    assert "gives them other conditions" in done.stderr
+    assert poisson.record()["quantities"]["probe.am"] == pytest.approx(q["probe.am"], rel=2e-3)

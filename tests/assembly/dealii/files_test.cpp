@@ -192,9 +192,15 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
   std::string const cube_alone = one_cube(unit_nodes);
   EXPECT_EQ(read(write("no_periodic.msh", cube_alone + "$Periodic\n0\n$EndPeriodic\n")).triangulation->n_active_cells(), 1u);
   std::string const periodic = write("periodic.msh", cube_alone + "$Periodic\n1\n2 2 1\nAffine 1 0 0 0\n1\n5 9\n$EndPeriodic\n");
-  expect_error(periodic, "line 23: $Periodic joins 1 entities");
-  expect_error(periodic, "not supported yet");
+  expect_error(periodic, "a number of an affine map");
+  expect_error(write("periodic.msh", cube_alone + "$Periodic\n1\n2 2 1\n1\n5 9\n$EndPeriodic\n"),
+               "line 23: $Periodic joins the surfaces 2 and 1, which are one boundary");
   expect_error(write("cut.msh", cube_alone + "$Periodic\n"), "periodic entities");
+  std::string with_sides = unit_nodes + "3\n1" + cube + "2 3 2 4 11 1 2 3 4\n3 3 2 5 12 5 6 7 8\n$EndElements\n";
+  Mesh const joined = read(write("joined.msh", with_sides + "$Periodic\n2\n2 12 11\n1\n5 1\n1 1 2\n0\n$EndPeriodic\n"));
+  ASSERT_EQ(joined.periodic.size(), 1u);
+  EXPECT_EQ(std::pair(joined.periodic[0].first, joined.periodic[0].second), std::pair(4u, 5u));
+  EXPECT_FALSE(joined.periodic[0].map.has_value());
   std::string nan = unit_nodes;
   nan.replace(nan.find("7 1 1 1"), 7, "7 1 nan 1");
   expect_error(write("q.msh", one_cube(nan)), "line 12: y of a node is 'nan'");
@@ -286,7 +292,11 @@ TEST_F(MeshFiles, RealMeshes) {
     EXPECT_GT(smallest, 0);
   }
   auto const torus = folder / "periodic-torus-sector.msh";
-  expect_error(torus.string(), "$Periodic joins 5 entities");
+  Mesh const periodic = read(torus.string());
+  ASSERT_EQ(periodic.periodic.size(), 1u);  // of the five surfaces of each side one pair of ids
+  EXPECT_EQ(std::pair(periodic.periodic[0].first, periodic.periodic[0].second), std::pair(1u, 2u));
+  ASSERT_TRUE(periodic.periodic[0].map.has_value());
+  EXPECT_NEAR((*periodic.periodic[0].map)[0], 0.5, 1e-12);  // a rotation by 60 degrees
   std::ifstream file(torus, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   auto const begin = text.find("$Periodic"), end = text.find("$EndPeriodic");
