@@ -659,6 +659,58 @@ Keys<PlaneSpec> const& plane_keys() {
   return keys;
 }
 
+Keys<SliceSpec> const& slice_keys() {
+  static Keys<SliceSpec> const keys{
+      key<SliceSpec>(
+          "name", PlainName{}, [](auto& s) -> auto& { return s.name; }, "", "The file is slice_NAME.vtp.")
+          .must_be_given("a slice has a name"),
+      key<SliceSpec>(
+          "origin", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.origin; }, "length", "A point of the plane.")
+          .must_be_given("say where, [x, y, z]"),
+      key<SliceSpec>(
+          "normal", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.normal; }, "", "Normal to the plane, of any length."),
+  };
+  return keys;
+}
+
+/// Different numbers.
+struct Numbers {
+  [[nodiscard]] std::string allowed() const { return "list of numbers, e.g. [0.2, 0.4]"; }
+  void read(YamlNode const& node, std::string const& path, std::vector<double>& out) const {
+    if (node.kind != YamlNode::Kind::list || node.items.empty())
+      reject_value(node, path, allowed());
+    out.clear();
+    for (std::size_t i = 0; i < node.items.size(); ++i) {
+      double value = 0;
+      Number{}.read(node.items[i], path + "[" + std::to_string(i) + "]", value);
+      if (std::find(out.begin(), out.end(), value) != out.end())
+        reject(node.items[i].origin, path + "[" + std::to_string(i) + "]", Number{}.write(value) + " is given twice");
+      out.push_back(value);
+    }
+  }
+  [[nodiscard]] std::string write(std::vector<double> const& value) const {
+    std::vector<std::string> numbers;
+    for (double const number : value)
+      numbers.push_back(Number{}.write(number));
+    return "[" + join(numbers) + "]";
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"type", "array"}, {"items", Number{}.json_schema()}, {"minItems", 1}, {"uniqueItems", true}};
+  }
+};
+
+Keys<ContourSpec> const& contour_keys() {
+  static Keys<ContourSpec> const keys{
+      key<ContourSpec>(
+          "name", PlainName{}, [](auto& c) -> auto& { return c.name; }, "", "The file is contour_NAME.vtp.")
+          .must_be_given("contours have a name"),
+      key<ContourSpec>(
+          "values", Numbers{}, [](auto& c) -> auto& { return c.values; }, "that of u", "Values of u.")
+          .must_be_given("say which values of u"),
+  };
+  return keys;
+}
+
 /// A list of maps that have a name each.
 template <class T>
 struct Named {
@@ -942,6 +994,13 @@ Keys<RunConfig> make_run_keys() {
               Named<PlaneSpec>{plane_keys, "{name: mid, origin: [0, 0, 0.5], first: [1, 0, 0], second: [0, 1, 0]}"},
               POISSON_MEMBER(output.planes), "", "Parallelograms on which they are written (.vts, .csv).")
           .or_null("none"),
+      declare("output.slices", Named<SliceSpec>{slice_keys, "{name: mid, origin: [0, 0, 0.5], normal: [0, 0, 1]}"},
+              POISSON_MEMBER(output.slices), "",
+              "Planes whose part in the mesh is written as triangles (.vtp), with u, flux, material.")
+          .or_null("none"),
+      declare("output.contours", Named<ContourSpec>{contour_keys, "{name: levels, values: [0.2, 0.4]}"},
+              POISSON_MEMBER(output.contours), "", "Surfaces where u has these values, written as triangles (.vtp).")
+          .or_null("none"),
       declare("output.surface", Boolean{}, POISSON_MEMBER(output.surface), "",
               "Whether the boundary alone is written (surface.vtp): u and the flux at its nodes, ids and the flux outwards on its "
               "faces."),
@@ -982,6 +1041,12 @@ Keys<RunConfig> make_run_keys() {
         k.inner_keys.push_back(inner.path);
     else if (k.path == "output.planes")
       for (auto const& inner : plane_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.slices")
+      for (auto const& inner : slice_keys())
+        k.inner_keys.push_back(inner.path);
+    else if (k.path == "output.contours")
+      for (auto const& inner : contour_keys())
         k.inner_keys.push_back(inner.path);
     else if (k.path == "problem.boundary") {
       for (auto const& inner : boundary_keys())
@@ -1114,6 +1179,11 @@ void check_output(YamlNode const& root, RunConfig const& config) {
     if (auto const& n = config.output.circles[i].normal; !(std::hypot(n[0], n[1], n[2]) > 0))
       reject(locate_path(root, path).origin, path, "found [0, 0, 0], which has no direction");
   }
+  for (std::size_t i = 0; i < config.output.slices.size(); ++i) {
+    std::string const path = "output.slices[" + std::to_string(i) + "].normal";
+    if (auto const& n = config.output.slices[i].normal; !(std::hypot(n[0], n[1], n[2]) > 0))
+      reject(locate_path(root, path).origin, path, "found [0, 0, 0], which has no direction");
+  }
   for (std::size_t i = 0; i < config.output.planes.size(); ++i) {
     std::string const path = "output.planes[" + std::to_string(i) + "].second";
     auto const &a = config.output.planes[i].first, &b = config.output.planes[i].second;
@@ -1159,7 +1229,7 @@ Keys<RunConfig> const& system_keys() {
       bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
                            k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
-                           k.path == "output.quantities";
+                           k.path == "output.slices" || k.path == "output.contours" || k.path == "output.quantities";
       if (solves && !of_mesh)
         chosen.push_back(k);
     }

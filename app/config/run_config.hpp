@@ -123,6 +123,18 @@ struct PlaneSpec {
   std::array<std::int64_t, 2> points{101, 101};       ///< along the two edges
 };
 
+/// The part of a plane that is in the mesh.
+struct SliceSpec {
+  std::string name;
+  std::array<double, 3> origin{}, normal{0, 0, 1};  ///< a point of the plane; its normal, of any length but 0
+};
+
+/// Where u has one of these values.
+struct ContourSpec {
+  std::string name;
+  std::vector<double> values;
+};
+
 struct QuantitySpec {
   std::string name, value;  ///< value: an expression in the names of quantities
 };
@@ -140,6 +152,8 @@ struct OutputSpec {
   std::vector<LineSpec> lines;
   std::vector<CircleSpec> circles;
   std::vector<PlaneSpec> planes;
+  std::vector<SliceSpec> slices;
+  std::vector<ContourSpec> contours;
   bool surface = false;
   std::vector<QuantitySpec> quantities;
 };

@@ -124,6 +124,25 @@ std::vector<std::vector<assembly::LocatedPoint>> locate_all(assembly::Discretiza
 
 }  // namespace
 
+namespace {
+
+/// Throws InputError where all corners of the mesh's bounding box are on one side of the plane.
+void require_in_mesh(SliceSpec const& slice, std::string const& key, assembly::Extent const& extent) {
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (unsigned corner = 0; corner < 8; ++corner) {
+    double distance = 0;
+    for (unsigned d = 0; d < 3; ++d)
+      distance += slice.normal[d] * (((corner >> d & 1U) != 0 ? extent.high[d] : extent.low[d]) - slice.origin[d]);
+    low = std::min(low, distance);
+    high = std::max(high, distance);
+  }
+  if (low > 0 || high < 0)
+    throw InputError(key,
+                     "the plane does not meet the mesh, which extends from " + text_of(extent.low) + " to " + text_of(extent.high));
+}
+
+}  // namespace
+
 RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Discretization const& discretization)
     : config_(config), discretization_(discretization) {
   std::vector<Point> at;
@@ -141,6 +160,8 @@ RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Disc
   lines_ = locate_all(discretization, config.output.lines, "line");
   circles_ = locate_all(discretization, config.output.circles, "circle");
   planes_ = locate_all(discretization, config.output.planes, "plane");
+  for (std::size_t i = 0; i < config.output.slices.size(); ++i)
+    require_in_mesh(config.output.slices[i], "output.slices[" + std::to_string(i) + "]", discretization.extent());
   // The names are known now, the numbers are not.
   if (!config.output.quantities.empty()) {
     assembly::Quantities of_solution;
@@ -325,6 +346,10 @@ std::vector<std::string> quantity_files(RunConfig const& config) {
     names.push_back("plane_" + plane.name + ".csv");
     names.push_back("plane_" + plane.name + ".vts");
   }
+  for (SliceSpec const& slice : config.output.slices)
+    names.push_back("slice_" + slice.name + ".vtp");
+  for (ContourSpec const& contour : config.output.contours)
+    names.push_back("contour_" + contour.name + ".vtp");
   return names;
 }
 

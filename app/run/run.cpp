@@ -90,7 +90,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     stages.output([&](ResultsDirectory& directory) {
       if (internal.keep_unknowns && first_not_finite(u) == u.size())
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
-      write_solution_files(discretization, u, config, record, directory);
+      for (std::string const& note : write_solution_files(discretization, u, config, record, directory)) {
+        record.warnings.push_back(note);
+        console.warning(note);
+      }
       if (first_not_finite(u) == u.size()) {
         requested.write_files(u, directory);
         if (config.output.surface)

@@ -6,9 +6,11 @@
 #include "gpu/core/threads.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
+#include "output/vtk/level_set.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <future>
 #include <sstream>
@@ -44,6 +46,88 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
     output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk);
 }
 
+/// Triangles with the values of the solution on them.
+class CutFile {
+public:
+  CutFile(output::Mesh const& mesh, assembly::SolutionFields const& fields) : mesh_(mesh), fields_(fields) {}
+
+  void add(output::LevelSet const& set) {
+    auto const first = static_cast<std::int64_t>(points_.size() / 3);
+    for (output::LevelSet::Point const& point : set.points) {
+      auto const a = mesh_.point(point.first), b = mesh_.point(point.second);
+      for (std::size_t d = 0; d < 3; ++d)
+        points_.push_back(point.interpolate(a[d], b[d]));
+      auto const value = [&](std::vector<double>& to, auto const& from) {
+        if (!from.empty())
+          to.push_back(
+              point.interpolate(from[static_cast<std::size_t>(point.first)], from[static_cast<std::size_t>(point.second)]));
+      };
+      value(u_, fields_.u);
+      value(exact_, fields_.exact);
+      value(error_, fields_.error);
+    }
+    for (std::int64_t const point : set.triangles)
+      triangles_.push_back(first + point);
+    for (std::int64_t const cell : set.cells) {
+      for (std::size_t d = 0; d < 3; ++d)
+        flux_.push_back(fields_.flux[3 * static_cast<std::size_t>(cell) + d]);
+      material_.push_back(fields_.material.empty() ? 0 : fields_.material[static_cast<std::size_t>(cell)]);
+    }
+  }
+  [[nodiscard]] bool empty() const { return triangles_.empty(); }
+
+  void write(std::string const& name, output::VtkOptions const& options, ResultsDirectory& directory) const {
+    std::vector<output::Field> of_points{{"u", 1, u_, {}}};
+    if (!exact_.empty())
+      of_points.insert(of_points.end(), {{"exact", 1, exact_, {}}, {"error", 1, error_, {}}});
+    directory.try_write(name, [&](fs::path const& path) {
+      output::write_vtp(path, points_, triangles_, 3, of_points, {{"flux", 3, flux_, {}}, {"material", 1, {}, material_}}, options);
+    });
+  }
+
+private:
+  output::Mesh const& mesh_;
+  assembly::SolutionFields const& fields_;
+  std::vector<double> points_, u_, exact_, error_, flux_;
+  std::vector<std::int64_t> triangles_;
+  std::vector<int> material_;
+};
+
+/// Slices and contours. Returns what is empty.
+std::vector<std::string> write_cuts(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config,
+                                    ResultsDirectory& directory) {
+  std::vector<std::string> notes;
+  for (SliceSpec const& slice : config.output.slices) {
+    CutFile file(mesh, fields);
+    file.add(output::level_set(
+        mesh,
+        [&](std::int64_t node) {
+          auto const x = mesh.point(node);
+          return slice.normal[0] * (x[0] - slice.origin[0]) + slice.normal[1] * (x[1] - slice.origin[1]) +
+                 slice.normal[2] * (x[2] - slice.origin[2]);
+        },
+        0));
+    if (file.empty())
+      notes.push_back("the slice " + slice.name + " meets no cell");
+    file.write("slice_" + slice.name + ".vtp", config.output.vtk, directory);
+  }
+  for (ContourSpec const& contour : config.output.contours) {
+    CutFile file(mesh, fields);
+    for (double const level : contour.values) {
+      output::LevelSet const set = output::level_set(
+          mesh, [&](std::int64_t node) { return fields.u[static_cast<std::size_t>(node)]; }, level);
+      if (set.triangles.empty()) {
+        auto const [low, high] = std::minmax_element(fields.u.begin(), fields.u.end());
+        notes.push_back("contour " + contour.name + ": u is nowhere " + number_text(level, 6) + "; it is from " +
+                        number_text(*low, 6) + " to " + number_text(*high, 6));
+      }
+      file.add(set);
+    }
+    file.write("contour_" + contour.name + ".vtp", config.output.vtk, directory);
+  }
+  return notes;
+}
+
 }  // namespace
 
 output::VtkFormat vtk_format(RunConfig const& config) {
@@ -66,10 +150,11 @@ bool pvd_may_name(std::string const& vtk_file) {
   return fs::path(vtk_file).extension() != ".hdf";
 }
 
-void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
-                          ResultRecord const& record, ResultsDirectory& directory) {
-  if (!config.output.vtk_enabled && !(config.output.picture && output::pictures_built()))
-    return;
+std::vector<std::string> write_solution_files(assembly::Discretization const& discretization, std::span<double const> u,
+                                              RunConfig const& config, ResultRecord const& record, ResultsDirectory& directory) {
+  bool const cuts = !config.output.slices.empty() || !config.output.contours.empty();
+  if (!config.output.vtk_enabled && !cuts && !(config.output.picture && output::pictures_built()))
+    return {};
   // Lagrange cells need equidistant nodes; all else takes those of the unknowns.
   auto const places = config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image
                           ? assembly::OutputNodes::equidistant
@@ -77,7 +162,12 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
   assembly::OutputMesh const nodes = discretization.output_mesh(places);
   assembly::SolutionFields const f = discretization.fields(u, places);
   output::Mesh const mesh = as_output(nodes);
+  std::vector<std::string> notes;
+  if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); }))
+    notes = write_cuts(mesh, f, config, directory);
   auto const write_files = [&] {
+    if (!config.output.vtk_enabled)
+      return;
     std::vector<output::Field> points, cells;
     auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
                          std::span<int const> integers = {}) {
@@ -98,7 +188,7 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
   };
   if (!config.output.picture || !output::pictures_built()) {
     write_files();
-    return;
+    return notes;
   }
   output::PictureOptions options;
   options.title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) + " cells of order " +
@@ -118,13 +208,14 @@ void write_solution_files(assembly::Discretization const& discretization, std::s
   });
   if (!written)
     write_files();
+  return notes;
 }
 
 void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
                    ResultsDirectory& directory) {
   assembly::BoundarySurface const s = discretization.surface(u);
   directory.try_write("surface.vtp", [&](fs::path const& path) {
-    output::write_vtp(path, s.points, s.quads, {{"u", 1, s.u, {}}, {"flux", 3, s.flux, {}}},
+    output::write_vtp(path, s.points, s.quads, 4, {{"u", 1, s.u, {}}, {"flux", 3, s.flux, {}}},
                       {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
                       config.output.vtk);
   });

@@ -7,6 +7,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 namespace poisson::app {
 
@@ -17,10 +18,11 @@ namespace poisson::app {
 /// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.
 [[nodiscard]] bool pvd_may_name(std::string const& vtk_file);
 
-/// Writes the solution for ParaView and its picture, if the configuration enables them. `u` has a value per unknown. Throws
-/// EnvironmentError.
-void write_solution_files(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
-                          ResultRecord const& record, ResultsDirectory& directory);
+/// Writes the solution for ParaView, its picture, slices and contours, as far as the configuration asks for them. `u` has a value
+/// per unknown. Returns notes on contours and slices that are empty. Throws EnvironmentError.
+[[nodiscard]] std::vector<std::string> write_solution_files(assembly::Discretization const& discretization,
+                                                            std::span<double const> u, RunConfig const& config,
+                                                            ResultRecord const& record, ResultsDirectory& directory);
 
 /// Writes the boundary alone (surface.vtp). Precondition: u is finite.
 void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,

@@ -261,23 +261,23 @@ void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> co
   file.commit();
 }
 
-void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> quads,
+void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
                std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options) {
-  auto const n_points = static_cast<std::int64_t>(points.size() / 3), n_quads = static_cast<std::int64_t>(quads.size() / 4);
+  auto const n_points = static_cast<std::int64_t>(points.size() / 3), n_faces = static_cast<std::int64_t>(faces.size()) / corners;
   check_sizes(point_fields, n_points);
-  check_sizes(cell_fields, n_quads);
+  check_sizes(cell_fields, n_faces);
   XmlFile file(path, "PolyData", "1.0", options);
   file.text("<PolyData>\n<Piece NumberOfPoints=\"" + std::to_string(n_points) +
-            "\" NumberOfVerts=\"0\" NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"" + std::to_string(n_quads) + "\">\n");
+            "\" NumberOfVerts=\"0\" NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"" + std::to_string(n_faces) + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
   file.text("<Points>\n");
   file.array(floating("Points", 3, points, options.precision));
   file.text("</Points>\n<Polys>\n");
-  file.array({"connectivity", ScalarType::int64, 1, static_cast<std::int64_t>(quads.size()), quads.data()});
-  DataArray ends{"offsets", ScalarType::int64, 1, n_quads};
-  ends.fill = [](std::int64_t first, std::int64_t count, void* out) {
+  file.array({"connectivity", ScalarType::int64, 1, static_cast<std::int64_t>(faces.size()), faces.data()});
+  DataArray ends{"offsets", ScalarType::int64, 1, n_faces};
+  ends.fill = [corners](std::int64_t first, std::int64_t count, void* out) {
     for (std::int64_t i = 0; i < count; ++i)
-      static_cast<std::int64_t*>(out)[i] = 4 * (first + i + 1);
+      static_cast<std::int64_t*>(out)[i] = corners * (first + i + 1);
   };
   file.array(ends);
   file.text("</Polys>\n</Piece>\n</PolyData>\n");

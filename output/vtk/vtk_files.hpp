@@ -33,8 +33,8 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
 void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
                std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options);
 
-/// Writes quadrangles (VTP) between points (x, y, z); `quads` has 4 of them each.
-void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> quads,
+/// Writes polygons (VTP) between points (x, y, z); `faces` has the numbers of `corners` points each.
+void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
                std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options);
 
 /// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
