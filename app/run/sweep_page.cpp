@@ -35,7 +35,7 @@ double value_of(RunningCase const& c, Shown const& shown) {
 }
 
 /// The value of an axis as a number: itself, or for a list of numbers, such as cells, their geometric mean. NaN for other texts.
-double number_of(std::string const& text) {
+double axis_number(std::string const& text) {
   Json const value = Json::parse(text, nullptr, false);
   if (value.is_number())
     return value.get<double>();
@@ -276,7 +276,7 @@ private:
     std::vector<bool> separate(axes_.size(), !zip_);
     separate[a] = false;
     bool const numbers = std::all_of(axis.values.begin(), axis.values.end(),
-                                     [](std::string const& value) { return std::isfinite(number_of(value)); });
+                                     [](std::string const& value) { return std::isfinite(axis_number(value)); });
     output::PagePlot plot{shown.name, axis.path, shown.name};
     if (!numbers)
       plot.x_names = axis.values;
@@ -284,7 +284,7 @@ private:
         cases_, axes_, separate,
         [&](RunningCase const& c) {
           return numbers
-                     ? number_of(c.values[a])
+                     ? axis_number(c.values[a])
                      : static_cast<double>(std::find(axis.values.begin(), axis.values.end(), c.values[a]) - axis.values.begin());
         },
         [&](RunningCase const& c) { return value_of(c, shown); });
@@ -304,7 +304,7 @@ private:
     std::vector<output::PageCell> row{
         {std::to_string(i), static_cast<double>(i), has_page ? c.directory + "/" + report_file : c.directory + "/"}};
     for (std::string const& value : c.values) {
-      double const as_number = number_of(value);
+      double const as_number = axis_number(value);
       row.push_back(std::isfinite(as_number) ? output::PageCell{value, as_number} : output::PageCell{value});
     }
     row.push_back({c.result.is_object() ? text_in(c.result, "/status") : c.exit_code < 0 ? "not run" : "failed"});

@@ -130,7 +130,7 @@ Edges exodus_edges() {
 /// The nodes of faces and the centre of a cell that has 20: the values there of its shape functions, which are polynomials of the
 /// complete element.
 void complete_20_nodes(std::span<dealii::Point<3>> nodes) {
-  std::array<std::size_t, 3> const stride{1, 3, 9};
+  std::array<std::size_t, 3> const step{1, 3, 9};
   std::size_t const centre = 13;
   auto const middle = [&](std::size_t at, std::size_t u, std::size_t v) {
     dealii::Point<3> const edges = nodes[at - u] + (nodes[at + u] - dealii::Point<3>()) + (nodes[at - v] - dealii::Point<3>()) +
@@ -140,8 +140,8 @@ void complete_20_nodes(std::span<dealii::Point<3>> nodes) {
     return dealii::Point<3>(edges / 2. - corners / 4.);
   };
   for (std::size_t d = 0; d < 3; ++d)
-    for (std::size_t const at : {centre - stride[d], centre + stride[d]})
-      nodes[at] = middle(at, stride[(d + 1) % 3], stride[(d + 2) % 3]);
+    for (std::size_t const at : {centre - step[d], centre + step[d]})
+      nodes[at] = middle(at, step[(d + 1) % 3], step[(d + 2) % 3]);
   dealii::Point<3> sum;
   for (std::size_t i = 0; i < 27; ++i) {
     std::size_t const odd = (i % 3 == 1) + (i / 3 % 3 == 1) + (i / 9 == 1);  // 0: a corner, 1: an edge

@@ -47,7 +47,7 @@ struct BoundingBox {
   [[nodiscard]] double diagonal() const { return std::hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]); }
 };
 
-double distance(Point3 const& a, Point3 const& b) {
+double distance_of(Point3 const& a, Point3 const& b) {
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
@@ -65,7 +65,7 @@ public:
     auto entry = std::lower_bound(entries_.begin(), entries_.end(), place - tolerance,
                                   [](Entry const& e, double value) { return e.place < value; });
     for (; entry != entries_.end() && entry->place <= place + tolerance; ++entry)
-      if (distance(space.point(entry->node), x) <= tolerance)
+      if (distance_of(space.point(entry->node), x) <= tolerance)
         return entry->node;
     return -1;
   }

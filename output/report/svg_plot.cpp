@@ -13,7 +13,8 @@ namespace poisson::output {
 namespace {
 
 // In units of the drawing, which a page scales to its column.
-constexpr double svg_width = 480, svg_height = 300, right = 14, top = 12, bottom = 46, inner_height = svg_height - top - bottom;
+constexpr double svg_width = 480, svg_height = 300, right_margin = 14, top_margin = 12, bottom_margin = 46,
+                 inner_height = svg_height - top_margin - bottom_margin;
 constexpr double width_of_character = 6.8;
 /// More points than pixels only make the page large.
 constexpr std::size_t most_points = 600;
@@ -47,7 +48,7 @@ std::string line_between(double x0, double y0, double x1, double y1, char const*
          short_number(y1) + "\" class=\"" + style + "\"/>";
 }
 
-struct Range {
+struct PlotRange {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   void add(double value) {
     low = std::min(low, value);
@@ -62,7 +63,7 @@ std::string label_with_power(std::string const& label, Axis const& axis) {
 
 class SvgPlot {
 public:
-  SvgPlot(PagePlot const& plot, Range const& x, Range const& y)
+  SvgPlot(PagePlot const& plot, PlotRange const& x, PlotRange const& y)
       : plot_(plot), x_(x.low, x.high, plot.x_log, true, ticks_for(plot, x)), y_(y.low, y.high, plot.y_log, true, 5) {
     std::size_t longest = 4;  // characters of a label
     for (Tick const& tick : y_.ticks())
@@ -86,15 +87,15 @@ public:
 
 private:
   /// Few integers, such as orders, have ticks at integers only.
-  static int ticks_for(PagePlot const& plot, Range const& x) {
+  static int ticks_for(PagePlot const& plot, PlotRange const& x) {
     bool const integers = std::all_of(plot.curves.begin(), plot.curves.end(), [](Curve const& c) {
       return std::all_of(c.x.begin(), c.x.end(), [](double value) { return value == std::round(value); });
     });
     return integers && x.high - x.low <= 5 ? std::max(2, static_cast<int>(x.high - x.low)) : 5;
   }
-  [[nodiscard]] double inner_width() const { return svg_width - left_ - right; }
+  [[nodiscard]] double inner_width() const { return svg_width - left_ - right_margin; }
   [[nodiscard]] double x(double value) const { return left_ + inner_width() * x_.position(value); }
-  [[nodiscard]] double y(double value) const { return top + inner_height * (1 - y_.position(value)); }
+  [[nodiscard]] double y(double value) const { return top_margin + inner_height * (1 - y_.position(value)); }
   [[nodiscard]] bool drawn(double px, double py) const {
     return std::isfinite(px) && std::isfinite(py) && !(plot_.x_log && px <= 0) && !(plot_.y_log && py <= 0);
   }
@@ -104,24 +105,24 @@ private:
     if (plot_.x_names.empty()) {
       for (Tick const& tick : x_.ticks())
         if (!tick.label.empty())
-          svg += line_between(x(tick.value), top, x(tick.value), top + inner_height, "grid") +
-                 text_at(x(tick.value), top + inner_height + 16, "middle", superscripts(tick.label));
+          svg += line_between(x(tick.value), top_margin, x(tick.value), top_margin + inner_height, "grid") +
+                 text_at(x(tick.value), top_margin + inner_height + 16, "middle", superscripts(tick.label));
     } else {
       // As many names as find room.
       std::size_t const step = (plot_.x_names.size() + 7) / 8;
       for (std::size_t i = 0; i < plot_.x_names.size(); i += step)
-        svg += text_at(x(static_cast<double>(i)), top + inner_height + 16, "middle", html_text(plot_.x_names[i]));
+        svg += text_at(x(static_cast<double>(i)), top_margin + inner_height + 16, "middle", html_text(plot_.x_names[i]));
     }
     for (Tick const& tick : y_.ticks())
       if (!tick.label.empty())
         svg += line_between(left_, y(tick.value), left_ + inner_width(), y(tick.value), "grid") +
                text_at(left_ - 6, y(tick.value) + 4, "end", superscripts(tick.label));
-    svg += line_between(left_, top, left_, top + inner_height, "axis") +
-           line_between(left_, top + inner_height, left_ + inner_width(), top + inner_height, "axis");
+    svg += line_between(left_, top_margin, left_, top_margin + inner_height, "axis") +
+           line_between(left_, top_margin + inner_height, left_ + inner_width(), top_margin + inner_height, "axis");
     svg += text_at(left_ + inner_width() / 2, svg_height - 8, "middle",
                    plot_.x_names.empty() ? label_with_power(plot_.x_label, x_) : html_text(plot_.x_label));
-    std::string const turned = " transform=\"rotate(-90 14 " + short_number(top + inner_height / 2) + ")\"";
-    return svg + text_at(14, top + inner_height / 2, "middle", label_with_power(plot_.y_label, y_), turned.c_str());
+    std::string const turned = " transform=\"rotate(-90 14 " + short_number(top_margin + inner_height / 2) + ")\"";
+    return svg + text_at(14, top_margin + inner_height / 2, "middle", label_with_power(plot_.y_label, y_), turned.c_str());
   }
 
   [[nodiscard]] std::string curve(std::size_t number) const {
@@ -158,7 +159,7 @@ private:
 }  // namespace
 
 std::string svg_plot(PagePlot const& plot) {
-  Range x, y;
+  PlotRange x, y;
   for (Curve const& c : plot.curves)
     for (std::size_t i = 0; i < std::min(c.x.size(), c.y.size()); ++i)
       if (std::isfinite(c.x[i]) && std::isfinite(c.y[i]) && !(plot.x_log && c.x[i] <= 0) && !(plot.y_log && c.y[i] <= 0)) {
