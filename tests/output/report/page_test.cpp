@@ -6,8 +6,8 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <limits>
-#include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poisson::output {
@@ -23,10 +23,14 @@ std::size_t count_of(std::string const& text, std::string const& part) {
 
 /// The points (cx, cy) of an element <svg>.
 std::vector<std::pair<double, double>> dots_of(std::string const& svg) {
-  static std::regex const pattern("<circle cx=\"([-0-9.]+)\" cy=\"([-0-9.]+)\"");
+  auto const number_after = [&](char const* attribute, std::size_t from) {
+    std::size_t const at = svg.find(attribute, from);
+    EXPECT_NE(at, std::string::npos);
+    return std::stod(svg.substr(at + std::string(attribute).size()));
+  };
   std::vector<std::pair<double, double>> dots;
-  for (std::sregex_iterator i(svg.begin(), svg.end(), pattern), end; i != end; ++i)
-    dots.emplace_back(std::stod((*i)[1]), std::stod((*i)[2]));
+  for (auto at = svg.find("<circle "); at != std::string::npos; at = svg.find("<circle ", at + 1))
+    dots.emplace_back(number_after("cx=\"", at), number_after("cy=\"", at));
   return dots;
 }
 
