@@ -620,6 +620,23 @@ Keys<CircleSpec> const& circle_keys() {
   return keys;
 }
 
+/// solver.tolerance: a number, or what follows from the discretisation.
+struct Tolerance {
+  Number number{0, 1};
+  [[nodiscard]] std::string allowed() const { return "discretization, " + number.allowed(); }
+  void read(YamlNode const& node, std::string const& path, SolverOptions& out) const {
+    out.to_discretization = node.kind == YamlNode::Kind::scalar && !node.quoted && node.text == "discretization";
+    if (!out.to_discretization)
+      number.read(node, path, out.tolerance);
+  }
+  [[nodiscard]] std::string write(SolverOptions const& value) const {
+    return value.to_discretization ? "discretization" : number.write(value.tolerance);
+  }
+  [[nodiscard]] Json json_schema() const {
+    return {{"anyOf", Json::array({Json{{"const", "discretization"}}, number.json_schema()})}};
+  }
+};
+
 /// How many points a plane has along its two edges.
 struct PlanePoints {
   Integer one{2, 1000};
@@ -934,9 +951,12 @@ Keys<RunConfig> make_run_keys() {
               "ic0 and ilu0: the order in which rows are eliminated. multicolor works on many rows at once, and takes some more "
               "iterations; auto takes it on a GPU where the natural order makes long chains of rows."),
       declare(
-          "solver.tolerance", Number{0, 1}, POISSON_MEMBER(solver.tolerance), "",
+          "solver.tolerance", Tolerance{}, POISSON_MEMBER(solver), "",
           "The solver stops at this relative residual ||b - A x|| / ||b||; about 1e-15 is the least that double reaches on easy "
-          "systems, and 1e-28 what the other precisions do."),
+          "systems, and 1e-28 what the other precisions do. discretization: it stops when its error is small beside that of the "
+          "discretisation, as the levels of multigrid estimate it; on boxes of trilinear elements, with initial: nested."),
+      declare("solver.initial", Choice<InitialGuess>{}, POISSON_MEMBER(solver.initial), "",
+              "Where iterations begin: at 0, or nested, at what the levels of multigrid find from the coarsest on."),
       declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
               "The solver gives up after so many iterations."),
       section<RunConfig>("solver.multigrid", "Details of multigrid; the defaults are good."),
@@ -1170,6 +1190,21 @@ void check_fields(YamlNode const& root, RunConfig const& config) {
   }
 }
 
+void check_initial(YamlNode const& root, RunConfig const& config) {
+  SolverOptions const& solver = config.solver;
+  auto const refuse = [&](char const* key, std::string const& what) { reject(locate_path(root, key).origin, key, what); };
+  bool const levels =
+      solver.preconditioner == PreconditionerKind::automatic || solver.preconditioner == PreconditionerKind::multigrid;
+  if (solver.initial == InitialGuess::nested && !levels)
+    refuse("solver.initial", "nested needs the levels of multigrid; use solver.preconditioner: multigrid, or auto");
+  if (!solver.to_discretization)
+    return;
+  if (solver.initial != InitialGuess::nested)
+    refuse("solver.tolerance", "discretization needs solver.initial: nested, from whose levels the error is estimated");
+  if (config.system || !config.is_box() || config.problem.order != 1)
+    refuse("solver.tolerance", "discretization is for boxes of elements of order 1, whose coarser levels are meshes as well");
+}
+
 void check_output(YamlNode const& root, RunConfig const& config) {
   if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
     reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
@@ -1253,6 +1288,7 @@ std::vector<std::string> const& run_key_paths() {
 }
 
 void check_solver(YamlNode const& root, RunConfig const& config) {
+  check_initial(root, config);
   if (config.solver.multigrid.cycle == MultigridCycle::f && needs_symmetry(config.solver.method))
     reject(locate_path(root, "solver.multigrid.cycle").origin, "solver.multigrid.cycle",
            "found 'f', which is not symmetric, and cg needs that; take v or w, or the method bicgstab");

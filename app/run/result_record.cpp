@@ -94,6 +94,7 @@ std::string to_json(ResultRecord const& r) {
         {"preconditioner", name_of(r.solver.preconditioner)},
         {"shift", r.solver.shift},
         {"tolerance", r.solver.tolerance},
+        {"initial", name_of(r.solver.initial)},
         {"iterations", r.result.iterations},
         {"residual_recursive", r.result.residual_recursive},
         {"residual_true", r.residual_true},
@@ -104,6 +105,8 @@ std::string to_json(ResultRecord const& r) {
         {"bytes_per_second", r.bandwidth()},
         {"copy_bytes_per_second", r.copy_bandwidth > 0 ? json(r.copy_bandwidth) : json()}}},
   });
+  if (r.result.discretization_error >= 0)
+    out["solver"].update({{"discretization_error", r.result.discretization_error}, {"algebraic_error", r.result.algebraic_error}});
   if (r.result.levels > 0)
     out["solver"].update({{"ordering", name_of(r.result.ordering)}, {"levels", r.result.levels}});
   if (!r.result.multigrid_levels.empty()) {

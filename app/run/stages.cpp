@@ -189,6 +189,11 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   for (std::string const& note : record.result.notes)
     console_.line("    " + note);
   record.solver.precision = record.result.precision;
+  if (record.result.tolerance > 0)
+    record.solver.tolerance = record.result.tolerance;
+  if (record.result.discretization_error >= 0)
+    console_.line("    discretisation error about " + number_text(record.result.discretization_error) +
+                  " in the energy norm, algebraic " + number_text(record.result.algebraic_error));
   record.solver.preconditioner = record.result.preconditioner;
   if (config_.solver.preconditioner == PreconditionerKind::automatic && !record.result.estimates.empty() && console_.verbose())
     console_.grid(table_of(record.result.estimates));

@@ -94,6 +94,37 @@ public:
     if (!visit(0, true, options_.cycle, z, stop))
       kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
   }
+  bool start_nested(double const* b, double* x, double* coarse) const override {
+    if (levels_.size() < 2)
+      return false;
+    std::int32_t const no = 0;
+    Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
+    std::int32_t const* const stop = running.data();
+    Level const& finest = levels_.front();
+    // The right-hand sides of all levels: P^T of the next finer one's.
+    finest.x = finest.buffers[0].data();
+    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), b, first_factor(finest), finest.b.data(), finest.x,
+                                stop);
+    for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
+      Level const& next = levels_[l + 1];
+      next.x = next.buffers[0].data();
+      levels_[l].to_coarse->restrict_residual(levels_[l].b.data(), next.diagonal.data(), first_factor(next), next.b.data(), next.x,
+                                              stop);
+    }
+    // A cycle overwrites the right-hand sides of coarser levels, which have done their part by then.
+    visit(levels_.size() - 1, true, MultigridCycle::v, nullptr, stop);
+    for (std::size_t l = levels_.size() - 1; l-- > 0;) {
+      Level const& level = levels_[l];
+      level.x = level.buffers[0].data();
+      context_.set_zero(level.x, static_cast<std::int64_t>(sizeof(V)) * level.n());
+      level.to_coarse->prolong(levels_[l + 1].x, level.x, stop);
+      if (l == 0)
+        kernels_.to_outside(context_, finest.n(), finest.x, coarse, stop);
+      visit(l, false, MultigridCycle::v, nullptr, stop);
+    }
+    kernels_.to_outside(context_, finest.n(), finest.x, x, stop);
+    return true;
+  }
   std::int64_t bytes_per_cycle() const override {
     std::int64_t const number = sizeof(V);
     std::int64_t bytes = 2 * (8 + number) * n();

@@ -46,6 +46,16 @@ public:
   /// From the finest on; empty where M is not multigrid.
   [[nodiscard]] virtual std::vector<MultigridLevelSummary> multigrid_levels() const { return {}; }
 
+  /// Nested iteration: x approximates A^-1 b by what every level has found for the next finer one, from the coarsest on, and a
+  /// cycle there; `coarse` is what the finest level is given. Entries in the backend's memory, as b. False, and nothing is done,
+  /// where M has no levels, or one only.
+  [[nodiscard]] virtual bool start_nested(double const* b, double* x, double* coarse) const {
+    static_cast<void>(b);
+    static_cast<void>(x);
+    static_cast<void>(coarse);
+    return false;
+  }
+
 protected:
   std::string failure_;
 };

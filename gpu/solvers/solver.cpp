@@ -113,6 +113,9 @@ struct DiagonalRange {
   }
 };
 
+/// Of the square of the discretisation error, relative to the solution in the energy norm.
+constexpr double share_of_discretization = 0.05;
+
 struct Outcome {
   SolverStatus status{};
   std::string reason;
@@ -164,6 +167,38 @@ public:
       kernels_for<RefinementKernels>(context_).add(context_, n_, 1, x.data(), x_.data());
     compute_residual();
   }
+  /// Begins with the x of nested iteration. Returns the tolerance with which the algebraic error is small beside the discretisation
+  /// error in the norms of the energy and of L2, or 0 where the levels say nothing of it.
+  double start_nested() {
+    Vector<double> x(context_, n_), coarse(context_, n_), product(context_, n_);
+    if (setup_ == nullptr || !setup_->start_nested(high(b_), x.data(), coarse.data()))
+      throw InputError("solver.initial", "nested needs the levels of multigrid, and here are none; use solver.preconditioner: "
+                                         "multigrid, or zero");
+    in_double_.product(1, x.data(), 0, product.data());
+    double const of_x = dot(x.data(), product.data()), mixed = dot(coarse.data(), product.data());
+    in_double_.product(1, coarse.data(), 0, product.data());
+    double const of_coarse = dot(coarse.data(), product.data());
+    start_from(std::move(x));
+    // ||u - u_2h||^2 = ||u - u_h||^2 + ||u_h - u_2h||^2 in the energy norm, and the first is four times the second with p = 1.
+    double const square = (of_x - 2 * mixed + of_coarse) / 3;
+    if (!(square > 0 && of_x > square))
+      return 0;
+    result_.discretization_error = std::sqrt(square / of_x);
+    double const error = algebraic_error(), now = norm_ / b_norm_;
+    // By duality the error in L2 is of the size of the square of that of the energy.
+    double const wanted = share_of_discretization * result_.discretization_error * result_.discretization_error;
+    return error > wanted ? now * wanted / error : now;
+  }
+  /// ||A^-1 r|| in the energy norm over that of x, as far as M is A^-1.
+  double algebraic_error() {
+    Vector<double> z(context_, n_);
+    std::int32_t const no = 0;
+    Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
+    setup_->applied_in(double())->apply(high(r_), z.data(), running.data());
+    double const energy = dot(high(x_), high(b_));
+    return energy > 0 ? std::sqrt(std::max(dot(high(r_), z.data()), 0.0) / energy) : 0;
+  }
+
   /// x, or its high parts, in the scale of the iterations.
   Vector<double> take_x() {
     if constexpr (std::is_same_v<X, double>)
@@ -267,6 +302,19 @@ public:
 
 private:
   VectorKernels<X> const& vectors() const { return kernels_for<VectorKernels<X>>(context_); }
+  static double const* high(Vector<X> const& v) {
+    if constexpr (std::is_same_v<X, double>)
+      return v.data();
+    else
+      return v.data().hi;
+  }
+  double dot(double const* x, double const* y) {
+    Array<double> result(context_, 1);
+    kernels_for<VectorKernels<double>>(context_).dot(context_, n_, x, y, result.data());
+    double value = 0;
+    result.download(std::span<double>(&value, 1));
+    return value;
+  }
 
   /// x itself, or in a lesser arithmetic the part of it that is added after a cycle.
   template <class T>
@@ -507,7 +555,9 @@ public:
   Attempts(MultiPrecisionOperator const& a, std::span<double const> b, SolverOptions const& options, SolverResult& result)
       : a_(a), context_(a.context()), b_(b), options_(options), result_(result), range_(a, context_) {
     std::int64_t const limit = options.max_iterations;
-    if (options.preconditioner == PreconditionerKind::automatic)
+    if (options.preconditioner == PreconditionerKind::automatic && options.initial == InitialGuess::nested)
+      plan_.push_back({PreconditionerKind::multigrid, limit});
+    else if (options.preconditioner == PreconditionerKind::automatic)
       choose();
     else
       plan_.push_back({options.preconditioner, limit});
@@ -663,8 +713,15 @@ private:
       take_solution_ = nullptr;  // frees what it holds
       take_x_ = nullptr;
       solve->start_from(std::move(x));
+    } else if (now_.initial == InitialGuess::nested) {
+      double const tolerance = solve->start_nested();
+      if (now_.to_discretization && tolerance > 0)
+        now_.tolerance = tolerance;
     }
     Outcome outcome = cycles(*solve);
+    result_.tolerance = now_.tolerance;
+    if (result_.discretization_error >= 0)
+      result_.algebraic_error = solve->algebraic_error();
     result_.seconds += seconds_since(start);
     take_x_ = [solve] { return solve->take_x(); };
     take_solution_ = [this, solve](std::span<double> x) { solve->solution(x, result_.x_low); };

@@ -43,6 +43,13 @@ struct Names<Precision> {
                                                            {Precision::mixed, "mixed"}}};
 };
 
+/// Where iterations begin: at 0, or at what the levels of multigrid find from the coarsest on.
+enum class InitialGuess { zero, nested };
+template <>
+struct Names<InitialGuess> {
+  static constexpr std::array<Named<InitialGuess>, 2> values{{{InitialGuess::zero, "zero"}, {InitialGuess::nested, "nested"}}};
+};
+
 enum class SolverStatus { converged, max_iterations, stagnated, breakdown, diverged, interrupted };
 template <>
 struct Names<SolverStatus> {
@@ -62,7 +69,11 @@ struct SolverOptions {
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   std::array<std::int64_t, 3> box_nodes{};  ///< see PreconditionerOptions
   MultigridOptions multigrid{};
-  double tolerance = 1e-12;  ///< on ||b - A x|| / ||b||
+  double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
+  InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only
+  /// The tolerance is chosen from an estimate of the discretisation error, which nested iteration gives. For that A must be of
+  /// trilinear elements on a box, and its coarser levels too (multigrid on options.box_nodes).
+  bool to_discretization = false;
   std::int64_t max_iterations = 10000;
   /// The null space of the matrix is spanned by the constant vector (pure Neumann problems): residuals are kept orthogonal to it.
   bool constant_null_space = false;
@@ -80,6 +91,10 @@ struct SolverResult {
   PreconditionerKind preconditioner{};            ///< of the last iterations; never `automatic`
   std::vector<PreconditionerEstimate> estimates;  ///< from which `automatic` was chosen; else empty
   std::vector<std::string> notes;                 ///< one sentence for every change of precision or preconditioner on the way
+  double tolerance = 0;                           ///< in use: the one given, or that of to_discretization
+  /// With to_discretization, in the energy norm and relative to the solution: what the levels say of the discretisation error, and
+  /// the algebraic error in the end; -1 without.
+  double discretization_error = -1, algebraic_error = -1;
   std::int64_t iterations = 0;
   std::int64_t cycles = 0;          ///< of iterations, each begun with a residual computed from x
   std::int64_t extended_from = -1;  ///< iteration from which `mixed` went on in double-double; -1: it did not
