@@ -622,8 +622,8 @@ Keys<CircleSpec> const& circle_keys() {
 
 /// solver.tolerance: a number, or what follows from the discretisation.
 struct Tolerance {
-  Number number{0, 1};
-  [[nodiscard]] std::string allowed() const { return "discretization, " + number.allowed(); }
+  Number number{0, 1, false, "discretization"};
+  [[nodiscard]] std::string allowed() const { return number.allowed(); }
   void read(YamlNode const& node, std::string const& path, SolverOptions& out) const {
     out.to_discretization = node.kind == YamlNode::Kind::scalar && !node.quoted && node.text == "discretization";
     if (!out.to_discretization)

@@ -67,6 +67,7 @@ struct Integer {
 struct Number {
   double above = -std::numeric_limits<double>::infinity(), below = std::numeric_limits<double>::infinity();
   bool or_equal = false;  ///< `above` itself is allowed
+  std::string or_word{};  ///< what else is allowed, for messages; who declares it reads it
   [[nodiscard]] std::string allowed() const;
   void read(YamlNode const& node, std::string const& path, double& out) const;
   [[nodiscard]] std::string write(double value) const;

@@ -177,6 +177,10 @@ template <class V>
 
 /// One weight, for the fine node at `distance` from coarse node c, which is not its place. Those for nodes that lie between fewer
 /// coarse ones are known. 0 where the node does not depend on c.
+///
+/// What the row has lost to Dirichlet values beside the node (the sum of its entries) does not belong into the sum over the other
+/// directions: of two free neighbours both together have weight 1. That counts where a direction has an odd number of cells, whose
+/// last node but one stays and is coupled to the face.
 template <class V>
 [[nodiscard]] POISSON_HOST_DEVICE V interpolation_weight(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
                                                          BoxLevel<V> const& coarse, std::int32_t const (&c)[3],
@@ -194,8 +198,17 @@ template <class V>
   if (fine.free[fine.number(i[0], i[1], i[2])] == 0 || coarse.free[own] == 0)
     return 0;
   // In directions in which the node is at a coarse one its row is summed up; in the others it sees c, or the nodes on the way to c.
-  V center = 0, sum = 0;
+  V center = 0, sum = 0, lost = 0;
   int const stride[3] = {1, 3, 9};
+  bool between_free = true;
+  for (int d = 0; d < 3; ++d)
+    for (int side = -1; side <= 1; side += 2)
+      if (distance[d] != 0) {
+        std::int32_t neighbour[3] = {i[0], i[1], i[2]};
+        neighbour[d] += side;
+        between_free = between_free && neighbour[d] >= 0 && neighbour[d] < fine.nodes[d] &&
+                       fine.free[fine.number(neighbour[0], neighbour[1], neighbour[2])] != 0;
+      }
   for (int dz = -1; dz <= 1; ++dz)
     for (int dy = -1; dy <= 1; ++dy)
       for (int dx = -1; dx <= 1; ++dx) {
@@ -208,15 +221,16 @@ template <class V>
             towards = towards && (step[d] == 0 || step[d] == -distance[d]);
             left += step[d] == 0 ? stride[d] * distance[d] : 0;
           }
+        V const v = entry(fine, i[0], i[1], i[2], dx, dy, dz);
+        lost += v;
         if (!towards)
           continue;
-        V const v = entry(fine, i[0], i[1], i[2], dx, dy, dz);
         if (here)
           center += v;
         else
           sum += left == 13 ? v : v * coarsening.weights[left * coarse.n() + own];
       }
-  return admissible_weight(-sum, center, between);
+  return admissible_weight(-sum, between_free ? center - lost : center, between);
 }
 
 /// The row of P^T A P of a coarse node that is free: entries by half_stencil.

@@ -170,10 +170,12 @@ public:
   /// Begins with the x of nested iteration. Returns the tolerance with which the algebraic error is small beside the discretisation
   /// error in the norms of the energy and of L2, or 0 where the levels say nothing of it.
   double start_nested() {
-    Vector<double> x(context_, n_), coarse(context_, n_), product(context_, n_);
-    if (setup_ == nullptr || !setup_->start_nested(high(b_), x.data(), coarse.data()))
+    if (setup_ == nullptr || setup_->multigrid_levels().empty())
       throw InputError("solver.initial", "nested needs the levels of multigrid, and here are none; use solver.preconditioner: "
                                          "multigrid, or zero");
+    Vector<double> x(context_, n_), coarse(context_, n_), product(context_, n_);
+    if (!setup_->start_nested(high(b_), x.data(), coarse.data()))
+      return 0;  // one level, which is solved directly
     in_double_.product(1, x.data(), 0, product.data());
     double const of_x = dot(x.data(), product.data()), mixed = dot(coarse.data(), product.data());
     in_double_.product(1, coarse.data(), 0, product.data());
@@ -800,6 +802,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   bool const cpu = system.backend == Backend::cpu;
   SolverOptions known = options;
   bool const box_levels = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil || system.has_csr);
+  if (known.preconditioner == PreconditionerKind::automatic && known.initial == InitialGuess::nested)
+    known.preconditioner = PreconditionerKind::multigrid;
   if (known.preconditioner == PreconditionerKind::automatic) {
     SystemTraits traits;
     traits.backend = system.backend;

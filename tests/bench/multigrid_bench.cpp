@@ -1,7 +1,8 @@
 // multigrid_bench [--backend cpu|cuda] [--degree k] [--precision double|refined] [--cycle-precision single|double] [--algebraic
 // yes]
-//                 [--format half_cds|matrix_free] [--json FILE] [SHAPE:K ...]
-// Setup, iterations and seconds of cg with multigrid on a box with u = 0 all around and f = 1, to 1e-12 (1e-18 if refined). SHAPE:
+//                 [--format half_cds|matrix_free] [--nested yes] [--json FILE] [SHAPE:K ...]
+// Setup, iterations and seconds of cg with multigrid on a box with u = 0 all around and f = 1, to 1e-12 (1e-18 if refined); with
+// --nested to the accuracy of the discretisation, from nested iteration. SHAPE:
 // cells n, or nx,ny,nz of a unit cube, with @ex,ey,ez of another extent. K: one; octants, where k = 1e6 in every other octant;
 // ball, where it is 1e6 in a ball; stiff, where k_z = 1000 k_x.
 #include "gpu/core/error.hpp"
@@ -91,6 +92,7 @@ nlohmann::json measure(Context& context, double bandwidth, std::string const& jo
           {"rows", b.size()},
           {"format", algebraic ? "aggregation" : std::string(name_of(format))},
           {"tolerance", options.tolerance},
+          {"initial", std::string(name_of(options.initial))},
           {"levels", result.multigrid_levels.size()},
           {"iterations", result.iterations},
           {"setup_seconds", setup},
@@ -123,7 +125,10 @@ int main(int argc, char** argv) {
         json_file = argv[++i];
       else if (word == "--algebraic")
         algebraic = std::string(argv[++i]) == "yes";
-      else if (word == "--format")
+      else if (word == "--nested") {
+        options.to_discretization = std::string(argv[++i]) == "yes";
+        options.initial = options.to_discretization ? InitialGuess::nested : InitialGuess::zero;
+      } else if (word == "--format")
         format = std::string(argv[++i]) == "matrix_free" ? Format::matrix_free : Format::half_cds;
       else if (word == "--cycle-precision")
         options.multigrid.precision = std::string(argv[++i]) == "double" ? MultigridPrecision::double_ : MultigridPrecision::single;

@@ -4,6 +4,7 @@
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
@@ -25,20 +26,18 @@
 /// and results are differs (FlatNodes, LatticeNodes).
 namespace poisson::march {
 
-/// Planes in shared memory: one in use, the others on their way. Five leave too little of L1 to copies in flight.
-constexpr int stages = 4;
-
 using half_stencil::diagonals, half_stencil::dx, half_stencil::dy, half_stencil::first_between_planes;
 
 constexpr int absolute(int a) {
   return a < 0 ? -a : a;
 }
 
-/// Nodes of a tile at most, threads of its block, and where things are in the shared memory of a plane: windows of the tile, each
-/// as much larger than the tile as its diagonal's upper term reaches, and last the window of x, with a rim all around.
-template <int width_>
+/// Nodes of a tile at most, threads of its block, planes in shared memory (one in use, the others on their way), and where things
+/// are in the shared memory of a plane: windows of the tile, each as much larger than the tile as its diagonal's upper term
+/// reaches, and last the window of x, with a rim all around.
+template <int width_, int height_, int stages_>
 struct Tile {
-  static constexpr int width = width_, height = 8, threads = (width * height + 31) / 32 * 32;
+  static constexpr int width = width_, height = height_, stages = stages_, threads = (width * height + 31) / 32 * 32;
 
   static constexpr int window_pitch(int k) { return width + absolute(dx(k)); }
   static constexpr int window_size(int k) { return window_pitch(k) * (height + absolute(dy(k))); }
@@ -68,30 +67,38 @@ struct Tile {
   }
 };
 
-/// A warp a line; and one for lines of 2^k + 1 nodes, the shortest of which leave a third of NarrowTile's threads without a row.
-using NarrowTile = Tile<32>;
-using WideTile = Tile<33>;
-/// Whether there are kernels with the wide tile for vectors of T. (In DoubleDouble they are not worth the time to compile.)
-template <class T>
-inline constexpr bool has_wide_tile = !std::is_same_v<T, DoubleDouble>;
+/// The tiles that there are kernels with, for vectors of T; which is taken, share_out says. Lines of 2^k nodes fill tiles of width
+/// 32 or 64, lines of 2^k + 1 nodes those of width 33 or 65. Large tiles of three stages are faster than small ones of four, whose
+/// rims are a larger part. (In DoubleDouble further tiles are not worth the time to compile.)
+template <class T, class Call>
+void for_tiles(Call const& call) {
+  if constexpr (std::is_same_v<T, DoubleDouble>)
+    call(Tile<32, 8, 4>());
+  else {
+    call(Tile<64, 6, 3>());
+    call(Tile<32, 12, 3>());
+    call(Tile<65, 6, 3>());
+    call(Tile<33, 13, 3>());
+  }
+}
 
 /// How the planes of a box are shared out. A tile is `tile_width` x `tile_height` nodes, at most those of Tile<width>.
 struct Box {
   std::int64_t n, plane;
   std::int32_t line, lines, planes;
   std::int32_t tiles_x, tile_width, tile_height, tiles;
-  std::int32_t chunk;  ///< planes of a block
-  std::int32_t width;  ///< see with_tile
+  std::int32_t chunk;          ///< planes of a block
+  std::int32_t width, height;  ///< of the Tile
   [[nodiscard]] dim3 grid() const { return {static_cast<unsigned>(tiles), static_cast<unsigned>((planes + chunk - 1) / chunk)}; }
 };
 
-/// Calls call(Tile<box.width>()), for vectors of T.
+/// Calls call with the box's tile, one of those for vectors of T.
 template <class T, class Call>
 void with_tile(Box const& box, Call const& call) {
-  if constexpr (has_wide_tile<T>)
-    if (box.width == WideTile::width)
-      return call(WideTile());
-  call(NarrowTile());
+  for_tiles<T>([&]<class Tile>(Tile tile) {
+    if (Tile::width == box.width && Tile::height == box.height)
+      call(tile);
+  });
 }
 
 /// A plane in shared memory, in bytes, for values stored in Stored (float or double) and vectors of T: the windows of the values,
@@ -103,7 +110,7 @@ struct Layout {
   static constexpr int aligned(std::size_t bytes) { return static_cast<int>((bytes + 7) / 8 * 8); }
   static constexpr int x_begin = aligned(Tile::window_start(diagonals) * sizeof(Stored));
   static constexpr int plane_bytes = x_begin + aligned((windows - diagonals) * Tile::x_size * sizeof(Number));
-  static constexpr int shared_bytes = stages * plane_bytes;
+  static constexpr int shared_bytes = Tile::stages * plane_bytes;
   /// Blocks that a multiprocessor holds: in single precision two, whose planes together are as large as one block's in double.
   static constexpr int blocks_at_once = static_cast<int>(sizeof(double) / sizeof(Stored));
   /// Byte of the number `place` of window k's region; see origin.
@@ -161,11 +168,12 @@ SharedOut share_out(std::int64_t n, std::int64_t line, std::int64_t plane, std::
   box.tiles = static_cast<std::int32_t>(tiles);
   box.chunk = static_cast<std::int32_t>(best_chunk);
   box.width = Tile::width;
-  // For a plane a block takes the time of its nodes and of 512 more; a tenth longer where warps straddle lines. Times of the wide
-  // tile over the narrow one, in double on an H200 (and by this rule): 65 x 65 x 455 nodes 0.82 (0.78), 129^3 1.10 (1.12), 256^3
-  // 1.07 (1.10), 257^3 0.97 (0.97). Threads without a row do not tell: at 129^3 the wide tile has fewer, but its rounds are
-  // emptier.
-  result.cost = best_cost * (512 + box.tile_width * box.tile_height) * (Tile::width % 32 == 0 ? 1 : 1.1);
+  box.height = Tile::height;
+  // For a plane a block takes the time of its nodes and of 512 more; longer where warps straddle lines. Microseconds of a product
+  // in double on an H200, with tiles of width 64, 32, 65, 33 (* by this rule): 7 x 65^3 nodes 91, 79, 65*, 77; 7 x 129^3 528, 500,
+  // 468*, 573; 56 x 33^3 99, 96, 110, 70*; 6 x 81^3 134, 111*, 144, 130; 97^3 43, 41*, 46, 45; 128^3 69.1*, 68.9, 70, 76; 257^3
+  // 558, 559, 535*, 653. In single precision the order is the same, but for 257^3, where width 32 is faster by 2 %.
+  result.cost = best_cost * (512 + box.tile_width * box.tile_height) * (Tile::width == 33 ? 1.25 : Tile::width == 65 ? 1.05 : 1);
   return result;
 }
 
@@ -173,20 +181,18 @@ SharedOut share_out(std::int64_t n, std::int64_t line, std::int64_t plane, std::
 /// thread a row).
 template <class Stored, class T>
 std::optional<Box> box_of(std::int64_t n, std::int64_t line, std::int64_t plane, cuda::CudaContext const& device) {
-  auto const shared_out = [&]<class Tile>(Tile) -> std::optional<SharedOut> {
-    using Places = Layout<Stored, T, Tile>;
-    if (device.shared_memory_per_block() < Places::shared_bytes)
-      return std::nullopt;
-    return share_out<Tile>(n, line, plane, std::int64_t{Places::blocks_at_once} * device.multiprocessors());
-  };
-  // Both kinds of tiles are fewer than nodes of a plane, which the grid has room for.
+  // Tiles are fewer than nodes of a plane, which the grid has room for.
   if (static_cast<std::int64_t>(sizeof(Stored)) * diagonals * n < device.l2_bytes() || plane > INT32_MAX)
     return std::nullopt;
-  std::optional<SharedOut> best = shared_out(NarrowTile());
-  if constexpr (has_wide_tile<T>)
-    if (best)
-      if (auto const wide = shared_out(WideTile()); wide && wide->cost < best->cost)
-        best = wide;
+  std::optional<SharedOut> best;
+  for_tiles<T>([&]<class Tile>(Tile) {
+    using Places = Layout<Stored, T, Tile>;
+    if (device.shared_memory_per_block() < Places::shared_bytes)
+      return;
+    auto const next = share_out<Tile>(n, line, plane, std::int64_t{Places::blocks_at_once} * device.multiprocessors());
+    if (!best || next.cost < best->cost)
+      best = next;
+  });
   return best ? std::optional(best->box) : std::nullopt;
 }
 
@@ -207,7 +213,7 @@ template <class Stored, class T>
 std::optional<Box> box_of(LatticeHalfCdsView const& a, cuda::CudaContext const& device) {
   std::int64_t const m = a.lattices.m;
   auto box = box_of<Stored, T>(a.n_nodes(), m, m * m, device);
-  return box && 3 * box->tile_width * box->tile_height >= box->width * NarrowTile::height ? box : std::nullopt;
+  return box && 3 * box->tile_width * box->tile_height >= box->width * box->height ? box : std::nullopt;
 }
 
 template <class Kernel>
@@ -349,8 +355,9 @@ template <class Tile, class T, class Stored>
 class LatticeCopies {
   using Places = Layout<Stored, T, Tile>;
   // The first threads have more of the values' rims than others.
-  static constexpr int first_of_rim = Tile::all_rims(diagonals) % Tile::threads;
-  static_assert(first_of_rim + Tile::rim_size(diagonals) <= Tile::threads);
+  static constexpr int first_of_rim =
+      std::min(Tile::all_rims(diagonals) % Tile::threads, Tile::threads - Tile::rim_size(diagonals));
+  static_assert(first_of_rim >= 0);
 
 public:
   __device__ __forceinline__ LatticeCopies(LatticeNodes<T> const& nodes, Box const& box, ConstPointer<T> x, int x0, int y0, int tx,
@@ -408,7 +415,7 @@ template <class Tile, class T, class Stored, class Row, class Nodes = FlatNodes>
 __device__ __forceinline__ void for_rows(Box const& box, Stored const* __restrict__ values, ConstPointer<T> x, Row const& row,
                                          Nodes const& nodes = {}) {
   using Places = Layout<Stored, T, Tile>;
-  constexpr int width = Tile::width, height = Tile::height, threads = Tile::threads, x_pitch = Tile::x_pitch;
+  constexpr int width = Tile::width, height = Tile::height, threads = Tile::threads, stages = Tile::stages, x_pitch = Tile::x_pitch;
   constexpr bool flat = std::is_same_v<Nodes, FlatNodes>;
   using Number = typename Places::Number;
   extern __shared__ double shared[];

@@ -460,6 +460,70 @@ TYPED_TEST(Multigrid, AggregationKeepsIterationsLow) {
   EXPECT_LE(this->solve_box({{16, 16, 16}, {one()}, {1, 1, 1}, all_neumann}, options, Kind::algebraic).iterations, 20);
 }
 
+// f = 1 on a cube: ||u - u_h|| in the energy norm is the same fraction of h for all boxes, odd numbers of cells as well.
+TYPED_TEST(Multigrid, NestedIterationEstimatesTheDiscretisationError) {
+  double fraction = 0;
+  for (Format const format : {Format::half_cds, Format::matrix_free})
+    for (std::int64_t const n : {32, 25, 31, 40, 33}) {
+      Box const box{{n, n, n}};
+      BoxSystem system(*this->context, box.problem(), format);
+      HostVector<double> const b = system.take_rhs();
+      HostVector<double> x(b.size()), exact(b.size());
+      SolverOptions options;
+      options.preconditioner = PreconditionerKind::multigrid;
+      options.box_nodes = box.nodes();
+      SolverResult const from_zero = solve(system.matrix(), b, exact, options);
+      options.initial = InitialGuess::nested;
+      options.to_discretization = true;
+      SolverResult const result = solve(system.matrix(), b, x, options);
+      EXPECT_EQ(result.status, SolverStatus::converged) << n;
+      EXPECT_LT(result.iterations, from_zero.iterations / 2) << n;
+      EXPECT_EQ(from_zero.discretization_error, -1);
+      EXPECT_EQ(from_zero.tolerance, 1e-12);
+      double const scaled = result.discretization_error * static_cast<double>(n);
+      if (fraction == 0)
+        fraction = scaled;
+      EXPECT_NEAR(scaled, fraction, 0.05 * fraction) << n;
+      // ||x - exact|| / ||exact|| in the energy norm, where exact is the solution.
+      double energy = 0, error = 0;
+      std::vector<double> difference(b.size());
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        difference[i] = x[i] - exact[i];
+        energy += b[i] * exact[i];
+      }
+      Array<double> const d(*this->context, std::span<double const>(difference));
+      Array<double> product(*this->context, std::ssize(difference));
+      static_cast<LinearOperator<double> const&>(system.matrix()).product(1, d.data(), 0, product.data());
+      std::vector<double> of_difference(b.size());
+      product.download(of_difference);
+      for (std::size_t i = 0; i < b.size(); ++i)
+        error += difference[i] * of_difference[i];
+      error = std::sqrt(error / energy);
+      EXPECT_NEAR(result.algebraic_error, error, 0.2 * error) << n;
+      EXPECT_LT(error, 0.1 * result.discretization_error * result.discretization_error) << n;
+    }
+}
+
+TYPED_TEST(Multigrid, NestedIterationOnOneLevelBeginsAtZero) {
+  SolverOptions options;
+  options.initial = InitialGuess::nested;
+  options.to_discretization = true;
+  SolverResult const result = this->solve_box({{2, 2, 2}}, options);
+  EXPECT_EQ(result.discretization_error, -1);
+  EXPECT_EQ(result.tolerance, options.tolerance);
+}
+
+TYPED_TEST(Multigrid, NestedIterationNeedsLevels) {
+  Box const box{{8, 8, 8}};
+  BoxSystem system(*this->context, box.problem());
+  HostVector<double> const b = system.take_rhs();
+  HostVector<double> x(b.size());
+  SolverOptions options;
+  options.preconditioner = PreconditionerKind::jacobi;
+  options.initial = InitialGuess::nested;
+  EXPECT_THROW(static_cast<void>(solve(system.matrix(), b, x, options)), InputError);
+}
+
 TYPED_TEST(Multigrid, SameBitsEveryRun) {
   for (Kind const kind : {Kind::box, Kind::algebraic}) {
     Box const box{{20, 17, 23}, {octants(100)}};
