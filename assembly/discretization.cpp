@@ -151,8 +151,10 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
   estimate.varying_fields = data.constant_source() ? 0 : 1;
-  for (Function const& component : data.coefficients.front().components)
-    estimate.varying_fields += component.is_constant() ? 0 : 1;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(data.coefficient_components()); ++c)
+    estimate.varying_fields += std::any_of(data.coefficients.begin(), data.coefficients.end(), [&](Coefficient const& k) {
+      return c < k.components.size() && !k.components[c].is_constant();
+    });
 
   auto& memory = estimate.memory;
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = mesh.dofs;

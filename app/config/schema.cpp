@@ -146,7 +146,7 @@ std::string Number::allowed() const {
     bounds.push_back((or_equal ? ">= " : "> ") + write(above));
   if (std::isfinite(below))
     bounds.push_back("< " + write(below));
-  return bounds.empty() ? "finite number" : "finite number " + join(bounds, " and ");
+  return (or_word.empty() ? "" : or_word + ", ") + "finite number" + (bounds.empty() ? "" : " " + join(bounds, " and "));
 }
 
 void Number::read(YamlNode const& node, std::string const& path, double& out) const {

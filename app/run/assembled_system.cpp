@@ -123,7 +123,7 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
       if (!free && discretization_.summary().lattices == 0)
         return false;  // the mesh could not be made of lattices, after all
       LatticeProblem const problem = discretization_.lattice_problem();
-      require(LatticeSystem::peak_bytes(problem.layout, context.backend(), format));
+      require(LatticeSystem::peak_bytes(problem, context.backend(), format));
       elements_ = std::make_unique<LatticeSystem>(context, problem, format);
     }
   } catch (DataError const& error) {

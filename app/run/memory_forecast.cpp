@@ -32,13 +32,15 @@ FormatEstimate const& estimate_of(FormatChoice const& choice, Format format) {
 MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estimate, bool cpu) {
   MatrixMemory result;
   bool const shares = choice.format == Format::csr || choice.format == Format::crs_t;
-  std::int64_t const stored = estimate_of(choice, choice.format).bytes;
+  std::int64_t const stored = estimate_of(choice, choice.format).bytes,
+                     conversion = estimate_of(choice, choice.format).conversion_bytes;
   // On a device CSR is there until it is converted; on the host it stays.
-  if (cpu)
-    result.host_assembly = result.host = shares ? 0 : stored;
-  else {
+  if (cpu) {
+    result.host = shares ? 0 : stored;
+    result.host_assembly = result.host + conversion;
+  } else {
     result.device = shares ? estimate.memory.csr : stored;
-    result.device_assembly = estimate.memory.csr + (shares ? 0 : stored);
+    result.device_assembly = estimate.memory.csr + (shares ? 0 : stored + conversion);
   }
   return result;
 }
@@ -59,7 +61,7 @@ MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estim
     kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * n + surface;
   } else {
     LatticeSystem::KeptBytes const of_lattices = LatticeSystem::kept_bytes(estimate.layout, format);
-    peak = LatticeSystem::peak_bytes(estimate.layout, backend, format);
+    peak = LatticeSystem::peak_bytes(estimate.layout, estimate.varying_fields, backend, format);
     kept = of_lattices.backend;
     on_host = of_lattices.host;
     // Element vectors in double-double.

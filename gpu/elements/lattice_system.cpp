@@ -49,19 +49,29 @@ struct LatticeSystem::Slab {
   Array<std::int64_t> listed;  ///< numbers of layers, material by material
 };
 
-std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, Backend backend, Format format) {
+std::int64_t LatticeSystem::peak_bytes(LatticeProblem const& problem, Backend backend, Format format) {
+  std::array<int, 3> components{};
+  for (auto const& coefficient : problem.coefficients)
+    for (std::size_t c = 0; c < coefficient.size(); ++c)
+      components[c] |= is_constant(coefficient[c]) ? 0 : 1;
+  return peak_bytes(problem.layout, components[0] + components[1] + components[2] + (is_constant(problem.source) ? 0 : 1), backend,
+                    format);
+}
+
+std::int64_t LatticeSystem::peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend, Format format) {
   std::int64_t const n_lattices = layout.n_lattices, cells = layout.cells, order = layout.order, m = layout.nodes();
   std::int64_t const nodes = n_lattices * m * m * m, points = (order + 1) * (order + 1) * (order + 1);
   std::int64_t const rims = n_lattices * layout.rim().size(), n_layers = n_lattices * cells;
   if (format == Format::half_cds) {
-    std::int64_t const slab = (layers_at_once(cells, points, n_lattices * m, backend) + 1) * cells * cells * (448 + 4 * 64);
+    std::int64_t const slab =
+        (layers_at_once(cells, points, n_lattices * m, backend) + 1) * cells * cells * (448 + 64 * varying_fields);
     return (14 + 3 + 1) * 8 * nodes + 30 * rims + slab;
   }
   // Tensors and element vectors; coordinates, which are gone when the diagonal and Dirichlet values come; the right-hand side;
   // tables of rims: unknowns, copies and their offsets, and what is known of these unknowns.
   std::int64_t const n_cells = n_layers * cells * cells, slab = layers_at_once(cells, points, n_layers, backend) * cells * cells;
   return 8 * LatticeOperator::n_tensor_values(n_cells, layout.order) + 8 * points * n_cells + 8 * 3 * nodes +
-         8 * layout.n_unknowns + 8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + 5 * 8 * points * slab;
+         8 * layout.n_unknowns + 8 * rims + 25 * (layout.n_unknowns - layout.n_inner()) + (1 + varying_fields) * 8 * points * slab;
 }
 
 LatticeSystem::KeptBytes LatticeSystem::kept_bytes(LatticeLayout const& layout, Format format) {

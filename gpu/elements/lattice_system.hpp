@@ -17,8 +17,11 @@ namespace poisson {
 /// (p = 1) or matrix_free. Element integrals by p + 1 Gauss points per direction.
 class LatticeSystem final : public ElementSystem {
 public:
-  /// Bytes in the backend's memory at the peak of the assembly; of matrix_free with what products in double take.
-  [[nodiscard]] static std::int64_t peak_bytes(LatticeLayout const& layout, Backend backend, Format format = Format::half_cds);
+  /// Bytes in the backend's memory at the peak of the assembly; of matrix_free with what products in double take. Of the source and
+  /// the components of k, `varying_fields` vary anywhere.
+  [[nodiscard]] static std::int64_t peak_bytes(LatticeLayout const& layout, int varying_fields, Backend backend,
+                                               Format format = Format::half_cds);
+  [[nodiscard]] static std::int64_t peak_bytes(LatticeProblem const& problem, Backend backend, Format format = Format::half_cds);
 
   /// Bytes of it that stay there, the matrix with what its products need included and the right-hand side not; `host`: bytes that
   /// stay in host memory in any case.

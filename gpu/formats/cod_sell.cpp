@@ -97,6 +97,7 @@ FormatEstimate estimate_of(std::int64_t n_rows, std::int64_t n_columns, std::int
   result.format = Format::cod_sell;
   result.bytes = (4 + bytes_of_value(options.precision)) * stored - 4 * saved + 4 * n_rows + 16 * (slices_of(n_rows, c) + 1);
   result.bytes_per_product = result.bytes + 8 * (n_rows + n_columns);
+  result.conversion_bytes = 4 * nnz + 4 * n_rows + 8 * slices_of(n_rows, c);  // see Grouping
   if (nnz > 0)
     result.padding_ratio = static_cast<double>(stored) / static_cast<double>(nnz);
   if (stored > 0)

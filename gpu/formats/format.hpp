@@ -71,6 +71,7 @@ struct FormatOptions {
 struct FormatEstimate {
   Format format{};
   std::int64_t bytes = 0;              ///< of the stored matrix
+  std::int64_t conversion_bytes = 0;   ///< that its conversion takes for a while besides CSR and the result
   std::int64_t bytes_per_product = 0;  ///< compulsory: every stored value and index once, x once, y once, both in double
   double padding_ratio = 1;     ///< stored values over the non-zeros that the format must hold (half_cds: of the lower triangle)
   double shared_columns = 0;    ///< of cod_sell: the fraction of columns that dictionaries save

@@ -236,6 +236,7 @@ template <class V>
 std::unique_ptr<Matrix> stored(std::shared_ptr<CsrMatrix const> csr, Context& context) {
   FormatOptions options;
   options.precision = precision_of<V>;
+  options.conversion = Conversion::host;  // a device then never sees more than what it will keep
   return make_matrix(Format::csr, std::move(csr), context, options);
 }
 
