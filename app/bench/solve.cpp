@@ -160,6 +160,8 @@ public:
         peers(source, csr);
       for (Variant const& variant : formats_for(csr, symmetric))
         solve_all(variant, csr, symmetric);
+      if (multigrid_peer_wanted(symmetric))
+        hypre(csr);
     } catch (...) {
       session_.show(table_);
       throw;
@@ -187,6 +189,14 @@ private:
     auto const methods = methods_for(symmetric);
     return symmetric && session_.context.backend() == Backend::cuda &&
            std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
+  }
+
+  /// hypre's multigrid stands beside ours.
+  [[nodiscard]] bool multigrid_peer_wanted(bool symmetric) const {
+    auto const methods = methods_for(symmetric);
+    auto const& preconditioners = options_.preconditioners;
+    return symmetric && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
+           std::find(preconditioners.begin(), preconditioners.end(), PreconditionerKind::multigrid) != preconditioners.end();
   }
 
   /// The formats requested, `auto` resolved, each with every precision of the stored values requested.
@@ -377,6 +387,30 @@ private:
     });
     if (!options_.cupy.empty())
       cupy(source);
+  }
+
+  /// cg with BoomerAMG, on one core of the host whatever the backend. It cannot be stopped before its end.
+  void hypre(Csr const& csr) {
+    char const* const label = "hypre, 1 core";
+    json const row{{"peer", "hypre"}, {"method", "cg"}, {"precision", "double"}, {"preconditioner", "multigrid"}};
+    session_.unless_refused(label, row, [&] {
+      session_.working("solving with hypre");
+      HostVector<double> x(b_.size());
+      PeerSolve const result = peer_multigrid(*host_csr_, b_, x, options_.tolerance, options_.max_iterations);
+      Solved solved;
+      solved.iterations = result.iterations;
+      solved.residual_recursive = result.residual_recursive;
+      solved.bytes_per_iteration = result.bytes_per_iteration;
+      solved.status = result.residual_recursive <= options_.tolerance ? "converged" : "max_iterations";
+      solved.runs = 1;
+      solved.seconds = result.seconds;
+      solved.setup = result.setup_seconds;
+      solved.solve_seconds = result.seconds + result.setup_seconds;
+      Array<double> const on_backend(session_.context, std::span<double const>(x));
+      solved.residual_true = true_residual_of(csr.view(), on_backend.data(), nullptr);
+      add_row(label, {Method::cg, Precision::double_, PreconditionerKind::multigrid, Ordering::automatic}, solved);
+      add_result("peers", row, solved);
+    });
   }
 
   /// tests/bench/cupy_cg.py in a process of its own, on the same device.

@@ -1,11 +1,13 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
 #include "gpu/kernels/csr.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace poisson {
@@ -60,5 +62,16 @@ struct PeerSolve {
 /// OutOfMemoryError) memory does not suffice; Interrupted.
 [[nodiscard]] PeerSolve peer_cg(Context& context, CsrView const& a, double const* b, double* x, double tolerance,
                                 std::int64_t max_iterations, double max_seconds);
+
+/// Empty when peer_multigrid can be run; otherwise why not, in one sentence.
+[[nodiscard]] std::string why_no_peer_multigrid();
+
+/// Conjugate gradients with BoomerAMG of hypre, from x = 0, on one core of the host: HMIS coarsening with one aggressive level,
+/// extended+i interpolation, symmetric Gauss-Seidel; of eight settings the fastest on boxes of 27-point elements. `a` is symmetric,
+/// with fewer than 2^31 entries; entries that are 0 are left out. Ends when ||r|| <= tolerance ||b|| or after max_iterations.
+/// The setup is BoomerAMG's. hypre needs MPI, which is begun with the first call. Throws EnvironmentError:
+/// why_no_peer_multigrid(), or hypre fails; InputError for more entries.
+[[nodiscard]] PeerSolve peer_multigrid(CsrMatrix const& a, std::span<double const> b, std::span<double> x, double tolerance,
+                                       std::int64_t max_iterations);
 
 }  // namespace poisson

@@ -2,7 +2,7 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/kernels/cuda/dynamic_library.hpp"
+#include "gpu/core/dynamic_library.hpp"
 
 #include <cublas_v2.h>
 

@@ -32,7 +32,7 @@ PeerSolve peer_cg(Context& context, CsrView const& a, double const* b, double* x
   PeerSolve result;
   context.synchronize();
   auto start = Clock::now();
-  cuda::OwnedHandle<cublasHandle_t, decltype(&cublasDestroy_v2)> library(cublas().Destroy);
+  OwnedHandle<cublasHandle_t, decltype(&cublasDestroy_v2)> library(cublas().Destroy);
   check(cublas().Create(&library.handle), "cublasCreate");
   check(cublas().SetStream(library.handle, cuda::of(context).stream()), "cublasSetStream");
   auto const n = static_cast<int>(a.n_rows);  // columns have 32 bits

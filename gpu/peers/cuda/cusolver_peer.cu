@@ -2,7 +2,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/kernels/cuda/dynamic_library.hpp"
+#include "gpu/core/dynamic_library.hpp"
 #include "gpu/peers/svd_peers.hpp"
 
 #include <cusolverDn.h>
@@ -22,7 +22,7 @@ namespace poisson {
 namespace {
 
 struct CuSolver {
-  cuda::DynamicLibrary library{
+  DynamicLibrary library{
       "cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", "/usr/local/cuda/lib64/libcusolver.so"}};
 #define POISSON_CUSOLVER_FUNCTION(name) decltype(&cusolverDn##name) name = nullptr
   POISSON_CUSOLVER_FUNCTION(Create);

@@ -5,7 +5,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/kernels/cuda/dynamic_library.hpp"
+#include "gpu/core/dynamic_library.hpp"
 
 #include <cusparse.h>
 
@@ -17,7 +17,7 @@ namespace poisson {
 namespace {
 
 struct CuSparse {
-  cuda::DynamicLibrary library{"cuSPARSE", {"libcusparse.so.12", "libcusparse.so", "/usr/local/cuda/lib64/libcusparse.so.12"}};
+  DynamicLibrary library{"cuSPARSE", {"libcusparse.so.12", "libcusparse.so", "/usr/local/cuda/lib64/libcusparse.so.12"}};
 #define POISSON_CUSPARSE_FUNCTION(name) decltype(&cusparse##name) name = nullptr
   POISSON_CUSPARSE_FUNCTION(GetErrorString);
   POISSON_CUSPARSE_FUNCTION(Create);
@@ -163,10 +163,10 @@ private:
   Array<std::int32_t> columns_;
   Array<double> values_;
   Array<char> workspace_;
-  cuda::OwnedHandle<cusparseHandle_t, decltype(&cusparseDestroy)> library_;
-  cuda::OwnedHandle<cusparseConstSpMatDescr_t, decltype(&cusparseDestroySpMat)> matrix_;
-  cuda::OwnedHandle<cusparseConstDnVecDescr_t, decltype(&cusparseDestroyDnVec)> x_;
-  cuda::OwnedHandle<cusparseDnVecDescr_t, decltype(&cusparseDestroyDnVec)> y_;
+  OwnedHandle<cusparseHandle_t, decltype(&cusparseDestroy)> library_;
+  OwnedHandle<cusparseConstSpMatDescr_t, decltype(&cusparseDestroySpMat)> matrix_;
+  OwnedHandle<cusparseConstDnVecDescr_t, decltype(&cusparseDestroyDnVec)> x_;
+  OwnedHandle<cusparseDnVecDescr_t, decltype(&cusparseDestroyDnVec)> y_;
 };
 
 }  // namespace

@@ -252,6 +252,29 @@ TEST_F(PeersOnCuda, ConjugateGradientsSolve) {
   EXPECT_EQ(peer_cg(*context, csr->view(), b.data(), x.data(), 1e-10, 3, 60).iterations, 3);
 }
 
+TEST(Peers, MultigridOfHypreSolves) {
+  if (!why_no_peer_multigrid().empty())
+    GTEST_SKIP() << why_no_peer_multigrid();
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "Open MPI leaks memory of its own";
+#endif
+  auto const context = make_context(Backend::cpu);
+  auto const csr = box_laplacian(*context, 16, 15, 14);
+  CsrMatrix const host = csr->to_csr();
+  std::vector<double> const b(static_cast<std::size_t>(host.n_rows), 1.0);
+  std::vector<double> x(b.size(), std::nan(""));
+  PeerSolve const solved = peer_multigrid(host, b, x, 1e-10, 100);
+  EXPECT_GT(solved.iterations, 3);
+  EXPECT_LT(solved.iterations, 30);
+  EXPECT_LE(solved.residual_recursive, 1e-10);
+  std::vector<double> const product = naive_product(host, x);
+  double squares = 0;
+  for (std::size_t i = 0; i < b.size(); ++i)
+    squares += (b[i] - product[i]) * (b[i] - product[i]);
+  EXPECT_LE(std::sqrt(squares / static_cast<double>(b.size())), 2e-10);
+  EXPECT_EQ(peer_multigrid(host, b, x, 1e-10, 2).iterations, 2);
+}
+
 TEST(Peers, NeedADevice) {
   if (why_no_cuda().empty())
     GTEST_SKIP() << "there is a device";

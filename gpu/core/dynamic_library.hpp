@@ -6,16 +6,16 @@
 #include <type_traits>
 #include <utility>
 
-namespace poisson::cuda {
+namespace poisson {
 
-/// A library found at run time, so that the program starts on machines that lack it. It is never unloaded: the CUDA context keeps
-/// code of it.
+/// A library found at run time, so that the program starts on machines that lack it. It is never unloaded: a CUDA context, say,
+/// keeps code of it.
 class DynamicLibrary {
 public:
-  /// The first of `names` that can be loaded.
-  DynamicLibrary(std::string title, std::initializer_list<char const*> names) : title_(std::move(title)) {
+  /// The first of `names` that can be loaded; `visible` to libraries that are loaded later, too.
+  DynamicLibrary(std::string title, std::initializer_list<char const*> names, bool visible = false) : title_(std::move(title)) {
     for (char const* const name : names) {
-      library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+      library_ = dlopen(name, RTLD_NOW | (visible ? RTLD_GLOBAL : RTLD_LOCAL));
       if (library_ != nullptr)
         break;
       if (missing_.empty())
@@ -31,12 +31,16 @@ public:
   template <class Function>
   void find(Function& function, char const* name) {
     static_assert(std::is_pointer_v<Function>);
+    function = reinterpret_cast<Function>(address_of(name));
+  }
+  /// Of a function or a variable.
+  [[nodiscard]] void* address_of(char const* name) {
     if (library_ == nullptr)
-      return;
+      return nullptr;
     void* const symbol = dlsym(library_, name);
     if (symbol == nullptr && missing_.empty())
       missing_ = title_ + " here is another version than was built for: it has no " + name;
-    function = reinterpret_cast<Function>(symbol);
+    return symbol;
   }
 
 private:
@@ -61,4 +65,4 @@ private:
   Destroy destroy_;
 };
 
-}  // namespace poisson::cuda
+}  // namespace poisson
