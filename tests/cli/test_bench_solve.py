@@ -42,6 +42,17 @@ SYMMETRIC = """%%MatrixMarket matrix coordinate real symmetric
 """
 
 
+def test_hypre_stands_beside_multigrid(poisson):
+    matrix = measured(poisson, "--nodes", "17", "--format", "half_cds", "--preconditioner", "none,multigrid")["matrices"][0]
+    if matrix["left_out"]:  # the library is not there
+        assert "cannot be loaded" in matrix["left_out"][0]["reason"] and matrix["peers"] == []
+        return
+    (peer,) = matrix["peers"]
+    assert (peer["peer"], peer["method"], peer["preconditioner"]) == ("hypre", "cg", "multigrid")
+    assert peer["status"] == "converged" and 3 < peer["iterations"] < 30 and peer["residual_true"] <= 1e-11
+    assert peer["seconds"] > 0 and peer["setup_seconds"] > 0 and peer["bytes_per_iteration"] is None
+
+
 def test_json_is_consistent(poisson):
     report = measured(poisson, "--nodes", "9,6", "--format", "csr,half_cds", "--preconditioner", "none,jacobi")
     assert report["bench"] == "solve" and report["backend"] == "cpu" and report["copy_bytes_per_second"] > 0
