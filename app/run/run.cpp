@@ -81,20 +81,22 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     if (warn_later)
       warn_of_source();
     HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
+    bool finite = false;
     record.clock.time(Stage::verify, [&] {
-      if (first_not_finite(u) == u.size())
+      finite = first_not_finite(u) == u.size();
+      if (finite)
         record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, u);
       if (config.problem.exact)
         record.errors = discretization.errors(u);
     });
     stages.output([&](ResultsDirectory& directory) {
-      if (internal.keep_unknowns && first_not_finite(u) == u.size())
+      if (internal.keep_unknowns && finite)
         directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
       for (std::string const& note : write_solution_files(discretization, u, config, record, directory)) {
         record.warnings.push_back(note);
         console.warning(note);
       }
-      if (first_not_finite(u) == u.size()) {
+      if (finite) {
         requested.write_files(u, directory);
         if (config.output.surface)
           write_surface(discretization, u, config, directory);

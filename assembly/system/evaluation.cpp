@@ -479,6 +479,28 @@ Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemDa
   });
 }
 
+/// Where the least and the largest entry are; of equal ones the first.
+std::pair<std::int64_t, std::int64_t> extremes_of(std::span<double const> u) {
+  constexpr std::int64_t per_part = 1 << 18;
+  auto const n = static_cast<std::int64_t>(u.size());
+  std::vector<std::pair<std::int64_t, std::int64_t>> parts(n_parts(n, per_part));
+  parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t const p) {
+    auto const [begin, end] = part(n, per_part, p);
+    std::int64_t low = begin, high = begin;
+    for (auto i = begin + 1; i < end; ++i) {
+      low = u[i] < u[low] ? i : low;
+      high = u[i] > u[high] ? i : high;
+    }
+    parts[p] = {low, high};
+  });
+  auto [low, high] = parts.front();
+  for (auto const& [lower, higher] : parts) {
+    low = u[lower] < u[low] ? lower : low;
+    high = u[higher] > u[high] ? higher : high;
+  }
+  return {low, high};
+}
+
 /// Of each material; `total` is that of the mesh.
 std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const& element, double total) {
   if (space.material_ids.size() == 1)
@@ -504,12 +526,11 @@ std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const
 Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u) {
   Sums const sums = integrals_of(space, element, data, u);
-  auto const [low, high] = std::minmax_element(u.begin(), u.end());
-  auto const first_high = std::find(u.begin(), high, *high);  // minmax_element finds the last of equal ones
-  return {*low,
-          *high,
-          space.point(low - u.begin()),
-          space.point(first_high - u.begin()),
+  auto const [low, high] = extremes_of(u);
+  return {u[low],
+          u[high],
+          space.point(low),
+          space.point(high),
           sums.first / sums.third,
           sums.first,
           0.5 * sums.second,

@@ -113,8 +113,9 @@ struct DiagonalRange {
   }
 };
 
-/// Of the square of the discretisation error, relative to the solution in the energy norm.
-constexpr double share_of_discretization = 0.05;
+/// The algebraic error that is aimed at, over the discretisation error, in the norms of the energy and of L2. What is left once the
+/// residual is small enough is smoother than what there was, and larger beside its residual; 0.05 is what must not be exceeded.
+constexpr double share_of_discretization = 0.02;
 
 struct Outcome {
   SolverStatus status{};
@@ -176,29 +177,34 @@ public:
     Vector<double> x(context_, n_), coarse(context_, n_), product(context_, n_);
     if (!setup_->start_nested(high(b_), x.data(), coarse.data()))
       return 0;  // one level, which is solved directly
+    double const l2 = std::max(dot(x.data(), x.data()) - 2 * dot(x.data(), coarse.data()) + dot(coarse.data(), coarse.data()), 0.0);
     in_double_.product(1, x.data(), 0, product.data());
     double const of_x = dot(x.data(), product.data()), mixed = dot(coarse.data(), product.data());
     in_double_.product(1, coarse.data(), 0, product.data());
     double const of_coarse = dot(coarse.data(), product.data());
     start_from(std::move(x));
-    // ||u - u_2h||^2 = ||u - u_h||^2 + ||u_h - u_2h||^2 in the energy norm, and the first is four times the second with p = 1.
+    // ||u - u_2h||^2 = ||u - u_h||^2 + ||u_h - u_2h||^2 in the energy norm, and with p = 1 the left one is four times the first on
+    // the right. In L2, where the order is two, u_2h - u_h is about three times u_h - u.
     double const square = (of_x - 2 * mixed + of_coarse) / 3;
-    if (!(square > 0 && of_x > square))
+    if (!(square > 0 && of_x > square && l2 > 0))
       return 0;
     result_.discretization_error = std::sqrt(square / of_x);
-    double const error = algebraic_error(), now = norm_ / b_norm_;
-    // By duality the error in L2 is of the size of the square of that of the energy.
-    double const wanted = share_of_discretization * result_.discretization_error * result_.discretization_error;
-    return error > wanted ? now * wanted / error : now;
+    ErrorNorms const error = algebraic_error();
+    double const share = std::max(error.energy / result_.discretization_error, error.l2 / (std::sqrt(l2) / 3));
+    return norm_ / b_norm_ * std::min(1.0, share_of_discretization / share);
   }
-  /// ||A^-1 r|| in the energy norm over that of x, as far as M is A^-1.
-  double algebraic_error() {
+  struct ErrorNorms {
+    double energy;  ///< relative to x
+    double l2;      ///< of the vector of unknowns
+  };
+  /// Of A^-1 r, as far as M is A^-1.
+  ErrorNorms algebraic_error() {
     Vector<double> z(context_, n_);
     std::int32_t const no = 0;
     Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
     setup_->applied_in(double())->apply(high(r_), z.data(), running.data());
-    double const energy = dot(high(x_), high(b_));
-    return energy > 0 ? std::sqrt(std::max(dot(high(r_), z.data()), 0.0) / energy) : 0;
+    double const energy = dot(high(x_), high(b_)), of_error = std::max(dot(high(r_), z.data()), 0.0);
+    return {energy > 0 ? std::sqrt(of_error / energy) : 0, std::sqrt(dot(z.data(), z.data()))};
   }
 
   /// x, or its high parts, in the scale of the iterations.
@@ -723,7 +729,7 @@ private:
     Outcome outcome = cycles(*solve);
     result_.tolerance = now_.tolerance;
     if (result_.discretization_error >= 0)
-      result_.algebraic_error = solve->algebraic_error();
+      result_.algebraic_error = solve->algebraic_error().energy;
     result_.seconds += seconds_since(start);
     take_x_ = [solve] { return solve->take_x(); };
     take_solution_ = [this, solve](std::span<double> x) { solve->solution(x, result_.x_low); };

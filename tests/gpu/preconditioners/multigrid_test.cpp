@@ -500,7 +500,7 @@ TYPED_TEST(Multigrid, NestedIterationEstimatesTheDiscretisationError) {
         error += difference[i] * of_difference[i];
       error = std::sqrt(error / energy);
       EXPECT_NEAR(result.algebraic_error, error, 0.2 * error) << n;
-      EXPECT_LT(error, 0.1 * result.discretization_error * result.discretization_error) << n;
+      EXPECT_LT(error, 0.05 * result.discretization_error) << n;
     }
 }
 
