@@ -1,8 +1,8 @@
 #pragma once
 
+#include "gpu/core/dynamic_library.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/core/dynamic_library.hpp"
 
 #include <cublas_v2.h>
 

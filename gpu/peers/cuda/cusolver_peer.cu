@@ -1,8 +1,8 @@
 #include "gpu/core/array.hpp"
+#include "gpu/core/dynamic_library.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/core/dynamic_library.hpp"
 #include "gpu/peers/svd_peers.hpp"
 
 #include <cusolverDn.h>
@@ -22,8 +22,8 @@ namespace poisson {
 namespace {
 
 struct CuSolver {
-  DynamicLibrary library{
-      "cuSOLVER", {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", "/usr/local/cuda/lib64/libcusolver.so"}};
+  DynamicLibrary library{"cuSOLVER",
+                         {"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so", "/usr/local/cuda/lib64/libcusolver.so"}};
 #define POISSON_CUSOLVER_FUNCTION(name) decltype(&cusolverDn##name) name = nullptr
   POISSON_CUSOLVER_FUNCTION(Create);
   POISSON_CUSOLVER_FUNCTION(Destroy);

@@ -1,11 +1,11 @@
 #include "gpu/peers/peers.hpp"
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/dynamic_library.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/core/dynamic_library.hpp"
 
 #include <cusparse.h>
 
