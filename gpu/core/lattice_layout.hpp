@@ -135,6 +135,10 @@ struct LatticeView {
   }
 };
 
+/// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. Preconditions: `fine` is in host memory,
+/// of order 1, with an even number of cells, and not all of its nodes are in the tables.
+[[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine);
+
 inline LatticeView LatticeLayout::view() const {
   return {n_lattices,
           n_unknowns,

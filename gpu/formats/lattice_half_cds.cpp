@@ -44,6 +44,12 @@ std::unique_ptr<Matrix> LatticeHalfCds::from_diagonals(Context& context, Lattice
   return std::unique_ptr<Matrix>(new LatticeHalfCds(context, std::move(lattices), std::move(entries)));
 }
 
+std::unique_ptr<Matrix> LatticeHalfCds::from_diagonals(Context& context, LatticeArrays lattices, Array<float> values) {
+  StoredEntries entries;
+  entries.single_values = std::move(values);
+  return std::unique_ptr<Matrix>(new LatticeHalfCds(context, std::move(lattices), std::move(entries)));
+}
+
 LatticeHalfCds::LatticeHalfCds(Context& context, LatticeArrays lattices, StoredEntries entries)
     : ProductsOfKernels(context, {}), lattices_(std::move(lattices)), entries_(std::move(entries)) {
   view_.lattices = lattices_.view();

@@ -19,6 +19,12 @@ public:
   static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<double> values,
                                                 MatrixPrecision precision = MatrixPrecision::double_);
 
+  /// The same with values in single.
+  static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<float> values);
+
+  [[nodiscard]] LatticeHalfCdsView const& view() const { return view_; }
+  [[nodiscard]] LatticeArrays const& lattices() const { return lattices_; }
+
   /// A copy with entries in single. Precondition: they are in double. Throws OutOfMemoryError.
   [[nodiscard]] std::unique_ptr<Matrix> in_single() const;
 

@@ -274,6 +274,8 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
   if (is_box(a, options.box_nodes))
     return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(dynamic_cast<Matrix const&>(a), options), options);
+  if (auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a); lattices != nullptr && has_levels(*lattices))
+    return std::make_unique<MultigridSetup<V>>(context, lattice_hierarchy<V>(*lattices, options), options);
   if (!options.csr)
     throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
   if (options.box_nodes[0] > 0) {  // another format

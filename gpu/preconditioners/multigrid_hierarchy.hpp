@@ -3,6 +3,7 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/formats/half_cds.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/preconditioners/options.hpp"
 
@@ -61,6 +62,13 @@ struct MultigridHierarchy {
 /// diagonals of a matrix-free operator are there during the setup only. Precondition: is_box.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options);
+
+/// On lattices of order 1 whose cells are even in number: trilinear interpolation in each lattice, P^T A P lattice by lattice, down
+/// to lattices of two cells; from there on algebraic_hierarchy. Coefficients that jump inside of a lattice are not looked at. `a`
+/// is of at least four cells a side.
+[[nodiscard]] bool has_levels(LatticeHalfCds const& a);  ///< those preconditions
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerOptions const& options);
 
 /// For any matrix: smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a quarter of the
 /// strongest coupling of one of the two) form aggregates, of one unknown and its neighbours; P interpolates constants on them,

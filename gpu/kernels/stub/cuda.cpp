@@ -20,6 +20,7 @@
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
+#include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
@@ -60,6 +61,14 @@ BoxLevelKernels<float> const& BoxLevelKernels<float>::cuda() {
 }
 template <>
 BoxLevelKernels<double> const& BoxLevelKernels<double>::cuda() {
+  refuse();
+}
+template <>
+LatticeLevelKernels<float> const& LatticeLevelKernels<float>::cuda() {
+  refuse();
+}
+template <>
+LatticeLevelKernels<double> const& LatticeLevelKernels<double>::cuda() {
   refuse();
 }
 template <>

@@ -1,0 +1,51 @@
+#include "gpu/core/lattice_layout.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <vector>
+
+namespace poisson {
+
+LatticeLayout coarse_layout(LatticeView const& fine) {
+  assert(fine.order == 1 && fine.cells % 2 == 0 && !fine.all_on_rim);
+  LatticeLayout coarse;
+  coarse.n_lattices = fine.n_lattices;
+  coarse.cells = fine.cells / 2;
+  coarse.kind_first.assign(1, 0);
+  LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
+  std::int64_t const places = coarse.n_lattices * rim.size();
+  coarse.rim_unknowns.resize(static_cast<std::size_t>(places));
+
+  // First the numbers of the fine unknowns, then their places among those that stay.
+  std::vector<std::int32_t> number(static_cast<std::size_t>(fine.n_rim()), -1);
+  std::int64_t const fine_first = fine.n_inner();
+  for (std::int64_t place = 0; place < places; ++place) {
+    LatticeRim::Node const node = rim.node(place % rim.size());
+    std::int32_t const unknown =
+        fine.rim_unknowns[place / rim.size() * rim_of_fine.size() + rim_of_fine.place(2 * node.i, 2 * node.j, 2 * node.k)];
+    coarse.rim_unknowns[static_cast<std::size_t>(place)] = unknown;
+    number[static_cast<std::size_t>(unknown - fine_first)] = 0;
+  }
+  std::int64_t const n_inner = coarse.n_inner();
+  coarse.n_unknowns = n_inner;
+  for (std::int32_t& of_unknown : number)
+    if (of_unknown == 0)
+      of_unknown = static_cast<std::int32_t>(coarse.n_unknowns++);
+  std::int64_t const n_rim = coarse.n_unknowns - n_inner;
+  coarse.copy_offsets.assign(static_cast<std::size_t>(n_rim) + 1, 0);
+  for (std::int32_t& unknown : coarse.rim_unknowns) {
+    unknown = number[static_cast<std::size_t>(unknown - fine_first)];
+    ++coarse.copy_offsets[static_cast<std::size_t>(unknown - n_inner) + 1];
+  }
+  for (std::size_t i = 1; i < coarse.copy_offsets.size(); ++i)
+    coarse.copy_offsets[i] += coarse.copy_offsets[i - 1];
+  coarse.copies.resize(static_cast<std::size_t>(places));
+  std::vector<std::int64_t> next(coarse.copy_offsets.begin(), coarse.copy_offsets.end() - 1);
+  for (std::int64_t place = 0; place < places; ++place) {
+    std::int64_t& at = next[static_cast<std::size_t>(coarse.rim_unknowns[static_cast<std::size_t>(place)] - n_inner)];
+    coarse.copies[static_cast<std::size_t>(at++)] = static_cast<std::int32_t>(place);
+  }
+  return coarse;
+}
+
+}  // namespace poisson
