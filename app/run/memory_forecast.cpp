@@ -113,8 +113,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
 
   ExpectedSystem system{backend, format, n, estimate.entries, estimate_of(result.format, format).bytes_per_product, csr, false, 0};
   system.is_stencil = format == Format::matrix_free && mesh.stencil_faces > 0;
-  if (!csr && format == Format::half_cds)
+  if (!csr && format == Format::half_cds) {
     system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
+    system.lattice_cells = mesh.lattice_nodes - 1;
+  }
   SolverMemory const solver = solver_memory(system, solver_options(config));
   result.preconditioner = solver.preconditioner;
 

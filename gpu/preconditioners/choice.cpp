@@ -22,7 +22,8 @@ constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5};
 
 /// By aggregation: seconds per entry and core of the setup, which is on the host; entries of all levels over those of the finest,
 /// and its iterations to a digit.
-constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8;
+constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8,
+                 lattice_iterations = 1.1;
 constexpr double badly_scaled = 10;
 
 }  // namespace
@@ -40,9 +41,9 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
                                      iteration + (scale ? 16 * n / tuning.bandwidth : 0),
                                      {}};
   PreconditionerEstimate multigrid{PreconditionerKind::multigrid, 0, 0, 0, traits.no_entries};
-  if (traits.is_box) {
+  if (traits.is_box || traits.has_lattice_levels) {
     multigrid.refusal.clear();
-    multigrid.iterations = whole(box_iterations * traits.digits);
+    multigrid.iterations = whole((traits.is_box ? box_iterations : lattice_iterations) * traits.digits);
     multigrid.setup_seconds = tuning.box_setup * n + tuning.steps_of_cycle;
     multigrid.iteration_seconds = iteration + tuning.steps_of_cycle + tuning.box_cycle * n / tuning.bandwidth;
   } else if (multigrid.refusal.empty()) {

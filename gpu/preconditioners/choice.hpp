@@ -17,6 +17,7 @@ struct SystemTraits {
   double digits = 12;                    ///< of the residual that are asked for
   double diagonal_span = 1;              ///< max |a_ii| / min |a_ii|; infinite where one is 0
   bool is_box = false;                   ///< multigrid has the box's own levels
+  bool has_lattice_levels = false;       ///< or those of lattices
   std::string no_entries;                ///< why multigrid has no entries to be made from; empty where it has
 };
 

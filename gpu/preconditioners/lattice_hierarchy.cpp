@@ -119,9 +119,11 @@ Array<V> pseudo_random(Context& context, std::int64_t n) {
 
 }  // namespace
 
+bool has_levels(std::int64_t cells) {
+  return cells >= 4 && cells % 2 == 0;
+}
 bool has_levels(LatticeHalfCds const& a) {
-  LatticeView const& lattices = a.view().lattices;
-  return a.precision() == MatrixPrecision::double_ && lattices.cells >= 4 && lattices.cells % 2 == 0 && !lattices.all_on_rim;
+  return a.precision() == MatrixPrecision::double_ && has_levels(a.view().lattices.cells) && !a.view().lattices.all_on_rim;
 }
 
 template <class V>
@@ -146,7 +148,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
       free = std::move(found);
     }
     bool const deepest = static_cast<int>(result.levels.size()) + 1 == options.multigrid.levels;
-    if (view.cells < 4 || view.cells % 2 != 0 || view.n_unknowns <= options.multigrid.coarse_size || deepest) {
+    if (!has_levels(view.cells) || view.n_unknowns <= options.multigrid.coarse_size || deepest) {
       PreconditionerOptions rest = options;
       rest.multigrid.levels -= static_cast<int>(result.levels.size());
       auto coarser = algebraic_hierarchy<V>(nullptr, std::make_shared<CsrMatrix const>(matrix->to_csr()), context, rest);

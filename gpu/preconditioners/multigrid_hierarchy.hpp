@@ -67,6 +67,7 @@ template <class V>
 /// to lattices of two cells; from there on algebraic_hierarchy. Coefficients that jump inside of a lattice are not looked at. `a`
 /// is of at least four cells a side.
 [[nodiscard]] bool has_levels(LatticeHalfCds const& a);  ///< those preconditions
+[[nodiscard]] bool has_levels(std::int64_t cells);       ///< the same of lattices with so many cells a side
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerOptions const& options);
 

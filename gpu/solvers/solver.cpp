@@ -620,6 +620,8 @@ private:
     traits.n_rows = a_.n_rows();
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
     traits.is_box = is_box(a_, options_.box_nodes);
+    auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
+    traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
     if (!options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
@@ -807,6 +809,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t const n = system.n_rows, nnz = system.nnz;
   bool const cpu = system.backend == Backend::cpu;
   SolverOptions known = options;
+  bool const lattice_levels = system.n_lattice_nodes > 0 && has_levels(system.lattice_cells);
   bool const box_levels = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil || system.has_csr);
   if (known.preconditioner == PreconditionerKind::automatic && known.initial == InitialGuess::nested)
     known.preconditioner = PreconditionerKind::multigrid;
@@ -818,6 +821,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     traits.bytes_per_iteration = bytes_per_iteration(options.method, n, system.bytes_per_product);
     traits.digits = -std::log10(options.tolerance);
     traits.is_box = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil);
+    traits.has_lattice_levels = lattice_levels;
     if (system.format == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;
     known.preconditioner = choose_preconditioner(traits).front().kind;
@@ -826,11 +830,19 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t const vectors = vector_bytes(n, preconditioner, known);
   std::int64_t kept = entry_of(known.preconditioner).bytes(n, nnz, preconditioner);  // of the preconditioner
   std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
-  bool const multigrid = known.preconditioner == PreconditionerKind::multigrid, aggregation = multigrid && !box_levels;
-  bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && box_levels);
+  bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
+             aggregation = multigrid && !box_levels && !lattice_levels;
+  bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
   std::int64_t setup = takes_csr && !system.has_csr ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
   std::int64_t setup_on_backend = kept;
-  if (aggregation) {
+  if (multigrid && lattice_levels) {
+    // Values of the finest level in single, and of the others, whose lattices have some more than an eighth of the nodes; of every
+    // level the diagonal, four vectors and a mark. While they are made three vectors, and a diagonal in double.
+    kept = (number == 4 ? 4 * 14 * system.n_lattice_nodes : 0) + number * 14 * system.n_lattice_nodes * 16 / 100 +
+           (5 * number + 1) * n * 8 / 7;
+    setup_on_backend = kept + (3 * number + 8) * n;
+    setup += number * n;
+  } else if (aggregation) {
     // The finest level: the system's matrix itself, its values in single beside its columns, or half of them.
     std::int64_t const finest = number == 8                  ? 0
                                 : system.n_lattice_nodes > 0 ? 4 * 14 * system.n_lattice_nodes

@@ -140,6 +140,7 @@ struct ExpectedSystem {
   bool has_csr = false;                ///< options.csr gives a matrix that there is, and makes none
   bool is_stencil = false;             ///< matrix_free on a box with constant k
   std::int64_t n_lattice_nodes = 0;    ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
+  std::int64_t lattice_cells = 0;      ///< and their cells a side
 };
 
 /// Bytes that `solve` takes besides the operator, b and x at its peak: while the preconditioner is made, or while it iterates. With
