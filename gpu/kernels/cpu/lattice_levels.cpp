@@ -1,10 +1,38 @@
 #include "gpu/kernels/lattice_levels.hpp"
 
+#include <algorithm>
+#include <vector>
+
 namespace poisson {
 
 namespace {
 
 using namespace lattice_levels;
+
+/// galerkin_value of the inner nodes of an inner line, where these and the nodes they are coupled to are free.
+template <class V>
+void line_of_values(LatticeLevels const& levels, V const* values, std::int64_t lattice, std::int32_t j, std::int32_t k,
+                    int diagonal, std::vector<double>& sums) {
+  LatticeView const& fine = levels.fine;
+  std::int64_t const n = fine.n_lattices * fine.nodes_of_lattice();
+  int const x = -half_stencil::dx(diagonal), y = -half_stencil::dy(diagonal), z = -half_stencil::dz(diagonal);
+  std::int32_t const m = levels.coarse.m;
+  std::fill(sums.begin(), sums.end(), 0.0);
+  for_pairs(z, [&](int dz, int ez) {
+    for_pairs(y, [&](int dy, int ey) {
+      for_pairs(x, [&](int dx, int ex) {
+        int const s = 9 * (2 * z + ez - dz) + 3 * (2 * y + ey - dy) + 2 * x + ex - dx;  // -13 .. 13
+        double const weight = weight_at(dx) * weight_at(dy) * weight_at(dz) * weight_at(ex) * weight_at(ey) * weight_at(ez);
+        V const* const from = s <= 0 ? values - s * n + node_number(fine, lattice, dx, 2 * j + dy, 2 * k + dz)
+                                     : values + s * n + node_number(fine, lattice, 2 * x + ex, 2 * (j + y) + ey, 2 * (k + z) + ez);
+        double* const sum = sums.data();
+#pragma omp simd
+        for (std::int32_t i = 1; i < m - 1; ++i)
+          sum[i] += weight * static_cast<double>(from[2 * i]);
+      });
+    });
+  });
+}
 
 template <class V>
 class CpuLatticeLevels final : public LatticeLevelKernels<V> {
@@ -21,14 +49,32 @@ public:
       free_of_coarse[unknown] = free_of_fine[fine_unknown(fine, coarse, unknown)];
   }
   void coarsen(Context&, LatticeLevels const& levels, V const* values, V* coarse_values) const override {
-    std::int32_t const m = levels.coarse.m;
-    std::int64_t const n_lines = levels.coarse.n_lattices * m * m, n = n_lines * m;
-#pragma omp parallel for schedule(static)
-    for (std::int64_t line = 0; line < n_lines; ++line)
-      for (int d = 0; d < half_stencil::diagonals; ++d)
-        for (std::int32_t i = 0; i < m; ++i)
-          coarse_values[d * n + line * m + i] = static_cast<V>(galerkin_value(
-              levels, values, line / m / m, {i, static_cast<std::int32_t>(line % m), static_cast<std::int32_t>(line / m % m)}, d));
+    LatticeView const& coarse = levels.coarse;
+    std::int32_t const m = coarse.m;
+    std::int64_t const n_lines = coarse.n_lattices * m * m, n = n_lines * m;
+#pragma omp parallel
+    {
+      std::vector<double> sums(static_cast<std::size_t>(m));
+#pragma omp for schedule(static)
+      for (std::int64_t line = 0; line < n_lines; ++line) {
+        std::int64_t const lattice = line / m / m;
+        auto const j = static_cast<std::int32_t>(line % m), k = static_cast<std::int32_t>(line / m % m);
+        bool const inner = j > 0 && k > 0 && j + 1 < m && k + 1 < m;
+        for (int d = 0; d < half_stencil::diagonals; ++d) {
+          V* const out = coarse_values + d * n + line * m;
+          if (inner)
+            line_of_values(levels, values, lattice, j, k, d, sums);
+          int const x = half_stencil::dx(d), y = half_stencil::dy(d), z = half_stencil::dz(d);
+          for (std::int32_t i = 0; i < m; ++i) {
+            // Both nodes are inner ones, and so are all fine nodes around them.
+            bool const both_inner =
+                inner && i > 0 && i + 1 < m && i - x > 0 && i - x + 1 < m && j - y > 0 && j - y + 1 < m && k - z > 0;
+            out[i] = static_cast<V>(both_inner ? sums[static_cast<std::size_t>(i)]
+                                               : galerkin_value(levels, values, lattice, {i, j, k}, d));
+          }
+        }
+      }
+    }
   }
 
   // 1 reading of r (8 fine unknowns) and of the diagonal, 2 writings: 44 bytes a coarse unknown in single precision.
