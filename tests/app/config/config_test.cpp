@@ -307,7 +307,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"tolerance_of_one", "problem:" BOUNDARY "solver: {tolerance: 1}\n", {"solver.tolerance: found '1'"}},
         BadValue{"nan",
                  "problem:" BOUNDARY "solver: {tolerance: .nan}\n",
-                 {"3:21: solver.tolerance: found '.nan'; allowed: finite number"}},
+                 {"3:21: solver.tolerance: found '.nan'; allowed: discretization, finite number"}},
         BadValue{"nan_without_point", "problem:" BOUNDARY "solver: {tolerance: nan}\n", {"found 'nan'"}},
         BadValue{"infinite_origin",
                  "problem:\n  mesh: {origin: [0, -.inf, 0]}" BOUNDARY,
