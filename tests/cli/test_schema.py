@@ -216,7 +216,7 @@ def test_a_part_of_the_reference(poisson):
     assert yaml.safe_load(part) == {"solver": {"multigrid": yaml.safe_load(whole)["solver"]["multigrid"]}}
     assert "".join(poisson("schema", key).stdout for key in yaml.safe_load(whole)) == whole[whole.index("# Named constants"):]
     one = poisson("schema", "solver.tolerance").stdout
-    assert yaml.safe_load(one) == {"solver": {"tolerance": 1e-12}} and "Allowed: finite number > 0" in one
+    assert yaml.safe_load(one) == {"solver": {"tolerance": 1e-12}} and "Allowed: discretization, finite number > 0" in one
 
 
 def test_a_part_of_a_list(poisson):

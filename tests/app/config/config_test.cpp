@@ -301,13 +301,13 @@ INSTANTIATE_TEST_SUITE_P(
             "robin_without_alpha", "problem:\n  boundary: [{ids: all, type: robin}]\n", {"problem.boundary[0].alpha: is missing"}},
         BadValue{"text_for_a_number",
                  "problem:" BOUNDARY "solver:\n  tolerance: abc\n",
-                 {"dir/case.yaml:4:14: solver.tolerance: found 'abc'; allowed: finite number > 0 and < 1"}},
+                 {"dir/case.yaml:4:14: solver.tolerance: found 'abc'; allowed: discretization, finite number > 0 and < 1"}},
         BadValue{"quoted_number", "problem:" BOUNDARY "solver: {tolerance: \"1e-3\"}\n", {"found the text \"1e-3\""}},
         BadValue{"zero_tolerance", "problem:" BOUNDARY "solver: {tolerance: 0}\n", {"solver.tolerance: found '0'"}},
         BadValue{"tolerance_of_one", "problem:" BOUNDARY "solver: {tolerance: 1}\n", {"solver.tolerance: found '1'"}},
         BadValue{"nan",
                  "problem:" BOUNDARY "solver: {tolerance: .nan}\n",
-                 {"3:21: solver.tolerance: found '.nan'; allowed: finite number"}},
+                 {"3:21: solver.tolerance: found '.nan'; allowed: discretization, finite number"}},
         BadValue{"nan_without_point", "problem:" BOUNDARY "solver: {tolerance: nan}\n", {"found 'nan'"}},
         BadValue{"infinite_origin",
                  "problem:\n  mesh: {origin: [0, -.inf, 0]}" BOUNDARY,
@@ -566,7 +566,7 @@ TEST(Config, SetReachesEveryKindOfPlace) {
 
 TEST(Config, SetErrorsNameTheSetting) {
   EXPECT_EQ(error_of(minimal, {"solver.tolerance=abc"}),
-            "--set solver.tolerance=abc: solver.tolerance: found 'abc'; allowed: finite number > 0 and < 1");
+            "--set solver.tolerance=abc: solver.tolerance: found 'abc'; allowed: discretization, finite number > 0 and < 1");
   EXPECT_TRUE(
       contains(error_of(minimal, {"solvr.tolerance=1"}), {"--set solvr.tolerance=1: solvr: unknown key; did you mean 'solver'?"}));
   EXPECT_TRUE(contains(error_of(minimal, {"solver.tolerence=1"}), {"solver.tolerence: unknown key; did you mean 'tolerance'?"}));
