@@ -37,20 +37,21 @@ struct LatticeRim {
   struct Node {
     std::int32_t i, j, k;
   };
-  /// The node with that number.
+  /// The node with that number. Places are fewer than 2^31; 32-bit numbers are divided faster.
   [[nodiscard]] POISSON_HOST_DEVICE Node node(std::int64_t place) const {
-    auto const node = [](std::int64_t i, std::int64_t j, std::int64_t k) {
+    auto const p = static_cast<std::uint32_t>(place), n = static_cast<std::uint32_t>(m), face = n * n;
+    auto const node = [](std::uint32_t i, std::uint32_t j, std::uint32_t k) {
       return Node{static_cast<std::int32_t>(i), static_cast<std::int32_t>(j), static_cast<std::int32_t>(k)};
     };
     if (all)
-      return node(place % m, place / m % m, place / plane());
-    if (place < 2 * plane())
-      return node(place % m, place / m % m, place < plane() ? 0 : m - 1);
-    std::int64_t const k = 1 + (place - 2 * plane()) / ring(), in_ring = (place - 2 * plane()) % ring();
-    if (in_ring < 2 * m)
-      return node(in_ring % m, in_ring < m ? 0 : m - 1, k);
-    std::int64_t const in_columns = in_ring - 2 * m;
-    return node(in_columns < m - 2 ? 0 : m - 1, 1 + in_columns % (m - 2), k);
+      return node(p % n, p / n % n, p / face);
+    if (p < 2 * face)
+      return node(p % n, p / n % n, p < face ? 0 : n - 1);
+    std::uint32_t const around = 4 * (n - 1), k = 1 + (p - 2 * face) / around, in_ring = (p - 2 * face) % around;
+    if (in_ring < 2 * n)
+      return node(in_ring % n, in_ring < n ? 0 : n - 1, k);
+    std::uint32_t const in_columns = in_ring - 2 * n;
+    return node(in_columns < n - 2 ? 0 : n - 1, 1 + in_columns % (n - 2), k);
   }
 };
 
@@ -135,8 +136,8 @@ struct LatticeView {
   }
 };
 
-/// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. Preconditions: `fine` is in host memory,
-/// of order 1, with an even number of cells, and not all of its nodes are in the tables.
+/// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. Preconditions: `fine` is in host
+/// memory, of order 1, with an even number of cells, and not all of its nodes are in the tables.
 [[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine);
 
 inline LatticeView LatticeLayout::view() const {

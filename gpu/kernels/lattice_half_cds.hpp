@@ -5,6 +5,7 @@
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/lattice_places.hpp"
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
@@ -45,7 +46,7 @@ POISSON_HOST_DEVICE void for_couplings(LatticeHalfCdsView const& a, std::int64_t
 /// unknown in the order of LatticeView::copies. Terms of a row are added in the order of HalfCdsKernels. The dot is that of x with
 /// what lattices add, over the nodes of all lattices: no node counts twice, as the matrix is a sum. Results depend neither on the
 /// number of threads nor on the launch.
-class LatticeHalfCdsKernels : public ProductKernels<LatticeHalfCdsView> {
+class LatticeHalfCdsKernels : public ProductKernels<LatticeHalfCdsView>, public SmoothingKernels<LatticeHalfCdsView> {
 public:
   /// d + d_low = the sum of a_ii over the nodes of each unknown, in DoubleDouble; d_low may be null.
   virtual void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const = 0;

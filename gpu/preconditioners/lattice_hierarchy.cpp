@@ -31,16 +31,22 @@ double largest_by_power(Matrix const& matrix, Array<V> const& diagonal, Array<V>
   LinearOperator<V> const& a = matrix;
   Context& context = matrix.context();
   std::int64_t const n = a.n_rows();
-  Array<V> x = start.copy_to(context), y(context, n), dots(context, power_steps_of_lattices);
+  Array<V> x(context, n), y(context, n), zero(context, n), dots(context, 2);
+  zero.set_zero();
   Array<std::int32_t> const running(context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
-  for (int step = 0; step < power_steps_of_lattices; ++step) {
-    a.product_dot(x.data(), y.data(), dots.data() + step, running.data());
-    kernels_for<SmootherKernels<V>>(context).begin(context, n, diagonal.data(), y.data(), V(1), x.data(), running.data());
+  auto const& smoother = kernels_for<SmootherKernels<V>>(context);
+  smoother.begin(context, n, diagonal.data(), start.data(), V(1), x.data(), running.data());
+  for (int step = 0; step < power_steps_of_lattices - 2; ++step) {
+    matrix.subtract_product(zero.data(), x.data(), y.data(), running.data());
+    smoother.begin(context, n, diagonal.data(), y.data(), V(-1), x.data(), running.data());
   }
-  std::vector<V> found(power_steps_of_lattices);
+  for (int step = 0; step < 2; ++step) {
+    a.product_dot(x.data(), y.data(), dots.data() + step, running.data());
+    smoother.begin(context, n, diagonal.data(), y.data(), V(1), x.data(), running.data());
+  }
+  std::vector<V> found(2);
   dots.download(found);
-  double const before = static_cast<double>(found[power_steps_of_lattices - 2]),
-               after = static_cast<double>(found[power_steps_of_lattices - 1]);
+  double const before = static_cast<double>(found[0]), after = static_cast<double>(found[1]);
   return before > 0 && after > 0 ? std::sqrt(after / before) : std::nan("");
 }
 

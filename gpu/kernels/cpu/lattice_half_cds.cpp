@@ -221,6 +221,23 @@ public:
     *dot = static_cast<T>(sum);
   }
 
+  void smooth(Context& context, LatticeHalfCdsView const& a, SmoothingStep<float> const& step, float const* x,
+              std::int32_t const* stop) const override {
+    for_rows(context, a, x, stop, [&](std::int64_t i, float y) { take_step(step, i, y, x[i]); });
+  }
+  void smooth(Context& context, LatticeHalfCdsView const& a, SmoothingStep<double> const& step, double const* x,
+              std::int32_t const* stop) const override {
+    for_rows(context, a, x, stop, [&](std::int64_t i, double y) { take_step(step, i, y, x[i]); });
+  }
+  void subtract_product(Context& context, LatticeHalfCdsView const& a, float const* b, float const* x, float* r,
+                        std::int32_t const* stop) const override {
+    for_rows(context, a, x, stop, [=](std::int64_t i, float y) { r[i] = b[i] - y; });
+  }
+  void subtract_product(Context& context, LatticeHalfCdsView const& a, double const* b, double const* x, double* r,
+                        std::int32_t const* stop) const override {
+    for_rows(context, a, x, stop, [=](std::int64_t i, double y) { r[i] = b[i] - y; });
+  }
+
   void diagonal(Context&, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
     auto const fill = [&](auto values) {
 #pragma omp parallel for schedule(static)
@@ -235,6 +252,19 @@ public:
       fill(a.single_values);
     else
       fill(a.values);
+  }
+
+private:
+  /// Calls row(i, (A x)_i) for every unknown, unless *stop is set.
+  template <class V, class Row>
+  static void for_rows(Context& context, LatticeHalfCdsView const& a, V const* x, std::int32_t const* stop, Row const& row) {
+    if (*stop != 0)
+      return;
+    Sharing const sharing(a, cpu::work_of<V>);
+    Scratch<V> scratch(context, a.lattices, sharing);
+    auto const nothing = [](std::int64_t, std::int64_t, ConstPointer<V>, ConstPointer<V>) {};
+    with_stored_values<V>(
+        a, [&](auto values) { run(a, values, sharing, scratch, ConstPointer<V>(x), row, nothing); }, ValuePairs());
   }
 };
 

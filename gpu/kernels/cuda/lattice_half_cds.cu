@@ -2,6 +2,7 @@
 
 #include "gpu/kernels/cuda/cuda.cuh"
 #include "gpu/kernels/cuda/half_cds_march.cuh"
+#include "gpu/kernels/cuda/smoothing_rows.cuh"
 
 #include <algorithm>
 #include <cstdint>
@@ -30,21 +31,13 @@ Tiling tiling_of(LatticeView const& lattices) {
           static_cast<unsigned>((lattices.n_lattices + of_unit - 1) / of_unit)};
 }
 
-/// Calls row(place, what the lattice's matrix makes of x there, x there) for this thread's node, if it has one. Bytes: those of the
-/// stored values, twice but for the main diagonal's, once of which from L1 or L2; x and results; of nodes next to the rim or on it
-/// 4 for every neighbour on the rim.
-template <class T, class Values, class Row>
-__device__ __forceinline__ void for_node(Tiling const& tiling, LatticeView const& lattices, Values values, ConstPointer<T> x,
-                                         Row const& row) {
+/// Calls row(what the lattice's matrix makes of x at a node, x there). Bytes: those of the stored values, twice but for the main
+/// diagonal's, once of which from L1 or L2; x and results; of nodes next to the rim or on it 4 for every neighbour on the rim.
+template <class T, class Accumulator, class Values, class Row>
+__device__ __forceinline__ void multiply_at(LatticeView const& lattices, Values values, ConstPointer<T> x, std::int32_t lattice,
+                                            std::int32_t i, std::int32_t j, std::int32_t k, Row const& row) {
   using namespace half_stencil;
-  std::int32_t const m = lattices.m, plane = m * m;
-  auto const nodes = static_cast<unsigned>(plane * m);
-  unsigned const in_unit = blockIdx.x % tiling.blocks * threads + threadIdx.x, lattice_in_unit = in_unit / nodes;
-  auto const lattice = static_cast<std::int32_t>(blockIdx.x / tiling.blocks * tiling.lattices + lattice_in_unit);
-  if (lattice_in_unit >= tiling.lattices || lattice >= lattices.n_lattices)
-    return;
-  auto const node = static_cast<std::int32_t>(in_unit - lattice_in_unit * nodes);
-  std::int32_t const k = node / plane, j = node / m - k * m, i = node - (k * m + j) * m;
+  std::int32_t const m = lattices.m, plane = m * m, nodes = plane * m;
   auto const holds = [m](int index) { return index >= 0 && index < m; };
 
   // x of the neighbours, by ascending place in the box. All entries are looked up first, then all are asked for.
@@ -63,8 +56,8 @@ __device__ __forceinline__ void for_node(Tiling const& tiling, LatticeView const
   for (int d = 0; d < 27; ++d)
     x_around[d] = unknowns[d] >= 0 ? cuda::load_constant(x, unknowns[d]) : T(0);
 
-  std::int64_t const n = lattices.n_lattices * std::int64_t{nodes}, own = std::int64_t{lattice} * nodes + node;
-  DotSum<T> sum{};
+  std::int64_t const n = lattices.n_lattices * nodes, own = std::int64_t{lattice} * nodes + k * plane + j * m + i;
+  Accumulator sum{};
 #pragma unroll
   for (int d = 0; d < diagonals; ++d)
     if (unknowns[13 - d] >= 0)
@@ -73,7 +66,24 @@ __device__ __forceinline__ void for_node(Tiling const& tiling, LatticeView const
   for (int d = 1; d < diagonals; ++d)
     if (unknowns[13 + d] >= 0)
       sum.add(cuda::load_constant(values, d * n + own + dz(d) * plane + dy(d) * m + dx(d)), x_around[13 + d]);
-  row(LatticePlace(LatticePlane(m, lattice, k), LatticePlaneNode(m, i, j)), sum.value(), x_around[13]);
+  row(sum.value(), x_around[13]);
+}
+
+/// Calls row(place, what the lattice's matrix makes of x there, x there) for this thread's node, if it has one.
+template <class T, class Values, class Row>
+__device__ __forceinline__ void for_node(Tiling const& tiling, LatticeView const& lattices, Values values, ConstPointer<T> x,
+                                         Row const& row) {
+  std::int32_t const m = lattices.m, plane = m * m;
+  auto const nodes = static_cast<unsigned>(plane * m);
+  unsigned const in_unit = blockIdx.x % tiling.blocks * threads + threadIdx.x, lattice_in_unit = in_unit / nodes;
+  auto const lattice = static_cast<std::int32_t>(blockIdx.x / tiling.blocks * tiling.lattices + lattice_in_unit);
+  if (lattice_in_unit >= tiling.lattices || lattice >= lattices.n_lattices)
+    return;
+  auto const node = static_cast<std::int32_t>(in_unit - lattice_in_unit * nodes);
+  std::int32_t const k = node / plane, j = node / m - k * m, i = node - (k * m + j) * m;
+  multiply_at<T, DotSum<T>>(lattices, values, x, lattice, i, j, k, [&](T sum, T own) {
+    row(LatticePlace(LatticePlane(m, lattice, k), LatticePlaneNode(m, i, j)), sum, own);
+  });
 }
 
 /// y_i = alpha sum + beta y_i of inner nodes; sums of nodes on rims are for the exchange.
@@ -206,6 +216,101 @@ void exchange(cuda::CudaContext const& device, LatticeView const& lattices, T co
                      y, stop);
 }
 
+/// Calls row(unknown, y, x there), y = A x, for all unknowns of lattices that are in L2, and bound by waiting: with a thread for
+/// each unknown inside, in the first blocks, and a warp for each one on rims, a lane for each neighbour.
+template <class V, class Values, class Row>
+__global__ void __launch_bounds__(threads) few_rows_kernel(LatticeView const lattices, unsigned blocks_inside, Values values,
+                                                           V const* __restrict__ x, Row const row, std::int32_t const* stop) {
+  std::int32_t const stopped = *stop, m = lattices.m;
+  if (blockIdx.x < blocks_inside) {
+    std::uint32_t const unknown = blockIdx.x * threads + threadIdx.x, line = static_cast<std::uint32_t>(m - 2);
+    if (unknown >= lattices.n_inner())
+      return;
+    std::uint32_t const lines = unknown / line, planes = lines / line, lattice = planes / line;
+    auto const index = [line](std::uint32_t all, std::uint32_t before) {
+      return static_cast<std::int32_t>(1 + all - before * line);
+    };
+    auto const terms = row.load(unknown);
+    multiply_at<V, PlainSum<V>>(lattices, values, x, static_cast<std::int32_t>(lattice), index(unknown, lines),
+                                index(lines, planes), index(planes, lattice), [&](V sum, V own) {
+                                  if (stopped == 0)
+                                    row(unknown, sum, own, terms);
+                                });
+    return;
+  }
+  std::int64_t const number = std::int64_t{blockIdx.x - blocks_inside} * (threads / 32) + threadIdx.x / 32;
+  if (number >= lattices.n_rim())
+    return;
+  auto const lane = static_cast<int>(threadIdx.x % 32), step = lane - 13;  // 9 dz + 3 dy + dx
+  int const dx = lane % 3 - 1, dy = lane / 3 % 3 - 1, dz = lane / 9 - 1;
+  LatticeRim const rim = lattices.rim();
+  auto const rim_size = static_cast<std::uint32_t>(rim.size());
+  std::int64_t const unknown = lattices.n_inner() + number, n = lattices.n_lattices * lattices.nodes_of_lattice();
+  V sum = 0;
+  for (std::int64_t c = lattices.copy_offsets[number]; c < lattices.copy_offsets[number + 1]; ++c) {
+    auto const place = static_cast<std::uint32_t>(lattices.copies[c]);
+    auto const lattice = static_cast<std::int32_t>(place / rim_size);
+    LatticeRim::Node const node = rim.node(place % rim_size);
+    std::int32_t const i = node.i + dx, j = node.j + dy, k = node.k + dz;
+    if (lane >= 27 || i < 0 || j < 0 || k < 0 || i >= m || j >= m || k >= m)
+      continue;
+    LatticePlace const other(LatticePlane(m, lattice, k), LatticePlaneNode(m, i, j));
+    std::int64_t const stored_at = step <= 0 ? ((std::int64_t{lattice} * m + node.k) * m + node.j) * m + node.i
+                                             : ((std::int64_t{lattice} * m + k) * m + j) * m + i;
+    V const value = static_cast<V>(values[std::int64_t{step <= 0 ? -step : step} * n + stored_at]);
+    sum += value * x[other.on_rim ? lattices.rim_unknowns[other.at] : other.at];
+  }
+  for (int distance = 16; distance > 0; distance /= 2)
+    sum += __shfl_down_sync(0xffffffffU, sum, static_cast<unsigned>(distance));
+  if (lane == 0 && stopped == 0)
+    row(unknown, sum, x[unknown]);
+}
+
+/// What a march makes of rows: unknowns inside are complete, the rest is for the exchange.
+template <class V, class Row>
+struct StoreRow {
+  Row row;
+  V* rims;
+  __device__ __forceinline__ void operator()(LatticePlace place, V sum, V x) const {
+    if (place.on_rim)
+      rims[place.at] = sum;
+    else
+      row(place.at, sum, x);
+  }
+};
+
+template <class Tile, class V, class Stored, class Row>
+__global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, V, Tile>::blocks_at_once)
+    march_rows_kernel(march::Box const box, march::LatticeNodes<V> const nodes, Stored const* __restrict__ values, V const* x,
+                      StoreRow<V, Row> const store, std::int32_t const* stop) {
+  cuda::let_next_start();
+  if (*stop != 0) {
+    cuda::wait_for_last();
+    return;
+  }
+  march::for_rows<Tile, V>(box, values, x, store, nodes);
+}
+
+/// row(unknown, what the lattices have made of it, x there) for the unknowns on rims.
+template <class V, class Row>
+__global__ void __launch_bounds__(threads) exchange_rows_kernel(LatticeView const lattices, V const* rims, V const* __restrict__ x,
+                                                                Row const row, std::int32_t const* stop) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= lattices.n_rim())
+    return;
+  std::int64_t const first = lattices.copy_offsets[i], end = lattices.copy_offsets[i + 1], unknown = lattices.n_inner() + i;
+  std::int32_t const place = lattices.copies[first], second_place = lattices.copies[min(first + 1, end - 1)];
+  cuda::wait_for_last();
+  if (*stop != 0)
+    return;
+  auto const terms = row.load(unknown);
+  V const own = x[unknown], copy = cuda::load_from_l2(rims + place), second_copy = cuda::load_from_l2(rims + second_place);
+  V sum = first + 1 < end ? copy + second_copy : copy;
+  for (std::int64_t c = first + 2; c < end; ++c)
+    sum += cuda::load_from_l2(rims + lattices.copies[c]);
+  row(unknown, sum, own, terms);
+}
+
 template <class Stored>
 __global__ void __launch_bounds__(threads)
     diagonal_kernel(LatticeHalfCdsView const a, Stored const* __restrict__ values, double* d, double* d_low) {
@@ -220,6 +325,23 @@ __global__ void __launch_bounds__(threads)
 
 class CudaLatticeHalfCds final : public ProductsByTemplates<LatticeHalfCdsKernels, CudaLatticeHalfCds> {
 public:
+  void smooth(Context& context, LatticeHalfCdsView const& a, SmoothingStep<float> const& step, float const* x,
+              std::int32_t const* stop) const override {
+    for_products(context, a, x, cuda::SmoothingRow<float>{step}, stop);
+  }
+  void smooth(Context& context, LatticeHalfCdsView const& a, SmoothingStep<double> const& step, double const* x,
+              std::int32_t const* stop) const override {
+    for_products(context, a, x, cuda::SmoothingRow<double>{step}, stop);
+  }
+  void subtract_product(Context& context, LatticeHalfCdsView const& a, float const* b, float const* x, float* r,
+                        std::int32_t const* stop) const override {
+    for_products(context, a, x, cuda::ResidualRow<float>{b, r}, stop);
+  }
+  void subtract_product(Context& context, LatticeHalfCdsView const& a, double const* b, double const* x, double* r,
+                        std::int32_t const* stop) const override {
+    for_products(context, a, x, cuda::ResidualRow<double>{b, r}, stop);
+  }
+
   template <class T, class Values>
   static void multiply(Context& context, LatticeHalfCdsView const& a, Values values, T alpha, ConstPointer<T> x, T beta,
                        Pointer<T> y) {
@@ -295,6 +417,36 @@ public:
   }
 
 private:
+  template <class V, class Row>
+  static void for_products(Context& context, LatticeHalfCdsView const& a, V const* x, Row const& row, std::int32_t const* stop) {
+    if (a.lattices.n_lattices > 0)
+      with_stored_values<V>(
+          a, [&](auto values) { launch<V>(context, a, values, x, row, stop); }, ValuePairs());
+  }
+  template <class V, class Values, class Row>
+  static void launch(Context& context, LatticeHalfCdsView const& a, Values values, V const* x, Row const& row,
+                     std::int32_t const* stop) {
+    LatticeView const& lattices = a.lattices;
+    auto& device = cuda::of(context);
+    if constexpr (march::marches<Values>)
+      if (auto const box = box_of<V, Values>(a, device)) {
+        using Stored = march::StoredIn<Values>;
+        V* const rims = device.partial_sums<V>(2 * n_rim_sums(lattices));
+        auto const nodes = gather<V>(device, lattices, x, rims + n_rim_sums(lattices), stop);
+        march::with_tile<V>(*box, [&]<class Tile>(Tile) {
+          constexpr int shared_bytes = march::Layout<Stored, V, Tile>::shared_bytes;
+          march::allow_shared_memory(march_rows_kernel<Tile, V, Stored, Row>, shared_bytes);
+          cuda::launch_early(device, march_rows_kernel<Tile, V, Stored, Row>, box->grid(), Tile::threads, shared_bytes, *box, nodes,
+                             values, x, StoreRow<V, Row>{row, rims}, stop);
+        });
+        cuda::launch_early(device, exchange_rows_kernel<V, Row>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices,
+                           rims, x, row, stop);
+        return;
+      }
+    unsigned const inside = cuda::n_blocks(lattices.n_inner(), threads), on_rims = cuda::n_blocks(lattices.n_rim(), threads / 32);
+    few_rows_kernel<V><<<inside + on_rims, threads, 0, device.stream()>>>(lattices, inside, values, x, row, stop);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
   /// A vector of n entries that lies behind n numbers of the buffer.
   template <class T>
   [[nodiscard]] static Pointer<T> pointer_at(T* buffer, std::int64_t n) {

@@ -19,6 +19,7 @@ namespace {
 
 using test::LatticeBox;
 using test::make_lattice_box;
+using test::random_matrix;
 
 __extension__ using Quad = __float128;  // 113 bits
 
@@ -30,48 +31,6 @@ Quad quad(DoubleDouble v) {
 }
 double size_of(Quad v) {
   return static_cast<double>(v < 0 ? -v : v);
-}
-
-/// A number for the pair of nodes in any order.
-std::uint64_t mixed(std::int64_t a, std::int64_t b) {
-  std::uint64_t h = static_cast<std::uint64_t>(std::min(a, b)) * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(std::max(a, b));
-  h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9u;
-  h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
-  return h ^ (h >> 31);
-}
-
-/// A diagonally dominant matrix of the box's unknowns on the 27-point stencil; one off-diagonal entry of eight is missing. Entries
-/// are multiples of 2^-10, so that shares of them, also in float, and their sums are exact.
-std::shared_ptr<CsrMatrix> random_matrix(LatticeBox const& box) {
-  auto csr = std::make_shared<CsrMatrix>();
-  csr->n_rows = csr->n_columns = box.layout.n_unknowns;
-  std::vector<std::int64_t> node_of(box.unknown_of.size());
-  for (std::size_t node = 0; node < node_of.size(); ++node)
-    node_of[static_cast<std::size_t>(box.unknown_of[node])] = static_cast<std::int64_t>(node);
-  csr->row_ptr.push_back(0);
-  std::vector<std::pair<std::int32_t, double>> row;
-  for (std::int64_t const node : node_of) {
-    row.clear();
-    std::int64_t const x = node % box.nodes[0], y = node / box.nodes[0] % box.nodes[1], z = node / (box.nodes[0] * box.nodes[1]);
-    for (std::int64_t d = 0; d < 27; ++d) {
-      std::int64_t const x2 = x + d % 3 - 1, y2 = y + d / 3 % 3 - 1, z2 = z + d / 9 - 1;
-      if (x2 < 0 || y2 < 0 || z2 < 0 || x2 >= box.nodes[0] || y2 >= box.nodes[1] || z2 >= box.nodes[2])
-        continue;
-      std::int64_t const other = (z2 * box.nodes[1] + y2) * box.nodes[0] + x2;
-      std::uint64_t const h = mixed(node, other);
-      if (other != node && h % 8 == 0)
-        continue;
-      double const value = static_cast<double>(static_cast<std::int64_t>(h / 8 % 2049) - 1024) / 1024;
-      row.emplace_back(box.unknown_of[static_cast<std::size_t>(other)], other == node ? 40 + value : value);
-    }
-    std::sort(row.begin(), row.end());
-    for (auto const& [column, value] : row) {
-      csr->columns.push_back(column);
-      csr->values.push_back(value);
-    }
-    csr->row_ptr.push_back(static_cast<std::int64_t>(csr->columns.size()));
-  }
-  return csr;
 }
 
 template <class T>
@@ -251,7 +210,7 @@ protected:
     HostVector<double> values, sizes;
     values.resize(14 * static_cast<std::size_t>(box.layout.n_lattices) * nodes * nodes * nodes, -0.0);
     test::for_pairs(box, [&](std::int64_t place, std::int64_t, std::int64_t) {
-      values[static_cast<std::size_t>(place)] = static_cast<float>(static_cast<double>(mixed(place, 7) % 20011) / 10007 - 1);
+      values[static_cast<std::size_t>(place)] = static_cast<float>(static_cast<double>(test::mixed(place, 7) % 20011) / 10007 - 1);
     });
     sizes = values;
     for (double& value : sizes)

@@ -2,10 +2,12 @@
 
 #include "gpu/elements/box_system.hpp"
 #include "gpu/formats/half_cds.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/elements/functions.hpp"
+#include "tests/gpu/lattices.hpp"
 #include "tests/gpu/matrices.hpp"
 
 #include <array>
@@ -139,6 +141,25 @@ TYPED_TEST(Smoothing, HalfCds) {
     auto const single =
         HalfCds::from_diagonals(*this->context, view.n, {view.offsets.begin(), view.offsets.end()}, std::move(values));
     this->template check<float>(*single, csr);
+  }
+}
+
+/// One lattice and several, of one cell, where all are in L2, and beyond that.
+TYPED_TEST(Smoothing, Lattices) {
+  struct Case {
+    std::array<std::int64_t, 3> lattices;
+    std::int32_t cells;
+  };
+  for (auto const& [lattices, cells] :
+       {Case{{1, 1, 1}, 1}, Case{{3, 2, 2}, 1}, Case{{1, 1, 1}, 6}, Case{{2, 3, 2}, 4}, Case{{2, 2, 1}, 33}, Case{{2, 2, 2}, 64}}) {
+    test::LatticeBox const box = test::make_lattice_box(lattices, cells);
+    auto const csr = test::random_matrix(box);
+    auto const values = test::lattice_diagonals(box, *csr, true);
+    auto const in_double = LatticeHalfCds::from_diagonals(*this->context, LatticeArrays(*this->context, box.layout),
+                                                          Array<double>(*this->context, std::span<double const>(values)));
+    this->template check<double>(*in_double, *csr);
+    auto const in_single = dynamic_cast<LatticeHalfCds const&>(*in_double).in_single();
+    this->template check<float>(*in_single, *csr);
   }
 }
 
