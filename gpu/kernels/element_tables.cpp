@@ -9,18 +9,18 @@ namespace poisson {
 
 namespace {
 
-using Real = long double;
+using Extended = long double;
 
 /// The Legendre polynomial of degree n on [-1, 1] and its derivative.
 struct Legendre {
-  Real value, derivative;
+  Extended value, derivative;
 };
-Legendre legendre(int n, Real x) {
-  Real before = 1, value = x;
+Legendre legendre(int n, Extended x) {
+  Extended before = 1, value = x;
   if (n == 0)
     return {1, 0};
   for (int k = 2; k <= n; ++k) {
-    Real const next = ((2 * k - 1) * x * value - (k - 1) * before) / k;
+    Extended const next = ((2 * k - 1) * x * value - (k - 1) * before) / k;
     before = value;
     value = next;
   }
@@ -29,11 +29,11 @@ Legendre legendre(int n, Real x) {
 
 /// Newton's method from `x`: step(x) is what to subtract.
 template <class Step>
-Real root(Real x, Step const& step) {
+Extended root(Extended x, Step const& step) {
   for (int i = 0; i < 100; ++i) {
-    Real const change = step(x);
+    Extended const change = step(x);
     x -= change;
-    if (std::abs(change) < 4 * std::numeric_limits<Real>::epsilon())
+    if (std::abs(change) < 4 * std::numeric_limits<Extended>::epsilon())
       break;
   }
   return x;
@@ -45,12 +45,12 @@ Quadrature1D gauss_quadrature(int n) {
   assert(n >= 1 && n <= max_points);
   Quadrature1D result{n, {}, {}};
   for (int i = 0; i < n; ++i) {
-    Real const first = -std::cos(std::numbers::pi_v<Real> * (i + Real(0.75)) / (n + Real(0.5)));
-    Real const x = 2 * i + 1 == n ? Real(0) : root(first, [n](Real at) {
+    Extended const first = -std::cos(std::numbers::pi_v<Extended> * (i + Extended(0.75)) / (n + Extended(0.5)));
+    Extended const x = 2 * i + 1 == n ? Extended(0) : root(first, [n](Extended at) {
       Legendre const p = legendre(n, at);
       return p.value / p.derivative;
     });
-    Real const slope = legendre(n, x).derivative;
+    Extended const slope = legendre(n, x).derivative;
     auto const q = static_cast<std::size_t>(i);
     result.point[q] = static_cast<double>((1 + x) / 2);
     result.weight[q] = static_cast<double>(1 / ((1 - x * x) * slope * slope));
@@ -63,14 +63,14 @@ Quadrature1D lobatto_quadrature(int n) {
   Quadrature1D result{n, {}, {}};
   int const degree = n - 1;
   for (int i = 0; i < n; ++i) {
-    Real x = i == 0 ? -1 : i == n - 1 ? 1 : 0;
+    Extended x = i == 0 ? -1 : i == n - 1 ? 1 : 0;
     if (i > 0 && i < n - 1 && 2 * i + 1 != n)
       // A root of P': by Legendre's equation (1 - x^2) P'' = 2 x P' - degree (degree + 1) P.
-      x = root(-std::cos(std::numbers::pi_v<Real> * i / degree), [degree](Real at) {
+      x = root(-std::cos(std::numbers::pi_v<Extended> * i / degree), [degree](Extended at) {
         Legendre const p = legendre(degree, at);
         return p.derivative * (1 - at * at) / (2 * at * p.derivative - degree * (degree + 1) * p.value);
       });
-    Real const value = legendre(degree, x).value;
+    Extended const value = legendre(degree, x).value;
     auto const q = static_cast<std::size_t>(i);
     result.point[q] = static_cast<double>((1 + x) / 2);
     result.weight[q] = static_cast<double>(1 / (degree * (degree + 1) * value * value));
@@ -82,15 +82,15 @@ LagrangeTables lagrange_tables(Quadrature1D const& functions, Quadrature1D const
   LagrangeTables result;
   auto const n = static_cast<std::size_t>(functions.n);
   for (std::size_t q = 0; q < static_cast<std::size_t>(points.n); ++q) {
-    Real const x = points.point[q];
+    Extended const x = points.point[q];
     for (std::size_t a = 0; a < n; ++a) {
-      Real value = 1, derivative = 0;
+      Extended value = 1, derivative = 0;
       for (std::size_t b = 0; b < n; ++b) {
         if (b == a)
           continue;
-        Real const scale = 1 / (Real(functions.point[a]) - Real(functions.point[b]));
-        derivative = (derivative * (x - Real(functions.point[b])) + value) * scale;
-        value *= (x - Real(functions.point[b])) * scale;
+        Extended const scale = 1 / (Extended(functions.point[a]) - Extended(functions.point[b]));
+        derivative = (derivative * (x - Extended(functions.point[b])) + value) * scale;
+        value *= (x - Extended(functions.point[b])) * scale;
       }
       result.value[q][a] = static_cast<double>(value);
       result.derivative[q][a] = static_cast<double>(derivative);

@@ -351,7 +351,7 @@ void exclusive_sum(std::int64_t* p, std::int64_t n) {
   }
 }
 
-class CpuConversion final : public CodSellConversion {
+class CpuCodSellConversion final : public CodSellConversion {
 public:
   void group(Context&, CsrView const& a, std::int32_t const* order, CodSellSearch const& search,
              CodSellGroups const& groups) const override {
@@ -423,7 +423,7 @@ public:
 }  // namespace
 
 CodSellConversion const& CodSellConversion::cpu() {
-  static CpuConversion const conversion;
+  static CpuCodSellConversion const conversion;
   return conversion;
 }
 

@@ -13,8 +13,8 @@ namespace {
 using namespace lattice_cells;
 
 /// Cells that are worked on at once, one in each lane of the vector registers.
-constexpr int lanes = 8;
-static_assert(LatticeTensors::cells_of_batch % lanes == 0);
+constexpr int cells_at_once = 8;
+static_assert(LatticeTensors::cells_of_batch % cells_at_once == 0);
 
 /// p where the compiler knows it: loops are then unrolled.
 template <int p>
@@ -33,17 +33,17 @@ struct RealTables {
   }
 };
 
-/// The element vectors of `lanes` cells. Numbers at nodes or points are at [(node or point) lanes + lane].
+/// The element vectors of `cells_at_once` cells. Numbers at nodes or points are at [(node or point) cells_at_once + lane].
 template <class T, class Stored, class Order>
 class Cells {
 public:
   Cells(LatticeOperatorView const& a, RealTables<T> const& tables, Stored const* tensors, ConstPointer<T> x, Order order)
       : a_(a), tables_(tables), tensors_(tensors), x_(x), order_(order) {
     for (auto& array : arrays_)
-      array.resize(static_cast<std::size_t>(points() * lanes));
+      array.resize(static_cast<std::size_t>(points() * cells_at_once));
   }
 
-  /// Of cells first ... first + lanes - 1, of which those from n_cells on do not exist. Returns x . (what they add to A x).
+  /// Of cells first ... first + cells_at_once - 1, of which those from n_cells on do not exist. Returns x . (what they add to A x).
   DotSum<T> operator()(std::int64_t first, Pointer<T> vectors) {
     T *const u = arrays_[0].data(), *const v = arrays_[1].data(), *const y = arrays_[2].data(), *const z = arrays_[3].data();
     int const n1 = order_ + 1;
@@ -63,8 +63,8 @@ public:
     contract<true, false>(tables_.value, 1, v, u);
     std::int64_t const stride = a_.stride();
     for (int node = 0; node < points(); ++node)
-      for (int lane = 0; lane < lanes; ++lane)
-        store(vectors, node * stride + first + lane, u[node * lanes + lane]);
+      for (int lane = 0; lane < cells_at_once; ++lane)
+        store(vectors, node * stride + first + lane, u[node * cells_at_once + lane]);
     return dot;
   }
 
@@ -78,18 +78,18 @@ private:
     for (int block = 0; block < points(); block += of_line)
       for (int line = block; line < block + step; ++line)
         for (int q = 0; q < n1; ++q) {
-          T* const to = out + (line + q * step) * lanes;
-          Sum<T> sums[lanes];
-          for (int lane = 0; lane < lanes; ++lane)
+          T* const to = out + (line + q * step) * cells_at_once;
+          Sum<T> sums[cells_at_once];
+          for (int lane = 0; lane < cells_at_once; ++lane)
             sums[lane] = begin_sum(adds ? to[lane] : T(0));
           for (int r = 0; r < n1; ++r) {
-            T const* const from = in + (line + r * step) * lanes;
+            T const* const from = in + (line + r * step) * cells_at_once;
             Real<T> const factor = transposed ? table[r][q] : table[q][r];
 #pragma omp simd
-            for (int lane = 0; lane < lanes; ++lane)
+            for (int lane = 0; lane < cells_at_once; ++lane)
               sums[lane].add(factor, from[lane]);
           }
-          for (int lane = 0; lane < lanes; ++lane)
+          for (int lane = 0; lane < cells_at_once; ++lane)
             to[lane] = sums[lane].value();
         }
   }
@@ -97,21 +97,21 @@ private:
   /// Gradients become fluxes.
   DotSum<T> multiply(std::int64_t first, T* __restrict x, T* __restrict y, T* __restrict z) const {
     auto const place = LatticeTensors::in_batch(points(), first);
-    Sum<T> dots[lanes] = {};
+    Sum<T> dots[cells_at_once] = {};
     for (int q = 0; q < points(); ++q) {
       Stored const* const d = tensors_ + place.first + q * place.of_point;
       constexpr int next = LatticeTensors::cells_of_batch;
 #pragma omp simd
-      for (int lane = 0; lane < lanes; ++lane) {
+      for (int lane = 0; lane < cells_at_once; ++lane) {
         auto const entry = [&](int c) { return static_cast<Real<T>>(d[c * next + lane]); };
-        T const by_x = x[q * lanes + lane], by_y = y[q * lanes + lane], by_z = z[q * lanes + lane];
+        T const by_x = x[q * cells_at_once + lane], by_y = y[q * cells_at_once + lane], by_z = z[q * cells_at_once + lane];
         Sum<T> of_x{}, of_y{}, of_z{};
         of_x.add(entry(0), by_x), of_x.add(entry(3), by_y), of_x.add(entry(4), by_z);
         of_y.add(entry(3), by_x), of_y.add(entry(1), by_y), of_y.add(entry(5), by_z);
         of_z.add(entry(4), by_x), of_z.add(entry(5), by_y), of_z.add(entry(2), by_z);
-        x[q * lanes + lane] = of_x.value();
-        y[q * lanes + lane] = of_y.value();
-        z[q * lanes + lane] = of_z.value();
+        x[q * cells_at_once + lane] = of_x.value();
+        y[q * cells_at_once + lane] = of_y.value();
+        z[q * cells_at_once + lane] = of_z.value();
         dots[lane].add(by_x, of_x.value());
         dots[lane].add(by_y, of_y.value());
         dots[lane].add(by_z, of_z.value());
@@ -127,14 +127,14 @@ private:
     LatticeView const& lattices = a_.lattices;
     std::int32_t const n = lattices.cells, m = lattices.m, p = lattices.order;
     std::int64_t const n_cells = a_.n_cells();
-    auto const count = static_cast<int>(std::min<std::int64_t>(lanes, n_cells - first));
+    auto const count = static_cast<int>(std::min<std::int64_t>(cells_at_once, n_cells - first));
     if (count <= 0) {
-      std::fill_n(u, points() * lanes, T(0));
+      std::fill_n(u, points() * cells_at_once, T(0));
       return;
     }
     Place const at = cell_place(a_, first);
-    bool const in_line = count == lanes && at.i[0] + lanes <= n;
-    Place cells[lanes];
+    bool const in_line = count == cells_at_once && at.i[0] + cells_at_once <= n;
+    Place cells[cells_at_once];
     for (int lane = 0; lane < count; ++lane)
       cells[lane] = in_line ? Place{at.lattice, {at.i[0] + lane, at.i[1], at.i[2]}} : cell_place(a_, first + lane);
     int node = 0;
@@ -147,14 +147,15 @@ private:
           int begin = 0, end = 0;
           if (inner) {
             begin = i == 0 && at.i[0] == 0 ? 1 : 0;
-            end = i == order_ && at.i[0] + lanes == n ? lanes - 1 : lanes;
+            end = i == order_ && at.i[0] + cells_at_once == n ? cells_at_once - 1 : cells_at_once;
             std::int64_t const unknown = lattices.inner_unknown(at.lattice, p * (at.i[0] + begin) + i, y, z);
             for (int lane = begin; lane < end; ++lane)
-              u[node * lanes + lane] = load(x_, unknown + lane - begin);
+              u[node * cells_at_once + lane] = load(x_, unknown + lane - begin);
           }
-          for (int lane = 0; lane < lanes; ++lane)
+          for (int lane = 0; lane < cells_at_once; ++lane)
             if (lane < begin || lane >= end)
-              u[node * lanes + lane] = lane < count ? free_entry<T>(a_, x_, unknown_of(lattices, cells[lane], i, j, k)) : T(0);
+              u[node * cells_at_once + lane] =
+                  lane < count ? free_entry<T>(a_, x_, unknown_of(lattices, cells[lane], i, j, k)) : T(0);
         }
       }
   }
@@ -171,10 +172,10 @@ private:
 template <class T>
 struct Scratch {
   Pointer<T> vectors;  ///< of elements
-  DotSum<T>* dots;     ///< of runs of `lanes` cells, then of cells at faces, then of blocks of unknowns on rims
+  DotSum<T>* dots;     ///< of runs of `cells_at_once` cells, then of cells at faces, then of blocks of unknowns on rims
 
   Scratch(Context& context, LatticeOperatorView const& a)
-      : n_runs(a.stride() / lanes),
+      : n_runs(a.stride() / cells_at_once),
         n_face_cells(std::int64_t{a.n_mass_faces} * a.lattices.cells * a.lattices.cells),
         n_blocks(cpu::n_blocks(a.lattices.n_rim())) {
     std::int64_t const size = a.points() * a.stride();
@@ -207,7 +208,7 @@ void make_vectors(LatticeOperatorView const& a, Stored const* tensors, ConstPoin
     Cells<T, Stored, Order> cells(a, real_tables, tensors, x, order);
 #pragma omp for schedule(static)
     for (std::int64_t run = 0; run < scratch.n_runs; ++run)
-      scratch.dots[run] = cells(run * lanes, scratch.vectors);
+      scratch.dots[run] = cells(run * cells_at_once, scratch.vectors);
   }
   // Cells may be at two faces: one direction after the other.
   int const n1 = a.points_of_direction(), of_face = n1 * n1;
