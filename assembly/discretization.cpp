@@ -387,8 +387,12 @@ LinearSystem Discretization::assemble() {
 }
 
 std::optional<BoxProblem> Discretization::box_problem() const {
+  return impl_->space.order == 1 ? box_problem_of_order_one() : std::nullopt;
+}
+
+std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   Space const& space = impl_->space;
-  if (!space.box || space.order != 1 || impl_->has_places || !impl_->data.diagonal_code() || impl_->data.has_periodic_boundaries())
+  if (!space.box || impl_->has_places || !impl_->data.diagonal_code() || impl_->data.has_periodic_boundaries())
     return std::nullopt;
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)

@@ -106,6 +106,8 @@ public:
   [[nodiscard]] LinearSystem assemble();
   /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
+  /// The same with trilinear elements in any case, for multigrid.
+  [[nodiscard]] std::optional<BoxProblem> box_problem_of_order_one() const;
   /// The same for elements of any order on lattices; a cell is a lattice where there are no larger ones. Errors: as assemble, for
   /// the data on the boundary; InputError where the tables would exceed 32-bit indices.
   [[nodiscard]] LatticeProblem lattice_problem() const;

@@ -3,6 +3,7 @@
 #include "app/run/format_choice.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/elements/order_one.hpp"
 
 #include <array>
 #include <cmath>
@@ -24,11 +25,15 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
   return mesh.lexicographic && problem.order == 1 && !problem.mesh.has_places() && BoxSystem::fits(cells);
 }
 
+/// Whether gpu/elements takes the problem, if its mesh fits.
+bool is_for_elements(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  return !mesh.periodic && config.problem.has_one_source() && !config.problem.has_full_tensor() && config.fields.empty();
+}
+
 /// Whether a matrix can be made without CSR, if its format can.
 bool can_be_assembled_as_stored(RunConfig const& config, assembly::MeshSummary const& mesh) {
   // Regions give the cells of one lattice several materials.
-  return config.problem.mesh.regions.empty() && !mesh.periodic && config.problem.has_one_source() &&
-         !config.problem.has_full_tensor() && config.fields.empty() && config.analysis.empty() &&
+  return is_for_elements(config, mesh) && config.problem.mesh.regions.empty() && config.analysis.empty() &&
          config.matrix.precision == MatrixPrecision::double_ && config.matrix.conversion == Conversion::automatic;
 }
 
@@ -54,6 +59,11 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.stencil_faces = mesh.stencil_faces;
   }
   return shape;
+}
+
+bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  return is_for_elements(config, mesh) && (mesh.lattices == 0 || config.problem.mesh.regions.empty()) &&
+         (config.problem.order > 1 || mesh.lattices > 0 || is_box(config.problem, mesh));
 }
 
 MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
@@ -170,6 +180,18 @@ void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {
     stages.adopt(elements_->take_matrix(), plan.choice);
   else
     stages.convert(matrix_);
+}
+
+OrderOneProvider AssembledSystem::order_one(RunConfig const& config, Stages& stages) const {
+  if (!has_order_one(config, discretization_.summary()))
+    return {};
+  return [this, &stages] {
+    try {
+      return make_order_one(stages.context(), discretization_.lattice_problem(), discretization_.box_problem_of_order_one());
+    } catch (DataError const&) {  // cells whose vertices alone do not make a cell
+      return OrderOne{};
+    }
+  };
 }
 
 std::string AssembledSystem::source_warning() {

@@ -28,6 +28,9 @@ struct MatrixPlan {
 /// Errors: InputError for matrix_free with an analysis or another precision.
 [[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
 
+/// Whether multigrid can be given the same problem with elements of order 1 (OrderOne), assembled by gpu/elements.
+[[nodiscard]] bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh);
+
 /// The system of a run, however it was assembled.
 class AssembledSystem {
 public:
@@ -37,6 +40,10 @@ public:
 
   /// Gives the matrix to the stages, converted where that is needed.
   void store(MatrixPlan const& plan, Stages& stages);
+
+  /// For the preconditioner of the matrix in the stages; empty where there is no such problem. This object and the stages outlive
+  /// it.
+  [[nodiscard]] OrderOneProvider order_one(RunConfig const& config, Stages& stages) const;
 
   [[nodiscard]] HostVector<double> const& rhs() const { return system_.rhs; }
   [[nodiscard]] bool pure_neumann() const { return system_.pure_neumann; }

@@ -76,7 +76,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       stages.attempt([&](ResultsDirectory&) {
         record.clock.time(Stage::output, [&] { system_files->write(*stages.csr(), system.rhs(), record.fingerprint, console); });
       });
-    HostVector<double> x = stages.solve(system.rhs(), system.is_singular());
+    HostVector<double> x = stages.solve(system.rhs(), system.is_singular(), system.order_one(config, stages));
     stages.verify(system.rhs(), x);
     if (warn_later)
       warn_of_source();

@@ -177,11 +177,12 @@ std::shared_ptr<CsrMatrix const> Stages::csr() const {
   return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr());
 }
 
-HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space) {
+HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one) {
   HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
   SolverOptions solver = solver_options(config_);
   solver.constant_null_space = constant_null_space;
   solver.csr = [&] { return csr(); };
+  solver.order_one = std::move(order_one);
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
   clear_interrupt();

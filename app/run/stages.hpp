@@ -82,7 +82,7 @@ public:
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
 
   /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
-  [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space);
+  [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {});
 
   /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record.
   void verify(std::span<double const> b, std::span<double const> x);

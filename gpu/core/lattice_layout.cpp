@@ -6,11 +6,14 @@
 
 namespace poisson {
 
-LatticeLayout coarse_layout(LatticeView const& fine) {
-  assert(fine.order == 1 && fine.cells % 2 == 0 && !fine.all_on_rim);
+namespace {
+
+/// Of order 1 on every step-th node.
+LatticeLayout every_node(LatticeView const& fine, std::int32_t step) {
   LatticeLayout coarse;
   coarse.n_lattices = fine.n_lattices;
-  coarse.cells = fine.cells / 2;
+  coarse.cells = (fine.m - 1) / step;
+  coarse.all_on_rim = fine.all_on_rim;
   coarse.kind_first.assign(1, 0);
   LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
   std::int64_t const places = coarse.n_lattices * rim.size();
@@ -22,7 +25,7 @@ LatticeLayout coarse_layout(LatticeView const& fine) {
   for (std::int64_t place = 0; place < places; ++place) {
     LatticeRim::Node const node = rim.node(place % rim.size());
     std::int32_t const unknown =
-        fine.rim_unknowns[place / rim.size() * rim_of_fine.size() + rim_of_fine.place(2 * node.i, 2 * node.j, 2 * node.k)];
+        fine.rim_unknowns[place / rim.size() * rim_of_fine.size() + rim_of_fine.place(step * node.i, step * node.j, step * node.k)];
     coarse.rim_unknowns[static_cast<std::size_t>(place)] = unknown;
     number[static_cast<std::size_t>(unknown - fine_first)] = 0;
   }
@@ -46,6 +49,24 @@ LatticeLayout coarse_layout(LatticeView const& fine) {
     coarse.copies[static_cast<std::size_t>(at++)] = static_cast<std::int32_t>(place);
   }
   return coarse;
+}
+
+}  // namespace
+
+LatticeLayout coarse_layout(LatticeView const& fine) {
+  assert(fine.order == 1 && fine.cells % 2 == 0 && !fine.all_on_rim);
+  return every_node(fine, 2);
+}
+
+HostVector<std::uint8_t> first_copies(LatticeLayout const& layout) {
+  HostVector<std::uint8_t> first(layout.rim_unknowns.size(), 0);
+  for (std::size_t i = 0; i + 1 < layout.copy_offsets.size(); ++i)
+    first[static_cast<std::size_t>(layout.copies[static_cast<std::size_t>(layout.copy_offsets[i])])] = 1;
+  return first;
+}
+
+LatticeLayout layout_of_vertices(LatticeView const& fine) {
+  return every_node(fine, fine.order);
 }
 
 }  // namespace poisson

@@ -139,6 +139,12 @@ struct LatticeView {
 /// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. Preconditions: `fine` is in host
 /// memory, of order 1, with an even number of cells, and not all of its nodes are in the tables.
 [[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine);
+/// Of the vertices of the cells: the same lattices with elements of order 1. Unknowns on rims keep their order. Precondition:
+/// `fine` is in host memory.
+[[nodiscard]] LatticeLayout layout_of_vertices(LatticeView const& fine);
+
+/// By place on a rim: 1 where this copy is the first one of its unknown, else 0.
+[[nodiscard]] HostVector<std::uint8_t> first_copies(LatticeLayout const& layout);
 
 inline LatticeView LatticeLayout::view() const {
   return {n_lattices,

@@ -37,12 +37,11 @@ std::unique_ptr<LatticeOperator> LatticeOperator::make(Context& context, Data da
   return result;
 }
 
-std::unique_ptr<LatticeOperator> LatticeOperator::in_single() const {
-  Array<double> const& values = data_.tensors.values;
-  StoredEntries tensors;
-  tensors.single_values = Array<float>(context(), values.size());
-  kernels_for<ConversionKernels>(context()).round(context(), values.size(), values.data(), tensors.single_values.data());
-  return std::unique_ptr<LatticeOperator>(new LatticeOperator(context(), data_.copy_to(context(), std::move(tensors))));
+std::unique_ptr<Matrix> LatticeOperator::in_single() const {
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  return std::unique_ptr<Matrix>(
+      new LatticeOperator(context(), data_.copy_to(context(), data_.tensors.in_single(context()))));
 }
 
 LatticeOperator::LatticeOperator(Context& context, Data data) : ProductsOfKernels(context, {}), data_(std::move(data)) {

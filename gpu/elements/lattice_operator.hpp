@@ -28,8 +28,7 @@ public:
   };
   /// Computes the diagonal. `data` is complete but for that; its tensors are in double.
   static std::unique_ptr<LatticeOperator> make(Context& context, Data data);
-  /// The same operator with tensors that are rounded to single precision. Precondition: they are in double.
-  [[nodiscard]] std::unique_ptr<LatticeOperator> in_single() const;
+  std::unique_ptr<Matrix> in_single() const override;
   /// Numbers that `tensors` hold.
   [[nodiscard]] static std::int64_t n_tensor_values(std::int64_t n_cells, std::int32_t order);
 

@@ -193,10 +193,21 @@ std::int64_t CodSell::bytes() const {
          storage_.dictionary.bytes() + storage_.entries.bytes();
 }
 
+CodSell::Storage CodSell::storage_with(StoredEntries entries, Context& target) const {
+  return {storage_.value_ptr.copy_to(target), storage_.dictionary_ptr.copy_to(target), storage_.rows.copy_to(target),
+          storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     std::move(entries)};
+}
+
 std::unique_ptr<Matrix> CodSell::copied_to(Context& target) const {
-  Storage copy{storage_.value_ptr.copy_to(target), storage_.dictionary_ptr.copy_to(target), storage_.rows.copy_to(target),
-               storage_.columns.copy_to(target),   storage_.dictionary.copy_to(target),     storage_.entries.copy_to(target)};
-  return std::unique_ptr<Matrix>(new CodSell(target, view_, padding_ratio_, std::move(copy)));
+  return std::unique_ptr<Matrix>(
+      new CodSell(target, view_, padding_ratio_, storage_with(storage_.entries.copy_to(target), target)));
+}
+
+std::unique_ptr<Matrix> CodSell::in_single() const {
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  return std::unique_ptr<Matrix>(
+      new CodSell(context(), view_, padding_ratio_, storage_with(storage_.entries.in_single(context()), context())));
 }
 
 CsrMatrix CodSell::host_csr() const {

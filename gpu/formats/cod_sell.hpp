@@ -39,6 +39,8 @@ public:
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return view_.n_columns; }
 
+  std::unique_ptr<Matrix> in_single() const override;
+
   /// The arrays, in the context's memory; for tests and tools.
   [[nodiscard]] CodSellView const& view() const { return view_; }
 
@@ -55,6 +57,8 @@ private:
     Array<std::int32_t> rows, columns, dictionary;
     StoredEntries entries;
   };
+  /// The arrays but for the entries, which are given.
+  [[nodiscard]] Storage storage_with(StoredEntries entries, Context& target) const;
   /// Takes sizes and C from `like`.
   CodSell(Context& context, CodSellView const& like, double padding_ratio, Storage storage);
 

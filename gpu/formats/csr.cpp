@@ -97,6 +97,12 @@ Csr::Csr(Format format, Context& context, CsrView const& like, std::shared_ptr<P
   view_.single_values = single_values_.data();
 }
 
+std::unique_ptr<Matrix> Csr::in_single() const {
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  return std::unique_ptr<Matrix>(new Csr(format_, *this, view_.threads_per_row, MatrixPrecision::single));
+}
+
 void Csr::point_to_arrays(std::int64_t n_columns) {
   view_ = {pattern_->row_ptr.size() - 1, n_columns,
            values_->values.size(),       pattern_->row_ptr.data(),

@@ -35,6 +35,7 @@ public:
   double padding_ratio() const override { return 1; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return view_.n_columns; }
+  std::unique_ptr<Matrix> in_single() const override;
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;

@@ -122,6 +122,13 @@ struct StoredEntries {
   [[nodiscard]] StoredEntries copy_to(Context& target) const {
     return {values.copy_to(target), low_values.copy_to(target), single_values.copy_to(target)};
   }
+  /// Rounded. Precondition: they are in double.
+  [[nodiscard]] StoredEntries in_single(Context& context) const {
+    StoredEntries result;
+    result.single_values = Array<float>(context, values.size());
+    kernels_for<ConversionKernels>(context).round(context, values.size(), values.data(), result.single_values.data());
+    return result;
+  }
   [[nodiscard]] std::int64_t bytes() const { return values.bytes() + low_values.bytes() + single_values.bytes(); }
   /// Number of values, padding included.
   [[nodiscard]] std::int64_t size() const { return values.size() + single_values.size(); }

@@ -58,11 +58,9 @@ LatticeHalfCds::LatticeHalfCds(Context& context, LatticeArrays lattices, StoredE
 }
 
 std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
-  assert(precision() == MatrixPrecision::double_);
-  StoredEntries entries;
-  entries.single_values = Array<float>(context(), entries_.size());
-  kernels_for<ConversionKernels>(context()).round(context(), entries_.size(), entries_.values.data(), entries.single_values.data());
-  return std::unique_ptr<Matrix>(new LatticeHalfCds(context(), lattices_.copy_to(context()), std::move(entries)));
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  return std::unique_ptr<Matrix>(new LatticeHalfCds(context(), lattices_.copy_to(context()), entries_.in_single(context())));
 }
 
 double LatticeHalfCds::padding_ratio() const {

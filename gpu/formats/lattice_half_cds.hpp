@@ -25,9 +25,7 @@ public:
   [[nodiscard]] LatticeHalfCdsView const& view() const { return view_; }
   [[nodiscard]] LatticeArrays const& lattices() const { return lattices_; }
 
-  /// A copy with entries in single. Precondition: they are in double. Throws OutOfMemoryError.
-  [[nodiscard]] std::unique_ptr<Matrix> in_single() const;
-
+  std::unique_ptr<Matrix> in_single() const override;
   Format format() const override { return Format::half_cds; }
   std::int64_t bytes() const override { return entries_.bytes() + lattices_.bytes(); }
   double padding_ratio() const override;

@@ -40,6 +40,10 @@ public:
   /// both sides where the matrix was symmetric only to rounding or stored a zero on one side only.
   [[nodiscard]] CsrMatrix to_csr() const;
 
+  /// The same matrix, in the same memory, with entries that are rounded to single precision. Null where its precision is another
+  /// than double, or where its format has no short way to do it. Throws OutOfMemoryError.
+  [[nodiscard]] virtual std::unique_ptr<Matrix> in_single() const { return nullptr; }
+
   /// r = b - A (x + x_low), rounded at the end, straight from the stored entries by code that products do not share
   /// (kernels/check.hpp); x_low may be null. Pointers are in the backend's memory. False, and nothing is done, where a format has
   /// no such loop: then to_csr tells the entries.

@@ -92,6 +92,14 @@ std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
   return std::unique_ptr<Matrix>(new SellCSigma(target, view_, n_columns_, padding_ratio_, std::move(copy)));
 }
 
+std::unique_ptr<Matrix> SellCSigma::in_single() const {
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  Storage copy{storage_.rows.copy_to(context()), storage_.slice_ptr.copy_to(context()), storage_.columns.copy_to(context()),
+               storage_.entries.in_single(context())};
+  return std::unique_ptr<Matrix>(new SellCSigma(context(), view_, n_columns_, padding_ratio_, std::move(copy)));
+}
+
 CsrMatrix SellCSigma::host_csr() const {
   std::int64_t const c = view_.slice_size;
   // Calls visit(row, first, end) with where the entries of a place lie, C apart.

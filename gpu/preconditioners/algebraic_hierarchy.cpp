@@ -1,7 +1,6 @@
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/csr.hpp"
-#include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
@@ -240,6 +239,27 @@ std::unique_ptr<Matrix> stored(std::shared_ptr<CsrMatrix const> csr, Context& co
   return make_matrix(Format::csr, std::move(csr), context, options);
 }
 
+}  // namespace
+
+template <class V>
+bool set_finest_matrix(MultigridLevel<V>& level, Matrix const& a, CsrProvider const& csr) {
+  if (std::is_same_v<V, double> && a.precision() == MatrixPrecision::double_) {
+    level.matrix = &a;
+    return true;
+  }
+  if (std::is_same_v<V, float>)
+    level.own = a.in_single();
+  if (level.own == nullptr && csr)
+    level.own = stored<V>(csr(), a.context());
+  level.matrix = level.own.get();
+  return level.matrix != nullptr;
+}
+
+template bool set_finest_matrix(MultigridLevel<float>&, Matrix const&, CsrProvider const&);
+template bool set_finest_matrix(MultigridLevel<double>&, Matrix const&, CsrProvider const&);
+
+namespace {
+
 template <class V>
 class SparseTransfer final : public GridTransfer<V> {
 public:
@@ -292,14 +312,8 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, std::shared_ptr<CsrMa
       return result;
     }
     MultigridLevel<V>& level = result.levels.emplace_back();
-    if (result.levels.size() == 1 && a != nullptr && std::is_same_v<V, double> && a->precision() == MatrixPrecision::double_)
-      level.matrix = a;
-    else {
-      auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(result.levels.size() == 1 ? a : nullptr);
-      if (lattices != nullptr && std::is_same_v<V, float> && lattices->precision() == MatrixPrecision::double_)
-        level.own = lattices->in_single();  // takes a third of the bytes
-      else
-        level.own = stored<V>(csr, context);
+    if (result.levels.size() > 1 || a == nullptr || !set_finest_matrix(level, *a, [&] { return csr; })) {
+      level.own = stored<V>(csr, context);
       level.matrix = level.own.get();
     }
     level.diagonal = Array<V>(context, csr->n_rows);

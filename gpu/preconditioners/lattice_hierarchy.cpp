@@ -1,7 +1,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
-#include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/power_method.hpp"
 
 #include <cmath>
 #include <memory>
@@ -13,41 +13,12 @@ namespace poisson {
 
 namespace {
 
-constexpr int power_steps_of_lattices = 14;
-
 template <class V>
 V const* stored_values(LatticeHalfCds const& a) {
   if constexpr (std::is_same_v<V, float>)
     return a.view().single_values;
   else
     return a.view().values;
-}
-
-/// An estimate of the largest eigenvalue of D^-1 A: the square root of the quotient of the last two of the products x_k^T A x_k
-/// with x_k = (D^-1 A)^k x_0, where x_0 has pseudo-random entries. `start` has at least as many entries as A has rows. NaN where
-/// D^-1 A is not positive semidefinite.
-template <class V>
-double largest_by_power(Matrix const& matrix, Array<V> const& diagonal, Array<V> const& start) {
-  LinearOperator<V> const& a = matrix;
-  Context& context = matrix.context();
-  std::int64_t const n = a.n_rows();
-  Array<V> x(context, n), y(context, n), zero(context, n), dots(context, 2);
-  zero.set_zero();
-  Array<std::int32_t> const running(context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
-  auto const& smoother = kernels_for<SmootherKernels<V>>(context);
-  smoother.begin(context, n, diagonal.data(), start.data(), V(1), x.data(), running.data());
-  for (int step = 0; step < power_steps_of_lattices - 2; ++step) {
-    matrix.subtract_product(zero.data(), x.data(), y.data(), running.data());
-    smoother.begin(context, n, diagonal.data(), y.data(), V(-1), x.data(), running.data());
-  }
-  for (int step = 0; step < 2; ++step) {
-    a.product_dot(x.data(), y.data(), dots.data() + step, running.data());
-    smoother.begin(context, n, diagonal.data(), y.data(), V(1), x.data(), running.data());
-  }
-  std::vector<V> found(2);
-  dots.download(found);
-  double const before = static_cast<double>(found[0]), after = static_cast<double>(found[1]);
-  return before > 0 && after > 0 ? std::sqrt(after / before) : std::nan("");
 }
 
 template <class V>
@@ -85,14 +56,6 @@ private:
   LatticeLevels levels_;
 };
 
-/// Where a copy is the first one of its unknown, by place on a rim.
-HostVector<std::uint8_t> first_copies(LatticeView const& host) {
-  HostVector<std::uint8_t> owned(static_cast<std::size_t>(host.n_lattices * host.rim().size()), 0);
-  for (std::int64_t i = 0; i < host.n_rim(); ++i)
-    owned[static_cast<std::size_t>(host.copies[host.copy_offsets[i]])] = 1;
-  return owned;
-}
-
 /// The tables of the finest level in host memory.
 LatticeLayout downloaded(Context& context, LatticeView const& lattices) {
   LatticeLayout result;
@@ -108,19 +71,6 @@ LatticeLayout downloaded(Context& context, LatticeView const& lattices) {
   context.download(result.copies.data(), lattices.copies, 4 * std::ssize(result.copies));
   context.download(result.copy_offsets.data(), lattices.copy_offsets, 8 * std::ssize(result.copy_offsets));
   return result;
-}
-
-template <class V>
-Array<V> pseudo_random(Context& context, std::int64_t n) {
-  HostVector<V> values(static_cast<std::size_t>(n));
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < n; ++i) {
-    auto hash = static_cast<std::uint32_t>(i) * 2654435761U;
-    hash = (hash ^ (hash >> 15)) * 2246822519U;
-    hash ^= hash >> 13;
-    values[static_cast<std::size_t>(i)] = static_cast<V>(static_cast<double>(hash) / 4294967296.0 - 0.5);
-  }
-  return Array<V>(context, std::span<V const>(values));
 }
 
 }  // namespace
@@ -169,7 +119,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
     auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
     auto free_of_coarse = std::make_shared<Array<std::uint8_t>>(context, coarse.n_unknowns);
     kernels.copy_free(context, view, coarse_arrays->view(), free->data(), free_of_coarse->data());
-    HostVector<std::uint8_t> const owned = first_copies(layout.view());
+    HostVector<std::uint8_t> const owned = first_copies(layout);
     auto transfer = std::make_unique<LatticeTransfer<V>>(context, arrays, coarse_arrays, free, free_of_coarse,
                                                          Array<std::uint8_t>(context, std::span<std::uint8_t const>(owned)));
     std::int64_t const coarse_nodes = coarse.n_lattices * coarse.nodes() * coarse.nodes() * coarse.nodes();

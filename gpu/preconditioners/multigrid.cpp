@@ -130,7 +130,7 @@ public:
     std::int64_t bytes = 2 * (8 + number) * n();
     for (Level const& level : levels_) {
       std::int64_t const product = level.a().bytes_read(V(0)), step = product + 6 * number * level.n();
-      bytes += level.to_coarse != nullptr ? 2 * options_.degree * step + level.to_coarse->bytes_moved()
+      bytes += level.to_coarse != nullptr ? 2 * degree_on(level) * step + level.to_coarse->bytes_moved()
                                           : number * (level.n() * level.n() + 2 * level.n());
     }
     return bytes;
@@ -175,6 +175,7 @@ private:
     inverse_ = Array<V>(context_, std::span<V const>(rounded));
   }
 
+  [[nodiscard]] int degree_on(Level const& level) const { return options_.degree + level.more_steps; }
   [[nodiscard]] static V first_factor(Level const& level) { return static_cast<V>(4 / (3 * level.largest)); }
 
   /// All `steps` steps of the smoother; `begun`: x is what the first one makes of 0. With `z` the last one writes there.
@@ -206,10 +207,10 @@ private:
       if (inverse_.size() > 0)
         kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x, stop);
       else
-        smooth(level, 4 * options_.degree, begun, nullptr, stop);
+        smooth(level, 4 * degree_on(level), begun, nullptr, stop);
       return false;
     }
-    smooth(level, options_.degree, begun, nullptr, stop);
+    smooth(level, degree_on(level), begun, nullptr, stop);
     V* const residual = level.other();
     if (!level.matrix->subtract_product(level.b.data(), level.x, residual, stop)) {
       level.a().product_dot(level.x, residual, dot_.data(), stop);
@@ -222,7 +223,7 @@ private:
     if (cycle != MultigridCycle::v && l + 2 < levels_.size())
       visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, nullptr, stop);
     level.to_coarse->prolong(coarse.x, level.x, stop);
-    smooth(level, options_.degree, false, z, stop);
+    smooth(level, degree_on(level), false, z, stop);
     return z != nullptr;
   }
 
@@ -276,6 +277,14 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(dynamic_cast<Matrix const&>(a), options), options);
   if (auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a); lattices != nullptr && has_levels(*lattices))
     return std::make_unique<MultigridSetup<V>>(context, lattice_hierarchy<V>(*lattices, options), options);
+  if (OrderOne order_one = options.order_one ? options.order_one() : OrderOne{}; order_one.matrix != nullptr) {
+    auto const& matrix = dynamic_cast<Matrix const&>(a);
+    return std::make_unique<MultigridSetup<V>>(
+        context,
+        order_one.lattices.order > 1 ? order_hierarchy<V>(matrix, std::move(order_one), options)
+                                     : hierarchy_of_order_one<V>(std::move(order_one.matrix), order_one.box_nodes, options),
+        options);
+  }
   if (!options.csr)
     throw InputError("the preconditioner multigrid is made from the entries of the matrix, and there are none");
   if (options.box_nodes[0] > 0) {  // another format

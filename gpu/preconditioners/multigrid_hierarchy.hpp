@@ -39,6 +39,7 @@ struct MultigridLevel {
   Array<V> diagonal;
   double largest = 0;                          ///< the smoother damps eigenvalues of D^-1 A up to this one
   std::unique_ptr<GridTransfer<V>> to_coarse;  ///< null on the coarsest level
+  int more_steps = 0;                          ///< of the smoother, beyond the degree that the options ask for
   std::int64_t nnz = 0;                        ///< entries of the full matrix, without those that are known to be 0
 
   [[nodiscard]] std::int64_t n() const { return matrix->n_rows(); }
@@ -52,6 +53,11 @@ struct MultigridHierarchy {
   std::vector<std::uint8_t> free;  ///< of the coarsest level: 1 for unknowns that are coupled to others
   std::string failure;             ///< why there is none, in a sentence for the user
 };
+
+/// What the finest level's products are made with, as `matrix` and `own` of `level`: `a` itself where its entries are in V, else a
+/// copy in V, of `a` or, where that has none, of `csr`. False, and nothing is done, where there is neither.
+template <class V>
+[[nodiscard]] bool set_finest_matrix(MultigridLevel<V>& level, Matrix const& a, CsrProvider const& csr);
 
 /// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes, or a matrix-free operator of them; on 0 nodes it
 /// is not.
@@ -78,5 +84,19 @@ template <class V>
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, std::shared_ptr<CsrMatrix const> csr, Context& context,
                                                         PreconditionerOptions const& options);
+
+/// Of a matrix of trilinear elements, on a box or on lattices where it is one of those, else algebraic_hierarchy. It keeps the
+/// matrix where it needs it.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> hierarchy_of_order_one(std::unique_ptr<Matrix> matrix,
+                                                           std::array<std::int64_t, 3> const& box_nodes,
+                                                           PreconditionerOptions const& options);
+
+/// Elements of order p lowered to order 1 on the same cells, in one step: P evaluates trilinear functions at the nodes; from there
+/// on the hierarchy of order_one.matrix, which was assembled again. Above order 3 the smoother takes more steps there, one for
+/// every order: it has more to do alone. `a` has the unknowns of order_one.lattices. Precondition: that
+/// is of order 2 or more.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, PreconditionerOptions const& options);
 
 }  // namespace poisson

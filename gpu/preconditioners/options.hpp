@@ -1,6 +1,8 @@
 #pragma once
 
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/names.hpp"
 
 #include <array>
@@ -9,6 +11,8 @@
 #include <memory>
 
 namespace poisson {
+
+class Matrix;
 
 /// `automatic` takes what preconditioners/choice.hpp says; only `solve` knows it.
 enum class PreconditionerKind { automatic, none, jacobi, ic0, ilu0, multigrid };
@@ -40,6 +44,17 @@ struct Names<Ordering> {
 
 /// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
+
+/// A problem with elements of order 1: what multigrid goes on with where the matrix has elements of higher order on the same cells,
+/// or is of order 1 in a format from which multigrid does not make levels.
+struct OrderOne {
+  LatticeLayout lattices;           ///< where the unknowns of that matrix are
+  HostVector<std::uint8_t> fixed;   ///< of those on rims: 1 where there is a Dirichlet value
+  std::unique_ptr<Matrix> matrix;   ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
+  std::array<std::int64_t, 3> box_nodes{};  ///< of that matrix, as in PreconditionerOptions
+};
+/// Makes it; called only when multigrid is.
+using OrderOneProvider = std::function<OrderOne()>;
 
 enum class MultigridCycle { v, w, f };
 template <>
@@ -85,6 +100,7 @@ struct PreconditionerOptions {
   CsrProvider csr{};
   /// Of a matrix of trilinear elements on a box, its nodes per direction; 0 of others. Unknowns are numbered x fastest.
   std::array<std::int64_t, 3> box_nodes{};
+  OrderOneProvider order_one{};  ///< empty where there is no such problem
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
 };

@@ -546,7 +546,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
   return {options.preconditioner, options.shift,     options.ordering,           needs_symmetry(options.method), options.csr,
-          options.box_nodes,      options.multigrid, options.constant_null_space};
+          options.box_nodes,      options.order_one, options.multigrid, options.constant_null_space};
 }
 
 constexpr char const* no_entries_of_matrix_free = "matrix_free has no entries";

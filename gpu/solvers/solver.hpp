@@ -68,6 +68,7 @@ struct SolverOptions {
   double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   std::array<std::int64_t, 3> box_nodes{};  ///< see PreconditionerOptions
+  OrderOneProvider order_one{};             ///< see PreconditionerOptions
   MultigridOptions multigrid{};
   double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only

@@ -22,6 +22,7 @@
 #include "gpu/kernels/lattice_half_cds.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/lattice_operator.hpp"
+#include "gpu/kernels/order_levels.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
@@ -69,6 +70,14 @@ LatticeLevelKernels<float> const& LatticeLevelKernels<float>::cuda() {
 }
 template <>
 LatticeLevelKernels<double> const& LatticeLevelKernels<double>::cuda() {
+  refuse();
+}
+template <>
+OrderLevelKernels<float> const& OrderLevelKernels<float>::cuda() {
+  refuse();
+}
+template <>
+OrderLevelKernels<double> const& OrderLevelKernels<double>::cuda() {
   refuse();
 }
 template <>

@@ -1,0 +1,87 @@
+#include "gpu/elements/order_one.hpp"
+
+#include "gpu/elements/box_system.hpp"
+#include "gpu/elements/lattice_system.hpp"
+
+#include <array>
+
+namespace poisson {
+
+namespace {
+
+/// The shares of a Gauss point of order p in the two of order 1: those in the first half of [0, 1] belong to the first, one in the
+/// middle to both.
+std::array<double, 2> shares(std::int32_t point, std::int32_t order) {
+  if (2 * point == order)
+    return {0.5, 0.5};
+  return 2 * point < order ? std::array<double, 2>{1, 0} : std::array<double, 2>{0, 1};
+}
+
+}  // namespace
+
+LatticeProblem with_order_one(LatticeProblem const& problem) {
+  LatticeLayout const& fine = problem.layout;
+  std::int32_t const p = fine.order;
+  LatticeProblem result;
+  result.layout = layout_of_vertices(fine.view());
+  result.coefficients = problem.coefficients;
+  result.material = problem.material;
+  result.source = {Instruction(Op::constant, 0)};
+  result.pure_neumann = problem.pure_neumann;
+
+  LatticeLayout const& coarse = result.layout;
+  std::int64_t const m = coarse.nodes(), m_fine = fine.nodes(), nodes = m * m * m, n_planes = 3 * coarse.n_lattices * m;
+  result.coordinates.resize(static_cast<std::size_t>(3 * coarse.n_lattices * nodes));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t plane = 0; plane < n_planes; ++plane) {
+    double const* const from = problem.coordinates.data() + plane / m * m_fine * m_fine * m_fine + plane % m * p * m_fine * m_fine;
+    double* const to = result.coordinates.data() + plane * m * m;
+    for (std::int64_t j = 0; j < m; ++j)
+      for (std::int64_t i = 0; i < m; ++i)
+        to[j * m + i] = from[p * j * m_fine + p * i];
+  }
+
+  auto const n_rim = coarse.copy_offsets.size() - 1;
+  result.fixed.resize(n_rim);
+  result.fixed_value.resize(n_rim, 0.0);
+  result.rim_load.resize(n_rim, 0.0);
+  LatticeRim const rim = coarse.rim(), rim_of_fine = fine.rim();
+  for (std::size_t i = 0; i < n_rim; ++i) {
+    std::int64_t const place = coarse.copies[static_cast<std::size_t>(coarse.copy_offsets[i])];
+    LatticeRim::Node const node = rim.node(place % rim.size());
+    std::int64_t const at = place / rim.size() * rim_of_fine.size() + rim_of_fine.place(p * node.i, p * node.j, p * node.k);
+    result.fixed[i] = problem.fixed[static_cast<std::size_t>(fine.rim_unknowns[static_cast<std::size_t>(at)] - fine.n_inner())];
+  }
+
+  result.mass_face = problem.mass_face;
+  std::int64_t const points = p + 1, n_cells = std::ssize(problem.face_mass) / (points * points);
+  result.face_mass.resize(static_cast<std::size_t>(4 * n_cells), 0.0);
+  for (std::int64_t cell = 0; cell < n_cells; ++cell)
+    for (std::int32_t q = 0; q < points * points; ++q) {
+      double const mass = problem.face_mass[static_cast<std::size_t>(cell * points * points + q)];
+      auto const x = shares(static_cast<std::int32_t>(q % points), p), y = shares(static_cast<std::int32_t>(q / points), p);
+      for (std::size_t t = 0; t < 4; ++t)
+        result.face_mass[static_cast<std::size_t>(4 * cell) + t] += x[t % 2] * y[t / 2] * mass;
+    }
+  return result;
+}
+
+OrderOne make_order_one(Context& context, LatticeProblem const& problem, std::optional<BoxProblem> const& box) {
+  OrderOne result;
+  result.lattices = problem.layout;
+  result.fixed = problem.fixed;
+  if (box && BoxSystem::can_assemble(*box, Format::half_cds)) {
+    BoxProblem without_source = *box;
+    without_source.source = {Instruction(Op::constant, 0)};
+    result.matrix = BoxSystem(context, without_source).take_matrix();
+    for (std::size_t d = 0; d < 3; ++d)
+      result.box_nodes[d] = box->cells[d] + 1;
+  } else {
+    LatticeProblem const vertices = with_order_one(problem);
+    Format const format = problem.layout.cells >= 2 ? Format::half_cds : Format::matrix_free;
+    result.matrix = LatticeSystem(context, vertices, format).take_matrix();
+  }
+  return result;
+}
+
+}  // namespace poisson
