@@ -46,14 +46,15 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.n_lattices = mesh.lattices;
     shape.lattice_nodes = mesh.lattice_nodes;
   }
+  PreconditionerKind const preconditioner = config.solver.preconditioner;
+  bool const can_be_free = can_be_assembled_as_stored(config, mesh) &&
+                           (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid);
   // With elements of order 1 the formats are faster, unless one stencil says it all.
-  if (config.problem.order > 1 && can_be_assembled_as_stored(config, mesh) && !needs_csr(config.solver.preconditioner)) {
+  if (config.problem.order > 1 && can_be_free) {
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
   }
-  PreconditionerKind const preconditioner = config.solver.preconditioner;
-  if (mesh.stencil_faces > 0 && can_be_assembled_as_stored(config, mesh) &&
-      (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid)) {
+  if (mesh.stencil_faces > 0 && can_be_free) {
     shape.n_cells = mesh.cells;
     shape.order = 1;
     shape.stencil_faces = mesh.stencil_faces;
@@ -185,9 +186,12 @@ void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {
 OrderOneProvider AssembledSystem::order_one(RunConfig const& config, Stages& stages) const {
   if (!has_order_one(config, discretization_.summary()))
     return {};
-  return [this, &stages] {
+  return [this, order = config.problem.order, &stages] {
     try {
-      return make_order_one(stages.context(), discretization_.lattice_problem(), discretization_.box_problem_of_order_one());
+      auto const box = discretization_.box_problem_of_order_one();
+      if (box && order == 1)
+        return make_order_one(stages.context(), *box);
+      return make_order_one(stages.context(), discretization_.lattice_problem(), box);
     } catch (DataError const&) {  // cells whose vertices alone do not make a cell
       return OrderOne{};
     }

@@ -48,15 +48,20 @@ MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estima
   return result;
 }
 
+std::array<std::int64_t, 3> cells_of_box(RunConfig const& config) {
+  std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
+  for (std::int64_t& c : cells)
+    c <<= config.problem.mesh.refinements;
+  return cells;
+}
+
 MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
   MatrixMemory result;
   std::int64_t const n = estimate.mesh.dofs;
   bool const cpu = backend == Backend::cpu, free = format == Format::matrix_free;
   std::int64_t peak = 0, kept = 0, on_host = 0;
   if (!estimate.lattices_for_elements) {
-    std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
-    for (std::int64_t& c : cells)
-      c <<= config.problem.mesh.refinements;
+    std::array<std::int64_t, 3> const cells = cells_of_box(config);
     std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
     for (std::size_t d = 0; d < 3; ++d)
       surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
@@ -77,6 +82,41 @@ MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estim
   result.device_assembly = cpu ? 0 : peak;
   result.host = on_host + (cpu ? kept : 0);
   result.device = cpu ? 0 : kept;
+  return result;
+}
+
+/// What multigrid goes on with, where the matrix is not the one that it makes levels from.
+ExpectedOrderOne order_one_of(RunConfig const& config, assembly::CheckedProblem const& problem, Backend backend) {
+  ExpectedOrderOne result;
+  assembly::Estimate const estimate = problem.estimate(assembly::AssembledInto::matrix_free_on_host);
+  assembly::MeshSummary const& mesh = estimate.mesh;
+  if (mesh.lexicographic && BoxSystem::fits(cells_of_box(config))) {
+    result.nodes = mesh.vertices;
+    result.backend = BoxSystem::peak_bytes(cells_of_box(config), estimate.varying_fields, Format::half_cds, backend);
+  }
+  result.order = config.problem.order;
+  result.rows = mesh.vertices;
+  if (result.nodes > 0 && result.order == 1)
+    return result;
+  LatticeLayout const& fine = estimate.layout;
+  std::int64_t const p = fine.order, rims = fine.n_lattices * fine.rim().size(), on_rims = fine.n_unknowns - fine.n_inner();
+  LatticeLayout coarse;  // its sizes
+  coarse.n_lattices = fine.n_lattices;
+  coarse.cells = fine.cells;
+  coarse.all_on_rim = fine.all_on_rim;
+  coarse.n_unknowns = mesh.vertices;
+  std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
+  result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
+  // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
+  result.host = estimate.memory.lattice_problem + estimate.memory.lattice_problem / (p * p * p) + 2 * result.tables;
+  if (result.nodes > 0)
+    return result;
+  if (!fine.all_on_rim) {
+    result.nodes = coarse.n_lattices * m * m * m;
+    result.backend = LatticeSystem::peak_bytes(coarse, estimate.varying_fields, backend, Format::half_cds);
+  } else {
+    result.backend = LatticeSystem::peak_bytes(coarse, estimate.varying_fields, backend, Format::matrix_free);
+  }
   return result;
 }
 
@@ -117,6 +157,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
     system.lattice_cells = mesh.lattice_nodes - 1;
   }
+  else if (has_order_one(config, mesh))
+    system.order_one = order_one_of(config, problem, backend);
   SolverMemory const solver = solver_memory(system, solver_options(config));
   result.preconditioner = solver.preconditioner;
 

@@ -183,6 +183,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   solver.constant_null_space = constant_null_space;
   solver.csr = [&] { return csr(); };
   solver.order_one = std::move(order_one);
+  solver.element_order = config_.problem.order;
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
   clear_interrupt();

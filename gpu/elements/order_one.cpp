@@ -66,21 +66,27 @@ LatticeProblem with_order_one(LatticeProblem const& problem) {
   return result;
 }
 
+OrderOne make_order_one(Context& context, BoxProblem const& box) {
+  OrderOne result;
+  BoxProblem without_source = box;
+  without_source.source = {Instruction(Op::constant, 0)};
+  result.matrix = BoxSystem(context, without_source).take_matrix();
+  for (std::size_t d = 0; d < 3; ++d)
+    result.box_nodes[d] = box.cells[d] + 1;
+  return result;
+}
+
 OrderOne make_order_one(Context& context, LatticeProblem const& problem, std::optional<BoxProblem> const& box) {
   OrderOne result;
-  result.lattices = problem.layout;
-  result.fixed = problem.fixed;
   if (box && BoxSystem::can_assemble(*box, Format::half_cds)) {
-    BoxProblem without_source = *box;
-    without_source.source = {Instruction(Op::constant, 0)};
-    result.matrix = BoxSystem(context, without_source).take_matrix();
-    for (std::size_t d = 0; d < 3; ++d)
-      result.box_nodes[d] = box->cells[d] + 1;
+    result = make_order_one(context, *box);
   } else {
     LatticeProblem const vertices = with_order_one(problem);
     Format const format = problem.layout.cells >= 2 ? Format::half_cds : Format::matrix_free;
     result.matrix = LatticeSystem(context, vertices, format).take_matrix();
   }
+  result.lattices = problem.layout;
+  result.fixed = problem.fixed;
   return result;
 }
 

@@ -23,7 +23,9 @@ constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5};
 /// By aggregation: seconds per entry and core of the setup, which is on the host; entries of all levels over those of the finest,
 /// and its iterations to a digit.
 constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8,
-                 lattice_iterations = 1.1, order_iterations = 1.7;
+                 lattice_iterations = 1.1;
+/// Lowering the order: iterations to a digit that an order costs; passes over the matrix in a cycle and in the setup.
+constexpr double iterations_of_order = 0.25, products_of_cycle = 3, products_of_setup = 20;
 constexpr double badly_scaled = 10;
 
 }  // namespace
@@ -47,10 +49,12 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
     multigrid.setup_seconds = tuning.box_setup * n + tuning.steps_of_cycle;
     multigrid.iteration_seconds = iteration + tuning.steps_of_cycle + tuning.box_cycle * n / tuning.bandwidth;
   } else if (traits.lowered_from > 0) {
+    double const p = traits.lowered_from, vertices = n / (p * p * p), products = p > 1 ? products_of_cycle + std::max(p - 3, 0.0) : 0;
     multigrid.refusal.clear();
-    multigrid.iterations = whole(order_iterations * traits.digits);
-    multigrid.setup_seconds = 20 * iteration + tuning.box_setup * n + tuning.steps_of_cycle;
-    multigrid.iteration_seconds = 4 * iteration + tuning.steps_of_cycle + tuning.box_cycle * n / tuning.bandwidth / 8;
+    multigrid.iterations = whole((lattice_iterations + iterations_of_order * (p - 1)) * traits.digits);
+    multigrid.setup_seconds = products_of_setup * iteration + tuning.box_setup * vertices + tuning.steps_of_cycle;
+    multigrid.iteration_seconds =
+        (1 + products) * iteration + tuning.steps_of_cycle + tuning.box_cycle * vertices / tuning.bandwidth;
   } else if (multigrid.refusal.empty()) {
     multigrid.iterations = whole(aggregation_iterations * traits.digits);
     multigrid.setup_seconds = aggregation_setup * nnz / thread_count() + tuning.steps_of_cycle;

@@ -18,7 +18,7 @@ struct SystemTraits {
   double diagonal_span = 1;              ///< max |a_ii| / min |a_ii|; infinite where one is 0
   bool is_box = false;                   ///< multigrid has the box's own levels
   bool has_lattice_levels = false;       ///< or those of lattices
-  int lowered_from = 0;  ///< or it lowers the order of the elements, which is this one, to 1 (OrderOne); 0: it does not
+  int lowered_from = 0;                  ///< or it goes on from elements of this order to order 1 (OrderOne); 0: it does not
   std::string no_entries;                ///< why multigrid has no entries to be made from; empty where it has
 };
 

@@ -622,6 +622,7 @@ private:
     traits.is_box = is_box(a_, options_.box_nodes);
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
+    traits.lowered_from = options_.order_one ? std::max(options_.element_order, 1) : 0;
     if (!options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
@@ -810,6 +811,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   bool const cpu = system.backend == Backend::cpu;
   SolverOptions known = options;
   bool const lattice_levels = system.n_lattice_nodes > 0 && has_levels(system.lattice_cells);
+  ExpectedOrderOne const& order_one = system.order_one;
   bool const box_levels = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil || system.has_csr);
   if (known.preconditioner == PreconditionerKind::automatic && known.initial == InitialGuess::nested)
     known.preconditioner = PreconditionerKind::multigrid;
@@ -822,6 +824,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     traits.digits = -std::log10(options.tolerance);
     traits.is_box = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil);
     traits.has_lattice_levels = lattice_levels;
+    traits.lowered_from = order_one.order;
     if (system.format == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;
     known.preconditioner = choose_preconditioner(traits).front().kind;
@@ -831,11 +834,26 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t kept = entry_of(known.preconditioner).bytes(n, nnz, preconditioner);  // of the preconditioner
   std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
   bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
-             aggregation = multigrid && !box_levels && !lattice_levels;
+             lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
+             aggregation = multigrid && !box_levels && !lattice_levels && !lowers;
+  // The finest level in single: half of tensors, values beside the columns of CSR, or a copy of both.
+  std::int64_t const finest_in_single = number == 8                              ? 0
+                                        : system.n_lattice_nodes > 0             ? 4 * 14 * system.n_lattice_nodes
+                                        : system.format == Format::matrix_free   ? (system.bytes_per_product - 16 * n) / 2
+                                        : system.format == Format::csr           ? 4 * nnz
+                                                                                 : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
   std::int64_t setup = takes_csr && !system.has_csr ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
   std::int64_t setup_on_backend = kept;
-  if (multigrid && lattice_levels) {
+  if (lowers) {
+    // The tables; of the finest level its copy, the diagonal and four vectors; of the next the same, and of coarser ones an eighth.
+    bool const finer = order_one.order > 1;
+    std::int64_t const rows = order_one.rows;
+    kept = order_one.tables + (finer ? finest_in_single + 5 * number * n : 0) + (5 * number + 1) * rows * 8 / 7;
+    kept += order_one.nodes > 0 ? number * 14 * order_one.nodes * 116 / 100 : 27 * rows * 12 + 10 * rows * (number + 4);
+    setup = order_one.host + number * n + (order_one.nodes > 0 ? 0 : 12 * 27 * rows * 2);
+    setup_on_backend = kept + order_one.backend + (finer ? 3 * number * n : 3 * number * rows);
+  } else if (multigrid && lattice_levels) {
     // Values of the finest level in single, and of the others, whose lattices have some more than an eighth of the nodes; of every
     // level the diagonal, four vectors and a mark. While they are made three vectors, and a diagonal in double.
     kept = (number == 4 ? 4 * 14 * system.n_lattice_nodes : 0) + number * 14 * system.n_lattice_nodes * 16 / 100 +
@@ -843,16 +861,11 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     setup_on_backend = kept + (3 * number + 8) * n;
     setup += number * n;
   } else if (aggregation) {
-    // The finest level: the system's matrix itself, its values in single beside its columns, or half of them.
-    std::int64_t const finest = number == 8                  ? 0
-                                : system.n_lattice_nodes > 0 ? 4 * 14 * system.n_lattice_nodes
-                                : cpu                        ? 4 * nnz
-                                                             : 8 * nnz;
     // P and P^T, coarser matrices, offsets; of every level the diagonal and four vectors.
-    kept = finest + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 5 * number * n * 10 / 9;
+    kept = finest_in_single + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 5 * number * n * 10 / 9;
     // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates.
     setup += 12 * (nnz * 7 / 10 + 2 * 5 * n) + 24 * n + 20 * n;
-    setup_on_backend = finest + number * n;
+    setup_on_backend = finest_in_single + number * n;
   } else if (multigrid && system.is_stencil) {
     kept -= number * 14 * n;  // the finest diagonals, there during the setup
   } else if (multigrid && system.format != Format::half_cds) {

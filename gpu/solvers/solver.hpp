@@ -69,6 +69,7 @@ struct SolverOptions {
   Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
   std::array<std::int64_t, 3> box_nodes{};  ///< see PreconditionerOptions
   OrderOneProvider order_one{};             ///< see PreconditionerOptions
+  int element_order = 0;                    ///< with it: of the elements of A
   MultigridOptions multigrid{};
   double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only
@@ -132,6 +133,15 @@ struct SolverResult {
 /// Ordering::automatic those of the multicolor ordering, the larger ones.
 [[nodiscard]] std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions const& options);
 
+/// OrderOne before it is there.
+struct ExpectedOrderOne {
+  int order = 0;            ///< of the elements of the operator; 0: there is no OrderOne
+  std::int64_t rows = 0;    ///< of its matrix
+  std::int64_t nodes = 0;   ///< of half_cds, with copies on rims of lattices; 0: aggregation makes its levels, from CSR
+  std::int64_t tables = 0;  ///< bytes of the tables of both levels that the transfer keeps
+  std::int64_t host = 0, backend = 0;  ///< bytes while it is made
+};
+
 /// An operator that `solve` is to be called with, before it is there.
 struct ExpectedSystem {
   Backend backend{};
@@ -142,6 +152,7 @@ struct ExpectedSystem {
   bool is_stencil = false;             ///< matrix_free on a box with constant k
   std::int64_t n_lattice_nodes = 0;    ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
   std::int64_t lattice_cells = 0;      ///< and their cells a side
+  ExpectedOrderOne order_one{};
 };
 
 /// Bytes that `solve` takes besides the operator, b and x at its peak: while the preconditioner is made, or while it iterates. With
