@@ -47,8 +47,8 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.lattice_nodes = mesh.lattice_nodes;
   }
   PreconditionerKind const preconditioner = config.solver.preconditioner;
-  bool const can_be_free = can_be_assembled_as_stored(config, mesh) &&
-                           (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid);
+  bool const can_be_free =
+      can_be_assembled_as_stored(config, mesh) && (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid);
   // With elements of order 1 the formats are faster, unless one stencil says it all.
   if (config.problem.order > 1 && can_be_free) {
     shape.n_cells = mesh.cells;

@@ -156,8 +156,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   if (!csr && format == Format::half_cds) {
     system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
     system.lattice_cells = mesh.lattice_nodes - 1;
-  }
-  else if (has_order_one(config, mesh))
+  } else if (has_order_one(config, mesh))
     system.order_one = order_one_of(config, problem, backend);
   SolverMemory const solver = solver_memory(system, solver_options(config));
   result.preconditioner = solver.preconditioner;

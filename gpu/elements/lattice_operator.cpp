@@ -40,8 +40,7 @@ std::unique_ptr<LatticeOperator> LatticeOperator::make(Context& context, Data da
 std::unique_ptr<Matrix> LatticeOperator::in_single() const {
   if (precision() != MatrixPrecision::double_)
     return nullptr;
-  return std::unique_ptr<Matrix>(
-      new LatticeOperator(context(), data_.copy_to(context(), data_.tensors.in_single(context()))));
+  return std::unique_ptr<Matrix>(new LatticeOperator(context(), data_.copy_to(context(), data_.tensors.in_single(context()))));
 }
 
 LatticeOperator::LatticeOperator(Context& context, Data data) : ProductsOfKernels(context, {}), data_(std::move(data)) {

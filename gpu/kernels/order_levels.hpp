@@ -9,9 +9,9 @@
 
 namespace poisson {
 
-/// Two levels of multigrid: elements of order p on the cells of lattices, and elements of order 1 on the same cells, whose nodes are
-/// the vertices (layout_of_vertices). `fixed`, by unknown on the rims of a level: 1 where there is a Dirichlet value. `owned`, by
-/// place on a rim of the fine level: 1 where this copy is the first one of its unknown.
+/// Two levels of multigrid: elements of order p on the cells of lattices, and elements of order 1 on the same cells, whose nodes
+/// are the vertices (layout_of_vertices). `fixed`, by unknown on the rims of a level: 1 where there is a Dirichlet value. `owned`,
+/// by place on a rim of the fine level: 1 where this copy is the first one of its unknown.
 ///
 /// P evaluates trilinear functions at the Gauss-Lobatto points of the cells, which on faces that lattices share is the same from
 /// both sides; 0 in rows and columns of unknowns with Dirichlet values.

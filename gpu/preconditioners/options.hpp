@@ -48,9 +48,9 @@ using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 /// A problem with elements of order 1: what multigrid goes on with where the matrix has elements of higher order on the same cells,
 /// or is of order 1 in a format from which multigrid does not make levels.
 struct OrderOne {
-  LatticeLayout lattices;           ///< where the unknowns of that matrix are
-  HostVector<std::uint8_t> fixed;   ///< of those on rims: 1 where there is a Dirichlet value
-  std::unique_ptr<Matrix> matrix;   ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
+  LatticeLayout lattices;          ///< where the unknowns of that matrix are
+  HostVector<std::uint8_t> fixed;  ///< of those on rims: 1 where there is a Dirichlet value
+  std::unique_ptr<Matrix> matrix;  ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
   std::array<std::int64_t, 3> box_nodes{};  ///< of that matrix, as in PreconditionerOptions
 };
 /// Makes it; called only when multigrid is.

@@ -545,7 +545,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 }
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
-  return {options.preconditioner, options.shift,     options.ordering,           needs_symmetry(options.method), options.csr,
+  return {options.preconditioner, options.shift,     options.ordering,  needs_symmetry(options.method), options.csr,
           options.box_nodes,      options.order_one, options.multigrid, options.constant_null_space};
 }
 
@@ -837,22 +837,29 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
              lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
              aggregation = multigrid && !box_levels && !lattice_levels && !lowers;
   // The finest level in single: half of tensors, values beside the columns of CSR, or a copy of both.
-  std::int64_t const finest_in_single = number == 8                              ? 0
-                                        : system.n_lattice_nodes > 0             ? 4 * 14 * system.n_lattice_nodes
-                                        : system.format == Format::matrix_free   ? (system.bytes_per_product - 16 * n) / 2
-                                        : system.format == Format::csr           ? 4 * nnz
-                                                                                 : (system.bytes_per_product - 16 * n) * 2 / 3;
+  std::int64_t const finest_in_single = number == 8                            ? 0
+                                        : system.n_lattice_nodes > 0           ? 4 * 14 * system.n_lattice_nodes
+                                        : system.format == Format::matrix_free ? (system.bytes_per_product - 16 * n) / 2
+                                        : system.format == Format::csr         ? 4 * nnz
+                                                                               : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
   std::int64_t setup = takes_csr && !system.has_csr ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
   std::int64_t setup_on_backend = kept;
   if (lowers) {
     // The tables; of the finest level its copy, the diagonal and four vectors; of the next the same, and of coarser ones an eighth.
-    bool const finer = order_one.order > 1;
-    std::int64_t const rows = order_one.rows;
-    kept = order_one.tables + (finer ? finest_in_single + 5 * number * n : 0) + (5 * number + 1) * rows * 8 / 7;
-    kept += order_one.nodes > 0 ? number * 14 * order_one.nodes * 116 / 100 : 27 * rows * 12 + 10 * rows * (number + 4);
-    setup = order_one.host + number * n + (order_one.nodes > 0 ? 0 : 12 * 27 * rows * 2);
-    setup_on_backend = kept + order_one.backend + (finer ? 3 * number * n : 3 * number * rows);
+    bool const finer = order_one.order > 1, aggregates = order_one.nodes == 0;
+    std::int64_t const rows = order_one.rows, finest = finer ? finest_in_single + number * n : 0;
+    kept = order_one.tables + finest + (finer ? 4 * number * n : 0) + (5 * number + 1) * rows * 8 / 7;
+    kept += aggregates ? 27 * rows * number + 10 * rows * (number + 4) : number * 14 * order_one.nodes * 116 / 100;
+    // OrderOne is made; then the power method has four vectors; then coarser levels are made of its matrix.
+    std::int64_t const matrix = aggregates ? 12 * 27 * rows : 8 * 14 * order_one.nodes;
+    std::int64_t const power = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
+    std::int64_t const coarser = matrix + kept - (finer ? 4 * number * n : 0) - 4 * number * rows;
+    std::int64_t const later = std::max(power, coarser);
+    if (cpu)
+      setup = std::max(order_one.host + order_one.backend, later), setup_on_backend = 0;
+    else
+      setup = std::max(order_one.host, number * n), setup_on_backend = std::max(order_one.backend, later);
   } else if (multigrid && lattice_levels) {
     // Values of the finest level in single, and of the others, whose lattices have some more than an eighth of the nodes; of every
     // level the diagonal, four vectors and a mark. While they are made three vectors, and a diagonal in double.

@@ -83,9 +83,7 @@ __global__ void __launch_bounds__(threads) prolong_kernel(OrderLevels const leve
     corner[c] = e[coarse.unknown(lattice, i + c % 2, j + c / 2 % 2, k + c / 4)];
   std::int32_t const p = fine.order;
   auto const between = [&](std::int32_t d, V first, V last) {
-    return d == 0 ? first
-                  : static_cast<V>(levels.weight[d]) * first +
-                        static_cast<V>(levels.weight[p - d]) * last;
+    return d == 0 ? first : static_cast<V>(levels.weight[d]) * first + static_cast<V>(levels.weight[p - d]) * last;
   };
   for (std::int32_t dz = k == 0 ? 1 : 0; dz < p; ++dz) {
     V const face[4] = {between(dz, corner[0], corner[4]), between(dz, corner[1], corner[5]), between(dz, corner[2], corner[6]),

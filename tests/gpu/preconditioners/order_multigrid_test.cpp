@@ -31,9 +31,9 @@ LatticeMesh mesh_of_order(std::int32_t order, std::array<std::int64_t, 3> const&
 }
 
 std::string text_of(LatticeMesh const& mesh) {
-  return "order " + std::to_string(mesh.order) + ", " + std::to_string(mesh.lattices[0]) + " x " + std::to_string(mesh.lattices[1]) +
-         " x " + std::to_string(mesh.lattices[2]) + " lattices of " + std::to_string(mesh.cells) + " cells" +
-         (mesh.all_on_rim ? ", all in tables" : "");
+  return "order " + std::to_string(mesh.order) + ", " + std::to_string(mesh.lattices[0]) + " x " +
+         std::to_string(mesh.lattices[1]) + " x " + std::to_string(mesh.lattices[2]) + " lattices of " +
+         std::to_string(mesh.cells) + " cells" + (mesh.all_on_rim ? ", all in tables" : "");
 }
 
 /// A matrix of that order in csr or another format, beside the problem that it is of.
@@ -113,9 +113,10 @@ TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
                                                                         ((k * m_fine + j) * m_fine + i) * order)]);
             if (!coarse.rim().holds(i, j, k))
               continue;
-            ASSERT_EQ(lowered.fixed[static_cast<std::size_t>(coarse.unknown(lattice, i, j, k) - coarse.n_inner())],
-                      of.problem.fixed[static_cast<std::size_t>(fine.unknown(lattice, i * order, j * order, k * order) -
-                                                                fine.n_inner())]);
+            ASSERT_EQ(
+                lowered.fixed[static_cast<std::size_t>(coarse.unknown(lattice, i, j, k) - coarse.n_inner())],
+                of.problem
+                    .fixed[static_cast<std::size_t>(fine.unknown(lattice, i * order, j * order, k * order) - fine.n_inner())]);
           }
     auto const sum = [](HostVector<double> const& values) { return std::accumulate(values.begin(), values.end(), 0.0); };
     EXPECT_GT(sum(lowered.face_mass), 0);
@@ -128,8 +129,11 @@ TEST(WithOrderOne, KeepsVerticesConditionsAndWeights) {
 TYPED_TEST(OrderMultigrid, Transfers) {
   for (bool const all_on_rim : {false, true})
     for (std::int32_t const order : {2, 3, 5}) {
-      LatticeMesh mesh = mesh_of_order(order, all_on_rim ? std::array<std::int64_t, 3>{2, 2, 1} : std::array<std::int64_t, 3>{2, 1, 1},
-                                       all_on_rim ? 1 : order == 2 ? 4 : 3);
+      LatticeMesh mesh =
+          mesh_of_order(order, all_on_rim ? std::array<std::int64_t, 3>{2, 2, 1} : std::array<std::int64_t, 3>{2, 1, 1},
+                        all_on_rim   ? 1
+                        : order == 2 ? 4
+                                     : 3);
       mesh.all_on_rim = all_on_rim;
       SCOPED_TRACE(text_of(mesh));
       OfOrder const of(mesh);
@@ -148,7 +152,8 @@ TYPED_TEST(OrderMultigrid, Transfers) {
         return on_rim >= 0 && problem.fixed[static_cast<std::size_t>(on_rim)] != 0;
       };
       Quadrature1D const lobatto = lobatto_quadrature(order + 1);
-      std::vector<double> e(static_cast<std::size_t>(coarse.n())), expected(static_cast<std::size_t>(fine.n())), found(expected.size());
+      std::vector<double> e(static_cast<std::size_t>(coarse.n())), expected(static_cast<std::size_t>(fine.n())),
+          found(expected.size());
       // 1 + 2 x - 3 y + x y z in cells of size 1, and 0 at Dirichlet values: compared where none is near.
       auto const function = [](double x, double y, double z) { return 1 + 2 * x - 3 * y + x * y * z; };
       auto const place = [&](std::int64_t index, std::int64_t p) {
