@@ -50,7 +50,7 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
     multigrid.iteration_seconds = iteration + tuning.steps_of_cycle + tuning.box_cycle * n / tuning.bandwidth;
   } else if (traits.lowered_from > 0) {
     double const p = traits.lowered_from, vertices = n / (p * p * p),
-                 products = p > 1 ? products_of_cycle + std::max(p - 3, 0.0) : 0;
+                 products = p > 1 ? products_of_cycle + 2 * std::max(p - 2, 0.0) : 0;
     multigrid.refusal.clear();
     multigrid.iterations = whole((lattice_iterations + iterations_of_order * (p - 1)) * traits.digits);
     multigrid.setup_seconds = products_of_setup * iteration + tuning.box_setup * vertices + tuning.steps_of_cycle;

@@ -93,7 +93,7 @@ template <class V>
                                                            PreconditionerOptions const& options);
 
 /// Elements of order p lowered to order 1 on the same cells, in one step: P evaluates trilinear functions at the nodes; from there
-/// on the hierarchy of order_one.matrix, which was assembled again. Above order 3 the smoother takes more steps there, one for
+/// on the hierarchy of order_one.matrix, which was assembled again. Above order 2 the smoother takes more steps there, one for
 /// every order: it has more to do alone. `a` has the unknowns of order_one.lattices. Precondition: that
 /// is of order 2 or more.
 template <class V>
