@@ -1,12 +1,28 @@
 #pragma once
 
 #include "gpu/core/box_problem.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/lattice_problem.hpp"
-#include "gpu/preconditioners/options.hpp"
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <optional>
 
 namespace poisson {
+
+class Context;
+class Matrix;
+
+/// A problem with elements of order 1: what multigrid goes on with where the matrix has elements of higher order on the same cells,
+/// or is of order 1 in a format from which multigrid does not make levels.
+struct OrderOne {
+  LatticeLayout lattices;          ///< where the unknowns of that matrix are
+  HostVector<std::uint8_t> fixed;  ///< of those on rims: 1 where there is a Dirichlet value
+  std::unique_ptr<Matrix> matrix;  ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
+  std::array<std::int64_t, 3> box_nodes{};  ///< of that matrix, as in PreconditionerOptions
+};
 
 /// The same problem with elements of order 1 on the same cells, without loads: nodes are the vertices. Weights of Robin faces go to
 /// the nearest of the new Gauss points.

@@ -1,9 +1,8 @@
 #pragma once
 
 #include "gpu/core/csr_matrix.hpp"
-#include "gpu/core/host_vector.hpp"
-#include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/names.hpp"
+#include "gpu/elements/order_one.hpp"
 
 #include <array>
 #include <cstdint>
@@ -11,8 +10,6 @@
 #include <memory>
 
 namespace poisson {
-
-class Matrix;
 
 /// `automatic` takes what preconditioners/choice.hpp says; only `solve` knows it.
 enum class PreconditionerKind { automatic, none, jacobi, ic0, ilu0, multigrid };
@@ -45,15 +42,7 @@ struct Names<Ordering> {
 /// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
-/// A problem with elements of order 1: what multigrid goes on with where the matrix has elements of higher order on the same cells,
-/// or is of order 1 in a format from which multigrid does not make levels.
-struct OrderOne {
-  LatticeLayout lattices;          ///< where the unknowns of that matrix are
-  HostVector<std::uint8_t> fixed;  ///< of those on rims: 1 where there is a Dirichlet value
-  std::unique_ptr<Matrix> matrix;  ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
-  std::array<std::int64_t, 3> box_nodes{};  ///< of that matrix, as in PreconditionerOptions
-};
-/// Makes it; called only when multigrid is.
+/// Makes what multigrid goes on with; called only when multigrid is.
 using OrderOneProvider = std::function<OrderOne()>;
 
 enum class MultigridCycle { v, w, f };
