@@ -1,231 +1,32 @@
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/csr.hpp"
+#include "gpu/kernels/aggregation.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/preconditioners/sparse_product.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <type_traits>
+#include <utility>
 
 namespace poisson {
 
 namespace {
 
-constexpr double strong = 0.25;            ///< share of the strongest couplings from which one is strong
-constexpr int power_steps = 12;            ///< of that estimate
 constexpr double least_shrink = 0.8;       ///< a level with more than this share of the rows above it is not worth its cost
 constexpr std::int64_t most_dense = 4096;  ///< rows of a matrix that is inverted
+/// Entries up to which the host makes coarser levels for a device: that waits for launches then.
+constexpr std::int64_t few_entries = 100000;
 
-/// What the aggregation needs of a matrix: its diagonal, and the strongest coupling of every row. Couplings are -a_ij / sign(a_ii).
-struct Couplings {
-  std::vector<double> diagonal, strongest;
-  std::string failure;
-
-  explicit Couplings(CsrMatrix const& a, bool positive)
-      : diagonal(static_cast<std::size_t>(a.n_rows)), strongest(static_cast<std::size_t>(a.n_rows)) {
-#pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < a.n_rows; ++i) {
-      double own = 0, largest = 0;
-      for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-        if (a.columns[k] == i)
-          own = a.values[k];
-      for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-        if (a.columns[k] != i)
-          largest = std::max(largest, own < 0 ? a.values[k] : -a.values[k]);
-      diagonal[static_cast<std::size_t>(i)] = own;
-      strongest[static_cast<std::size_t>(i)] = largest;
-    }
-    auto const bad = std::find_if(diagonal.begin(), diagonal.end(), [&](double d) { return positive ? !(d > 0) : !(d != 0); });
-    if (bad != diagonal.end())
-      failure = std::string("multigrid ") + (positive ? "for cg needs a positive" : "needs a non-zero") + " diagonal, and " +
-                row_text(bad - diagonal.begin()) + " has " + number(*bad) +
-                (positive ? ": the matrix is not positive definite" : "");
-  }
-  [[nodiscard]] bool are_strong(CsrMatrix const& a, std::int64_t i, std::int64_t k) const {
-    std::int32_t const j = a.columns[k];
-    auto const row = static_cast<std::size_t>(i), column = static_cast<std::size_t>(j);
-    double const coupling = diagonal[row] < 0 ? a.values[k] : -a.values[k];
-    return j != i && coupling > 0 && coupling * coupling >= strong * strong * strongest[row] * strongest[column];
-  }
-};
-
-/// Aggregates by number; -1 for unknowns that are coupled to none.
-struct Aggregates {
-  std::vector<std::int32_t> of;
-  std::int64_t count = 0;
-};
-
-/// In the order of rows: first every unknown all of whose neighbours are free forms an aggregate with them; then those that are
-/// left join that of the neighbour they are coupled to most; then what is left forms its own.
-Aggregates aggregate(CsrMatrix const& a, Couplings const& couplings) {
-  constexpr std::int32_t open = -2, none = -1;
-  std::int64_t const n = a.n_rows;
-  Aggregates result{std::vector<std::int32_t>(static_cast<std::size_t>(n), open), 0};
-  auto& of = result.of;
-  auto const neighbours = [&](std::int64_t i, auto const& visit) {
-    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-      if (couplings.are_strong(a, i, k))
-        visit(static_cast<std::size_t>(a.columns[k]), std::abs(a.values[k]));
-  };
-  for (std::int64_t i = 0; i < n; ++i)
-    if (!(couplings.strongest[static_cast<std::size_t>(i)] > 0))
-      of[static_cast<std::size_t>(i)] = none;
-  for (std::int64_t i = 0; i < n; ++i) {
-    auto const row = static_cast<std::size_t>(i);
-    bool all_open = of[row] == open;
-    if (all_open)
-      neighbours(i, [&](std::size_t j, double) { all_open = all_open && of[j] == open; });
-    if (!all_open)
-      continue;
-    auto const number = static_cast<std::int32_t>(result.count++);
-    of[row] = number;
-    neighbours(i, [&](std::size_t j, double) { of[j] = number; });
-  }
-  std::vector<std::int32_t> joined(of);
-  for (std::int64_t i = 0; i < n; ++i)
-    if (of[static_cast<std::size_t>(i)] == open) {
-      double most = 0;
-      neighbours(i, [&](std::size_t j, double coupling) {
-        if (of[j] >= 0 && coupling > most) {
-          most = coupling;
-          joined[static_cast<std::size_t>(i)] = of[j];
-        }
-      });
-    }
-  of = std::move(joined);
-  for (std::int64_t i = 0; i < n; ++i)
-    if (of[static_cast<std::size_t>(i)] == open) {
-      auto const number = static_cast<std::int32_t>(result.count++);
-      of[static_cast<std::size_t>(i)] = number;
-      neighbours(i, [&](std::size_t j, double) {
-        if (of[j] == open)
-          of[j] = number;
-      });
-    }
-  return result;
-}
-
-/// An estimate of the largest |eigenvalue| of D^-1 A, not above max_i sum_j |a_ij| / |a_ii|: by the power method from a vector of
-/// alternating pseudo-random numbers, in the norm of D.
-double largest_eigenvalue(CsrMatrix const& a, std::vector<double> const& diagonal) {
-  std::int64_t const n = a.n_rows;
-  double bound = 0;
-#pragma omp parallel for schedule(static) reduction(max : bound)
-  for (std::int64_t i = 0; i < n; ++i) {
-    double sum = 0;
-    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-      sum += std::abs(a.values[k]);
-    bound = std::max(bound, sum / std::abs(diagonal[static_cast<std::size_t>(i)]));
-  }
-  std::vector<double> x(static_cast<std::size_t>(n)), y(static_cast<std::size_t>(n));
-  std::uint32_t state = 1;
-  for (double& v : x) {
-    state = state * 1664525U + 1013904223U;
-    v = static_cast<double>(state) / 4294967296.0 - 0.5;
-  }
-  // Blocks, so that the sums do not depend on the number of threads.
-  constexpr std::int64_t block = 4096;
-  std::int64_t const blocks = (n + block - 1) / block;
-  std::vector<double> partial(static_cast<std::size_t>(2 * blocks));
-  double estimate = 0;
-  for (int step = 0; step < power_steps; ++step) {
-#pragma omp parallel for schedule(static)
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      double before = 0, after = 0;
-      for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
-        double sum = 0;
-        for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-          sum += a.values[k] * x[static_cast<std::size_t>(a.columns[k])];
-        auto const row = static_cast<std::size_t>(i);
-        double const d = std::abs(diagonal[row]);
-        y[row] = sum / diagonal[row];
-        before += d * x[row] * x[row];
-        after += d * y[row] * y[row];
-      }
-      partial[static_cast<std::size_t>(2 * b)] = before;
-      partial[static_cast<std::size_t>(2 * b + 1)] = after;
-    }
-    double before = 0, after = 0;
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      before += partial[static_cast<std::size_t>(2 * b)];
-      after += partial[static_cast<std::size_t>(2 * b + 1)];
-    }
-    if (!(before > 0) || !(after > 0))
-      return bound;
-    estimate = std::sqrt(after / before);
-    double const scale = 1 / std::sqrt(after);
-#pragma omp parallel for schedule(static)
-    for (std::int64_t i = 0; i < n; ++i)
-      x[static_cast<std::size_t>(i)] = scale * y[static_cast<std::size_t>(i)];
-  }
-  return std::isfinite(estimate) ? std::min(safety * estimate, bound) : bound;
-}
-
-/// (I - 4 / (3 largest) D^-1 A') T, where T is 1 from an aggregate to its unknowns, and A' is A without weak couplings, which are
-/// added to its diagonal D.
-CsrMatrix prolongation(CsrMatrix const& a, Couplings const& couplings, Aggregates const& aggregates, double largest) {
-  CsrMatrix p;
-  p.n_rows = a.n_rows;
-  p.n_columns = aggregates.count;
-  p.row_ptr.resize(static_cast<std::size_t>(a.n_rows) + 1);
-  p.row_ptr[0] = 0;
-  double const damping = 4 / (3 * largest);
-  using Entry = std::pair<std::int32_t, double>;
-  auto const row_of = [&](std::int64_t i, std::vector<Entry>& row) {
-    row.clear();
-    std::int32_t const own = aggregates.of[static_cast<std::size_t>(i)];
-    if (own < 0)
-      return;
-    double diagonal = 0;
-    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-      if (!couplings.are_strong(a, i, k))
-        diagonal += a.values[k];
-    double const whole = couplings.diagonal[static_cast<std::size_t>(i)];
-    if (!(diagonal / whole > 0.1))  // weak couplings of the wrong sign: as they are
-      diagonal = whole;
-    row.emplace_back(own, 1 - damping);
-    for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-      if (couplings.are_strong(a, i, k))
-        if (std::int32_t const to = aggregates.of[static_cast<std::size_t>(a.columns[k])]; to >= 0) {
-          auto const found = std::find_if(row.begin(), row.end(), [&](Entry const& e) { return e.first == to; });
-          double const weight = -damping * a.values[k] / diagonal;
-          if (found != row.end())
-            found->second += weight;
-          else
-            row.emplace_back(to, weight);
-        }
-    std::sort(row.begin(), row.end(), [](Entry const& x, Entry const& y) { return x.first < y.first; });
-  };
-#pragma omp parallel
-  {
-    std::vector<Entry> row;
-#pragma omp for schedule(static)
-    for (std::int64_t i = 0; i < a.n_rows; ++i) {
-      row_of(i, row);
-      p.row_ptr[i + 1] = std::ssize(row);
-    }
-  }
-  for (std::int64_t i = 0; i < a.n_rows; ++i)
-    p.row_ptr[i + 1] += p.row_ptr[i];
-  p.columns.resize(static_cast<std::size_t>(p.row_ptr[a.n_rows]));
-  p.values.resize(static_cast<std::size_t>(p.row_ptr[a.n_rows]));
-#pragma omp parallel
-  {
-    std::vector<Entry> row;
-#pragma omp for schedule(static)
-    for (std::int64_t i = 0; i < a.n_rows; ++i) {
-      row_of(i, row);
-      std::int64_t to = p.row_ptr[i];
-      for (auto const& [column, value] : row) {
-        p.columns[to] = column;
-        p.values[to++] = value;
-      }
-    }
-  }
-  return p;
+std::string failure_of(Couplings const& couplings, bool positive) {
+  if (couplings.bad_row < 0)
+    return {};
+  return std::string("multigrid ") + (positive ? "for cg needs a positive" : "needs a non-zero") + " diagonal, and " +
+         row_text(couplings.bad_row) + " has " + number(couplings.bad_value) +
+         (positive ? ": the matrix is not positive definite" : "");
 }
 
 template <class V>
@@ -263,11 +64,8 @@ namespace {
 template <class V>
 class SparseTransfer final : public GridTransfer<V> {
 public:
-  SparseTransfer(CsrMatrix p, CsrMatrix r, Context& context)
-      : context_(context),
-        kernels_(kernels_for<SmootherKernels<V>>(context)),
-        p_(stored<V>(std::make_shared<CsrMatrix const>(std::move(p)), context)),
-        r_(stored<V>(std::make_shared<CsrMatrix const>(std::move(r)), context)) {}
+  SparseTransfer(std::unique_ptr<Matrix> p, std::unique_ptr<Matrix> r)
+      : context_(p->context()), kernels_(kernels_for<SmootherKernels<V>>(context_)), p_(std::move(p)), r_(std::move(r)) {}
 
   void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
     if (is_over(stop))
@@ -291,6 +89,20 @@ private:
   std::unique_ptr<Matrix> p_, r_;
 };
 
+std::unique_ptr<Csr> as_matrix(Context& context, SparseArrays arrays) {
+  return std::make_unique<Csr>(context, arrays.n_columns, std::move(arrays.row_ptr), std::move(arrays.columns),
+                               std::move(arrays.values));
+}
+
+/// The matrix with entries in V, in the memory of `context`.
+template <class V>
+std::unique_ptr<Matrix> level_matrix(Csr const& matrix, Context& context) {
+  FormatOptions options;
+  options.precision = precision_of<V>;
+  std::unique_ptr<Matrix> result = make_matrix(Format::csr, matrix, options);
+  return &matrix.context() == &context ? std::move(result) : result->copy_to(context);
+}
+
 std::vector<double> dense_rows(CsrMatrix const& a) {
   std::vector<double> dense(static_cast<std::size_t>(a.n_rows * a.n_rows), 0.0);
   for (std::int64_t i = 0; i < a.n_rows; ++i)
@@ -302,45 +114,65 @@ std::vector<double> dense_rows(CsrMatrix const& a) {
 }  // namespace
 
 template <class V>
-MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, std::shared_ptr<CsrMatrix const> csr, Context& context,
+MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
                                           PreconditionerOptions const& options) {
   MultigridHierarchy<V> result;
+  std::unique_ptr<Context> const host = context.backend() == Backend::cpu ? nullptr : make_cpu_context();
+  // The matrix of the level in double, where the next one is made: in the context's memory, later in that of the host.
+  Csr const* current = dynamic_cast<Csr const*>(a);
+  std::unique_ptr<Csr> own;
+  if (current == nullptr || current->precision() != MatrixPrecision::double_) {
+    own = std::make_unique<Csr>(csr(), context);
+    current = own.get();
+  }
   for (;;) {
-    Couplings const couplings(*csr, options.positive);
-    if (!couplings.failure.empty()) {
-      result.failure = couplings.failure + (result.levels.empty() ? "" : " on level " + std::to_string(result.levels.size() + 1));
+    if (host != nullptr && &current->context() != host.get() && current->view().nnz <= few_entries) {
+      auto copy = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(current->to_csr()), *host);
+      own = std::move(copy);
+      current = own.get();
+    }
+    Context& place = current->context();
+    auto const& kernels = kernels_for<AggregationKernels>(place);
+    CsrView const view = current->view();
+    Couplings const couplings = kernels.couplings(place, view, options.positive);
+    if (std::string const failure = failure_of(couplings, options.positive); !failure.empty()) {
+      result.failure = failure + (result.levels.empty() ? "" : " on level " + std::to_string(result.levels.size() + 1));
       return result;
     }
     MultigridLevel<V>& level = result.levels.emplace_back();
-    if (result.levels.size() > 1 || a == nullptr || !set_finest_matrix(level, *a, [&] { return csr; })) {
-      level.own = stored<V>(csr, context);
+    if (result.levels.size() > 1 || a == nullptr || !set_finest_matrix(level, *a, {})) {
+      level.own = level_matrix<V>(*current, context);
       level.matrix = level.own.get();
     }
-    level.diagonal = Array<V>(context, csr->n_rows);
+    level.diagonal = Array<V>(context, view.n_rows);
     static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
-    level.nnz = csr->nnz();
-    level.largest = largest_eigenvalue(*csr, couplings.diagonal);
+    level.nnz = view.nnz;
+    double const largest = kernels.largest_eigenvalue(place, view, couplings);
+    level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
     bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;
     Aggregates const aggregates =
-        deepest || csr->n_rows <= options.multigrid.coarse_size ? Aggregates{} : aggregate(*csr, couplings);
-    if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(csr->n_rows)) {
-      if (csr->n_rows <= most_dense) {
-        result.coarsest = dense_rows(*csr);
-        for (double const strongest : couplings.strongest)
-          result.free.push_back(strongest > 0 ? 1 : 0);
+        deepest || view.n_rows <= options.multigrid.coarse_size ? Aggregates{} : kernels.aggregate(place, view, couplings);
+    if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(view.n_rows)) {
+      if (view.n_rows <= most_dense) {
+        result.coarsest = dense_rows(current->to_csr());
+        std::vector<double> strongest(static_cast<std::size_t>(view.n_rows));
+        couplings.strongest.download(strongest);
+        for (double const coupling : strongest)
+          result.free.push_back(coupling > 0 ? 1 : 0);
       }
       return result;
     }
-    CsrMatrix p = prolongation(*csr, couplings, aggregates, level.largest);
-    CsrMatrix r = transposed(p);
-    csr = std::make_shared<CsrMatrix const>(sparse_product(r, sparse_product(*csr, p)));
-    level.to_coarse = std::make_unique<SparseTransfer<V>>(std::move(p), std::move(r), context);
+    std::unique_ptr<Csr> const p =
+        as_matrix(place, kernels.prolongation(place, view, couplings, aggregates, 4 / (3 * level.largest)));
+    std::unique_ptr<Csr> const r = as_matrix(place, kernels.transposed(place, p->view()));
+    SparseArrays coarse = kernels.product(place, r->view(), kernels.product(place, view, p->view()).view());
+    level.to_coarse = std::make_unique<SparseTransfer<V>>(level_matrix<V>(*p, context), level_matrix<V>(*r, context));
+    own = as_matrix(place, std::move(coarse));
+    current = own.get();
   }
 }
 
-template MultigridHierarchy<float> algebraic_hierarchy(Matrix const*, std::shared_ptr<CsrMatrix const>, Context&,
-                                                       PreconditionerOptions const&);
-template MultigridHierarchy<double> algebraic_hierarchy(Matrix const*, std::shared_ptr<CsrMatrix const>, Context&,
-                                                        PreconditionerOptions const&);
+template MultigridHierarchy<float> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&);
+template MultigridHierarchy<double> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&);
 
 }  // namespace poisson

@@ -11,19 +11,19 @@ namespace {
 
 /// Measured on one H200, and per core of an Intel Xeon.
 struct Tuning {
-  double bandwidth;       ///< bytes per second
-  double pass;            ///< seconds that an iteration takes at least
-  double box_setup;       ///< seconds per row of multigrid on boxes
-  double box_cycle;       ///< cycle of multigrid on boxes, in bytes per row
-  double steps_of_cycle;  ///< passes of a cycle that depend on each other, times their latency
+  double bandwidth;          ///< bytes per second
+  double pass;               ///< seconds that an iteration takes at least
+  double box_setup;          ///< seconds per row of multigrid on boxes
+  double box_cycle;          ///< cycle of multigrid on boxes, in bytes per row
+  double steps_of_cycle;     ///< passes of a cycle that depend on each other, times their latency
+  double aggregation;        ///< seconds per entry of the setup by aggregation; on the host per core
+  double aggregation_least;  ///< seconds that it takes at least
 };
-constexpr Tuning cuda_tuning{4e12, 1.5e-5, 1.1e-9, 900, 2.5e-4};
-constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5};
+constexpr Tuning cuda_tuning{4e12, 1.5e-5, 1.1e-9, 900, 2.5e-4, 5e-10, 8e-3};
+constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5, 2.5e-7, 0};
 
-/// By aggregation: seconds per entry and core of the setup, which is on the host; entries of all levels over those of the finest,
-/// and its iterations to a digit.
-constexpr double aggregation_setup = 2.5e-7, aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8,
-                 lattice_iterations = 1.1;
+/// By aggregation: entries of all levels over those of the finest, and its iterations to a digit.
+constexpr double aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8, lattice_iterations = 1.1;
 /// Lowering the order: iterations to a digit that an order costs; passes over the matrix in a cycle and in the setup.
 constexpr double iterations_of_order = 0.25, products_of_cycle = 3, products_of_setup = 20;
 constexpr double badly_scaled = 10;
@@ -31,7 +31,8 @@ constexpr double badly_scaled = 10;
 }  // namespace
 
 std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& traits) {
-  Tuning const& tuning = traits.backend == Backend::cuda ? cuda_tuning : cpu_tuning;
+  bool const cpu = traits.backend == Backend::cpu;
+  Tuning const& tuning = cpu ? cpu_tuning : cuda_tuning;
   auto const n = static_cast<double>(traits.n_rows), nnz = static_cast<double>(traits.nnz);
   double const iteration = tuning.pass + static_cast<double>(traits.bytes_per_iteration) / tuning.bandwidth;
   auto const whole = [](double value) { return static_cast<std::int64_t>(std::max(1.0, std::round(value))); };
@@ -58,7 +59,8 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
         (1 + products) * iteration + tuning.steps_of_cycle + tuning.box_cycle * vertices / tuning.bandwidth;
   } else if (multigrid.refusal.empty()) {
     multigrid.iterations = whole(aggregation_iterations * traits.digits);
-    multigrid.setup_seconds = aggregation_setup * nnz / thread_count() + tuning.steps_of_cycle;
+    multigrid.setup_seconds =
+        tuning.aggregation_least + tuning.aggregation * nnz / (cpu ? thread_count() : 1) + tuning.steps_of_cycle;
     multigrid.iteration_seconds =
         iteration + tuning.steps_of_cycle + aggregation_complexity * (4 * 8 * nnz + 150 * n) / tuning.bandwidth;
   }

@@ -301,7 +301,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     }
   }
   return std::make_unique<MultigridSetup<V>>(
-      context, algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr(), context, options), options);
+      context, algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr, context, options), options);
 }
 
 }  // namespace

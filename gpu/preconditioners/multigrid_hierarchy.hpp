@@ -79,10 +79,11 @@ template <class V>
 
 /// For any matrix: smoothed aggregation (Vanek, Mandel, Brezina 1996). Unknowns that couple strongly (at least a quarter of the
 /// strongest coupling of one of the two) form aggregates, of one unknown and its neighbours; P interpolates constants on them,
-/// smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the host. `a` in the
-/// backend's memory is the finest matrix where its entries are in V; else a copy of `csr` is.
+/// smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the context's backend
+/// (kernels/aggregation.hpp), that of small levels on the host. `a` in the backend's memory is the finest matrix where its entries
+/// are in V; else a copy of csr() is, which is called unless `a` is in CSR.
 template <class V>
-[[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, std::shared_ptr<CsrMatrix const> csr, Context& context,
+[[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
                                                         PreconditionerOptions const& options);
 
 /// Of a matrix of trilinear elements, on a box or on lattices where it is one of those, else algebraic_hierarchy. It keeps the

@@ -82,7 +82,8 @@ MultigridHierarchy<V> hierarchy_of_order_one(std::unique_ptr<Matrix> matrix, std
     of_box.box_nodes = box_nodes;
     result = box_hierarchy<V>(*matrix, of_box);
   } else
-    result = algebraic_hierarchy<V>(matrix.get(), std::make_shared<CsrMatrix const>(matrix->to_csr()), matrix->context(), options);
+    result = algebraic_hierarchy<V>(
+        matrix.get(), [&] { return std::make_shared<CsrMatrix const>(matrix->to_csr()); }, matrix->context(), options);
   if (!result.levels.empty() && result.levels.front().matrix == matrix.get())
     result.levels.front().own = std::move(matrix);
   return result;

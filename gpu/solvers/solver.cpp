@@ -843,7 +843,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
                                         : system.format == Format::csr         ? 4 * nnz
                                                                                : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
-  std::int64_t setup = takes_csr && !system.has_csr ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
+  bool const is_csr = system.format == Format::csr || system.format == Format::crs_t;
+  std::int64_t setup = takes_csr && !system.has_csr && !(aggregation && is_csr) ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
   std::int64_t setup_on_backend = kept;
   if (lowers) {
     // The tables; of the finest level its copy, the diagonal and four vectors; of the next the same, and of coarser ones an eighth.
@@ -871,8 +872,9 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     // P and P^T, coarser matrices, offsets; of every level the diagonal and four vectors.
     kept = finest_in_single + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 5 * number * n * 10 / 9;
     // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates.
-    setup += 12 * (nnz * 7 / 10 + 2 * 5 * n) + 24 * n + 20 * n;
-    setup_on_backend = finest_in_single + number * n;
+    setup_on_backend = finest_in_single + number * n + 12 * (nnz * 7 / 10 + 2 * 5 * n) + 24 * n + 20 * n;
+    if (!cpu)  // the columns of strong couplings, and CSR where it is not there
+      setup_on_backend += 4 * nnz + (is_csr ? 0 : CsrMatrix::csr_bytes(n, nnz));
   } else if (multigrid && system.is_stencil) {
     kept -= number * 14 * n;  // the finest diagonals, there during the setup
   } else if (multigrid && system.format != Format::half_cds) {

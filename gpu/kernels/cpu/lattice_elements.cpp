@@ -12,7 +12,7 @@ namespace poisson {
 namespace {
 
 /// Neighbouring rows that are made together, so that their sums fill vector registers.
-constexpr int strip = 8;
+constexpr int cells_of_strip = 8;
 
 class CpuLatticeElements final : public LatticeElementKernels {
 public:
@@ -128,8 +128,8 @@ public:
             std::copy_n(loads, width, rhs + elements.lattices.inner_unknown(node.lattice, node.i[0], node.i[1], node.i[2]));
             x = node.i[0] + width;
           };
-          if (m >= strip + 4)
-            make(std::integral_constant<int, strip>());
+          if (m >= cells_of_strip + 4)
+            make(std::integral_constant<int, cells_of_strip>());
           else
             make(std::integral_constant<int, 1>());
         }

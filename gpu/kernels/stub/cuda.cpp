@@ -1,5 +1,6 @@
 // Stands for kernels/cuda when CUDA is not built.
 #include "gpu/core/error.hpp"
+#include "gpu/kernels/aggregation.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/bicgstab.hpp"
 #include "gpu/kernels/bidiagonal.hpp"
@@ -51,6 +52,9 @@ std::unique_ptr<Context> make_cuda_context() {
   refuse();
 }
 double measure_cuda_copy_bandwidth(Context&, double) {
+  refuse();
+}
+AggregationKernels const& AggregationKernels::cuda() {
   refuse();
 }
 BidiagonalKernels const& BidiagonalKernels::cuda() {

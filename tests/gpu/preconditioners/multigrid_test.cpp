@@ -4,7 +4,6 @@
 #include "gpu/elements/box_system.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/preconditioners/sparse_product.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/elements/functions.hpp"
@@ -119,7 +118,7 @@ protected:
 
   template <class V>
   MultigridHierarchy<V> hierarchy_of(Matrix const& a, PreconditionerOptions const& options) {
-    return options.csr ? algebraic_hierarchy<V>(&a, options.csr(), *this->context, options) : box_hierarchy<V>(a, options);
+    return options.csr ? algebraic_hierarchy<V>(&a, options.csr, *this->context, options) : box_hierarchy<V>(a, options);
   }
 
   /// M^-1 as a dense matrix, by its columns.
@@ -676,22 +675,6 @@ TYPED_TEST(Multigrid, AutomaticGivesUpWhatFails) {
   EXPECT_EQ(result.preconditioner, PreconditionerKind::none);
   ASSERT_EQ(result.notes.size(), 1U);
   expect_contains(result.notes[0], {"the preconditioner multigrid failed", "went on with none"});
-}
-
-TEST(SparseProduct, AgreesWithTheTextbook) {
-  auto const a = uneven(37, 23, 1), b = uneven(23, 41, 2);
-  Dense const expected = product(dense(*a), dense(*b)), found = dense(sparse_product(*a, *b));
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    for (std::size_t j = 0; j < expected[0].size(); ++j)
-      EXPECT_NEAR(found[i][j], expected[i][j], 1e-13);
-  CsrMatrix const t = transposed(*a);
-  Dense const rows = dense(*a), columns = dense(t);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    for (std::size_t j = 0; j < rows[0].size(); ++j)
-      EXPECT_EQ(rows[i][j], columns[j][i]);
-  for (std::int64_t i = 0; i < t.n_rows; ++i)
-    for (std::int64_t k = t.row_ptr[i] + 1; k < t.row_ptr[i + 1]; ++k)
-      EXPECT_LT(t.columns[k - 1], t.columns[k]);
 }
 
 }  // namespace poisson::testing

@@ -1,0 +1,826 @@
+#include "gpu/kernels/aggregation.hpp"
+
+#include "gpu/kernels/cuda/cuda.cuh"
+
+#include <algorithm>
+#include <bit>
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+using Count = unsigned long long;  // what atomics add
+using Key = unsigned long long;
+
+constexpr int threads = 256;
+constexpr int team = 8;  ///< threads that share a row
+constexpr int power_steps = 12;
+constexpr int rounds_at_once = 2;  ///< of the search for a set, before the host looks whether it has ended
+constexpr int most_joins = 5;      ///< passes in which unknowns join their neighbours' aggregates
+constexpr std::int32_t open = -2, none = -1;
+
+// What becomes of an unknown in the search for a maximal set of which no two are nearer than three couplings: the upper two bits of
+// its key. Between them and its number, which makes keys differ, are pseudo-random bits.
+constexpr Key undecided = Key{1} << 62, root = Key{2} << 62, state_bits = Key{3} << 62;
+
+[[nodiscard]] __device__ __forceinline__ Key state_of(Key key) {
+  return key & state_bits;
+}
+
+/// The row of this thread's team, below n_rows, and whether the team has one; others go along, for the shuffles.
+struct TeamRow {
+  std::int64_t row;
+  bool live;
+  int lane;
+  std::int64_t begin, end;
+
+  __device__ __forceinline__ TeamRow(std::int64_t n_rows, std::int64_t const* row_ptr) {
+    row = (std::int64_t{blockIdx.x} * threads + threadIdx.x) / team;
+    live = row < n_rows;
+    row = live ? row : n_rows - 1;
+    lane = static_cast<int>(threadIdx.x % team);
+    begin = row_ptr[row];
+    end = row_ptr[row + 1];
+  }
+  [[nodiscard]] __device__ bool writes() const { return live && lane == 0; }
+};
+
+template <class T>
+[[nodiscard]] __device__ __forceinline__ T team_sum(T v) {
+#pragma unroll
+  for (int distance = team / 2; distance > 0; distance /= 2)
+    v += __shfl_xor_sync(0xffffffffU, v, distance);
+  return v;
+}
+template <class T>
+[[nodiscard]] __device__ __forceinline__ T team_max(T v) {
+#pragma unroll
+  for (int distance = team / 2; distance > 0; distance /= 2)
+    v = max(v, __shfl_xor_sync(0xffffffffU, v, distance));
+  return v;
+}
+
+/// What couplings_kernel finds of all rows.
+struct Found {
+  Count bound;    ///< the bits of the largest: doubles that are not negative are in the order of their bits
+  Count bad_row;  ///< the smallest
+};
+
+/// 12 bytes an entry.
+__global__ void __launch_bounds__(threads)
+    couplings_kernel(CsrView const a, bool positive, double* __restrict__ diagonal, double* __restrict__ strongest, Found* found) {
+  TeamRow const at(a.n_rows, a.row_ptr);
+  double own = 0, most = 0, least = 0, sum = 0;
+  for (std::int64_t k = at.begin + at.lane; k < at.end; k += team) {
+    double const value = a.values[k];
+    sum += fabs(value);
+    if (a.columns[k] == at.row)
+      own = value;
+    else {
+      most = fmax(most, value);
+      least = fmin(least, value);
+    }
+  }
+  own = team_sum(own);
+  sum = team_sum(sum);
+  most = team_max(most);
+  least = -team_max(-least);
+  double bound = sum / fabs(own);
+  if (at.writes()) {
+    diagonal[at.row] = own;
+    strongest[at.row] = own < 0 ? most : -least;
+    if (is_bad_diagonal(own, positive))
+      atomicMin(&found->bad_row, static_cast<Count>(at.row));
+  }
+#pragma unroll
+  for (int distance = 16; distance >= team; distance /= 2)
+    bound = fmax(bound, __shfl_xor_sync(0xffffffffU, bound, distance));
+  if (threadIdx.x % 32 == 0 && bound > 0)
+    atomicMax(&found->bound, static_cast<Count>(__double_as_longlong(bound)));
+}
+
+/// The columns of strong couplings, -1 in the places of others: 16 bytes an entry.
+__global__ void __launch_bounds__(threads) strong_kernel(CsrView const a, double const* __restrict__ diagonal,
+                                                         double const* __restrict__ strongest, std::int32_t* strong) {
+  TeamRow const at(a.n_rows, a.row_ptr);
+  double const sign = diagonal[at.row] < 0 ? 1 : -1, of_row = strongest[at.row];
+  if (at.live)
+    for (std::int64_t k = at.begin + at.lane; k < at.end; k += team) {
+      std::int32_t const column = a.columns[k];
+      strong[k] = column != at.row && is_strong(sign * a.values[k], of_row, strongest[column]) ? column : -1;
+    }
+}
+
+/// Where the strong couplings of a matrix are.
+struct Graph {
+  std::int64_t n_rows;
+  std::int64_t const* row_ptr;
+  std::int32_t const* strong;
+};
+
+__global__ void __launch_bounds__(threads) begin_kernel(std::int64_t n, double const* __restrict__ strongest, std::int32_t* of) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    of[i] = strongest[i] > 0 ? open : none;
+}
+
+/// Candidates are rows that are open, and in the second search have a third of their neighbours open.
+__global__ void __launch_bounds__(threads)
+    keys_kernel(Graph const graph, bool second, std::int32_t const* __restrict__ of, Key* __restrict__ keys) {
+  TeamRow const at(graph.n_rows, graph.row_ptr);
+  bool candidate = of[at.row] == open;
+  if (second) {
+    int neighbours = 0, free = 0;
+    if (candidate)
+      for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+        if (std::int32_t const column = graph.strong[k]; column >= 0) {
+          ++neighbours;
+          free += of[column] == open;
+        }
+    neighbours = team_sum(neighbours);
+    free = team_sum(free);
+    candidate = candidate && free > 0 && 3 * free >= neighbours;
+  }
+  if (at.writes()) {
+    auto hash = static_cast<std::uint32_t>(at.row) * 2654435761U;
+    hash = (hash ^ (hash >> 15)) * 2246822519U;
+    hash ^= hash >> 13;
+    keys[at.row] = candidate ? undecided | (Key{hash >> 2} << 32) | static_cast<Key>(at.row) : 0;
+  }
+}
+
+/// around[i] = the largest key of open row i and its open neighbours, else 0. Keys of rows that are not open are 0.
+__global__ void __launch_bounds__(threads)
+    around_kernel(Graph const graph, std::int32_t const* __restrict__ of, Key const* __restrict__ keys, Key* __restrict__ around) {
+  TeamRow const at(graph.n_rows, graph.row_ptr);
+  Key largest = 0;
+  if (of[at.row] == open) {
+    largest = keys[at.row];
+    for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+      if (std::int32_t const column = graph.strong[k]; column >= 0)
+        largest = max(largest, keys[column]);
+  }
+  largest = team_max(largest);
+  if (at.writes())
+    around[at.row] = largest;
+}
+
+/// Undecided rows with the largest key within two couplings become roots; those with a root there are out.
+__global__ void __launch_bounds__(threads)
+    decide_kernel(Graph const graph, Key const* __restrict__ around, Key* __restrict__ keys, int* left) {
+  TeamRow const at(graph.n_rows, graph.row_ptr);
+  Key const own = keys[at.row];
+  bool const candidate = state_of(own) == undecided;
+  Key largest = 0;
+  if (candidate) {
+    largest = around[at.row];
+    for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+      if (std::int32_t const column = graph.strong[k]; column >= 0)
+        largest = max(largest, around[column]);
+  }
+  largest = team_max(largest);
+  if (!candidate || !at.writes())
+    return;
+  if (largest == own)
+    keys[at.row] = root | (own & ~state_bits);
+  else if (state_of(largest) == root)
+    keys[at.row] = 0;
+  else if (*left == 0)
+    *left = 1;
+}
+
+/// For the scan that numbers roots, or rows that are open still.
+__global__ void __launch_bounds__(threads) flags_kernel(std::int64_t n, Key const* __restrict__ keys,
+                                                        std::int32_t const* __restrict__ of, std::int32_t* __restrict__ flags) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    flags[i] = keys != nullptr ? state_of(keys[i]) == root : of[i] == open;
+}
+__global__ void __launch_bounds__(threads)
+    number_kernel(std::int64_t n, std::int32_t before, std::int32_t const* __restrict__ sums, std::int32_t* __restrict__ of) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    if (sums[i] != (i > 0 ? sums[i - 1] : 0))
+      of[i] = before + sums[i] - 1;
+}
+
+/// Open rows join a neighbouring root. Only entries of roots are read.
+__global__ void __launch_bounds__(threads) join_root_kernel(Graph const graph, Key const* __restrict__ keys, std::int32_t* of) {
+  TeamRow const at(graph.n_rows, graph.row_ptr);
+  bool const free = of[at.row] == open;
+  Key largest = 0;
+  if (free)
+    for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+      if (std::int32_t const column = graph.strong[k]; column >= 0)
+        if (Key const key = keys[column]; state_of(key) == root)
+          largest = max(largest, key);
+  largest = team_max(largest);
+  if (at.writes() && largest != 0)
+    of[at.row] = of[largest & 0xffffffffU];
+}
+
+/// Open rows join the aggregate of the neighbour that they are coupled to most, of several the first.
+__global__ void __launch_bounds__(threads)
+    join_kernel(Graph const graph, double const* __restrict__ values, std::int32_t const* __restrict__ of,
+                std::int32_t* __restrict__ joined, int* left) {
+  TeamRow const at(graph.n_rows, graph.row_ptr);
+  std::int32_t const own = of[at.row];
+  double most = 0;
+  std::int64_t first = INT64_MAX;
+  if (own == open)
+    for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+      if (std::int32_t const column = graph.strong[k]; column >= 0 && of[column] >= 0)
+        if (double const coupling = fabs(values[k]); coupling > most) {
+          most = coupling;
+          first = k;
+        }
+#pragma unroll
+  for (int distance = team / 2; distance > 0; distance /= 2) {
+    double const other = __shfl_xor_sync(0xffffffffU, most, distance);
+    auto const place = static_cast<std::int64_t>(__shfl_xor_sync(0xffffffffU, static_cast<long long>(first), distance));
+    if (other > most || (other == most && place < first)) {
+      most = other;
+      first = place;
+    }
+  }
+  if (!at.writes())
+    return;
+  bool const found = own == open && first != INT64_MAX;
+  joined[at.row] = found ? of[graph.strong[first]] : own;
+  if (own == open && !found && *left == 0)
+    *left = 1;
+}
+
+/// y = D^-1 A x in the norm of |D|: 12 bytes an entry.
+__global__ void __launch_bounds__(threads)
+    power_kernel(CsrView const a, double const* __restrict__ diagonal, double const* __restrict__ x, double* __restrict__ y,
+                 double* partial, unsigned* counter, double* norms) {
+  TeamRow const at(a.n_rows, a.row_ptr);
+  double sum = 0;
+  for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+    sum += a.values[k] * x[a.columns[k]];
+  sum = team_sum(sum);
+  double sums[2] = {0, 0};
+  if (at.writes()) {
+    double const d = diagonal[at.row], own = x[at.row], next = sum / d;
+    y[at.row] = next;
+    sums[0] = fabs(d) * own * own;
+    sums[1] = fabs(d) * next * next;
+  }
+  if (cuda::grid_sum<threads>(sums, partial, counter)) {
+    norms[0] = sums[0];
+    norms[1] = sums[1];
+  }
+}
+__global__ void __launch_bounds__(threads)
+    normalise_kernel(std::int64_t n, double const* __restrict__ norms, double const* __restrict__ y, double* __restrict__ x) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    x[i] = norms[1] > 0 ? y[i] * rsqrt(norms[1]) : 0;
+}
+__global__ void __launch_bounds__(threads) random_kernel(std::int64_t n, double* x) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= n)
+    return;
+  auto hash = static_cast<std::uint32_t>(i + 1) * 2654435761U;
+  hash = (hash ^ (hash >> 15)) * 2246822519U;
+  hash ^= hash >> 13;
+  x[i] = static_cast<double>(hash) / 4294967296.0 - 0.5;
+}
+
+/// D of the prolongation: the diagonal and the weak couplings.
+__global__ void __launch_bounds__(threads) lumped_kernel(CsrView const a, std::int32_t const* __restrict__ strong,
+                                                         double const* __restrict__ diagonal, double* __restrict__ lumped) {
+  TeamRow const at(a.n_rows, a.row_ptr);
+  double sum = 0;
+  for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+    if (strong[k] < 0)
+      sum += a.values[k];
+  sum = team_sum(sum);
+  if (at.writes()) {
+    double const whole = diagonal[at.row];
+    lumped[at.row] = sum / whole > least_share_of_diagonal ? sum : whole;
+  }
+}
+
+// Products. Rows of the result are made by teams of threads, in tables of columns and sums. A team takes the rows of B one after
+// another, a thread an entry, so that every sum has one order.
+
+/// A row of the left factor: calls for the row of B that belongs to its entry k, with its factor.
+struct GeneralFactor {
+  CsrView a;
+  [[nodiscard]] __device__ std::int32_t row_of_b(std::int64_t, std::int64_t k) const { return a.columns[k]; }
+  [[nodiscard]] __device__ double factor(std::int64_t, std::int64_t k) const { return a.values[k]; }
+};
+/// I - damping D^-1 A' without its rows that belong to no aggregate.
+struct SmoothingFactor {
+  CsrView a;
+  std::int32_t const* strong;
+  double const* lumped;
+  std::int32_t const* of;
+  double damping;
+  [[nodiscard]] __device__ std::int32_t row_of_b(std::int64_t row, std::int64_t k) const {
+    if (of[row] < 0)
+      return -1;
+    return a.columns[k] == row ? static_cast<std::int32_t>(row) : strong[k];
+  }
+  [[nodiscard]] __device__ double factor(std::int64_t row, std::int64_t k) const {
+    return a.columns[k] == row ? 1 - damping : -damping * a.values[k] / lumped[row];
+  }
+};
+struct GeneralRows {
+  CsrView b;
+  [[nodiscard]] __device__ std::int64_t begin(std::int32_t row) const { return b.row_ptr[row]; }
+  [[nodiscard]] __device__ std::int64_t end(std::int32_t row) const { return b.row_ptr[row + 1]; }
+  [[nodiscard]] __device__ std::int32_t column(std::int64_t k) const { return b.columns[k]; }
+  [[nodiscard]] __device__ double value(std::int64_t k) const { return b.values[k]; }
+};
+/// T: a 1 in the column of the aggregate.
+struct AggregateRows {
+  std::int32_t const* of;
+  [[nodiscard]] __device__ std::int64_t begin(std::int32_t row) const { return row; }
+  [[nodiscard]] __device__ std::int64_t end(std::int32_t row) const { return of[row] >= 0 ? row + 1 : row; }
+  [[nodiscard]] __device__ std::int32_t column(std::int64_t k) const { return of[k]; }
+  [[nodiscard]] __device__ double value(std::int64_t) const { return 1; }
+};
+
+/// Rows that are too long for a table go on to a larger one.
+struct Tier {
+  int lanes, log_capacity, block;
+  [[nodiscard]] constexpr int capacity() const { return 1 << log_capacity; }
+  [[nodiscard]] constexpr int limit() const { return capacity() * 3 / 4; }
+};
+constexpr Tier tiers[] = {{8, 6, 256}, {32, 9, 128}, {32, 11, 32}};
+constexpr int n_tiers = 3;
+
+/// The rows a launch is for: those of a list, or all.
+struct RowList {
+  std::int32_t const* rows;
+  std::int64_t n;
+  [[nodiscard]] __device__ std::int64_t row(std::int64_t place) const { return rows != nullptr ? rows[place] : place; }
+};
+
+template <int lanes>
+__device__ __forceinline__ unsigned lanes_mask() {
+  return lanes == 32 ? 0xffffffffU : ((1U << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
+}
+
+/// The place of a column in a table, which has room; counts the new ones.
+__device__ __forceinline__ std::int32_t place_of(std::int32_t column, std::int32_t* columns, std::int32_t mask, int* count) {
+  std::int32_t place = static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 2654435761U) >> 7) & mask;
+  for (;;) {
+    std::int32_t const there = *static_cast<std::int32_t volatile*>(columns + place);
+    if (there == column)
+      return place;
+    if (there == -1) {
+      std::int32_t const before = atomicCAS(columns + place, -1, column);
+      if (before == -1) {
+        atomicAdd(count, 1);
+        return place;
+      }
+      if (before == column)
+        return place;
+    }
+    place = (place + 1) & mask;
+  }
+}
+
+/// Takes all terms of a row into the table. Returns false, as soon as it has more than `limit` columns.
+template <int lanes, bool with_values, class Factor, class Rows>
+__device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, std::int64_t row, std::int32_t* columns,
+                                           double* sums, std::int32_t mask, int limit, int* count) {
+  unsigned const team_mask = lanes_mask<lanes>();
+  int const lane = static_cast<int>(threadIdx.x % lanes);
+  std::int64_t const begin = factor.a.row_ptr[row], end = factor.a.row_ptr[row + 1];
+  for (std::int64_t first = begin; first < end; first += lanes) {
+    // Every thread looks up one row of B.
+    std::int64_t own_begin = 0;
+    std::int32_t own_length = 0;
+    double own_factor = 0;
+    if (std::int64_t const k = first + lane; k < end)
+      if (std::int32_t const of_b = factor.row_of_b(row, k); of_b >= 0) {
+        own_begin = b.begin(of_b);
+        own_length = static_cast<std::int32_t>(b.end(of_b) - own_begin);
+        if (with_values)
+          own_factor = factor.factor(row, k);
+      }
+    int const here = static_cast<int>(min(std::int64_t{lanes}, end - first));
+    for (int j = 0; j < here; ++j) {
+      auto const b_begin = static_cast<std::int64_t>(__shfl_sync(team_mask, static_cast<long long>(own_begin), j, lanes));
+      std::int32_t const length = __shfl_sync(team_mask, own_length, j, lanes);
+      double const f = with_values ? __shfl_sync(team_mask, own_factor, j, lanes) : 0;
+      for (std::int32_t from = 0; from < length; from += lanes) {
+        if (from + lane < length) {
+          std::int32_t const place = place_of(b.column(b_begin + from + lane), columns, mask, count);
+          if (with_values)
+            sums[place] += f * b.value(b_begin + from + lane);
+        }
+        __syncwarp(team_mask);
+        // All threads see the same count, because none goes on before.
+        if (!with_values && __any_sync(team_mask, *static_cast<int volatile*>(count) > limit))
+          return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// With lengths: counts the columns of rows, lists those that are too long for the table. Else writes the rows.
+template <int tier, bool with_values, class Factor, class Rows>
+__global__ void __launch_bounds__(tiers[tier].block)
+    product_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t* __restrict__ row_ptr,
+                   std::int32_t* long_rows, Count* n_long, std::int32_t* __restrict__ result_columns,
+                   double* __restrict__ result_values) {
+  constexpr int lanes = tiers[tier].lanes, capacity = tiers[tier].capacity(), teams = tiers[tier].block / lanes;
+  __shared__ std::int32_t table_columns[teams * capacity];
+  __shared__ double table_sums[with_values ? teams * capacity : 1];
+  __shared__ int counts[teams];
+  int const of_block = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x % lanes);
+  std::int64_t const place = std::int64_t{blockIdx.x} * teams + of_block;
+  unsigned const team_mask = lanes_mask<lanes>();
+  if (place >= list.n)
+    return;
+  std::int64_t const row = list.row(place);
+  std::int64_t const begin = with_values ? row_ptr[row] : 0;
+  auto const length = with_values ? static_cast<int>(min(row_ptr[row + 1] - begin, std::int64_t{capacity})) : 0;
+  if (with_values && (length > tiers[tier].limit() || length == 0))
+    return;
+  std::int32_t* const columns = table_columns + of_block * capacity;
+  double* const sums = with_values ? table_sums + of_block * capacity : nullptr;
+  for (int i = lane; i < capacity; i += lanes) {
+    columns[i] = -1;
+    if (with_values)
+      sums[i] = 0;
+  }
+  if (lane == 0)
+    counts[of_block] = 0;
+  __syncwarp(team_mask);
+  bool const fits =
+      gather_row<lanes, with_values>(factor, b, row, columns, sums, capacity - 1, tiers[tier].limit(), counts + of_block);
+  __syncwarp(team_mask);
+  if constexpr (!with_values) {
+    if (lane == 0) {
+      row_ptr[row + 1] = fits ? counts[of_block] : 0;
+      if (!fits)
+        long_rows[atomicAdd(n_long, Count{1})] = static_cast<std::int32_t>(row);
+    }
+  } else {
+    // The entries move to the front of the table; then each finds how many columns are before its own.
+    int filled = 0;
+    for (int first = 0; first < capacity; first += lanes) {
+      std::int32_t const column = columns[first + lane];
+      double const sum = sums[first + lane];
+      unsigned const there = __ballot_sync(team_mask, column >= 0) & team_mask;
+      int const before = __popc(there & ((1U << (threadIdx.x % 32)) - 1));
+      if (column >= 0) {
+        columns[filled + before] = column;
+        sums[filled + before] = sum;
+      }
+      filled += __popc(there);
+      __syncwarp(team_mask);
+    }
+    for (int i = lane; i < filled; i += lanes) {
+      std::int32_t const column = columns[i];
+      int rank = 0;
+      for (int j = 0; j < filled; ++j)
+        rank += columns[j] < column;
+      result_columns[begin + rank] = column;
+      result_values[begin + rank] = sums[i];
+    }
+  }
+}
+
+/// The same for rows that no table in shared memory holds: a block of one warp goes through its share of the list, with a place for
+/// every column of the result in global memory, and finds the columns in order there.
+template <bool with_values, class Factor, class Rows>
+__global__ void __launch_bounds__(32)
+    long_rows_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t n_columns, std::uint8_t* marks,
+                     double* sums, std::int64_t* __restrict__ row_ptr, std::int32_t* __restrict__ result_columns,
+                     double* __restrict__ result_values) {
+  std::uint8_t* const marked = marks + std::int64_t{blockIdx.x} * n_columns;
+  double* const sum = with_values ? sums + std::int64_t{blockIdx.x} * n_columns : nullptr;
+  auto const lane = static_cast<int>(threadIdx.x);
+  for (std::int64_t at = blockIdx.x; at < list.n; at += gridDim.x) {
+    std::int64_t const row = list.row(at);
+    for (std::int64_t i = lane; i < n_columns; i += 32) {
+      marked[i] = 0;
+      if (with_values)
+        sum[i] = 0;
+    }
+    __syncwarp();
+    for (std::int64_t k = factor.a.row_ptr[row]; k < factor.a.row_ptr[row + 1]; ++k) {
+      std::int32_t const of_b = factor.row_of_b(row, k);
+      if (of_b < 0)
+        continue;
+      double const f = with_values ? factor.factor(row, k) : 0;
+      for (std::int64_t l = b.begin(of_b) + lane; l < b.end(of_b); l += 32) {
+        marked[b.column(l)] = 1;
+        if (with_values)
+          sum[b.column(l)] += f * b.value(l);
+      }
+      __syncwarp();
+    }
+    std::int64_t filled = with_values ? row_ptr[row] : 0;
+    for (std::int64_t first = 0; first < n_columns; first += 32) {
+      bool const there = first + lane < n_columns && marked[first + lane] != 0;
+      unsigned const all = __ballot_sync(0xffffffffU, there);
+      if (with_values && there) {
+        std::int64_t const to = filled + __popc(all & ((1U << lane) - 1));
+        result_columns[to] = static_cast<std::int32_t>(first + lane);
+        result_values[to] = sum[first + lane];
+      }
+      filled += __popc(all);
+    }
+    if (!with_values && lane == 0)
+      row_ptr[row + 1] = filled;
+    __syncwarp();
+  }
+}
+
+// The transposed matrix: entries sorted by columns, stably.
+
+__global__ void __launch_bounds__(threads) row_numbers_kernel(CsrView const a, std::int32_t* rows) {
+  TeamRow const at(a.n_rows, a.row_ptr);
+  if (at.live)
+    for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+      rows[k] = static_cast<std::int32_t>(at.row);
+}
+/// row_ptr[c] = how many sorted columns are below c.
+__global__ void __launch_bounds__(threads) first_places_kernel(std::int64_t nnz, std::int32_t const* __restrict__ sorted,
+                                                               std::int64_t n_columns, std::int64_t* __restrict__ row_ptr) {
+  std::int64_t const k = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (k > nnz)
+    return;
+  std::int64_t const from = k == 0 ? 0 : std::int64_t{sorted[k - 1]} + 1, to = k == nnz ? n_columns : sorted[k];
+  for (std::int64_t c = from; c <= to; ++c)
+    row_ptr[c] = k;
+}
+__global__ void __launch_bounds__(threads)
+    permute_kernel(std::int64_t nnz, std::int32_t const* __restrict__ order, std::int32_t const* __restrict__ rows,
+                   double const* __restrict__ values, std::int32_t* __restrict__ columns_after, double* __restrict__ values_after) {
+  std::int64_t const k = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (k < nnz) {
+    columns_after[k] = rows[order[k]];
+    values_after[k] = values[order[k]];
+  }
+}
+__global__ void __launch_bounds__(threads) count_up_kernel(std::int64_t n, std::int32_t* numbers) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    numbers[i] = static_cast<std::int32_t>(i);
+}
+
+/// Calls algorithm(scratch, bytes) of CUB twice: for the bytes, then with scratch memory.
+template <class Algorithm>
+void with_scratch(Context& context, Algorithm const& algorithm) {
+  std::size_t bytes = 0;
+  POISSON_CUDA_CHECK(algorithm(nullptr, bytes));
+  // A null pointer would only ask for the bytes again.
+  Array<char> scratch(context, std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes)));
+  POISSON_CUDA_CHECK(algorithm(static_cast<void*>(scratch.data()), bytes));
+}
+
+template <class T>
+void running_sums(Context& context, T* data, std::int64_t n) {
+  with_scratch(context, [&](void* scratch, std::size_t& bytes) {
+    return cub::DeviceScan::InclusiveSum(scratch, bytes, data, data, n, cuda::of(context).stream());
+  });
+}
+
+template <class T>
+T fetch(Context& context, T const* device) {
+  T value{};
+  context.download(&value, device, sizeof value);
+  return value;
+}
+
+template <class... Parameters, class... Arguments>
+void launch(Context& context, void (*kernel)(Parameters...), std::int64_t n_threads, Arguments const&... arguments) {
+  if (n_threads == 0)
+    return;
+  kernel<<<cuda::n_blocks(n_threads, threads), threads, 0, cuda::of(context).stream()>>>(arguments...);
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+Array<std::int32_t> strong_columns(Context& context, CsrView const& a, Couplings const& couplings) {
+  Array<std::int32_t> strong(context, a.nnz);
+  launch(context, strong_kernel, team * a.n_rows, a, couplings.diagonal.data(), couplings.strongest.data(), strong.data());
+  return strong;
+}
+
+/// A product in the making: first the lengths of its rows, tier by tier, then their entries.
+template <class Factor, class Rows>
+class Product {
+public:
+  Product(Context& context, Factor const& factor, Rows const& b, std::int64_t n_columns, int first_tier)
+      : context_(context),
+        stream_(cuda::of(context).stream()),
+        factor_(factor),
+        b_(b),
+        n_columns_(n_columns),
+        first_tier_(first_tier) {}
+
+  SparseArrays made() {
+    std::int64_t const n_rows = factor_.a.n_rows;
+    SparseArrays result;
+    result.n_columns = n_columns_;
+    result.row_ptr = Array<std::int64_t>(context_, n_rows + 1);
+    result.row_ptr.set_zero();
+    std::int64_t* const row_ptr = result.row_ptr.data();
+    RowList lists[n_tiers + 1] = {};
+    Array<std::int32_t> long_rows[n_tiers];
+    Array<Count> n_long(context_, 1);
+    if (n_rows == 0)
+      return result;
+    lists[first_tier_] = {nullptr, n_rows};
+    for (int t = first_tier_; t < n_tiers && lists[t].n > 0; ++t) {
+      long_rows[t] = Array<std::int32_t>(context_, lists[t].n);
+      n_long.set_zero();
+      run_tier<false>(t, lists[t], row_ptr, long_rows[t].data(), n_long.data(), nullptr, nullptr);
+      lists[t + 1] = {long_rows[t].data(), static_cast<std::int64_t>(fetch(context_, n_long.data()))};
+    }
+    run_long<false>(lists[n_tiers], row_ptr, nullptr, nullptr);
+    running_sums(context_, row_ptr + 1, n_rows);
+    std::int64_t const nnz = fetch(context_, row_ptr + n_rows);
+    result.columns = Array<std::int32_t>(context_, nnz);
+    result.values = Array<double>(context_, nnz);
+    for (int t = first_tier_; t < n_tiers; ++t)
+      run_tier<true>(t, lists[t], row_ptr, nullptr, nullptr, result.columns.data(), result.values.data());
+    run_long<true>(lists[n_tiers], row_ptr, result.columns.data(), result.values.data());
+    return result;
+  }
+
+private:
+  template <bool with_values>
+  void run_tier(int t, RowList const& list, std::int64_t* row_ptr, std::int32_t* long_rows, Count* n_long, std::int32_t* columns,
+                double* values) {
+    if (t == 0)
+      run<0, with_values>(list, row_ptr, long_rows, n_long, columns, values);
+    else if (t == 1)
+      run<1, with_values>(list, row_ptr, long_rows, n_long, columns, values);
+    else
+      run<2, with_values>(list, row_ptr, long_rows, n_long, columns, values);
+  }
+  template <int t, bool with_values>
+  void run(RowList const& list, std::int64_t* row_ptr, std::int32_t* long_rows, Count* n_long, std::int32_t* columns,
+           double* values) {
+    if (list.n == 0)
+      return;
+    product_kernel<t, with_values><<<cuda::n_blocks(list.n * tiers[t].lanes, tiers[t].block), tiers[t].block, 0, stream_>>>(
+        factor_, b_, list, row_ptr, long_rows, n_long, columns, values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  template <bool with_values>
+  void run_long(RowList const& list, std::int64_t* row_ptr, std::int32_t* columns, double* values) {
+    if (list.n == 0)
+      return;
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 28;
+    std::int64_t const blocks = std::clamp<std::int64_t>(most_bytes / (9 * n_columns_), 1, std::min<std::int64_t>(list.n, 1024));
+    Array<std::uint8_t> marks(context_, blocks * n_columns_);
+    Array<double> sums(context_, with_values ? blocks * n_columns_ : 0);
+    long_rows_kernel<with_values><<<static_cast<unsigned>(blocks), 32, 0, stream_>>>(factor_, b_, list, n_columns_, marks.data(),
+                                                                                     sums.data(), row_ptr, columns, values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  Context& context_;
+  cudaStream_t stream_;
+  Factor factor_;
+  Rows b_;
+  std::int64_t n_columns_;
+  int first_tier_;
+};
+
+class CudaAggregation final : public AggregationKernels {
+public:
+  Couplings couplings(Context& context, CsrView const& a, bool positive) const override {
+    Couplings result;
+    result.diagonal = Array<double>(context, a.n_rows);
+    result.strongest = Array<double>(context, a.n_rows);
+    Found found{0, static_cast<Count>(a.n_rows)};
+    Array<Found> device_found(context, std::span<Found const>(&found, 1));
+    launch(context, couplings_kernel, team * a.n_rows, a, positive, result.diagonal.data(), result.strongest.data(),
+           device_found.data());
+    found = fetch(context, device_found.data());
+    result.bound = std::bit_cast<double>(found.bound);
+    if (found.bad_row < static_cast<Count>(a.n_rows)) {
+      result.bad_row = static_cast<std::int64_t>(found.bad_row);
+      result.bad_value = fetch(context, result.diagonal.data() + result.bad_row);
+    }
+    return result;
+  }
+
+  Aggregates aggregate(Context& context, CsrView const& a, Couplings const& couplings) const override {
+    std::int64_t const n = a.n_rows;
+    Aggregates result{Array<std::int32_t>(context, n), 0};
+    if (n == 0)
+      return result;
+    std::int32_t* const of = result.of.data();
+    Array<std::int32_t> const strong = strong_columns(context, a, couplings);
+    Graph const graph{n, a.row_ptr, strong.data()};
+    launch(context, begin_kernel, n, n, couplings.strongest.data(), of);
+    Array<std::int32_t> scratch(context, n);
+    Array<int> left(context, 1);
+    {
+      Array<Key> keys(context, n), around(context, n);
+      for (bool const second : {false, true}) {
+        launch(context, keys_kernel, team * n, graph, second, of, keys.data());
+        do {
+          for (int round = 0; round < rounds_at_once; ++round) {
+            left.set_zero();
+            launch(context, around_kernel, team * n, graph, of, keys.data(), around.data());
+            launch(context, decide_kernel, team * n, graph, around.data(), keys.data(), left.data());
+          }
+        } while (fetch(context, left.data()) != 0);
+        result.count = number(context, n, keys.data(), result.count, scratch, of);
+        launch(context, join_root_kernel, team * n, graph, keys.data(), of);
+      }
+    }
+    for (int pass = 0;; ++pass) {
+      left.set_zero();
+      launch(context, join_kernel, team * n, graph, a.values, result.of.data(), scratch.data(), left.data());
+      std::swap(result.of, scratch);
+      if (fetch(context, left.data()) == 0)
+        break;
+      if (pass + 1 == most_joins) {  // only where couplings are not mutual
+        result.count = number(context, n, nullptr, result.count, scratch, result.of.data());
+        break;
+      }
+    }
+    return result;
+  }
+
+  double largest_eigenvalue(Context& context, CsrView const& a, Couplings const& couplings) const override {
+    std::int64_t const n = a.n_rows;
+    if (n == 0)
+      return std::nan("");
+    Array<double> x(context, n), y(context, n), norms(context, 2);
+    launch(context, random_kernel, n, n, x.data());
+    auto& device = cuda::of(context);
+    double* const partial = device.partial_sums(2 * std::int64_t{cuda::n_blocks(team * n, threads)});
+    for (int step = 0; step < power_steps; ++step) {
+      launch(context, power_kernel, team * n, a, couplings.diagonal.data(), x.data(), y.data(), partial, device.block_counter(),
+             norms.data());
+      if (step + 1 < power_steps)
+        launch(context, normalise_kernel, n, n, norms.data(), y.data(), x.data());
+    }
+    std::vector<double> found(2);
+    norms.download(found);
+    double const estimate = std::sqrt(found[1] / found[0]);
+    return found[0] > 0 && found[1] > 0 && std::isfinite(estimate) ? estimate : std::nan("");
+  }
+
+  SparseArrays prolongation(Context& context, CsrView const& a, Couplings const& couplings, Aggregates const& aggregates,
+                            double damping) const override {
+    Array<std::int32_t> const strong = strong_columns(context, a, couplings);
+    Array<double> lumped(context, a.n_rows);
+    launch(context, lumped_kernel, team * a.n_rows, a, strong.data(), couplings.diagonal.data(), lumped.data());
+    std::int32_t const* const of = aggregates.of.data();
+    return Product(context, SmoothingFactor{a, strong.data(), lumped.data(), of, damping}, AggregateRows{of}, aggregates.count, 0)
+        .made();
+  }
+
+  SparseArrays transposed(Context& context, CsrView const& a) const override {
+    SparseArrays result;
+    result.n_columns = a.n_rows;
+    result.row_ptr = Array<std::int64_t>(context, a.n_columns + 1);
+    result.columns = Array<std::int32_t>(context, a.nnz);
+    result.values = Array<double>(context, a.nnz);
+    Array<std::int32_t> order(context, a.nnz), sorted(context, a.nnz), rows(context, a.nnz);
+    launch(context, count_up_kernel, a.nnz, a.nnz, rows.data());
+    with_scratch(context, [&](void* scratch, std::size_t& bytes) {
+      return cub::DeviceRadixSort::SortPairs(scratch, bytes, a.columns, sorted.data(), rows.data(), order.data(), a.nnz, 0,
+                                             std::max(1, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(a.n_columns)))),
+                                             cuda::of(context).stream());
+    });
+    launch(context, row_numbers_kernel, team * a.n_rows, a, rows.data());
+    launch(context, first_places_kernel, a.nnz + 1, a.nnz, sorted.data(), a.n_columns, result.row_ptr.data());
+    launch(context, permute_kernel, a.nnz, a.nnz, order.data(), rows.data(), a.values, result.columns.data(), result.values.data());
+    return result;
+  }
+
+  SparseArrays product(Context& context, CsrView const& a, CsrView const& b) const override {
+    // Columns of a row are about as many as terms over the entries of a column of B that meet there.
+    constexpr double few_terms = 300;
+    double const terms = a.n_rows > 0 && b.n_rows > 0 ? static_cast<double>(a.nnz) / static_cast<double>(a.n_rows) *
+                                                            static_cast<double>(b.nnz) / static_cast<double>(b.n_rows)
+                                                      : 0;
+    return Product(context, GeneralFactor{a}, GeneralRows{b}, b.n_columns, terms < few_terms ? 0 : 1).made();
+  }
+
+private:
+  static std::int64_t number(Context& context, std::int64_t n, Key const* keys, std::int64_t before, Array<std::int32_t>& scratch,
+                             std::int32_t* of) {
+    launch(context, flags_kernel, n, n, keys, of, scratch.data());
+    running_sums(context, scratch.data(), n);
+    launch(context, number_kernel, n, n, static_cast<std::int32_t>(before), scratch.data(), of);
+    return before + fetch(context, scratch.data() + n - 1);
+  }
+};
+
+}  // namespace
+
+AggregationKernels const& AggregationKernels::cuda() {
+  static CudaAggregation const kernels;
+  return kernels;
+}
+
+}  // namespace poisson
