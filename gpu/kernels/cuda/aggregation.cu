@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(threads) begin_kernel(std::int64_t n, double c
 }
 
 /// Candidates are rows that are open, and in the second search have a third of their neighbours open.
-__global__ void __launch_bounds__(threads)
-    keys_kernel(Graph const graph, bool second, std::int32_t const* __restrict__ of, Key* __restrict__ keys) {
+__global__ void __launch_bounds__(threads) keys_kernel(Graph const graph, bool second, std::int32_t const* __restrict__ of,
+                                                       Key* __restrict__ keys, std::uint8_t* __restrict__ active) {
   TeamRow const at(graph.n_rows, graph.row_ptr);
   bool candidate = of[at.row] == open;
   if (second) {
@@ -147,24 +147,37 @@ __global__ void __launch_bounds__(threads)
     auto hash = static_cast<std::uint32_t>(at.row) * 2654435761U;
     hash = (hash ^ (hash >> 15)) * 2246822519U;
     hash ^= hash >> 13;
+    active[at.row] = 1;
     keys[at.row] = candidate ? undecided | (Key{hash >> 2} << 32) | static_cast<Key>(at.row) : 0;
   }
 }
 
-/// around[i] = the largest key of open row i and its open neighbours, else 0. Keys of rows that are not open are 0.
+/// around[i] = the largest key of open row i and its open neighbours, else 0. Keys of rows that are not open are 0. Where none of
+/// them is undecided that stays so: the row is no longer active.
 __global__ void __launch_bounds__(threads)
-    around_kernel(Graph const graph, std::int32_t const* __restrict__ of, Key const* __restrict__ keys, Key* __restrict__ around) {
+    around_kernel(Graph const graph, std::int32_t const* __restrict__ of, Key const* __restrict__ keys, Key* __restrict__ around,
+                  std::uint8_t* __restrict__ active) {
   TeamRow const at(graph.n_rows, graph.row_ptr);
+  bool const looks = at.live && active[at.row] != 0;
   Key largest = 0;
-  if (of[at.row] == open) {
+  int waits = 0;
+  if (looks && of[at.row] == open) {
     largest = keys[at.row];
+    waits = state_of(largest) == undecided;
     for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
-      if (std::int32_t const column = graph.strong[k]; column >= 0)
-        largest = max(largest, keys[column]);
+      if (std::int32_t const column = graph.strong[k]; column >= 0) {
+        Key const key = keys[column];
+        largest = max(largest, key);
+        waits |= state_of(key) == undecided;
+      }
   }
   largest = team_max(largest);
-  if (at.writes())
+  waits = team_max(waits);
+  if (looks && at.lane == 0) {
     around[at.row] = largest;
+    if (waits == 0)
+      active[at.row] = 0;
+  }
 }
 
 /// Undecided rows with the largest key within two couplings become roots; those with a root there are out.
@@ -257,6 +270,7 @@ __global__ void __launch_bounds__(threads)
                  double* partial, unsigned* counter, double* norms) {
   TeamRow const at(a.n_rows, a.row_ptr);
   double sum = 0;
+#pragma unroll 4
   for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
     sum += a.values[k] * x[a.columns[k]];
   sum = team_sum(sum);
@@ -328,6 +342,7 @@ struct SmoothingFactor {
   }
 };
 struct GeneralRows {
+  static constexpr bool one_entry = false;  ///< at most
   CsrView b;
   [[nodiscard]] __device__ std::int64_t begin(std::int32_t row) const { return b.row_ptr[row]; }
   [[nodiscard]] __device__ std::int64_t end(std::int32_t row) const { return b.row_ptr[row + 1]; }
@@ -336,6 +351,7 @@ struct GeneralRows {
 };
 /// T: a 1 in the column of the aggregate.
 struct AggregateRows {
+  static constexpr bool one_entry = true;
   std::int32_t const* of;
   [[nodiscard]] __device__ std::int64_t begin(std::int32_t row) const { return row; }
   [[nodiscard]] __device__ std::int64_t end(std::int32_t row) const { return of[row] >= 0 ? row + 1 : row; }
@@ -391,7 +407,32 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
   unsigned const team_mask = lanes_mask<lanes>();
   int const lane = static_cast<int>(threadIdx.x % lanes);
   std::int64_t const begin = factor.a.row_ptr[row], end = factor.a.row_ptr[row + 1];
+  auto const is_too_long = [&] {  // all threads see the same count, because none goes on before
+    return __any_sync(team_mask, *static_cast<int volatile*>(count) > limit) != 0;
+  };
   for (std::int64_t first = begin; first < end; first += lanes) {
+    if constexpr (Rows::one_entry) {  // places at once, then sums one after another
+      std::int32_t place = -1;
+      double term = 0;
+      if (std::int64_t const k = first + lane; k < end)
+        if (std::int32_t const of_b = factor.row_of_b(row, k); of_b >= 0 && b.begin(of_b) < b.end(of_b)) {
+          place = place_of(b.column(b.begin(of_b)), columns, mask, count);
+          if (with_values)
+            term = factor.factor(row, k) * b.value(b.begin(of_b));
+        }
+      if (!with_values) {
+        if (is_too_long())
+          return false;
+      } else {
+        int const here = static_cast<int>(min(std::int64_t{lanes}, end - first));
+        for (int j = 0; j < here; ++j) {
+          if (j == lane && place >= 0)
+            sums[place] += term;
+          __syncwarp(team_mask);
+        }
+      }
+      continue;
+    }
     // Every thread looks up one row of B.
     std::int64_t own_begin = 0;
     std::int32_t own_length = 0;
@@ -403,6 +444,18 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
         if (with_values)
           own_factor = factor.factor(row, k);
       }
+    if constexpr (!with_values && lanes == tiers[0].lanes) {  // order does not matter, and rows of B are short
+      std::int32_t longest = own_length;
+      for (int distance = lanes / 2; distance > 0; distance /= 2)
+        longest = max(longest, __shfl_xor_sync(team_mask, longest, distance));
+      for (std::int32_t at = 0; at < longest; ++at) {
+        if (at < own_length)
+          static_cast<void>(place_of(b.column(own_begin + at), columns, mask, count));
+        if (is_too_long())
+          return false;
+      }
+      continue;
+    }
     int const here = static_cast<int>(min(std::int64_t{lanes}, end - first));
     for (int j = 0; j < here; ++j) {
       auto const b_begin = static_cast<std::int64_t>(__shfl_sync(team_mask, static_cast<long long>(own_begin), j, lanes));
@@ -415,8 +468,7 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
             sums[place] += f * b.value(b_begin + from + lane);
         }
         __syncwarp(team_mask);
-        // All threads see the same count, because none goes on before.
-        if (!with_values && __any_sync(team_mask, *static_cast<int volatile*>(count) > limit))
+        if (!with_values && is_too_long())
           return false;
       }
     }
@@ -721,12 +773,13 @@ public:
     Array<int> left(context, 1);
     {
       Array<Key> keys(context, n), around(context, n);
+      Array<std::uint8_t> active(context, n);
       for (bool const second : {false, true}) {
-        launch(context, keys_kernel, team * n, graph, second, of, keys.data());
+        launch(context, keys_kernel, team * n, graph, second, of, keys.data(), active.data());
         do {
           for (int round = 0; round < rounds_at_once; ++round) {
             left.set_zero();
-            launch(context, around_kernel, team * n, graph, of, keys.data(), around.data());
+            launch(context, around_kernel, team * n, graph, of, keys.data(), around.data(), active.data());
             launch(context, decide_kernel, team * n, graph, around.data(), keys.data(), left.data());
           }
         } while (fetch(context, left.data()) != 0);
