@@ -103,6 +103,12 @@ std::unique_ptr<Matrix> Csr::in_single() const {
   return std::unique_ptr<Matrix>(new Csr(format_, *this, view_.threads_per_row, MatrixPrecision::single));
 }
 
+std::unique_ptr<Csr> Csr::as_csr() const {
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  return std::unique_ptr<Csr>(new Csr(Format::csr, *this, 0));
+}
+
 void Csr::point_to_arrays(std::int64_t n_columns) {
   view_ = {pattern_->row_ptr.size() - 1, n_columns,
            values_->values.size(),       pattern_->row_ptr.data(),

@@ -1,9 +1,14 @@
 #include "gpu/formats/matrix.hpp"
+#include "gpu/formats/csr.hpp"
 #include "gpu/kernels/backends.hpp"
 
 #include <chrono>
 
 namespace poisson {
+
+std::unique_ptr<Csr> Matrix::as_csr() const {
+  return nullptr;
+}
 
 std::unique_ptr<Matrix> Matrix::copy_to(Context& target) const {
   auto const start = std::chrono::steady_clock::now();

@@ -44,6 +44,10 @@ public:
   /// than double, or where its format has no short way to do it. Throws OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Matrix> in_single() const { return nullptr; }
 
+  /// The same matrix in CSR, in the same memory, in double. Null where its precision is another, or where its format has no short
+  /// way to do it. Throws OutOfMemoryError.
+  [[nodiscard]] virtual std::unique_ptr<Csr> as_csr() const;
+
   /// r = b - A (x + x_low), rounded at the end, straight from the stored entries by code that products do not share
   /// (kernels/check.hpp); x_low may be null. Pointers are in the backend's memory. False, and nothing is done, where a format has
   /// no such loop: then to_csr tells the entries.

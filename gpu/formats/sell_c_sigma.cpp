@@ -100,6 +100,21 @@ std::unique_ptr<Matrix> SellCSigma::in_single() const {
   return std::unique_ptr<Matrix>(new SellCSigma(context(), view_, n_columns_, padding_ratio_, std::move(copy)));
 }
 
+std::unique_ptr<Csr> SellCSigma::as_csr() const {
+  if (precision() != MatrixPrecision::double_)
+    return nullptr;
+  Array<std::int64_t> row_ptr(context(), view_.n_rows + 1);
+  Array<std::int32_t> columns;
+  Array<double> values;
+  kernels_for<ConversionKernels>(context()).csr_from_slices(
+      context(), view_.n_rows, {view_.slice_size, view_.rows, view_.slice_ptr}, view_.columns, view_.values, [&](std::int64_t nnz) {
+        columns = Array<std::int32_t>(context(), nnz);
+        values = Array<double>(context(), nnz);
+        return CsrTarget{row_ptr.data(), columns.data(), values.data()};
+      });
+  return std::make_unique<Csr>(context(), n_columns_, std::move(row_ptr), std::move(columns), std::move(values));
+}
+
 CsrMatrix SellCSigma::host_csr() const {
   std::int64_t const c = view_.slice_size;
   // Calls visit(row, first, end) with where the entries of a place lie, C apart.

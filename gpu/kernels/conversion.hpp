@@ -85,6 +85,11 @@ public:
   virtual void csr_from_coo(Context& context, CooMatrix const& coo,
                             std::function<CsrTarget(std::int64_t nnz)> const& target) const = 0;
 
+  /// The way back from fill_slices, in `layout` with `n_rows` rows: rows end with their first column of -1. Calls target(nnz) once,
+  /// for memory of the backend to write to.
+  virtual void csr_from_slices(Context& context, std::int64_t n_rows, SliceLayout const& layout, std::int32_t const* columns,
+                               double const* values, std::function<CsrTarget(std::int64_t nnz)> const& target) const = 0;
+
   static ConversionKernels const& cpu();
   static ConversionKernels const& cuda();
 };

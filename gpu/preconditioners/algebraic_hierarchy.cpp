@@ -122,7 +122,10 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
   Csr const* current = dynamic_cast<Csr const*>(a);
   std::unique_ptr<Csr> own;
   if (current == nullptr || current->precision() != MatrixPrecision::double_) {
-    own = std::make_unique<Csr>(csr(), context);
+    if (a != nullptr && host != nullptr)
+      own = a->as_csr();
+    if (own == nullptr)
+      own = std::make_unique<Csr>(csr(), context);
     current = own.get();
   }
   for (;;) {

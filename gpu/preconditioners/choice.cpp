@@ -18,9 +18,10 @@ struct Tuning {
   double steps_of_cycle;     ///< passes of a cycle that depend on each other, times their latency
   double aggregation;        ///< seconds per entry of the setup by aggregation; on the host per core
   double aggregation_least;  ///< seconds that it takes at least
+  double upload;             ///< seconds per entry of CSR
 };
-constexpr Tuning cuda_tuning{4e12, 1.5e-5, 1.1e-9, 900, 2.5e-4, 5e-10, 8e-3};
-constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5, 2.5e-7, 0};
+constexpr Tuning cuda_tuning{4e12, 1.5e-5, 1.1e-9, 900, 2.5e-4, 9e-10, 8e-3, 9e-10};
+constexpr Tuning cpu_tuning{1.5e10, 5e-6, 2e-7, 900, 2e-5, 2.5e-7, 0, 0};
 
 /// By aggregation: entries of all levels over those of the finest, and its iterations to a digit.
 constexpr double aggregation_complexity = 1.3, aggregation_iterations = 1.8, box_iterations = 0.8, lattice_iterations = 1.1;
@@ -59,8 +60,8 @@ std::vector<PreconditionerEstimate> choose_preconditioner(SystemTraits const& tr
         (1 + products) * iteration + tuning.steps_of_cycle + tuning.box_cycle * vertices / tuning.bandwidth;
   } else if (multigrid.refusal.empty()) {
     multigrid.iterations = whole(aggregation_iterations * traits.digits);
-    multigrid.setup_seconds =
-        tuning.aggregation_least + tuning.aggregation * nnz / (cpu ? thread_count() : 1) + tuning.steps_of_cycle;
+    multigrid.setup_seconds = tuning.aggregation_least + tuning.aggregation * nnz / (cpu ? thread_count() : 1) +
+                              (traits.has_csr ? 0 : tuning.upload * nnz) + tuning.steps_of_cycle;
     multigrid.iteration_seconds =
         iteration + tuning.steps_of_cycle + aggregation_complexity * (4 * 8 * nnz + 150 * n) / tuning.bandwidth;
   }

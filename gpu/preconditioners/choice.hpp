@@ -19,6 +19,7 @@ struct SystemTraits {
   bool is_box = false;                   ///< multigrid has the box's own levels
   bool has_lattice_levels = false;       ///< or those of lattices
   int lowered_from = 0;                  ///< or it goes on from elements of this order to order 1 (OrderOne); 0: it does not
+  bool has_csr = false;                  ///< of a device: the matrix is in CSR, or has Matrix::as_csr
   std::string no_entries;                ///< why multigrid has no entries to be made from; empty where it has
 };
 

@@ -5,6 +5,7 @@
 #include "gpu/core/memory.hpp"
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/graph.hpp"
@@ -549,6 +550,11 @@ PreconditionerOptions preconditioner_options(SolverOptions const& options) {
           options.box_nodes,      options.order_one, options.multigrid, options.constant_null_space};
 }
 
+/// Whether a matrix in the format has Matrix::as_csr.
+bool becomes_csr(Format format) {
+  return format == Format::csr || format == Format::crs_t || format == Format::sell_c_sigma;
+}
+
 constexpr char const* no_entries_of_matrix_free = "matrix_free has no entries";
 
 /// Compulsory, without preconditioner.
@@ -622,6 +628,7 @@ private:
     traits.is_box = is_box(a_, options_.box_nodes);
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
+    traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
     traits.lowered_from = options_.order_one ? std::max(options_.element_order, 1) : 0;
     if (!options_.csr)
       traits.no_entries = "there are no entries";
@@ -825,6 +832,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     traits.is_box = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil);
     traits.has_lattice_levels = lattice_levels;
     traits.lowered_from = order_one.order;
+    traits.has_csr = becomes_csr(system.format);
     if (system.format == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;
     known.preconditioner = choose_preconditioner(traits).front().kind;
@@ -844,7 +852,9 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
                                                                                : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
   bool const is_csr = system.format == Format::csr || system.format == Format::crs_t;
-  std::int64_t setup = takes_csr && !system.has_csr && !(aggregation && is_csr) ? CsrMatrix::csr_bytes(n, nnz) : 0;  // on the host
+  std::int64_t setup = takes_csr && !system.has_csr && !(aggregation && (is_csr || (!cpu && becomes_csr(system.format))))
+                           ? CsrMatrix::csr_bytes(n, nnz)
+                           : 0;  // on the host
   std::int64_t setup_on_backend = kept;
   if (lowers) {
     // The tables; of the finest level its copy, the diagonal and four vectors; of the next the same, and of coarser ones an eighth.

@@ -4,6 +4,7 @@
 #include "gpu/kernels/cpu/cpu.hpp"
 #include "gpu/kernels/symmetry.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <numeric>
@@ -180,6 +181,31 @@ public:
     transform(n, x, y, [](float v) { return static_cast<double>(v); });
   }
 
+  void csr_from_slices(Context& context, std::int64_t n_rows, SliceLayout const& layout, std::int32_t const* columns,
+                       double const* values, std::function<CsrTarget(std::int64_t)> const& target) const override {
+    std::int64_t const c = layout.slice_size;
+    Array<std::int64_t> row_ptr(context, n_rows + 1);
+    auto const row_at = [&](std::int64_t place) { return layout.rows == nullptr ? place : layout.rows[place]; };
+    row_ptr.data()[0] = 0;
+#pragma omp parallel for schedule(static)
+    for (std::int64_t place = 0; place < n_rows; ++place) {
+      std::int64_t length = 0;
+      for (std::int64_t e = layout.slice_ptr[place / c] + place % c; e < layout.slice_ptr[place / c + 1] && columns[e] >= 0; e += c)
+        ++length;
+      row_ptr.data()[row_at(place) + 1] = length;
+    }
+    std::partial_sum(row_ptr.data(), row_ptr.data() + n_rows + 1, row_ptr.data());
+    CsrTarget const to = target(row_ptr.data()[n_rows]);
+    std::copy_n(row_ptr.data(), n_rows + 1, to.row_ptr);
+#pragma omp parallel for schedule(static)
+    for (std::int64_t place = 0; place < n_rows; ++place) {
+      std::int64_t from = layout.slice_ptr[place / c] + place % c;
+      for (std::int64_t e = to.row_ptr[row_at(place)]; e < to.row_ptr[row_at(place) + 1]; ++e, from += c) {
+        to.columns[e] = columns[from];
+        to.values[e] = values[from];
+      }
+    }
+  }
   void csr_from_coo(Context&, CooMatrix const& coo, std::function<CsrTarget(std::int64_t)> const& target) const override {
     std::int64_t const n = coo.n_rows, count = coo.nnz();
     std::int32_t const* const rows = coo.rows.data();

@@ -419,6 +419,46 @@ int bits_for(std::int64_t values) {
   return values > 1 ? std::bit_width(static_cast<std::uint64_t>(values - 1)) : 0;
 }
 
+/// A place of the slices: its row, and where its entries lie, slice_size apart.
+struct SlicedRow {
+  std::int64_t row, first, end;
+  __device__ SlicedRow(SliceLayout const& layout, std::int64_t place) {
+    row = layout.rows == nullptr ? place : layout.rows[place];
+    std::int64_t const slice = place / layout.slice_size;
+    first = layout.slice_ptr[slice] + place % layout.slice_size;
+    end = layout.slice_ptr[slice + 1];
+  }
+};
+/// 4 bytes an entry.
+__global__ void __launch_bounds__(threads) sliced_lengths_kernel(std::int64_t n_rows, SliceLayout const layout,
+                                                                 std::int32_t const* __restrict__ columns, std::int64_t* row_ptr) {
+  std::int64_t const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (place == 0)
+    row_ptr[0] = 0;
+  if (place >= n_rows)
+    return;
+  SlicedRow const at(layout, place);
+  std::int64_t length = 0;
+  for (std::int64_t e = at.first; e < at.end && columns[e] >= 0; e += layout.slice_size)
+    ++length;
+  row_ptr[at.row + 1] = length;
+}
+/// 24 bytes an entry.
+__global__ void __launch_bounds__(threads)
+    from_slices_kernel(std::int64_t n_rows, SliceLayout const layout, std::int32_t const* __restrict__ columns,
+                       double const* __restrict__ values, CsrTarget const to) {
+  std::int64_t const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (place >= n_rows)
+    return;
+  SlicedRow const at(layout, place);
+  std::int64_t from = at.first;
+  std::int64_t const end = to.row_ptr[at.row + 1];
+  for (std::int64_t e = to.row_ptr[at.row]; e < end; ++e, from += layout.slice_size) {
+    to.columns[e] = columns[from];
+    to.values[e] = values[from];
+  }
+}
+
 class CudaConversion final : public ConversionKernels {
 public:
   CsrAnalysis analyse(Context& context, CsrView const& a, bool symmetry) const override {
@@ -579,6 +619,22 @@ public:
                                                                            column_bits, to);
     coo_row_ptr_kernel<<<cuda::n_blocks(coo.n_rows + 1, threads), threads, 0, stream>>>(coo.n_rows, nnz, keys[0].data(),
                                                                                         keys[1].data(), column_bits, to.row_ptr);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  void csr_from_slices(Context& context, std::int64_t n_rows, SliceLayout const& layout, std::int32_t const* columns,
+                       double const* values, std::function<CsrTarget(std::int64_t)> const& target) const override {
+    cudaStream_t const stream = cuda::of(context).stream();
+    Array<std::int64_t> row_ptr(context, n_rows + 1);
+    sliced_lengths_kernel<<<cuda::n_blocks(n_rows + 1, threads), threads, 0, stream>>>(n_rows, layout, columns, row_ptr.data());
+    POISSON_CUDA_CHECK(cudaGetLastError());
+    if (n_rows > 0)
+      inclusive_sum(context, row_ptr.data() + 1, n_rows);
+    CsrTarget const to = target(fetch(context, row_ptr.data() + n_rows));
+    POISSON_CUDA_CHECK(
+        cudaMemcpyAsync(to.row_ptr, row_ptr.data(), static_cast<std::size_t>(row_ptr.bytes()), cudaMemcpyDeviceToDevice, stream));
+    if (n_rows > 0)
+      from_slices_kernel<<<cuda::n_blocks(n_rows, threads), threads, 0, stream>>>(n_rows, layout, columns, values, to);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 

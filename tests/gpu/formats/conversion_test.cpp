@@ -138,6 +138,27 @@ TYPED_TEST(ConversionTest, BackToCsrGivesTheSameBits) {
   EXPECT_GE(taken, 15);
 }
 
+TYPED_TEST(ConversionTest, BackToCsrInTheSameMemoryGivesTheSameBits) {
+  Format const format = TypeParam::format;
+  bool const has = format == Format::csr || format == Format::crs_t || format == Format::sell_c_sigma;
+  int taken = 0;
+  for (Named const& named : this->matrices())
+    for (FormatOptions const& options : options_of(format)) {
+      auto const matrix = this->make_or_null(named, options);
+      if (matrix == nullptr)
+        continue;
+      auto const csr = matrix->as_csr();
+      ASSERT_EQ(csr != nullptr, has && matrix->precision() == MatrixPrecision::double_) << named.what;
+      if (csr == nullptr)
+        continue;
+      ++taken;
+      EXPECT_EQ(&csr->context(), this->context.get());
+      expect_same_bits(csr->to_csr(), *named.csr, named.what);
+    }
+  if (has)
+    EXPECT_GE(taken, 15);
+}
+
 TYPED_TEST(ConversionTest, CopiesAreTheSameMatrix) {
   auto const host = make_context(Backend::cpu);
   auto const csr = box27(9, 9, 9, false, 0.5);
