@@ -155,8 +155,9 @@ TYPED_TEST(ConversionTest, BackToCsrInTheSameMemoryGivesTheSameBits) {
       EXPECT_EQ(&csr->context(), this->context.get());
       expect_same_bits(csr->to_csr(), *named.csr, named.what);
     }
-  if (has)
+  if (has) {
     EXPECT_GE(taken, 15);
+  }
 }
 
 TYPED_TEST(ConversionTest, CopiesAreTheSameMatrix) {
