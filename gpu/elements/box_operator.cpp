@@ -2,25 +2,59 @@
 
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
-#include "gpu/kernels/conversion.hpp"
 
 #include <numeric>
 
 namespace poisson {
 
-BoxOperator::BoxOperator(Context& context, BoxStencilView const& view, Array<double> face_rows)
-    : Matrix(context), kernels_(kernels_for<BoxStencilKernels>(context)), view_(view), face_rows_(std::move(face_rows)) {
+BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k)
+    : Matrix(context), kernels_(kernels_for<BoxStencilKernels>(context)), components_(components), k_(k) {
+  k_.points = {};
+  k_.first_plane = 0;
+  view_.box = box;
+  // The row of any node that is deep is the stencil.
+  BoxElements const cube{{5, 5, 5}, box.cell, {}};
+  double entries[14], load = 0;
+  if (components == 1)
+    box_rows::deep_row(cube, box_tables<1>(box.cell), k_, BoxField{}, {{2, 2, 2}}, entries, load);
+  else
+    box_rows::deep_row(cube, box_tables<3>(box.cell), k_, BoxField{}, {{2, 2, 2}}, entries, load);
+  for (int dz = 0; dz < 2; ++dz)
+    for (int dy = 0; dy < 2; ++dy)
+      for (int dx = 0; dx < 2; ++dx)
+        view_.weights[4 * dz + 2 * dy + dx] = entries[9 * dz + 3 * dy + dx];
+  view_.n_face_rows = box_rows::Shell(box, 0, box.nodes[2], 1).size();
+  face_rows_ = Array<double>(context, 27 * view_.n_face_rows);
+  kernels_.fill_face_rows(context, box, components, k_, face_rows_.data());
   view_.face_rows = face_rows_.data();
-  view_.n_face_rows = face_rows_.size() / 27;
   // What the faces' data were is in their rows; only the types are looked at from here on.
   for (BoxFace& face : view_.box.faces)
     face.value = face.alpha = nullptr;
 }
 
-void BoxOperator::diagonal(float* d) const {
-  Array<double> wide(context(), n_rows());
-  diagonal(wide.data());
-  kernels_for<ConversionKernels>(context()).round(context(), n_rows(), wide.data(), d);
+BoxOperator::BoxOperator(Context& context, BoxOperator const& other)
+    : Matrix(context),
+      kernels_(kernels_for<BoxStencilKernels>(context)),
+      components_(other.components_),
+      k_(other.k_),
+      view_(other.view_),
+      face_rows_(other.face_rows_.copy_to(context)) {
+  view_.face_rows = face_rows_.data();
+}
+
+std::unique_ptr<BoxOperator> BoxOperator::coarser(std::array<bool, 3> const& halved) const {
+  BoxElements box = view_.box;
+  for (BoxFace const& face : box.faces)
+    if (face.type == BoxFace::Type::robin)
+      return nullptr;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (halved[d]) {
+      if (box.nodes[d] % 2 == 0 || box.nodes[d] < 5)
+        return nullptr;
+      box.nodes[d] = box.nodes[d] / 2 + 1;
+      box.cell[d] *= 2;
+    }
+  return std::make_unique<BoxOperator>(context(), box, components_, k_);
 }
 
 void BoxOperator::diagonal(Pointer<DoubleDouble> d) const {
@@ -34,7 +68,7 @@ bool BoxOperator::residual(double const* x, double const* x_low, double const* b
 }
 
 std::unique_ptr<Matrix> BoxOperator::copied_to(Context& target) const {
-  return std::make_unique<BoxOperator>(target, view_, face_rows_.copy_to(target));
+  return std::unique_ptr<Matrix>(new BoxOperator(target, *this));
 }
 
 CsrMatrix BoxOperator::host_csr() const {

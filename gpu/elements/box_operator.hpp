@@ -14,9 +14,15 @@ namespace poisson {
 /// bytes each. An operator in float, double and double-double.
 class BoxOperator final : public Matrix {
 public:
-  /// `view` has box and weights; `face_rows` are its face_rows, in the context's memory. `nnz` counts the entries of the full
-  /// matrix.
-  BoxOperator(Context& context, BoxStencilView const& view, Array<double> face_rows);
+  /// k is the constant of `k`, or with three components its constants kx, ky, kz; the data of `box` on Robin faces are in the
+  /// context's memory, and not needed later. Precondition: three nodes or more in every direction.
+  BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k);
+
+  /// The same problem with cells twice as long in the directions that are `halved`. Its matrix is P^T A P with linear interpolation
+  /// P, because its elements are contained in these. Null where that is not known: an odd number of cells in such a direction,
+  /// fewer than three nodes left, or a Robin face, whose alpha may vary.
+  [[nodiscard]] std::unique_ptr<BoxOperator> coarser(std::array<bool, 3> const& halved) const;
+  [[nodiscard]] BoxStencilView const& view() const { return view_; }
 
   Format format() const override { return Format::matrix_free; }
   MatrixPrecision precision() const override { return MatrixPrecision::double_; }
@@ -47,7 +53,7 @@ public:
                    std::int32_t const* stop) const override {
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
-  void diagonal(float* d) const override;
+  void diagonal(float* d) const override { kernels_.diagonal(context(), view_, d); }
   void diagonal(double* d) const override { kernels_.diagonal(context(), view_, d); }
   void diagonal(Pointer<DoubleDouble> d) const override;
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
@@ -67,16 +73,20 @@ public:
     kernels_.subtract_product(context(), view_, b, x, r, stop);
     return true;
   }
-  std::array<std::int64_t, 3> box_nodes() const override { return {view_.box.nodes[0], view_.box.nodes[1], view_.box.nodes[2]}; }
-  void fill_box_diagonals(float* values) const override { kernels_.fill_diagonals(context(), view_, values); }
-  void fill_box_diagonals(double* values) const override { kernels_.fill_diagonals(context(), view_, values); }
+  /// The diagonals of half_stencil, laid out as HalfCdsView says; -0.0 where nothing is stored.
+  void fill_diagonals(float* values) const { kernels_.fill_diagonals(context(), view_, values); }
+  void fill_diagonals(double* values) const { kernels_.fill_diagonals(context(), view_, values); }
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;
   CsrMatrix host_csr() const override;
 
 private:
+  BoxOperator(Context& context, BoxOperator const& other);
+
   BoxStencilKernels const& kernels_;
+  int components_;
+  BoxField k_;
   BoxStencilView view_;
   Array<double> face_rows_;
 };

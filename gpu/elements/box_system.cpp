@@ -251,7 +251,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   std::int64_t const free_nodes = free[0] * free[1] * free[2];
   nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + n - free_nodes;
   if (format == Format::matrix_free)
-    make_operator(components, k);
+    matrix_ = std::make_unique<BoxOperator>(context_, box_, components, k);
   else
     make_half_cds(std::move(values));
 }
@@ -275,27 +275,6 @@ void BoxSystem::make_half_cds(Array<double> values) {
   matrix_ = HalfCds::from_diagonals(context_, n, std::move(offsets), std::move(values),
                                     static_cast<double>(14 * n) / (0.5 * static_cast<double>(nnz_ + n)));
   matrix_->row_not_finite = row_not_finite;
-}
-
-void BoxSystem::make_operator(int components, BoxField const& k) {
-  BoxStencilView view{box_, {}, nullptr, 0};
-  // The row of any node that is deep is the stencil.
-  BoxElements const cube{{5, 5, 5}, box_.cell, {}};
-  double entries[14], load = 0;
-  BoxField constant = k;
-  constant.first_plane = 0;
-  if (components == 1)
-    box_rows::deep_row(cube, box_tables<1>(box_.cell), constant, BoxField{}, {{2, 2, 2}}, entries, load);
-  else
-    box_rows::deep_row(cube, box_tables<3>(box_.cell), constant, BoxField{}, {{2, 2, 2}}, entries, load);
-  for (int dz = 0; dz < 2; ++dz)
-    for (int dy = 0; dy < 2; ++dy)
-      for (int dx = 0; dx < 2; ++dx)
-        view.weights[4 * dz + 2 * dy + dx] = entries[9 * dz + 3 * dy + dx];
-  std::int64_t const n_face_rows = box_rows::Shell(box_, 0, box_.nodes[2], 1).size();
-  Array<double> face_rows(context_, 27 * n_face_rows);
-  kernels_for<BoxStencilKernels>(context_).fill_face_rows(context_, box_, components, k, face_rows.data());
-  matrix_ = std::make_unique<BoxOperator>(context_, view, std::move(face_rows));
 }
 
 void BoxSystem::set_dirichlet(std::span<double> x) const {

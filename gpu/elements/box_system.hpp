@@ -35,7 +35,6 @@ public:
 private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
-  void make_operator(int components, BoxField const& k);
   void assemble(BoxProblem const& problem, Format format);
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,

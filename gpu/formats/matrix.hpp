@@ -66,12 +66,6 @@ public:
   virtual bool subtract_product(double const* /*b*/, double const* /*x*/, double* /*r*/, std::int32_t const* /*stop*/) const {
     return false;
   }
-  /// Of a matrix-free operator on the nodes of a box, numbered x fastest, with couplings between neighbours only: its nodes per
-  /// direction, else 0; and its diagonals, laid out as half_cds does (kernels/half_cds.hpp: half_stencil). Precondition of
-  /// fill_box_diagonals: there are nodes.
-  [[nodiscard]] virtual std::array<std::int64_t, 3> box_nodes() const { return {}; }
-  virtual void fill_box_diagonals(float* /*values*/) const {}
-  virtual void fill_box_diagonals(double* /*values*/) const {}
 
   /// Wall-clock seconds of the conversion from CSR, on either backend, and of copying CSR or the result to the device (0 on the
   /// host).

@@ -83,7 +83,7 @@ inline POISSON_HOST_DEVICE bool dirichlet_value(BoxElements const& box, Node con
     if (of.type != BoxFace::Type::dirichlet || (found && of.rank >= rank))
       continue;
     int const e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2;
-    value = of.value[node.i[g] * box.nodes[e] + node.i[e]];
+    value = of.value != nullptr ? of.value[node.i[g] * box.nodes[e] + node.i[e]] : 0;
     rank = of.rank;
     found = true;
   }
@@ -106,7 +106,8 @@ inline POISSON_HOST_DEVICE void add_face(BoxElements const& box, int face, Node 
       std::int64_t const at = (2 * cg + (q >> 1)) * row + 2 * ce + (q & 1);
       auto const phi = [&](int b) { return ((b & 1) == (q & 1) ? near : far) * ((b >> 1) == (q >> 1) ? near : far); };
       double const of_a = weight * phi(a);
-      load += of_a * of.value[at];
+      if (of.value != nullptr)
+        load += of_a * of.value[at];
       if (of.type == BoxFace::Type::robin)
         for (int b = 0; b < 4; ++b)
           entries[13 + stride[e] * ((b & 1) - (a & 1)) + stride[g] * ((b >> 1) - (a >> 1))] += of_a * of.alpha[at] * phi(b);

@@ -28,10 +28,14 @@ struct BoxLevel {
 /// interpolated. So cells may be of any number; an odd one leaves a last cell as it is. Of two nodes the first stays. `weights`: P
 /// by its columns: weights[s * n_coarse + c] with s = 13 + 9 dz + 3 dy + dx is the weight with which the fine node at that distance
 /// from the place of coarse node c depends on c; 0 where it does not.
+///
+/// Where `weights` is null P is linear interpolation between coarse nodes that are not on a face with `held` (-x +x -y +y -z +z).
+/// Directions that are halved then have an even number of cells, and vectors are 0 at nodes on such faces.
 template <class V>
 struct BoxCoarsening {
   bool halved[3] = {false, false, false};
   V const* weights = nullptr;
+  bool held[6] = {false, false, false, false, false, false};
 
   [[nodiscard]] static constexpr std::int32_t coarse_nodes(std::int32_t fine) { return fine == 2 ? 1 : fine / 2 + 1; }
 };
@@ -56,11 +60,15 @@ public:
   virtual ~BoxLevelKernels() = default;
   /// Also writes `free` of the level. Waits for the result.
   virtual BoxLevelAnalysis analyse(Context& context, BoxLevel<V> const& level, std::uint8_t* free) const = 0;
+  /// y = D^-1 |A| z, where z > 0, and the largest y_i / z_i: no eigenvalue of D^-1 A is larger (Collatz 1942). Waits for the
+  /// result. 14 diagonals, z and y: 16 numbers a row.
+  virtual double bound(Context& context, BoxLevel<V> const& level, V const* z, V* y) const = 0;
   /// P, `free` of the coarse level, which is that of the fine node at the same place, and P^T A P, by sums in double.
   virtual void coarsen(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
                        V* weights, std::uint8_t* free, V* values) const = 0;
 
-  /// b = P^T r and x = factor D^-1 b, unless *stop is set.
+  /// b = P^T r and x = factor D^-1 b, unless *stop is set. P may be linear interpolation, here and in `prolong`. A node of the
+  /// finer level then moves an eighth of four numbers, and its r, or x twice; with weights 27 eighths of a number more.
   virtual void restrict_residual(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
                                  BoxLevel<V> const& coarse, V const* r, V const* diagonal, V factor, V* b, V* x,
                                  std::int32_t const* stop) const = 0;
@@ -158,6 +166,18 @@ template <class V, class Entry>
 template <class V>
 [[nodiscard]] POISSON_HOST_DEVICE RowAnalysis analyse_row(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k) {
   return analyse_row<V>([&](int dx, int dy, int dz) { return entry(a, i, j, k, dx, dy, dz); });
+}
+
+/// (|A| z)_i / a_ii.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V absolute_row(BoxLevel<V> const& a, std::int32_t i, std::int32_t j, std::int32_t k, V const* z) {
+  V sum = 0;
+  for (int dz = -1; dz <= 1; ++dz)
+    for (int dy = -1; dy <= 1; ++dy)
+      for (int dx = -1; dx <= 1; ++dx)
+        if (V const v = entry(a, i, j, k, dx, dy, dz); v != 0)
+          sum += (v < 0 ? -v : v) * z[a.number(i + dx, j + dy, k + dz)];
+  return sum / a.values[a.number(i, j, k)];
 }
 
 /// Whether fine node f + distance, with f the place of a coarse node, lies between that and another one (distance -1 or 1), or is
@@ -342,6 +362,49 @@ template <class V>
       });
     });
   });
+  return sum;
+}
+
+/// Whether a coarse node is on a face with `held`.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE bool is_held(BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, std::int32_t i,
+                                               std::int32_t j, std::int32_t k) {
+  return (i == 0 && coarsening.held[0]) || (i == coarse.nodes[0] - 1 && coarsening.held[1]) || (j == 0 && coarsening.held[2]) ||
+         (j == coarse.nodes[1] - 1 && coarsening.held[3]) || (k == 0 && coarsening.held[4]) ||
+         (k == coarse.nodes[2] - 1 && coarsening.held[5]);
+}
+
+/// P^T r at a coarse node, for linear interpolation.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V restricted_linearly(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening,
+                                                        BoxLevel<V> const& coarse, V const* r, std::int32_t i, std::int32_t j,
+                                                        std::int32_t k) {
+  if (is_held(coarsening, coarse, i, j, k))
+    return 0;
+  std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
+  std::int64_t const at =
+      fine.number(coarsening.halved[0] ? 2 * i : i, coarsening.halved[1] ? 2 * j : j, coarsening.halved[2] ? 2 * k : k);
+  // Beyond a face there is nothing, and the node itself stands in with weight 0.
+  V const before_x = coarsening.halved[0] && i > 0 ? V(0.5) : V(0), before_y = coarsening.halved[1] && j > 0 ? V(0.5) : V(0),
+          before_z = coarsening.halved[2] && k > 0 ? V(0.5) : V(0);
+  V const after_x = coarsening.halved[0] && i + 1 < coarse.nodes[0] ? V(0.5) : V(0),
+          after_y = coarsening.halved[1] && j + 1 < coarse.nodes[1] ? V(0.5) : V(0),
+          after_z = coarsening.halved[2] && k + 1 < coarse.nodes[2] ? V(0.5) : V(0);
+  V const wx[3] = {before_x, 1, after_x}, wy[3] = {before_y, 1, after_y}, wz[3] = {before_z, 1, after_z};
+  std::int64_t const sx[3] = {before_x > 0 ? -1 : 0, 0, after_x > 0 ? 1 : 0},
+                     sy[3] = {before_y > 0 ? -line : 0, 0, after_y > 0 ? line : 0},
+                     sz[3] = {before_z > 0 ? -plane : 0, 0, after_z > 0 ? plane : 0};
+  V sum = 0;
+  POISSON_UNROLL
+  for (int z = 0; z < 3; ++z) {
+    V of_plane = 0;
+    POISSON_UNROLL
+    for (int y = 0; y < 3; ++y) {
+      V const* const p = r + at + sz[z] + sy[y];
+      of_plane += wy[y] * (wx[0] * p[sx[0]] + p[0] + wx[2] * p[sx[2]]);
+    }
+    sum += wz[z] * of_plane;
+  }
   return sum;
 }
 

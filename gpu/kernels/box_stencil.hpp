@@ -41,6 +41,7 @@ public:
   virtual void fill_diagonals(Context& context, BoxStencilView const& a, float* values) const = 0;
   virtual void fill_diagonals(Context& context, BoxStencilView const& a, double* values) const = 0;
   /// d_i = a_ii.
+  virtual void diagonal(Context& context, BoxStencilView const& a, float* d) const = 0;
   virtual void diagonal(Context& context, BoxStencilView const& a, double* d) const = 0;
   /// r = b - A (x + x_low), rounded at the end, entry by entry with accurate sums: shares no loop with the products. x_low may be
   /// null.

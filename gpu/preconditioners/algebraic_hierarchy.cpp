@@ -16,8 +16,7 @@ namespace poisson {
 
 namespace {
 
-constexpr double least_shrink = 0.8;       ///< a level with more than this share of the rows above it is not worth its cost
-constexpr std::int64_t most_dense = 4096;  ///< rows of a matrix that is inverted
+constexpr double least_shrink = 0.8;  ///< a level with more than this share of the rows above it is not worth its cost
 /// Entries up to which the host makes coarser levels for a device: that waits for launches then.
 constexpr std::int64_t few_entries = 100000;
 

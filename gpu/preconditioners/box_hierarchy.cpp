@@ -1,5 +1,7 @@
+#include "gpu/elements/box_operator.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box_levels.hpp"
+#include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
@@ -12,6 +14,13 @@ namespace poisson {
 
 namespace {
 
+/// Levels of a stencil with more nodes stay matrix-free; smaller ones, which wait for launches, are stored: one launch a step
+/// instead of two.
+constexpr std::int64_t most_nodes_stored = 100000;
+/// Symbols of rows beside a jump of the coefficient are far above all eigenvalues. What is larger than the largest symbol of
+/// constant coefficients, 1.5 (4.5 where one direction is the strongest), and a little, is therefore replaced by a bound.
+constexpr double largest_symbol = 2, largest_symbol_of_lines = 5;
+constexpr int steps_of_bound = 4;
 constexpr double strong_direction = 0.25;  ///< share of the strongest coupling from which a direction is halved
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
@@ -86,6 +95,42 @@ std::optional<BoxCoarsening<V>> next_coarsening(BoxLevel<V> const& box, BoxLevel
   return any ? std::optional(result) : std::nullopt;
 }
 
+/// Of all rows of a matrix-free level, whose rows on faces are parts of the same sums. D^-1 A has no larger eigenvalue than that of
+/// an element's matrix, which is the largest value of the stencil's symbol; so this bound is one for every condition.
+BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
+  box_levels::RowAnalysis const row = box_levels::analyse_row<double>(
+      [&](int dx, int dy, int dz) { return box_rows::stencil_entry(stencil.view(), 13 + 9 * dz + 3 * dy + dx); });
+  return {{row.coupling[0], row.coupling[1], row.coupling[2]}, row.largest, row.bound};
+}
+
+/// A bound of the eigenvalues of D^-1 A: Gershgorin's for D^-1/2 A D^-1/2, whose entries beside jumps are not larger than
+/// elsewhere, made smaller by some steps towards Perron's vector of |A|.
+template <class V>
+double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const& diagonal) {
+  HostVector<V> weights(static_cast<std::size_t>(level.n()));
+  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * level.n());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < level.n(); ++i)
+    weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
+  Array<V> z(context, std::span<V const>(weights)), y(context, level.n());
+  double result = 0;
+  for (int step = 0; step < steps_of_bound; ++step) {
+    result = kernels_for<BoxLevelKernels<V>>(context).bound(context, level, z.data(), y.data());
+    std::swap(z, y);
+  }
+  return result * (1 + 1e-4);
+}
+
+/// 1 for the rows that have other entries than the diagonal one.
+std::vector<std::uint8_t> coupled_to_others(std::vector<double> const& dense, std::int64_t n) {
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(n), 0);
+  for (std::int64_t i = 0; i < n; ++i)
+    for (std::int64_t j = 0; j < n; ++j)
+      if (i != j && dense[static_cast<std::size_t>(i * n + j)] != 0)
+        result[static_cast<std::size_t>(i)] = 1;
+  return result;
+}
+
 template <class V>
 std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
   std::int64_t const n = level.n();
@@ -109,8 +154,8 @@ std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
 }  // namespace
 
 bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes) {
-  if (auto const* const free = dynamic_cast<Matrix const*>(&a); free != nullptr && nodes[0] > 0 && free->box_nodes() == nodes)
-    return nodes[0] > 2 && nodes[1] > 2;  // else the offsets of the diagonals do not ascend
+  if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr)
+    return stencil->view().box.nodes == nodes;
   auto const* const matrix = dynamic_cast<HalfCds const*>(&a);
   return matrix != nullptr && matrix->view().values != nullptr && nodes[0] * nodes[1] * nodes[2] == a.n_rows() &&
          std::ranges::equal(matrix->view().offsets, box_offsets(nodes[0], nodes[1]));
@@ -125,47 +170,95 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
   BoxLevel<V> box;
   for (std::size_t d = 0; d < 3; ++d)
     box.nodes[d] = static_cast<std::int32_t>(options.box_nodes[d]);
-  Array<V> stencil(context, a.box_nodes()[0] > 0 ? half_stencil::diagonals * box.n() : 0);  // of a matrix-free operator
-  auto const add_level = [&](Array<V> values) {
+  // The stencil of the level, as long as it is known, and its diagonals where they are needed only to make the next level.
+  auto const* stencil = dynamic_cast<BoxOperator const*>(&a);
+  std::unique_ptr<BoxOperator> own_stencil;
+  Array<V> scratch;
+  Array<std::uint8_t> free;
+  auto const add_level = [&](std::unique_ptr<Matrix> own) {
     MultigridLevel<V>& level = result.levels.emplace_back();
-    if (values.size() > 0) {
-      if constexpr (std::is_same_v<V, float>)
-        level.own = HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values));
-      else
-        level.own = HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), 1);
-    }
+    level.own = std::move(own);
     level.matrix = level.own != nullptr ? level.own.get() : &a;
-    box.values =
-        stencil.size() > 0 && level.own == nullptr ? stencil.data() : values_of<V>(static_cast<HalfCds const&>(*level.matrix));
     level.diagonal = Array<V>(context, box.n());
-    conversion.copy_diagonal(context, box.n(), box.values, level.diagonal.data());
+    auto const* const stored = dynamic_cast<HalfCds const*>(level.matrix);
+    box.values = stored != nullptr ? values_of<V>(*stored) : nullptr;
+    if (stored != nullptr)
+      conversion.copy_diagonal(context, box.n(), box.values, level.diagonal.data());
+    else
+      static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
     level.nnz = half_stencil::diagonals * 2 * box.n() - box.n();
   };
-  if (stencil.size() > 0) {
-    a.fill_box_diagonals(stencil.data());
-    add_level({});
-  } else if constexpr (std::is_same_v<V, float>) {
-    Array<float> values(context, half_stencil::diagonals * box.n());
-    conversion.round(context, values.size(), static_cast<HalfCds const&>(a).view().values, values.data());
-    add_level(std::move(values));
-  } else
-    add_level({});
-  Array<std::uint8_t> free(context, box.n());
+  auto const stored = [&](Array<V> values) {
+    double const padding = 1;
+    if constexpr (std::is_same_v<V, float>)
+      return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values));
+    else
+      return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), padding);
+  };
+  if (stencil != nullptr || std::is_same_v<V, double>)
+    add_level(nullptr);
+  else {
+    Array<V> values(context, half_stencil::diagonals * box.n());
+    if constexpr (std::is_same_v<V, float>)
+      conversion.round(context, values.size(), static_cast<HalfCds const&>(a).view().values, values.data());
+    add_level(stored(std::move(values)));
+  }
+  auto const need_values = [&] {
+    if (box.values != nullptr)
+      return;
+    scratch = Array<V>(context, half_stencil::diagonals * box.n());
+    dynamic_cast<BoxOperator const&>(*result.levels.back().matrix).fill_diagonals(scratch.data());
+    box.values = scratch.data();
+  };
   for (;;) {
-    auto const analysis = kernels.analyse(context, box, free.data());
+    BoxLevelAnalysis analysis;
+    if (stencil != nullptr)
+      analysis = analysis_of(*stencil);
+    else {
+      need_values();
+      if (free.size() != box.n())
+        free = Array<std::uint8_t>(context, box.n());
+      analysis = kernels.analyse(context, box, free.data());
+      box.free = free.data();
+    }
     if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
       return result;
     }
-    result.levels.back().largest = std::min(safety * analysis.largest, analysis.bound * (1 + 1e-6));
-    box.free = free.data();
+    MultigridLevel<V>& level = result.levels.back();
+    level.largest = std::min(safety * analysis.largest, analysis.bound * (1 + 1e-6));
     bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;
     auto coarsening = deepest ? std::nullopt : next_coarsening(box, analysis, options.multigrid.coarse_size);
     if (!coarsening)
       break;
+    bool const isotropic = coarsening->halved[0] && coarsening->halved[1] && coarsening->halved[2];
+    if (stencil == nullptr && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines))
+      level.largest = std::min(level.largest, weighted_bound(context, box, level.diagonal));
     BoxLevel<V> coarse;
     for (std::size_t d = 0; d < 3; ++d)
       coarse.nodes[d] = coarsening->halved[d] ? BoxCoarsening<V>::coarse_nodes(box.nodes[d]) : box.nodes[d];
+    if (stencil != nullptr) {
+      std::unique_ptr<BoxOperator> next = stencil->coarser({coarsening->halved[0], coarsening->halved[1], coarsening->halved[2]});
+      if (next == nullptr) {  // from here on by entries; the level is looked at again
+        stencil = nullptr;
+        continue;
+      }
+      for (std::size_t face = 0; face < 6; ++face)
+        coarsening->held[face] = stencil->view().box.faces[face].type == BoxFace::Type::dirichlet;
+      BoxLevel<V> const fine = box;
+      box = coarse;
+      result.levels.back().to_coarse =
+          std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, Array<V>(), Array<std::uint8_t>());
+      stencil = next.get();
+      if (box.n() <= most_nodes_stored) {
+        Array<V> values(context, half_stencil::diagonals * box.n());
+        next->fill_diagonals(values.data());
+        add_level(stored(std::move(values)));
+        own_stencil = std::move(next);
+      } else
+        add_level(std::move(next));
+      continue;
+    }
     Array<V> values(context, half_stencil::diagonals * coarse.n()), weights(context, 27 * coarse.n());
     Array<std::uint8_t> free_of_coarse(context, coarse.n());
     coarsening->weights = weights.data();
@@ -173,16 +266,17 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     kernels.coarsen(context, box, *coarsening, coarse, weights.data(), free_of_coarse.data(), values.data());
     BoxLevel<V> const fine = box;
     box = coarse;
-    add_level(std::move(values));
-    if (result.levels.size() == 2)
-      stencil = {};
+    add_level(stored(std::move(values)));
+    scratch = {};
     result.levels[result.levels.size() - 2].to_coarse =
         std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, std::move(weights), std::move(free));
     free = std::move(free_of_coarse);
   }
-  result.coarsest = dense_rows(context, box);
-  result.free.resize(static_cast<std::size_t>(box.n()));
-  free.download(result.free);
+  if (box.n() <= most_dense) {
+    need_values();
+    result.coarsest = dense_rows(context, box);
+    result.free = coupled_to_others(result.coarsest, box.n());
+  }
   return result;
 }
 

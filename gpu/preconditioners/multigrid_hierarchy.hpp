@@ -15,7 +15,8 @@
 
 namespace poisson {
 
-inline constexpr double safety = 1.1;  ///< on an estimate of the largest eigenvalue
+inline constexpr double safety = 1.1;             ///< on an estimate of the largest eigenvalue
+inline constexpr std::int64_t most_dense = 4096;  ///< rows of a coarsest matrix that is inverted; larger ones are smoothed
 
 /// P between a level and the next coarser one, in the arithmetic V. Pointers are in the backend's memory. Nothing that counts is
 /// done when *stop is not 0.

@@ -268,6 +268,83 @@ void prolong_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, B
     }
 }
 
+/// The coarse lines whose sum, times `weight`, a line of fine nodes takes part in.
+struct LinesOfParents {
+  std::int64_t at[4];
+  int count;
+  double weight;
+};
+template <class V>
+LinesOfParents parents_of_line(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
+                               std::int32_t j, std::int32_t k) {
+  Parents const py = parents(coarsening.halved[1], fine.nodes[1], j), pz = parents(coarsening.halved[2], fine.nodes[2], k);
+  LinesOfParents result{{0, 0, 0, 0}, 0, 1.0 / (py.count * pz.count)};
+  for (std::int32_t z = pz.first; z < pz.first + pz.count; ++z)
+    for (std::int32_t y = py.first; y < py.first + py.count; ++y)
+      result.at[result.count++] = coarse.number(0, y, z);
+  return result;
+}
+
+/// x += P e in a line of fine nodes, for linear interpolation.
+template <class V>
+void prolong_line_linearly(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, std::int32_t j,
+                           std::int32_t k, V const* e, V* x) {
+  LinesOfParents const of = parents_of_line(fine, coarsening, coarse, j, k);
+  auto const weight = static_cast<V>(of.weight);
+  V* const out = x + fine.number(0, j, k);
+  for (int p = 0; p < of.count; ++p) {
+    V const* const own = e + of.at[p];
+    if (!coarsening.halved[0]) {
+#pragma omp simd
+      for (std::int64_t c = 0; c < coarse.nodes[0]; ++c)
+        out[c] += weight * own[c];
+      continue;
+    }
+#pragma omp simd
+    for (std::int64_t c = 0; c < coarse.nodes[0] - 1; ++c) {
+      out[2 * c] += weight * own[c];
+      out[2 * c + 1] += weight * V(0.5) * (own[c] + own[c + 1]);
+    }
+    out[fine.nodes[0] - 1] += weight * own[coarse.nodes[0] - 1];
+  }
+}
+
+/// b = P^T r in a line of coarse nodes, for linear interpolation: the fine lines around it are summed up in `sums` first.
+template <class V>
+void restrict_line_linearly(BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, std::int32_t j,
+                            std::int32_t k, V const* r, V* b, std::vector<V>& sums) {
+  std::int64_t const length = fine.nodes[0], n_coarse = coarse.nodes[0];
+  sums.assign(static_cast<std::size_t>(length), 0);
+  V* const sum = sums.data();
+  int const ry = coarsening.halved[1] ? 1 : 0, rz = coarsening.halved[2] ? 1 : 0;
+  for (int dz = -rz; dz <= rz; ++dz)
+    for (int dy = -ry; dy <= ry; ++dy) {
+      std::int32_t const fj = (j << ry) + dy, fk = (k << rz) + dz;
+      if (fj < 0 || fk < 0 || fj >= fine.nodes[1] || fk >= fine.nodes[2])
+        continue;
+      auto const weight = static_cast<V>((dy == 0 ? 1 : 0.5) * (dz == 0 ? 1 : 0.5));
+      V const* const line = r + fine.number(0, fj, fk);
+#pragma omp simd
+      for (std::int64_t i = 0; i < length; ++i)
+        sum[i] += weight * line[i];
+    }
+  V* const out = b + coarse.number(0, j, k);
+  if (coarsening.halved[0]) {
+    out[0] = sum[0] + V(0.5) * sum[1];
+#pragma omp simd
+    for (std::int64_t c = 1; c < n_coarse - 1; ++c)
+      out[c] = sum[2 * c] + V(0.5) * (sum[2 * c - 1] + sum[2 * c + 1]);
+    out[n_coarse - 1] = sum[length - 1] + V(0.5) * sum[length - 2];
+  } else
+    std::copy_n(sum, n_coarse, out);
+  if (is_held(coarsening, coarse, 1, j, k))  // all of the line; x has three nodes or more
+    std::fill_n(out, n_coarse, V(0));
+  if (coarsening.held[0])
+    out[0] = 0;
+  if (coarsening.held[1])
+    out[n_coarse - 1] = 0;
+}
+
 template <class V>
 class CpuBoxLevels final : public BoxLevelKernels<V> {
 public:
@@ -306,6 +383,38 @@ public:
       total.bound = std::max(total.bound, plane.bound);
     }
     return total;
+  }
+
+  double bound(Context&, BoxLevel<V> const& level, V const* z, V* y) const override {
+    std::int64_t const nx = level.nodes[0], line = nx, plane = line * level.nodes[1];
+    double largest = 0;
+#pragma omp parallel for schedule(static) reduction(max : largest) if (30 * level.n() >= cpu::work_worth_threads)
+    for (std::int64_t l = 0; l < std::int64_t{level.nodes[1]} * level.nodes[2]; ++l) {
+      auto const j = static_cast<std::int32_t>(l % level.nodes[1]), k = static_cast<std::int32_t>(l / level.nodes[1]);
+      bool const inner = j > 0 && k > 0 && j + 1 < level.nodes[1] && k + 1 < level.nodes[2];
+      std::int64_t const at = l * nx;
+      if (inner) {
+        std::fill_n(y + at + 1, nx - 2, V(0));
+        for (int dz = -1; dz <= 1; ++dz)
+          for (int dy = -1; dy <= 1; ++dy)
+            for (int dx = -1; dx <= 1; ++dx) {
+              V const* const v = entries_towards(level, dx, dy, dz) + at;
+              V const* const of = z + at + dz * plane + dy * line + dx;
+              V* const sum = y + at;
+#pragma omp simd
+              for (std::int64_t i = 1; i < nx - 1; ++i)
+                sum[i] += std::abs(v[i]) * of[i];
+            }
+#pragma omp simd
+        for (std::int64_t i = at + 1; i < at + nx - 1; ++i)
+          y[i] /= level.values[i];
+      }
+      for (std::int64_t i = 0; i < nx; i += inner ? std::max<std::int64_t>(nx - 1, 1) : 1)
+        y[at + i] = absolute_row(level, static_cast<std::int32_t>(i), j, k, z);
+      for (std::int64_t i = at; i < at + nx; ++i)
+        largest = std::max(largest, static_cast<double>(y[i] / z[i]));
+    }
+    return largest;
   }
 
   void coarsen(Context&, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V* weights,
@@ -381,6 +490,17 @@ public:
                          V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
     if (*stop != 0)
       return;
+    if (coarsening.weights == nullptr) {
+      for_lines(coarse, 20, [&](std::int32_t j, std::int32_t k) {
+        thread_local std::vector<V> sums;
+        restrict_line_linearly(fine, coarsening, coarse, j, k, r, b, sums);
+        std::int64_t const begin = coarse.number(0, j, k);
+#pragma omp simd
+        for (std::int64_t i = begin; i < begin + coarse.nodes[0]; ++i)
+          x[i] = factor * b[i] / diagonal[i];
+      });
+      return;
+    }
     RegularNodes const ends = regular_nodes(fine, coarsening, coarse);
     std::int32_t const first = ends.first, last = ends.last;
     for_lines(coarse, 60, [&](std::int32_t j, std::int32_t k) {
@@ -405,7 +525,12 @@ public:
   void prolong(Context&, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V const* e, V* x,
                std::int32_t const* stop) const override {
     if (*stop == 0)
-      for_lines(fine, 10, [&](std::int32_t j, std::int32_t k) { prolong_line(fine, coarsening, coarse, j, k, e, x); });
+      for_lines(fine, 10, [&](std::int32_t j, std::int32_t k) {
+        if (coarsening.weights == nullptr)
+          prolong_line_linearly(fine, coarsening, coarse, j, k, e, x);
+        else
+          prolong_line(fine, coarsening, coarse, j, k, e, x);
+      });
   }
 };
 

@@ -218,12 +218,11 @@ public:
     fill(a, values);
   }
 
-  void diagonal(Context& context, BoxStencilView const& a, double* d) const override {
-    std::fill_n(d, a.box.n_rows(), a.weights[0]);
-    static_cast<void>(context);
-    box_rows::Shell const shell(a.box, 0, a.box.nodes[2], 1);
-    for (std::int64_t t = 0; t < a.n_face_rows; ++t)
-      d[box_rows::index_of(a.box, shell(t))] = a.face_rows[13 * a.n_face_rows + t];
+  void diagonal(Context&, BoxStencilView const& a, float* d) const override {
+    fill_diagonal(a, d);
+  }
+  void diagonal(Context&, BoxStencilView const& a, double* d) const override {
+    fill_diagonal(a, d);
   }
 
   void residual(Context&, BoxStencilView const& a, double const* x, double const* x_low, double const* b,
@@ -246,6 +245,16 @@ public:
   }
 
 private:
+  template <class V>
+  static void fill_diagonal(BoxStencilView const& a, V* d) {
+    std::int64_t const n = a.box.n_rows();
+#pragma omp parallel for schedule(static) if (n >= cpu::work_worth_threads)
+    for (std::int64_t i = 0; i < n; ++i)
+      d[i] = static_cast<V>(a.weights[0]);
+    box_rows::Shell const shell(a.box, 0, a.box.nodes[2], 1);
+    for (std::int64_t t = 0; t < a.n_face_rows; ++t)
+      d[box_rows::index_of(a.box, shell(t))] = static_cast<V>(a.face_rows[13 * a.n_face_rows + t]);
+  }
   template <class V>
   static void take_steps(BoxStencilView const& a, SmoothingStep<V> const& step, V const* x, std::int32_t const* stop) {
     if (*stop == 0)

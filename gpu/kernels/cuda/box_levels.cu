@@ -67,6 +67,37 @@ __global__ void __launch_bounds__(threads) analyse_kernel(BoxLevel<V> const leve
       couplings[d] = sums[d];
 }
 
+/// *largest holds the bits of a float that is not negative.
+template <class V>
+__global__ void __launch_bounds__(threads)
+    bound_kernel(BoxLevel<V> const level, V const* __restrict__ z, V* __restrict__ y, std::int32_t* largest) {
+  Node node;
+  float ratio = 0;
+  if (own_node(level, node)) {
+    bool const inner = node.i > 0 && node.j > 0 && node.k > 0 && node.i + 1 < level.nodes[0] && node.j + 1 < level.nodes[1] &&
+                       node.k + 1 < level.nodes[2];
+    V own = 0;
+    if (inner) {
+      std::int64_t const line = level.nodes[0], plane = line * level.nodes[1];
+#pragma unroll
+      for (int dz = -1; dz <= 1; ++dz)
+#pragma unroll
+        for (int dy = -1; dy <= 1; ++dy)
+#pragma unroll
+          for (int dx = -1; dx <= 1; ++dx)
+            own += abs(entries_towards(level, dx, dy, dz)[node.at]) * z[node.at + dz * plane + dy * line + dx];
+      own /= level.values[node.at];
+    } else
+      own = absolute_row(level, node.i, node.j, node.k, z);
+    y[node.at] = own;
+    ratio = static_cast<float>(own / z[node.at]);
+  }
+  for (int lane = 16; lane > 0; lane /= 2)
+    ratio = fmaxf(ratio, __shfl_down_sync(0xffffffffU, ratio, static_cast<unsigned>(lane)));
+  if (threadIdx.x % 32 == 0)
+    atomicMax(largest, __float_as_int(ratio));
+}
+
 template <class V>
 __global__ void free_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse, V* weights,
                             std::uint8_t* free) {
@@ -277,6 +308,63 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+template <class V>
+__global__ void __launch_bounds__(threads)
+    restrict_linearly_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
+                             V const* __restrict__ r, V const* __restrict__ diagonal, V factor, V* __restrict__ b,
+                             V* __restrict__ x, std::int32_t const* stop) {
+  Node node;
+  if (*stop != 0 || !own_node(coarse, node))
+    return;
+  V const own = restricted_linearly(fine, coarsening, coarse, r, node.i, node.j, node.k);
+  b[node.at] = own;
+  x[node.at] = factor * own / diagonal[node.at];
+}
+
+/// The same places as in prolong_kernel.
+template <class V>
+__global__ void __launch_bounds__(threads)
+    prolong_linearly_kernel(BoxLevel<V> const fine, BoxCoarsening<V> const coarsening, BoxLevel<V> const coarse,
+                            V const* __restrict__ e, V* __restrict__ x, std::int32_t const* stop) {
+  Node node;
+  if (*stop != 0 || !own_node(coarse, node))
+    return;
+  bool const in_x = coarsening.halved[0] && node.i + 1 < coarse.nodes[0],
+             in_y = coarsening.halved[1] && node.j + 1 < coarse.nodes[1],
+             in_z = coarsening.halved[2] && node.k + 1 < coarse.nodes[2];
+  std::int64_t const line = fine.nodes[0], plane = line * fine.nodes[1];
+  std::int64_t const to_y = in_y ? coarse.nodes[0] : 0, to_z = in_z ? std::int64_t{coarse.nodes[0]} * coarse.nodes[1] : 0;
+  V corner[2][2][2];
+#pragma unroll
+  for (int z = 0; z < 2; ++z)
+#pragma unroll
+    for (int y = 0; y < 2; ++y)
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        corner[z][y][i] = e[node.at + z * to_z + y * to_y + (in_x ? i : 0)];
+  V* const out = x + fine.number(coarsening.halved[0] ? 2 * node.i : node.i, coarsening.halved[1] ? 2 * node.j : node.j,
+                                 coarsening.halved[2] ? 2 * node.k : node.k);
+  constexpr V half = 0.5;
+#pragma unroll
+  for (int z = 0; z < 2; ++z)
+#pragma unroll
+    for (int y = 0; y < 2; ++y) {
+      if ((z == 1 && !in_z) || (y == 1 && !in_y))
+        continue;
+      V ends[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        V const lower = y == 0 ? corner[0][0][i] : half * (corner[0][0][i] + corner[0][1][i]);
+        V const upper = y == 0 ? corner[1][0][i] : half * (corner[1][0][i] + corner[1][1][i]);
+        ends[i] = z == 0 ? lower : half * (lower + upper);
+      }
+      V* const here = out + z * plane + y * line;
+      here[0] += ends[0];
+      if (in_x)
+        here[1] += half * (ends[0] + ends[1]);
+    }
+}
+
 /// Launches kernel(arguments) with a thread for each of n.
 template <class... Parameters, class... Arguments>
 void launch(Context& context, std::int64_t n, void (*kernel)(Parameters...), Arguments... arguments) {
@@ -306,6 +394,15 @@ public:
     return result;
   }
 
+  double bound(Context& context, BoxLevel<V> const& level, V const* z, V* y) const override {
+    Array<std::int32_t> largest(context, 1);
+    largest.set_zero();
+    launch(context, level.n(), bound_kernel<V>, level, z, y, largest.data());
+    std::array<std::int32_t, 1> bits{};
+    largest.download(bits);
+    return static_cast<double>(std::bit_cast<float>(bits[0]));
+  }
+
   void coarsen(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V* weights,
                std::uint8_t* free, V* values) const override {
     launch(context, coarse.n(), free_kernel<V>, fine, coarsening, coarse, weights, free);
@@ -322,11 +419,13 @@ public:
 
   void restrict_residual(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse,
                          V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
-    launch(context, coarse.n(), restrict_kernel<V>, fine, coarsening, coarse, r, diagonal, factor, b, x, stop);
+    launch(context, coarse.n(), coarsening.weights == nullptr ? restrict_linearly_kernel<V> : restrict_kernel<V>, fine, coarsening,
+           coarse, r, diagonal, factor, b, x, stop);
   }
   void prolong(Context& context, BoxLevel<V> const& fine, BoxCoarsening<V> const& coarsening, BoxLevel<V> const& coarse, V const* e,
                V* x, std::int32_t const* stop) const override {
-    launch(context, coarse.n(), prolong_kernel<V>, fine, coarsening, coarse, e, x, stop);
+    launch(context, coarse.n(), coarsening.weights == nullptr ? prolong_linearly_kernel<V> : prolong_kernel<V>, fine, coarsening,
+           coarse, e, x, stop);
   }
 };
 

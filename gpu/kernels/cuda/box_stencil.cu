@@ -214,16 +214,18 @@ __global__ void __launch_bounds__(threads)
     rows[s * n + t] = entries[s];
 }
 
-__global__ void __launch_bounds__(threads) inner_diagonal_kernel(std::int64_t n, double value, double* __restrict__ d) {
+template <class V>
+__global__ void __launch_bounds__(threads) inner_diagonal_kernel(std::int64_t n, double value, V* __restrict__ d) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
-    d[i] = value;
+    d[i] = static_cast<V>(value);
 }
+template <class V>
 __global__ void __launch_bounds__(threads)
-    face_diagonal_kernel(BoxStencilView const a, box_rows::Shell const shell, double* __restrict__ d) {
+    face_diagonal_kernel(BoxStencilView const a, box_rows::Shell const shell, V* __restrict__ d) {
   std::int64_t const t = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (t < a.n_face_rows)
-    d[box_rows::index_of(a.box, shell(t))] = a.face_rows[13 * a.n_face_rows + t];
+    d[box_rows::index_of(a.box, shell(t))] = static_cast<V>(a.face_rows[13 * a.n_face_rows + t]);
 }
 
 __global__ void __launch_bounds__(threads)
@@ -300,12 +302,8 @@ public:
   void fill_diagonals(Context& context, BoxStencilView const& a, float* values) const override { fill(context, a, values); }
   void fill_diagonals(Context& context, BoxStencilView const& a, double* values) const override { fill(context, a, values); }
 
-  void diagonal(Context& context, BoxStencilView const& a, double* d) const override {
-    cudaStream_t const stream = cuda::of(context).stream();
-    inner_diagonal_kernel<<<cuda::n_blocks(a.box.n_rows(), threads), threads, 0, stream>>>(a.box.n_rows(), a.weights[0], d);
-    face_diagonal_kernel<<<cuda::n_blocks(a.n_face_rows, threads), threads, 0, stream>>>(a, shell_of(a), d);
-    POISSON_CUDA_CHECK(cudaGetLastError());
-  }
+  void diagonal(Context& context, BoxStencilView const& a, float* d) const override { fill_diagonal(context, a, d); }
+  void diagonal(Context& context, BoxStencilView const& a, double* d) const override { fill_diagonal(context, a, d); }
 
   void residual(Context& context, BoxStencilView const& a, double const* x, double const* x_low, double const* b,
                 double* r) const override {
@@ -324,6 +322,13 @@ private:
     Tiling const tiling = tiling_of(a.box, device.multiprocessors());
     face_rows_kernel<<<cuda::n_blocks(a.n_face_rows, threads), threads, 0, device.stream()>>>(a, shell_of(a), x, row, stop);
     inner_rows_kernel<<<tiling.grid, threads, 0, device.stream()>>>(a, tiling.planes, x, row, stop);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  template <class V>
+  static void fill_diagonal(Context& context, BoxStencilView const& a, V* d) {
+    cudaStream_t const stream = cuda::of(context).stream();
+    inner_diagonal_kernel<<<cuda::n_blocks(a.box.n_rows(), threads), threads, 0, stream>>>(a.box.n_rows(), a.weights[0], d);
+    face_diagonal_kernel<<<cuda::n_blocks(a.n_face_rows, threads), threads, 0, stream>>>(a, shell_of(a), d);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   template <class V>
