@@ -153,6 +153,9 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
 
   ExpectedSystem system{backend, format, n, estimate.entries, estimate_of(result.format, format).bytes_per_product, csr, false, 0};
   system.is_stencil = format == Format::matrix_free && mesh.stencil_faces > 0;
+  system.has_stencil_levels = std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
+    return condition.type == assembly::BoundaryType::robin;
+  });
   if (!csr && format == Format::half_cds) {
     system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
     system.lattice_cells = mesh.lattice_nodes - 1;

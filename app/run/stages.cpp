@@ -180,6 +180,9 @@ std::shared_ptr<CsrMatrix const> Stages::csr() const {
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one) {
   HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
   SolverOptions solver = solver_options(config_);
+  SetupSteps steps;
+  if (console_.verbose())
+    solver.setup_steps = &steps;
   solver.constant_null_space = constant_null_space;
   solver.csr = [&] { return csr(); };
   solver.order_one = std::move(order_one);
@@ -199,6 +202,12 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   record.solver.preconditioner = record.result.preconditioner;
   if (config_.solver.preconditioner == PreconditionerKind::automatic && !record.result.estimates.empty() && console_.verbose())
     console_.grid(table_of(record.result.estimates));
+  if (!steps.seconds().empty()) {
+    std::string text = "    setup of multigrid:";
+    for (auto const& [name, seconds] : steps.seconds())
+      text += (text.back() == ':' ? " " : ", ") + name + " " + seconds_text(seconds);
+    console_.line(text);
+  }
   record.status = record.result.status;
   record.reason = record.result.reason;
   if (std::size_t const row = first_not_finite(x); record.status == SolverStatus::converged && row < x.size()) {

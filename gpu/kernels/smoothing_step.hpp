@@ -7,29 +7,26 @@
 
 namespace poisson {
 
-/// A step of Chebyshev's method for A x = b in the arithmetic V, float or double:
-///   d = keep d_before + factor D^-1 (b - A x),  x_after = x + d.
-/// Pointers are in the backend's memory.
+/// A step of Richardson's method for A x = b in the arithmetic V, float or double: x_after = x + factor D^-1 (b - A x). Pointers
+/// are in the backend's memory. 16 bytes a row in float, besides the matrix.
 template <class V>
 struct SmoothingStep {
   V const* diagonal = nullptr;  ///< D
   V const* b = nullptr;
-  V keep = 0, factor = 0;
-  V const* d_before = nullptr;  ///< null: x, which is d after the first step from 0. Not read where keep = 0
-  V* d = nullptr;               ///< may be d_before; null: nobody needs it
-  V* x_after = nullptr;         ///< on the host it also holds what is not complete yet
-  double* outside = nullptr;    ///< if not null, x_after goes here instead
+  V factor = 0;
+  V* x_after = nullptr;       ///< on the host it also holds what is not complete yet
+  double* outside = nullptr;  ///< if not null, x_after goes here instead
 };
 
 /// What a step reads at an unknown besides x; it may be loaded before A x is there.
 template <class V>
 struct StepTerms {
-  V b, diagonal, d;
+  V b, diagonal;
 };
 template <class V>
 [[nodiscard, gnu::always_inline]] inline POISSON_HOST_DEVICE StepTerms<V> step_terms(SmoothingStep<V> const& step, std::int64_t i,
                                                                                      V diagonal) {
-  return {step.b[i], diagonal, step.keep != 0 && step.d_before != nullptr ? step.d_before[i] : V(0)};
+  return {step.b[i], diagonal};
 }
 template <class V>
 [[nodiscard, gnu::always_inline]] inline POISSON_HOST_DEVICE StepTerms<V> step_terms(SmoothingStep<V> const& step, std::int64_t i) {
@@ -40,15 +37,11 @@ template <class V>
 template <class V>
 [[gnu::always_inline]] inline POISSON_HOST_DEVICE void take_step(SmoothingStep<V> const& step, std::int64_t i, V y, V x,
                                                                  StepTerms<V> const& terms) {
-  V direction = step.factor * (terms.b - y) / terms.diagonal;
-  if (step.keep != 0)
-    direction += step.keep * (step.d_before != nullptr ? terms.d : x);
-  if (step.d != nullptr)
-    step.d[i] = direction;
+  V const after = x + step.factor * (terms.b - y) / terms.diagonal;
   if (step.outside != nullptr)
-    step.outside[i] = static_cast<double>(x + direction);
+    step.outside[i] = static_cast<double>(after);
   else
-    step.x_after[i] = x + direction;
+    step.x_after[i] = after;
 }
 template <class V>
 [[gnu::always_inline]] inline POISSON_HOST_DEVICE void take_step(SmoothingStep<V> const& step, std::int64_t i, V y, V x) {

@@ -5,6 +5,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/power_method.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -127,6 +128,8 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
       own = std::make_unique<Csr>(csr(), context);
     current = own.get();
   }
+  Array<V> start;
+  options.done(context, "CSR");
   for (;;) {
     if (host != nullptr && &current->context() != host.get() && current->view().nnz <= few_entries) {
       auto copy = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(current->to_csr()), *host);
@@ -137,6 +140,7 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     auto const& kernels = kernels_for<AggregationKernels>(place);
     CsrView const view = current->view();
     Couplings const couplings = kernels.couplings(place, view, options.positive);
+    options.done(place, "couplings");
     if (std::string const failure = failure_of(couplings, options.positive); !failure.empty()) {
       result.failure = failure + (result.levels.empty() ? "" : " on level " + std::to_string(result.levels.size() + 1));
       return result;
@@ -149,11 +153,18 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     level.diagonal = Array<V>(context, view.n_rows);
     static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
     level.nnz = view.nnz;
-    double const largest = kernels.largest_eigenvalue(place, view, couplings);
+    options.done(context, "level's matrix");
+    // A symmetric matrix in the arithmetic of the cycle is read in half the time.
+    if (options.positive && start.size() == 0)
+      start = pseudo_random<V>(context, view.n_rows);
+    double const largest = options.positive ? largest_by_power(*level.matrix, level.diagonal, start)
+                                            : kernels.largest_eigenvalue(place, view, couplings);
     level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
+    options.done(place, "eigenvalue");
     bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;
     Aggregates const aggregates =
         deepest || view.n_rows <= options.multigrid.coarse_size ? Aggregates{} : kernels.aggregate(place, view, couplings);
+    options.done(place, "aggregates");
     if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(view.n_rows)) {
       if (view.n_rows <= most_dense) {
         result.coarsest = dense_rows(current->to_csr());
@@ -166,9 +177,15 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     }
     std::unique_ptr<Csr> const p =
         as_matrix(place, kernels.prolongation(place, view, couplings, aggregates, 4 / (3 * level.largest)));
+    options.done(place, "P");
     std::unique_ptr<Csr> const r = as_matrix(place, kernels.transposed(place, p->view()));
-    SparseArrays coarse = kernels.product(place, r->view(), kernels.product(place, view, p->view()).view());
+    options.done(place, "P^T");
+    SparseArrays const ap = kernels.product(place, view, p->view());
+    options.done(place, "A P");
+    SparseArrays coarse = kernels.product(place, r->view(), ap.view());
+    options.done(place, "P^T A P");
     level.to_coarse = std::make_unique<SparseTransfer<V>>(level_matrix<V>(*p, context), level_matrix<V>(*r, context));
+    options.done(context, "transfers");
     own = as_matrix(place, std::move(coarse));
     current = own.get();
   }

@@ -210,6 +210,7 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     dynamic_cast<BoxOperator const&>(*result.levels.back().matrix).fill_diagonals(scratch.data());
     box.values = scratch.data();
   };
+  options.done(context, "finest level");
   for (;;) {
     BoxLevelAnalysis analysis;
     if (stencil != nullptr)
@@ -234,6 +235,9 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     bool const isotropic = coarsening->halved[0] && coarsening->halved[1] && coarsening->halved[2];
     if (stencil == nullptr && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines))
       level.largest = std::min(level.largest, weighted_bound(context, box, level.diagonal));
+    else if (isotropic)
+      level.polynomial = SmootherPolynomial::fourth_kind;
+    options.done(context, "analysis");
     BoxLevel<V> coarse;
     for (std::size_t d = 0; d < 3; ++d)
       coarse.nodes[d] = coarsening->halved[d] ? BoxCoarsening<V>::coarse_nodes(box.nodes[d]) : box.nodes[d];
@@ -257,6 +261,7 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
         own_stencil = std::move(next);
       } else
         add_level(std::move(next));
+      options.done(context, "stencils");
       continue;
     }
     Array<V> values(context, half_stencil::diagonals * coarse.n()), weights(context, 27 * coarse.n());
@@ -271,6 +276,7 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     result.levels[result.levels.size() - 2].to_coarse =
         std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, std::move(weights), std::move(free));
     free = std::move(free_of_coarse);
+    options.done(context, "P and P^T A P");
   }
   if (box.n() <= most_dense) {
     need_values();

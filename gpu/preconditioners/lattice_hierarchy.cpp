@@ -125,7 +125,9 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
                                                          Array<std::uint8_t>(context, std::span<std::uint8_t const>(owned)));
     std::int64_t const coarse_nodes = coarse.n_lattices * coarse.nodes() * coarse.nodes() * coarse.nodes();
     Array<V> coarse_values(context, half_stencil::diagonals * coarse_nodes);
+    options.done(context, "tables");
     kernels.coarsen(context, transfer->levels(), values, coarse_values.data());
+    options.done(context, "P^T A P");
 
     MultigridLevel<V>& level = result.levels.emplace_back();
     level.matrix = matrix;
@@ -138,6 +140,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
       return result;
     }
+    options.done(context, "eigenvalue");
     level.largest = safety * largest;
     level.to_coarse = std::move(transfer);
 

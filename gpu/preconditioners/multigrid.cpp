@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -84,6 +86,7 @@ public:
     dot_ = Array<V>(context, 1);
     if (!hierarchy.coarsest.empty())
       invert_coarsest(std::move(hierarchy.coarsest), hierarchy.free, options);
+    options.done(context, "vectors and inverse");
   }
 
   void apply(double const* r, double* z, std::int32_t const* stop) const override {
@@ -129,7 +132,7 @@ public:
     std::int64_t const number = sizeof(V);
     std::int64_t bytes = 2 * (8 + number) * n();
     for (Level const& level : levels_) {
-      std::int64_t const product = level.a().bytes_read(V(0)), step = product + 6 * number * level.n();
+      std::int64_t const product = level.a().bytes_read(V(0)), step = product + 4 * number * level.n();
       bytes += level.to_coarse != nullptr ? 2 * degree_on(level) * step + level.to_coarse->bytes_moved()
                                           : number * (level.n() * level.n() + 2 * level.n());
     }
@@ -150,17 +153,17 @@ public:
 private:
   struct Level : MultigridLevel<V> {
     Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) {
-      for (Array<V>* const vector : {&b, &d, &buffers[0], &buffers[1]}) {
+      for (Array<V>* const vector : {&b, &buffers[0], &buffers[1]}) {
         *vector = Array<V>(context, this->n());
         vector->set_zero();
       }
     }
     [[nodiscard]] LinearOperator<V> const& a() const { return *this->matrix; }
-    [[nodiscard]] std::int64_t vector_bytes() const { return 4 * b.bytes(); }
+    [[nodiscard]] std::int64_t vector_bytes() const { return 3 * b.bytes(); }
     /// The buffer that x is not in.
     [[nodiscard]] V* other() const { return buffers[x == buffers[0].data() ? 1 : 0].data(); }
 
-    mutable Array<V> b, d, buffers[2];
+    mutable Array<V> b, buffers[2];
     mutable V* x = nullptr;  ///< one of the buffers
   };
 
@@ -176,19 +179,32 @@ private:
   }
 
   [[nodiscard]] int degree_on(Level const& level) const { return options_.degree + level.more_steps; }
-  [[nodiscard]] static V first_factor(Level const& level) { return static_cast<V>(4 / (3 * level.largest)); }
+  /// Of step k of the smoother. Steps after the correction go in the opposite order, so that they are adjoint to those before.
+  [[nodiscard]] V factor(Level const& level, int steps, int k) const {
+    return static_cast<V>((options_.smoother == MultigridSmoother::chebyshev
+                               ? 1 / roots_of(steps, level.polynomial)[static_cast<std::size_t>(k)]
+                               : 4.0 / 3) /
+                          level.largest);
+  }
+  [[nodiscard]] std::vector<double> const& roots_of(int steps, SmootherPolynomial polynomial) const {
+    std::vector<double>& roots = roots_[{steps, polynomial}];
+    if (roots.empty())
+      roots = smoother_roots(steps, polynomial);
+    return roots;
+  }
+  [[nodiscard]] int steps_before(Level const& level) const {
+    return level.to_coarse == nullptr && inverse_.size() == 0 ? 4 * degree_on(level) : degree_on(level);
+  }
+  [[nodiscard]] V first_factor(Level const& level) const { return factor(level, steps_before(level), 0); }
 
+  enum class Order { forward, backward };
   /// All `steps` steps of the smoother; `begun`: x is what the first one makes of 0. With `z` the last one writes there.
-  void smooth(Level const& level, int steps, bool begun, double* z, std::int32_t const* stop) const {
-    bool const chebyshev = options_.smoother == MultigridSmoother::chebyshev;
+  void smooth(Level const& level, int steps, Order order, bool begun, double* z, std::int32_t const* stop) const {
     for (int k = begun ? 1 : 0; k < steps; ++k) {
       SmoothingStep<V> step;
       step.diagonal = level.diagonal.data();
       step.b = level.b.data();
-      step.keep = static_cast<V>(k == 0 || !chebyshev ? 0 : (2.0 * k - 1) / (2.0 * k + 3));
-      step.factor = static_cast<V>((chebyshev ? (8.0 * k + 4) / (2.0 * k + 3) : 4.0 / 3) / level.largest);
-      step.d_before = begun && k == 1 ? nullptr : level.d.data();
-      step.d = chebyshev && k + 1 < steps ? level.d.data() : nullptr;
+      step.factor = factor(level, steps, order == Order::forward ? k : steps - 1 - k);
       step.x_after = level.other();
       step.outside = k + 1 == steps ? z : nullptr;
       if (!level.matrix->smooth(step, level.x, stop)) {
@@ -207,10 +223,10 @@ private:
       if (inverse_.size() > 0)
         kernels_.solve_dense(context_, level.n(), inverse_.data(), level.b.data(), level.x, stop);
       else
-        smooth(level, 4 * degree_on(level), begun, nullptr, stop);
+        smooth(level, steps_before(level), Order::forward, begun, nullptr, stop);
       return false;
     }
-    smooth(level, degree_on(level), begun, nullptr, stop);
+    smooth(level, degree_on(level), Order::forward, begun, nullptr, stop);
     V* const residual = level.other();
     if (!level.matrix->subtract_product(level.b.data(), level.x, residual, stop)) {
       level.a().product_dot(level.x, residual, dot_.data(), stop);
@@ -223,7 +239,7 @@ private:
     if (cycle != MultigridCycle::v && l + 2 < levels_.size())
       visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, nullptr, stop);
     level.to_coarse->prolong(coarse.x, level.x, stop);
-    smooth(level, degree_on(level), false, z, stop);
+    smooth(level, degree_on(level), Order::backward, false, z, stop);
     return z != nullptr;
   }
 
@@ -231,6 +247,7 @@ private:
   SmootherKernels<V> const& kernels_;
   MultigridOptions options_;
   std::vector<Level> levels_;
+  mutable std::map<std::pair<int, SmootherPolynomial>, std::vector<double>> roots_;
   Array<V> inverse_;  ///< of the coarsest matrix; empty where that is only smoothed
   mutable Array<V> dot_;
 };
@@ -307,6 +324,8 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
 }  // namespace
 
 std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
+  if (options.steps != nullptr)
+    options.steps->begin();
   if (options.multigrid.precision == MultigridPrecision::single) {
     auto setup = make<float>(a, options);
     // Rounding may lose what couples parts of very different coefficients.

@@ -6,6 +6,7 @@
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/preconditioners/options.hpp"
+#include "gpu/preconditioners/smoother_roots.hpp"
 
 #include <array>
 #include <cstdint>
@@ -40,8 +41,9 @@ struct MultigridLevel {
   Array<V> diagonal;
   double largest = 0;                          ///< the smoother damps eigenvalues of D^-1 A up to this one
   std::unique_ptr<GridTransfer<V>> to_coarse;  ///< null on the coarsest level
-  int more_steps = 0;                          ///< of the smoother, beyond the degree that the options ask for
-  std::int64_t nnz = 0;                        ///< entries of the full matrix, without those that are known to be 0
+  SmootherPolynomial polynomial = SmootherPolynomial::optimal;
+  int more_steps = 0;    ///< of the smoother, beyond the degree that the options ask for
+  std::int64_t nnz = 0;  ///< entries of the full matrix, without those that are known to be 0
 
   [[nodiscard]] std::int64_t n() const { return matrix->n_rows(); }
 };

@@ -3,11 +3,13 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
 #include "gpu/elements/order_one.hpp"
+#include "gpu/preconditioners/setup_steps.hpp"
 
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace poisson {
 
@@ -92,6 +94,12 @@ struct PreconditionerOptions {
   OrderOneProvider order_one{};  ///< empty where there is no such problem
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
+  SetupSteps* steps = nullptr;       ///< tells how long the steps of the setup of multigrid take, where it is not null
+
+  void done(Context& context, std::string_view step) const {
+    if (steps != nullptr)
+      steps->done(context, step);
+  }
 };
 
 }  // namespace poisson

@@ -99,6 +99,7 @@ MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, Preco
     result.failure = "the matrix has no copy in the precision of multigrid";
     return result;
   }
+  options.done(context, "elements of order 1");
   level.diagonal = Array<V>(context, a.n_rows());
   static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
   std::int64_t const order = order_one.lattices.order;
@@ -109,6 +110,7 @@ MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, Preco
     result.failure = "the matrix is not positive definite";
     return result;
   }
+  options.done(context, "eigenvalue");
   level.largest = safety * largest;
   if (options.multigrid.levels == 1)
     return result;

@@ -28,14 +28,14 @@ std::int64_t solve_bytes(std::int64_t n_rows, PreconditionerOptions const& optio
   return (options.ordering != Ordering::natural ? 2 : 1) * n_rows * number;
 }
 
-/// Of all levels. On boxes, where all directions are halved: 14 values, the diagonal, four vectors and a mark for each unknown, 27
+/// Of all levels. On boxes, where all directions are halved: 14 values, the diagonal, three vectors and a mark for each unknown, 27
 /// weights for each of the next level. Elsewhere: entries with their columns, on coarser levels about a third of them, P and P^T of
 /// about five entries a row, and the vectors.
 std::int64_t level_bytes(std::int64_t n_rows, std::int64_t nnz, PreconditionerOptions const& options) {
   std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
   if (options.box_nodes[0] > 0)
-    return n_rows * (number * (14 + 1 + 4) + 1 + 27 * number / 8) * 8 / 7;
-  return nnz * (number + 4) * 4 / 3 + n_rows * (2 * 5 * (number + 4) + 16 + 6 * number);
+    return n_rows * (number * (14 + 1 + 3) + 1 + 27 * number / 8) * 8 / 7;
+  return nnz * (number + 4) * 4 / 3 + n_rows * (2 * 5 * (number + 4) + 16 + 5 * number);
 }
 
 using enum PreconditionerForm;

@@ -547,7 +547,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
   return {options.preconditioner, options.shift,     options.ordering,  needs_symmetry(options.method), options.csr,
-          options.box_nodes,      options.order_one, options.multigrid, options.constant_null_space};
+          options.box_nodes,      options.order_one, options.multigrid, options.constant_null_space,    options.setup_steps};
 }
 
 /// Whether a matrix in the format has Matrix::as_csr.
@@ -857,15 +857,16 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
                            : 0;  // on the host
   std::int64_t setup_on_backend = kept;
   if (lowers) {
-    // The tables; of the finest level its copy, the diagonal and four vectors; of the next the same, and of coarser ones an eighth.
+    // The tables; of the finest level its copy, the diagonal and three vectors; of the next the same, and of coarser ones an
+    // eighth.
     bool const finer = order_one.order > 1, aggregates = order_one.nodes == 0;
     std::int64_t const rows = order_one.rows, finest = finer ? finest_in_single + number * n : 0;
-    kept = order_one.tables + finest + (finer ? 4 * number * n : 0) + (5 * number + 1) * rows * 8 / 7;
+    kept = order_one.tables + finest + (finer ? 3 * number * n : 0) + (4 * number + 1) * rows * 8 / 7;
     kept += aggregates ? 27 * rows * number + 10 * rows * (number + 4) : number * 14 * order_one.nodes * 116 / 100;
     // OrderOne is made; then the power method has four vectors; then coarser levels are made of its matrix.
     std::int64_t const matrix = aggregates ? 12 * 27 * rows : 8 * 14 * order_one.nodes;
     std::int64_t const power = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
-    std::int64_t const coarser = matrix + kept - (finer ? 4 * number * n : 0) - 4 * number * rows;
+    std::int64_t const coarser = matrix + kept - (finer ? 3 * number * n : 0) - 3 * number * rows;
     std::int64_t const later = std::max(power, coarser);
     if (cpu)
       setup = std::max(order_one.host + order_one.backend, later), setup_on_backend = 0;
@@ -873,20 +874,34 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
       setup = std::max(order_one.host, number * n), setup_on_backend = std::max(order_one.backend, later);
   } else if (multigrid && lattice_levels) {
     // Values of the finest level in single, and of the others, whose lattices have some more than an eighth of the nodes; of every
-    // level the diagonal, four vectors and a mark. While they are made three vectors, and a diagonal in double.
+    // level the diagonal, three vectors and a mark. While they are made three vectors, and a diagonal in double.
     kept = (number == 4 ? 4 * 14 * system.n_lattice_nodes : 0) + number * 14 * system.n_lattice_nodes * 16 / 100 +
-           (5 * number + 1) * n * 8 / 7;
+           (4 * number + 1) * n * 8 / 7;
     setup_on_backend = kept + (3 * number + 8) * n;
     setup += number * n;
   } else if (aggregation) {
-    // P and P^T, coarser matrices, offsets; of every level the diagonal and four vectors.
-    kept = finest_in_single + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 5 * number * n * 10 / 9;
+    // P and P^T, coarser matrices, offsets; of every level the diagonal and three vectors.
+    kept = finest_in_single + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 4 * number * n * 10 / 9;
     // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates.
     setup_on_backend = finest_in_single + number * n + 12 * (nnz * 7 / 10 + 2 * 5 * n) + 24 * n + 20 * n;
     if (!cpu)  // the columns of strong couplings, and CSR where it is not there
       setup_on_backend += 4 * nnz + (is_csr ? 0 : CsrMatrix::csr_bytes(n, nnz));
   } else if (multigrid && system.is_stencil) {
-    kept -= number * 14 * n;  // the finest diagonals, there during the setup
+    // Levels of stencils have the diagonal and three vectors. From where cells are odd in number coarser levels are stored, and
+    // made from diagonals that are there during the setup.
+    auto nodes = options.box_nodes;
+    std::int64_t rows = n;
+    kept = 4 * number * n;
+    auto const halves = [&] { return std::ranges::all_of(nodes, [](std::int64_t m) { return m % 2 != 0 && m >= 5; }); };
+    while (system.has_stencil_levels && rows > options.multigrid.coarse_size && halves()) {
+      rows = 1;
+      for (std::int64_t& m : nodes)
+        rows *= m = m / 2 + 1;
+      kept += 4 * number * rows;
+    }
+    if (rows > options.multigrid.coarse_size)
+      kept += (number * (14 + 4 + 27) + 1) * rows / 7;
+    setup_on_backend = kept + (rows > options.multigrid.coarse_size ? number * 14 * rows : 0);
   } else if (multigrid && system.format != Format::half_cds) {
     setup_on_backend += 8 * 14 * n;  // the box's diagonals, made from CSR
   } else if (entry_of(known.preconditioner).needs_csr) {

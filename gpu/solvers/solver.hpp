@@ -84,6 +84,7 @@ struct SolverOptions {
   std::function<void(std::int64_t iteration, double relative_residual)> monitor{};
   /// For preconditioners that are made from the entries of the matrix (needs_csr); may be empty with the others.
   CsrProvider csr{};
+  SetupSteps* setup_steps = nullptr;  ///< see PreconditionerOptions::steps
 };
 
 struct SolverResult {
@@ -150,6 +151,7 @@ struct ExpectedSystem {
   std::int64_t bytes_per_product = 0;  ///< as LinearOperator<double> has it
   bool has_csr = false;                ///< options.csr gives a matrix that there is, and makes none
   bool is_stencil = false;             ///< matrix_free on a box with constant k
+  bool has_stencil_levels = false;     ///< and no Robin face: its coarser levels are stencils, too (BoxOperator::coarser)
   std::int64_t n_lattice_nodes = 0;    ///< of half_cds on lattices: nodes of all of them, with copies on rims; else 0
   std::int64_t lattice_cells = 0;      ///< and their cells a side
   ExpectedOrderOne order_one{};

@@ -24,10 +24,30 @@ DeviceDescription describe(int device) {
   return result;
 }
 
-std::int64_t free_memory() {
+/// Where arrays come from: memory that was freed is kept for the next arrays, up to this share of the device's. The driver takes as
+/// long to map and unmap memory as kernels to fill it, and a setup of multigrid has hundreds of arrays that live for a moment.
+constexpr std::int64_t share_of_pool = 32;
+
+/// Null where the device has no pools.
+cudaMemPool_t pool_of(int device) {
+  int has_pools = 0;
+  if (cudaDeviceGetAttribute(&has_pools, cudaDevAttrMemoryPoolsSupported, device) != cudaSuccess || has_pools == 0)
+    return nullptr;
+  cudaMemPool_t pool = nullptr;
+  POISSON_CUDA_CHECK(cudaDeviceGetDefaultMemPool(&pool, device));
+  return pool;
+}
+
+/// What can be allocated; of the pool's memory what is in no array.
+std::int64_t free_memory(cudaMemPool_t pool) {
   std::size_t free = 0, total = 0;
   POISSON_CUDA_CHECK(cudaMemGetInfo(&free, &total));
-  return static_cast<std::int64_t>(free);
+  std::uint64_t reserved = 0, used = 0;
+  if (pool != nullptr) {
+    POISSON_CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemCurrent, &reserved));
+    POISSON_CUDA_CHECK(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrUsedMemCurrent, &used));
+  }
+  return static_cast<std::int64_t>(free + reserved - used);
 }
 
 }  // namespace
@@ -68,7 +88,7 @@ std::vector<DeviceDescription> cuda_devices() {
   for (int device = 0; device < count; ++device) {
     POISSON_CUDA_CHECK(cudaSetDevice(device));
     result.push_back(describe(device));
-    result.back().memory_free = free_memory();
+    result.back().memory_free = free_memory(pool_of(device));
   }
   POISSON_CUDA_CHECK(cudaSetDevice(current));
   return result;
@@ -142,6 +162,13 @@ CudaContext::CudaContext() {
   POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, device));
   POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&shared_memory_per_block_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   POISSON_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  pool_ = pool_of(device);
+  if (pool_ != nullptr) {
+    std::size_t free = 0, total = 0;
+    POISSON_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+    std::uint64_t kept = total / share_of_pool;
+    POISSON_CUDA_CHECK(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &kept));
+  }
   block_counter_ = static_cast<unsigned*>(allocate(sizeof(unsigned)));
   set_zero(block_counter_, sizeof(unsigned));
 }
@@ -155,8 +182,9 @@ CudaContext::~CudaContext() {
       static_cast<void>(cudaEventDestroy(staging.free));
     static_cast<void>(cudaFreeHost(staging.host));
   }
-  static_cast<void>(cudaFree(partial_sums_));
-  static_cast<void>(cudaFree(block_counter_));
+  for (void* const pointer : {partial_sums_, static_cast<void*>(block_counter_)})
+    release(pointer);
+  static_cast<void>(cudaStreamSynchronize(stream_));
   static_cast<void>(cudaStreamDestroy(stream_));
 }
 
@@ -164,7 +192,8 @@ DeviceDescription CudaContext::description() const {
   int device = 0;
   POISSON_CUDA_CHECK(cudaGetDevice(&device));
   DeviceDescription result = describe(device);
-  result.memory_free = free_memory();
+  POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));  // memory is free once kernels have ended
+  result.memory_free = free_memory(pool_);
   return result;
 }
 
@@ -176,13 +205,20 @@ void* CudaContext::allocate(std::int64_t bytes) {
   if (bytes == 0)
     return nullptr;
   void* pointer = nullptr;
-  cudaError_t const error = cudaMalloc(&pointer, static_cast<std::size_t>(bytes));
+  auto const size = static_cast<std::size_t>(bytes);
+  cudaError_t error = pool_ != nullptr ? cudaMallocAsync(&pointer, size, stream_) : cudaMalloc(&pointer, size);
+  if (error == cudaErrorMemoryAllocation && pool_ != nullptr) {  // what is kept may be in pieces
+    cudaGetLastError();
+    POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));
+    POISSON_CUDA_CHECK(cudaMemPoolTrimTo(pool_, 0));
+    error = cudaMallocAsync(&pointer, size, stream_);
+  }
   if (error == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw OutOfMemoryError("out of device memory: " + format_bytes(bytes) + " needed, " + format_bytes(free_memory()) +
+    throw OutOfMemoryError("out of device memory: " + format_bytes(bytes) + " needed, " + format_bytes(free_memory(pool_)) +
                            " free; use a format that takes less, a coarser mesh, or the cpu backend");
   }
-  check(error, "cudaMalloc", __FILE__, __LINE__);
+  check(error, "the allocation of memory", __FILE__, __LINE__);
   used_ += bytes;
   peak_ = std::max(peak_, used_);
 #ifdef POISSON_NAN_MEMORY  // see allocate_uninitialized
@@ -192,9 +228,14 @@ void* CudaContext::allocate(std::int64_t bytes) {
 }
 
 void CudaContext::deallocate(void* pointer, std::int64_t bytes) noexcept {
-  static_cast<void>(
-      cudaFree(pointer));  // waits for kernels that use it; an error would have shown, or will, in a call that can throw
+  release(pointer);
   used_ -= bytes;
+}
+
+/// Once kernels that use it have ended. An error would have shown, or will, in a call that can throw.
+void CudaContext::release(void* pointer) noexcept {
+  if (pointer != nullptr)
+    static_cast<void>(pool_ != nullptr ? cudaFreeAsync(pointer, stream_) : cudaFree(pointer));
 }
 
 void CudaContext::make_staging() {

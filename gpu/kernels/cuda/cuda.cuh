@@ -53,9 +53,11 @@ private:
     cudaEvent_t free = nullptr;
   };
   void make_staging();
+  void release(void* pointer) noexcept;
   [[nodiscard]] void* partial_sums_buffer(std::int64_t bytes);
 
   cudaStream_t stream_ = nullptr;
+  cudaMemPool_t pool_ = nullptr;  ///< from which arrays are; null where the device has none
   int multiprocessors_ = 1, l2_bytes_ = 0, shared_memory_per_block_ = 0;
   std::int64_t used_ = 0, peak_ = 0;
   Staging staging_[2];
