@@ -4,6 +4,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "output/picture/color_map_names.hpp"
 #include "output/vtk/point_field.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -129,6 +130,48 @@ struct SliceSpec {
   std::array<double, 3> origin{}, normal{0, 0, 1};  ///< a point of the plane; its normal, of any length but 0
 };
 
+/// What a picture shows. arrows: the direction of the flux in a plane.
+enum class PictureQuantity { u, flux, arrows, materials, coefficient, exact, error };
+enum class PictureScale { linear, log };
+}  // namespace poisson::app
+
+template <>
+struct poisson::Names<poisson::app::PictureQuantity> {
+  static constexpr std::array<Named<app::PictureQuantity>, 7> values{{{app::PictureQuantity::u, "u"},
+                                                                      {app::PictureQuantity::flux, "flux"},
+                                                                      {app::PictureQuantity::arrows, "arrows"},
+                                                                      {app::PictureQuantity::materials, "materials"},
+                                                                      {app::PictureQuantity::coefficient, "coefficient"},
+                                                                      {app::PictureQuantity::exact, "exact"},
+                                                                      {app::PictureQuantity::error, "error"}}};
+};
+
+template <>
+struct poisson::Names<poisson::app::PictureScale> {
+  static constexpr std::array<Named<app::PictureScale>, 2> values{
+      {{app::PictureScale::linear, "linear"}, {app::PictureScale::log, "log"}}};
+};
+
+namespace poisson::app {
+
+/// A picture of the solution. A member without a value: what suits the quantity and the mesh.
+struct PictureSpec {
+  std::string name;
+  PictureQuantity quantity = PictureQuantity::u;
+  std::optional<Direction> normal;  ///< of a plane; no value: none, or with arrows the direction in which the mesh is thinnest
+  std::optional<double> at;         ///< where the plane cuts that direction; no value: in the middle of the mesh
+  std::optional<std::array<double, 3>> view;  ///< from the mesh towards the eye
+  std::optional<output::ColorMap> colors;
+  std::optional<PictureScale> scale;
+  std::optional<std::array<double, 2>> range;       ///< ascending
+  std::optional<bool> mesh;                         ///< whether mesh lines are drawn
+  std::optional<std::array<std::int64_t, 2>> size;  ///< pixels
+
+  /// Whether a plane is cut, and not an octant away.
+  [[nodiscard]] bool has_plane() const { return normal || quantity == PictureQuantity::arrows; }
+  [[nodiscard]] std::string file() const { return "picture_" + name + ".png"; }
+};
+
 /// Where u has one of these values.
 struct ContourSpec {
   std::string name;
@@ -154,6 +197,7 @@ struct OutputSpec {
   std::vector<PlaneSpec> planes;
   std::vector<SliceSpec> slices;
   std::vector<ContourSpec> contours;
+  std::vector<PictureSpec> pictures;
   bool surface = false;
   std::vector<QuantitySpec> quantities;
 };

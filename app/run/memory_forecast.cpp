@@ -2,11 +2,11 @@
 
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
+#include "app/run/pictures.hpp"
 #include "app/run/solution_files.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/solvers/solver.hpp"
-#include "output/picture/picture.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
@@ -167,7 +167,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // Of fluxes through boundaries: places of unknowns, and for every node of every face what it adds, in vectors that grow.
   std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;
   std::int64_t output = 0;
-  if (bool const picture = config.output.picture && output::pictures_built(); config.output.vtk_enabled || picture) {
+  if (bool const picture = !picture_files(config).empty(); config.output.vtk_enabled || picture) {
     bool const searched = !(config.is_box() && (config.problem.order == 1 || !config.output.vtk_enabled ||
                                                 vtk_format(config) == output::VtkFormat::image));
     output = memory.output;
@@ -176,7 +176,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     if (config.output.vtk_enabled)
       output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, memory.largest_output);
     if (picture)
-      output += output::picture_bytes(mesh.cells, estimate.boundary_faces, config.problem.order, searched ? n : 0, {});
+      output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
   }
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);

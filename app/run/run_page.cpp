@@ -180,12 +180,16 @@ std::string report_of_run(RunConfig const& config, ResultRecord const& r, fs::pa
   for (std::string const& file : r.files)
     if (file.ends_with(".png") && file != "residuals.png")
       pictures.push_back(file);
-  // The solution first.
-  std::stable_partition(pictures.begin(), pictures.end(), [](std::string const& file) { return file == "solution.png"; });
+  // Those of the solution first.
+  std::stable_partition(pictures.begin(), pictures.end(), [&](std::string const& file) { return r.captions.contains(file); });
   if (!pictures.empty())
     page.heading("Solution");
-  for (std::string const& file : pictures)
-    page.picture(directory / file, file == "solution.png" ? "u" : fs::path(file).stem().string());
+  std::vector<output::PagePicture> shown;
+  for (std::string const& file : pictures) {
+    auto const caption = r.captions.find(file);
+    shown.push_back({directory / file, caption != r.captions.end() ? caption->second : fs::path(file).stem().string()});
+  }
+  page.pictures(shown);
   add_quantity_table(page, config, r);
   if (r.errors) {
     page.heading("Errors");

@@ -3,6 +3,7 @@
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/io/output_mesh.hpp"
+#include "app/run/pictures.hpp"
 #include "gpu/core/threads.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
@@ -151,9 +152,10 @@ bool pvd_may_name(std::string const& vtk_file) {
 }
 
 std::vector<std::string> write_solution_files(assembly::Discretization const& discretization, std::span<double const> u,
-                                              RunConfig const& config, ResultRecord const& record, ResultsDirectory& directory) {
+                                              RunConfig const& config, ResultRecord& record, ResultsDirectory& directory) {
   bool const cuts = !config.output.slices.empty() || !config.output.contours.empty();
-  if (!config.output.vtk_enabled && !cuts && !(config.output.picture && output::pictures_built()))
+  bool const draws = !picture_files(config).empty();
+  if (!config.output.vtk_enabled && !cuts && !draws)
     return {};
   // Lagrange cells need equidistant nodes; all else takes those of the unknowns.
   auto const places = config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image
@@ -186,28 +188,26 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
         pvd_may_name(name))
       directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   };
-  if (!config.output.picture || !output::pictures_built()) {
-    write_files();
-    return notes;
-  }
-  output::PictureOptions options;
-  options.title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) + " cells of order " +
-                  std::to_string(record.order) +
-                  (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
-  options.quantity = "u";
-  // The picture is drawn while the files are written: neither keeps all threads busy.
-  bool written = !config.output.vtk_enabled;
-  directory.try_write("solution.png", [&](fs::path const& path) {
-    auto drawing = std::async([&] {
-      set_thread_count(record.threads);
-      output::write_picture(path, mesh, f.u, options);
-    });
-    if (!std::exchange(written, true))
-      write_files();
-    drawing.get();
+  // Pictures are drawn while the files are written: neither keeps all threads busy.
+  std::string const title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) +
+                            " cells of order " + std::to_string(record.order) +
+                            (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
+  auto drawing = std::async(draws ? std::launch::async : std::launch::deferred, [&, threads = record.threads] {
+    set_thread_count(threads);
+    return draw_pictures(config, discretization, mesh, f, title);
   });
-  if (!written)
-    write_files();
+  write_files();
+  if (!draws)
+    return notes;
+  for (DrawnPicture const& picture : drawing.get()) {
+    bool const written = directory.try_write(picture.file, [&](fs::path const& path) {
+      if (picture.error)
+        std::rethrow_exception(picture.error);
+      output::write_text_file(path, picture.png);
+    });
+    if (written)
+      record.captions[picture.file] = picture.caption;
+  }
   return notes;
 }
 
