@@ -1064,7 +1064,7 @@ Keys<RunConfig> make_run_keys() {
       declare(
           "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
           "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
-          "the cells."),
+          "the cells; flux_points, not by default, is the flux at the nodes: the mean over the cells around each."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
               "Compression of the file: fast is LZ4, best is LZMA; in .hdf both are deflate."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",

@@ -8,6 +8,7 @@
 #include "output/vtk/point_field.hpp"
 #include "output/vtk/vtk_files.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,17 +75,18 @@ struct AnalysisSpec {
 };
 
 /// What the solution's file for ParaView may hold, in its order there.
-enum class SolutionField { u, exact, error, material, coefficient, flux };
+enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points };
 }  // namespace poisson::app
 
 template <>
 struct poisson::Names<poisson::app::SolutionField> {
-  static constexpr std::array<Named<app::SolutionField>, 6> values{{{app::SolutionField::u, "u"},
+  static constexpr std::array<Named<app::SolutionField>, 7> values{{{app::SolutionField::u, "u"},
                                                                     {app::SolutionField::exact, "exact"},
                                                                     {app::SolutionField::error, "error"},
                                                                     {app::SolutionField::material, "material"},
                                                                     {app::SolutionField::coefficient, "coefficient"},
-                                                                    {app::SolutionField::flux, "flux"}}};
+                                                                    {app::SolutionField::flux, "flux"},
+                                                                    {app::SolutionField::flux_points, "flux_points"}}};
 };
 
 namespace poisson::app {
@@ -188,6 +190,9 @@ struct OutputSpec {
   std::optional<output::VtkFormat> vtk_format;  ///< no value: auto
   std::vector<SolutionField> vtk_fields{SolutionField::u,        SolutionField::exact,       SolutionField::error,
                                         SolutionField::material, SolutionField::coefficient, SolutionField::flux};
+  [[nodiscard]] bool writes(SolutionField field) const {
+    return vtk_enabled && std::find(vtk_fields.begin(), vtk_fields.end(), field) != vtk_fields.end();
+  }
   output::VtkOptions vtk;
   bool picture = true;
   bool report = true;

@@ -173,8 +173,13 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     output = memory.output;
     if (searched && config.is_box())  // unstructured after all
       output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
+    std::int64_t largest = memory.largest_output;
+    if (config.output.writes(SolutionField::flux_points)) {
+      output += 24 * n;  // and while they are made, a number for each node
+      largest = std::max(largest, 24 * n);
+    }
     if (config.output.vtk_enabled)
-      output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, memory.largest_output);
+      output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, largest);
     if (picture)
       output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
   }

@@ -95,6 +95,15 @@ void add_quantity_table(output::Page& page, RunConfig const& config, ResultRecor
   page.table(table);
 }
 
+/// Of a picture of a line, circle or plane; else its name.
+std::string caption_by_name(std::string const& stem) {
+  for (auto const& [start, words] :
+       {std::pair{"line_", "u along the line "}, {"circle_", "u along the circle "}, {"plane_", "u on the plane "}})
+    if (stem.starts_with(start))
+      return words + stem.substr(std::string_view(start).size());
+  return stem;
+}
+
 void add_convergence(output::Page& page, ResultRecord const& r) {
   if (r.result.history.empty())
     return;
@@ -187,7 +196,8 @@ std::string report_of_run(RunConfig const& config, ResultRecord const& r, fs::pa
   std::vector<output::PagePicture> shown;
   for (std::string const& file : pictures) {
     auto const caption = r.captions.find(file);
-    shown.push_back({directory / file, caption != r.captions.end() ? caption->second : fs::path(file).stem().string()});
+    shown.push_back(
+        {directory / file, caption != r.captions.end() ? caption->second : caption_by_name(fs::path(file).stem().string())});
   }
   page.pictures(shown);
   add_quantity_table(page, config, r);

@@ -48,7 +48,7 @@ svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}svg .reference{stroke:
 .legend i{display:inline-block;width:14px;height:3px;vertical-align:middle;margin-right:6px}
 .picture img{max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px;background:#fff}
 .picture figcaption{font-weight:400;color:var(--soft);margin:4px 0 0;overflow-wrap:anywhere}
-.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:22px 24px;align-items:end}
+.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:22px 24px;align-items:start}
 .bars{display:grid;grid-template-columns:max-content minmax(60px,1fr) max-content;gap:4px 12px;align-items:center;max-width:640px;font-size:.93rem}
 .bars span{font-variant-numeric:tabular-nums;text-align:right}
 .bars b{display:block;height:13px;min-width:1px;background:var(--accent);border-radius:2px}

@@ -82,7 +82,7 @@ def test_a_run_with_several_pictures(poisson):
     page = (out / "report.html").read_text()
     captions = re.findall(r"<figcaption>(.*?)</figcaption></figure>", page)
     for part in ("u", "materials", "a: u, z = 0.3", "b: |flux|, logarithmic scale", "d: materials, x = 0.75", "e: coefficient k", "f: exact solution",
-                 "g: u − exact, y = 0.5", "plane_mid"):
+                 "g: u − exact, y = 0.5", "u on the plane mid"):
         assert part in captions
     assert any(caption.startswith("c: flux: arrows") for caption in captions)
     assert page.count("data:image/png;base64,") == len(NAMES) + 1
