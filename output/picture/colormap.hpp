@@ -60,11 +60,16 @@ using ColorSamples = std::array<unsigned, 17>;
   return color_at(ColorMap::viridis, t);
 }
 
-/// Colors of classes such as materials, which have no order: soft ones, of which neighbours differ. Repeats after ten.
+/// Colors of classes such as materials, which have no order: ten soft ones, of which neighbours differ, then the same darker, then
+/// lighter. Repeats after thirty.
 [[nodiscard]] inline Color class_color(std::size_t i) {
   constexpr std::array<unsigned, 10> colors{0x76a5d1, 0xf2a45c, 0x7fbf7b, 0xe0797a, 0xb497c9,
-                                            0xb38b6d, 0xe8a6c9, 0xa3a3a3, 0xd2c95f, 0x66c2cf};
-  return rgb(colors[i % colors.size()]);
+                                            0xb38b6d, 0xe8a6c9, 0xa3a3a3, 0xd2c95f, 0x4fa3a0};
+  Color color = rgb(colors[i % colors.size()]);
+  std::size_t const round = i / colors.size() % 3;
+  for (double& part : color)
+    part = round == 1 ? 0.68 * part : round == 2 ? 0.5 + 0.5 * part : part;
+  return color;
 }
 
 /// Colors of curves that color-blind readers can distinguish (Okabe and Ito, 2008, without yellow, which is too pale for lines).

@@ -187,8 +187,13 @@ struct Frame {
         widest = std::max(widest, measure.text_width(name, {.size = size}));
       beside = std::min(widest + 3 * size, 0.3 * width);
     }
-    double const across = left + beside + 2.5 * size, upright = top + 4.5 * size;
+    double gap = 2.5 * size, across = left + beside + gap;
+    double const upright = top + 4.5 * size;
     auto const [box_wide, box_high] = View(box, eye.azimuth, eye.elevation, 0, 0, 1, 1, stretch).extent();
+    if (!flat && (width - across) * box_high < (height - upright) * box_wide) {  // labels of y would reach the bar
+      gap += 1.5 * size;
+      across += 1.5 * size;
+    }
     if (options.shrink && box_wide > 0 && box_high > 0) {
       double const scale = std::min((width - across) / box_wide, (height - upright) / box_high);
       double const used_wide = scale * box_wide + across, used_high = scale * box_high + upright;
@@ -197,7 +202,7 @@ struct Frame {
       if (used_wide < 0.7 * width)
         width = static_cast<int>(std::max(used_wide, 0.55 * width));
     }
-    view = View(box, eye.azimuth, eye.elevation, left, top, width - beside - 2.5 * size, height - 4.5 * size, stretch);
+    view = View(box, eye.azimuth, eye.elevation, left, top, width - beside - gap, height - 4.5 * size, stretch);
   }
 
   void draw(Canvas& canvas, std::array<std::string, 3> const& names, ColorScale const& scale, ValueRange const& range) const {

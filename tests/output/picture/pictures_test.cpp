@@ -571,6 +571,15 @@ TEST(ColorMaps, LightnessTellsTheOrder) {
   EXPECT_NEAR(lightness(color_at(ColorMap::diverging, 0)), lightness(color_at(ColorMap::diverging, 1)), 2);
 }
 
+TEST(ClassColors, ThirtyDiffer) {
+  for (std::size_t i = 0; i < 30; ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      auto const a = class_color(i), b = class_color(j);
+      EXPECT_GT(std::abs(a[0] - b[0]) + std::abs(a[1] - b[1]) + std::abs(a[2] - b[2]), 0.1) << i << ' ' << j;
+    }
+  EXPECT_EQ(class_color(30), class_color(0));
+}
+
 TEST(AxisTicks, LogarithmicWithExactEnds) {
   for (auto const& [low, high] : {std::pair{3e-5, 250.0}, {2.0, 8.0}, {1.0, 1.001}, {5e-300, 1e300}, {0.02, 0.7}, {1e-3, 1e3}}) {
     Axis const axis(low, high, true, false, 6, true);
