@@ -489,9 +489,13 @@ Quantities Discretization::quantities(std::span<double const> u) const {
   return result;
 }
 
-SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes) const {
+SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes, bool flux_at_nodes) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  return solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
+  SolutionFields fields =
+      solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
+  if (flux_at_nodes)
+    fields.flux_points = assembly::flux_at_nodes(impl_->space, impl_->element, impl_->data, u, nodes);
+  return fields;
 }
 
 MeshParts Discretization::parts() const {

@@ -135,9 +135,10 @@ public:
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
   /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
-  /// The nodes and cells to be written, and u, the coefficient and the flux on them.
+  /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
-  [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant) const;
+  [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,
+                                      bool flux_at_nodes = false) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.
   [[nodiscard]] MeshParts parts() const;
   /// The axis-aligned bounding box of all nodes.

@@ -350,7 +350,7 @@ std::string schema_text(std::string const& key) {
       chosen.push_back(k);
     for (auto const& inner : k.inner_keys)
       if (k.path + "." + inner == path)
-        element = k.document(schema::Layout("").indent(path), inner);
+        element = (k.document ? k.document : k.element)(schema::Layout("").indent(path), inner);
   }
   if (path.empty() || (chosen.empty() && element.empty()))
     refuse_key(key);

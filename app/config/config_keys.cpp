@@ -637,28 +637,33 @@ struct Tolerance {
   }
 };
 
-/// How many points a plane has along its two edges.
-struct PlanePoints {
-  Integer one{2, 1000};
-  [[nodiscard]] std::string allowed() const { return "[n, m], each: " + one.allowed(); }
-  void read(YamlNode const& node, std::string const& path, std::array<std::int64_t, 2>& out) const {
+/// Two values, such as the points along the two edges of a plane.
+template <class Type>
+struct TwoOf {
+  Type type;
+  std::string what;  ///< "[n, m]"
+  [[nodiscard]] std::string allowed() const { return what + ", each: " + type.allowed(); }
+  template <class V>
+  void read(YamlNode const& node, std::string const& path, std::array<V, 2>& out) const {
     if (node.kind != YamlNode::Kind::list || node.items.size() != 2)
       reject_value(node, path, allowed());
     for (std::size_t i = 0; i < 2; ++i)
-      one.read(node.items[i], path + "[" + std::to_string(i) + "]", out[i]);
+      type.read(node.items[i], path + "[" + std::to_string(i) + "]", out[i]);
   }
-  [[nodiscard]] std::string write(std::array<std::int64_t, 2> const& value) const {
-    return "[" + one.write(value[0]) + ", " + one.write(value[1]) + "]";
+  template <class V>
+  [[nodiscard]] std::string write(std::array<V, 2> const& value) const {
+    return "[" + type.write(value[0]) + ", " + type.write(value[1]) + "]";
   }
   [[nodiscard]] Json json_schema() const {
-    return {{"type", "array"}, {"items", one.json_schema()}, {"minItems", 2}, {"maxItems", 2}};
+    return {{"type", "array"}, {"items", type.json_schema()}, {"minItems", 2}, {"maxItems", 2}};
   }
 };
 
 Keys<PlaneSpec> const& plane_keys() {
   static Keys<PlaneSpec> const keys{
       key<PlaneSpec>(
-          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "", "The files are plane_NAME.vts and plane_NAME.csv.")
+          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "",
+          "The files are plane_NAME.vts, plane_NAME.csv and plane_NAME.png.")
           .must_be_given("a plane has a name"),
       key<PlaneSpec>(
           "origin", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.origin; }, "length", "A corner of the parallelogram.")
@@ -670,7 +675,7 @@ Keys<PlaneSpec> const& plane_keys() {
           "second", ThreeOf<Number>{}, [](auto& p) -> auto& { return p.second; }, "length", "The second edge, a vector.")
           .must_be_given("say where to, [x, y, z]"),
       key<PlaneSpec>(
-          "points", PlanePoints{}, [](auto& p) -> auto& { return p.points; }, "",
+          "points", TwoOf<Integer>{{2, 1000}, "[n, m]"}, [](auto& p) -> auto& { return p.points; }, "",
           "How many along the first edge, and along the second one, both ends included."),
   };
   return keys;
@@ -686,6 +691,53 @@ Keys<SliceSpec> const& slice_keys() {
           .must_be_given("say where, [x, y, z]"),
       key<SliceSpec>(
           "normal", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.normal; }, "", "Normal to the plane, of any length."),
+  };
+  return keys;
+}
+
+Keys<PictureSpec> const& picture_keys() {
+  auto const plane = [](PictureSpec const& p) { return p.has_plane(); };
+  auto const colored = [](PictureSpec const& p) { return p.quantity != PictureQuantity::materials; };
+  static Keys<PictureSpec> const keys{
+      key<PictureSpec>(
+          "name", PlainName{}, [](auto& p) -> auto& { return p.name; }, "", "The file is picture_NAME.png.")
+          .must_be_given("a picture has a name"),
+      key<PictureSpec>(
+          "quantity", Choice<PictureQuantity>{}, [](auto& p) -> auto& { return p.quantity; }, "",
+          "u; flux: |k grad u|; arrows: its direction in a plane, over |k grad u|; materials; coefficient: k of every cell, of "
+          "three or six components the mean of xx, yy and zz; exact and error (u - exact) with problem.exact."),
+      key<PictureSpec>(
+          "normal", AutoChoice<Direction>{}, [](auto& p) -> auto& { return p.normal; }, "",
+          "Cuts the mesh by a plane normal to this direction and shows the section. auto: the surface without an octant; with "
+          "arrows the direction in which the mesh is thinnest."),
+      key<PictureSpec>(
+          "at", OptionalNumber{}, [](auto& p) -> auto& { return p.at; }, "length",
+          "Where the plane cuts that direction. auto: in the middle of the mesh.")
+          .only("with normal or quantity: arrows", plane),
+      key<PictureSpec>(
+          "view", AutoOr<ThreeOf<Number>>{{}, true}, [](auto& p) -> auto& { return p.view; }, "",
+          "From where it is seen: a vector from the mesh towards the eye, of any length. With a plane what is in front of the "
+          "plane is cut away. auto: three sides; with a plane the section alone, from the front."),
+      key<PictureSpec>(
+          "colors", AutoChoice<output::ColorMap>{}, [](auto& p) -> auto& { return p.colors; }, "",
+          "Map of colors. auto: viridis for u, exact and coefficient, plasma for flux and arrows, diverging (around 0) for error.")
+          .only("without quantity: materials", colored),
+      key<PictureSpec>(
+          "scale", AutoChoice<PictureScale>{}, [](auto& p) -> auto& { return p.scale; }, "",
+          "linear; or log, of at most the six decades below the largest value (all of a coefficient), |error| for error. auto: log "
+          "for a "
+          "coefficient that spans more than two decades, else linear.")
+          .only("without quantity: materials", colored),
+      key<PictureSpec>(
+          "range", AutoOr<TwoOf<Number>>{TwoOf<Number>{Number{}, "[low, high]"}, true}, [](auto& p) -> auto& { return p.range; },
+          "that of the quantity", "Values of the first and the last color. auto: all values.")
+          .only("without quantity: materials", colored),
+      key<PictureSpec>(
+          "mesh", AutoOr<Boolean>{}, [](auto& p) -> auto& { return p.mesh; }, "",
+          "Whether mesh lines are drawn. auto: on coarse meshes."),
+      key<PictureSpec>(
+          "size", AutoOr<TwoOf<Integer>>{TwoOf<Integer>{Integer{240, 8192}, "[width, height]"}, true},
+          [](auto& p) -> auto& { return p.size; }, "pixels", "auto: [1200, 900], less where the mesh leaves much of it empty."),
   };
   return keys;
 }
@@ -818,6 +870,26 @@ struct Sweep {
   [](auto& c) -> auto& {                                                                                                           \
     return c.member;                                                                                                               \
   }
+
+/// Tells the keys of the elements of a list.
+template <class T>
+void describe_elements(Key<RunConfig>& k, Keys<T> const& keys, T const& example = {}) {
+  for (auto const& inner : keys)
+    k.inner_keys.push_back(inner.path);
+  k.element = [&keys, example](std::string const& indent, std::string const& inner) {
+    return document_element(keys, example, indent, inner);
+  };
+}
+
+/// The schema shows an element in comments, since the list is empty by default.
+void show_as_comments(Key<RunConfig>& k) {
+  k.document = [element = k.element](std::string const& indent, std::string const& inner) {
+    std::string lines = element(indent, inner);
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+      lines.insert(at + indent.size(), "# ");
+    return lines;
+  };
+}
 
 Keys<RunConfig> make_run_keys() {
   auto const generated = [](RunConfig const& c) { return c.problem.mesh.file.empty(); };
@@ -992,13 +1064,14 @@ Keys<RunConfig> make_run_keys() {
       declare(
           "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
           "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
-          "the cells."),
+          "the cells; flux_points, not by default, is the flux at the nodes: the mean over the cells around each."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
               "Compression of the file: fast is LZ4, best is LZMA; in .hdf both are deflate."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
               "Floating-point numbers in the file."),
       declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
-              "Whether a picture of the solution (.png) is drawn."),
+              "Whether pictures and plots (.png) are drawn: of the solution, of the materials where there are several, of what is "
+              "below."),
       declare("output.report", Boolean{}, POISSON_MEMBER(output.report), "",
               "Whether the results are also written as a page to read in a browser (report.html), which needs no other file."),
       declare("output.probes", Named<ProbeSpec>{probe_keys, "{name: tip, at: [0.1, 0.2, 0.3]}"}, POISSON_MEMBER(output.probes), "",
@@ -1012,7 +1085,7 @@ Keys<RunConfig> make_run_keys() {
           .or_null("none"),
       declare("output.planes",
               Named<PlaneSpec>{plane_keys, "{name: mid, origin: [0, 0, 0.5], first: [1, 0, 0], second: [0, 1, 0]}"},
-              POISSON_MEMBER(output.planes), "", "Parallelograms on which they are written (.vts, .csv).")
+              POISSON_MEMBER(output.planes), "", "Parallelograms on which they are written (.vts, .csv) and u is drawn (.png).")
           .or_null("none"),
       declare("output.slices", Named<SliceSpec>{slice_keys, "{name: mid, origin: [0, 0, 0.5], normal: [0, 0, 1]}"},
               POISSON_MEMBER(output.slices), "",
@@ -1020,6 +1093,10 @@ Keys<RunConfig> make_run_keys() {
           .or_null("none"),
       declare("output.contours", Named<ContourSpec>{contour_keys, "{name: levels, values: [0.2, 0.4]}"},
               POISSON_MEMBER(output.contours), "", "Surfaces where u has these values, written as triangles (.vtp).")
+          .or_null("none"),
+      declare("output.pictures", Named<PictureSpec>{picture_keys, "{name: inside, quantity: flux, normal: x}"},
+              POISSON_MEMBER(output.pictures), "",
+              "More pictures (.png), of quantities, in planes, by other colors; drawn whatever output.picture says.")
           .or_null("none"),
       declare("output.surface", Boolean{}, POISSON_MEMBER(output.surface), "",
               "Whether the boundary alone is written (surface.vtp): u and the flux at its nodes, ids and the flux outwards on its "
@@ -1036,56 +1113,38 @@ Keys<RunConfig> make_run_keys() {
   };
   for (auto& k : keys)
     if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
-      for (auto const& inner : place_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, place_keys());
     else if (k.path == "problem.fields")
-      for (auto const& inner : field_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, field_keys());
     else if (k.path == "problem.frames")
-      for (auto const& inner : frame_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, frame_keys());
     else if (k.path == "problem.point_sources")
-      for (auto const& inner : point_source_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, point_source_keys());
     else if (k.path == "problem.line_sources")
-      for (auto const& inner : line_source_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, line_source_keys());
     else if (k.path == "output.probes")
-      for (auto const& inner : probe_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, probe_keys());
     else if (k.path == "output.lines")
-      for (auto const& inner : line_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, line_keys());
     else if (k.path == "output.circles")
-      for (auto const& inner : circle_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, circle_keys());
     else if (k.path == "output.planes")
-      for (auto const& inner : plane_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, plane_keys());
     else if (k.path == "output.slices")
-      for (auto const& inner : slice_keys())
-        k.inner_keys.push_back(inner.path);
+      describe_elements(k, slice_keys());
     else if (k.path == "output.contours")
-      for (auto const& inner : contour_keys())
-        k.inner_keys.push_back(inner.path);
-    else if (k.path == "problem.boundary") {
-      for (auto const& inner : boundary_keys())
-        k.inner_keys.push_back(inner.path);
-      k.document = [](std::string const& indent, std::string const& inner) {
-        assembly::BoundaryCondition example;
-        example.all_ids = true;
-        return document_element(boundary_keys(), example, indent, inner);
-      };
+      describe_elements(k, contour_keys());
+    else if (k.path == "output.pictures") {
+      describe_elements(k, picture_keys());
+      show_as_comments(k);
+    } else if (k.path == "problem.boundary") {
+      assembly::BoundaryCondition example;
+      example.all_ids = true;
+      describe_elements(k, boundary_keys(), example);
+      k.document = k.element;
     } else if (k.path == "analysis.svd") {
-      for (auto const& inner : analysis_keys())
-        k.inner_keys.push_back(inner.path);
-      // As comments, because no analysis is the default.
-      k.document = [](std::string const& indent, std::string const& inner) {
-        std::string lines = document_element(analysis_keys(), AnalysisSpec{}, indent, inner);
-        for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
-          lines.insert(at + indent.size(), "# ");
-        return lines;
-      };
+      describe_elements(k, analysis_keys());
+      show_as_comments(k);
     }
   return keys;
 }
@@ -1229,6 +1288,27 @@ void check_output(YamlNode const& root, RunConfig const& config) {
   }
 }
 
+void check_pictures(YamlNode const& root, RunConfig const& config) {
+  for (std::size_t i = 0; i < config.output.pictures.size(); ++i) {
+    PictureSpec const& picture = config.output.pictures[i];
+    std::string const path = "output.pictures[" + std::to_string(i) + "]";
+    auto const refuse = [&](std::string const& key, std::string const& what) {
+      reject(locate_path(root, path + key).origin, path + key, what);
+    };
+    bool const needs_exact = picture.quantity == PictureQuantity::error || picture.quantity == PictureQuantity::exact;
+    if (needs_exact && !config.problem.exact)
+      refuse(".quantity", "found '" + std::string(name_of(picture.quantity)) + "', which needs problem.exact, the exact solution");
+    if (picture.view && !(std::hypot((*picture.view)[0], (*picture.view)[1], (*picture.view)[2]) > 0))
+      refuse(".view", "found [0, 0, 0], which has no direction");
+    if (picture.view && picture.quantity == PictureQuantity::arrows)
+      refuse(".view", "cannot be given with quantity: arrows, which are seen from the front of their plane");
+    if (picture.range && !((*picture.range)[0] < (*picture.range)[1]))
+      refuse(".range", "found " + TwoOf<Number>{}.write(*picture.range) + "; the first number must be less than the second one");
+    if (picture.range && picture.scale == PictureScale::log && !((*picture.range)[0] > 0))
+      refuse(".range[0]", "found " + Number{}.write((*picture.range)[0]) + "; with scale: log it must be > 0");
+  }
+}
+
 /// The first key below `node` that is none of system_keys; a section of theirs is looked into.
 void check_system_below(YamlNode const& node, std::string const& path) {
   auto const& keys = system_keys();
@@ -1264,7 +1344,8 @@ Keys<RunConfig> const& system_keys() {
       bool const solves = top == "matrix" || top == "solver" || top == "backend" || top == "output";
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
                            k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
-                           k.path == "output.slices" || k.path == "output.contours" || k.path == "output.quantities";
+                           k.path == "output.slices" || k.path == "output.contours" || k.path == "output.pictures" ||
+                           k.path == "output.quantities";
       if (solves && !of_mesh)
         chosen.push_back(k);
     }
@@ -1299,6 +1380,7 @@ void check_run(YamlNode const& root, RunConfig const& config) {
   check_sweep(root, config.sweep);
   check_snapshots(root, config);
   check_output(root, config);
+  check_pictures(root, config);
   check_fields(root, config);
   check_solver(root, config);
 }

@@ -4,9 +4,11 @@
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "output/picture/color_map_names.hpp"
 #include "output/vtk/point_field.hpp"
 #include "output/vtk/vtk_files.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -73,17 +75,18 @@ struct AnalysisSpec {
 };
 
 /// What the solution's file for ParaView may hold, in its order there.
-enum class SolutionField { u, exact, error, material, coefficient, flux };
+enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points };
 }  // namespace poisson::app
 
 template <>
 struct poisson::Names<poisson::app::SolutionField> {
-  static constexpr std::array<Named<app::SolutionField>, 6> values{{{app::SolutionField::u, "u"},
+  static constexpr std::array<Named<app::SolutionField>, 7> values{{{app::SolutionField::u, "u"},
                                                                     {app::SolutionField::exact, "exact"},
                                                                     {app::SolutionField::error, "error"},
                                                                     {app::SolutionField::material, "material"},
                                                                     {app::SolutionField::coefficient, "coefficient"},
-                                                                    {app::SolutionField::flux, "flux"}}};
+                                                                    {app::SolutionField::flux, "flux"},
+                                                                    {app::SolutionField::flux_points, "flux_points"}}};
 };
 
 namespace poisson::app {
@@ -129,6 +132,48 @@ struct SliceSpec {
   std::array<double, 3> origin{}, normal{0, 0, 1};  ///< a point of the plane; its normal, of any length but 0
 };
 
+/// What a picture shows. arrows: the direction of the flux in a plane.
+enum class PictureQuantity { u, flux, arrows, materials, coefficient, exact, error };
+enum class PictureScale { linear, log };
+}  // namespace poisson::app
+
+template <>
+struct poisson::Names<poisson::app::PictureQuantity> {
+  static constexpr std::array<Named<app::PictureQuantity>, 7> values{{{app::PictureQuantity::u, "u"},
+                                                                      {app::PictureQuantity::flux, "flux"},
+                                                                      {app::PictureQuantity::arrows, "arrows"},
+                                                                      {app::PictureQuantity::materials, "materials"},
+                                                                      {app::PictureQuantity::coefficient, "coefficient"},
+                                                                      {app::PictureQuantity::exact, "exact"},
+                                                                      {app::PictureQuantity::error, "error"}}};
+};
+
+template <>
+struct poisson::Names<poisson::app::PictureScale> {
+  static constexpr std::array<Named<app::PictureScale>, 2> values{
+      {{app::PictureScale::linear, "linear"}, {app::PictureScale::log, "log"}}};
+};
+
+namespace poisson::app {
+
+/// A picture of the solution. A member without a value: what suits the quantity and the mesh.
+struct PictureSpec {
+  std::string name;
+  PictureQuantity quantity = PictureQuantity::u;
+  std::optional<Direction> normal;  ///< of a plane; no value: none, or with arrows the direction in which the mesh is thinnest
+  std::optional<double> at;         ///< where the plane cuts that direction; no value: in the middle of the mesh
+  std::optional<std::array<double, 3>> view;  ///< from the mesh towards the eye
+  std::optional<output::ColorMap> colors;
+  std::optional<PictureScale> scale;
+  std::optional<std::array<double, 2>> range;       ///< ascending
+  std::optional<bool> mesh;                         ///< whether mesh lines are drawn
+  std::optional<std::array<std::int64_t, 2>> size;  ///< pixels
+
+  /// Whether a plane is cut, and not an octant away.
+  [[nodiscard]] bool has_plane() const { return normal || quantity == PictureQuantity::arrows; }
+  [[nodiscard]] std::string file() const { return "picture_" + name + ".png"; }
+};
+
 /// Where u has one of these values.
 struct ContourSpec {
   std::string name;
@@ -145,6 +190,9 @@ struct OutputSpec {
   std::optional<output::VtkFormat> vtk_format;  ///< no value: auto
   std::vector<SolutionField> vtk_fields{SolutionField::u,        SolutionField::exact,       SolutionField::error,
                                         SolutionField::material, SolutionField::coefficient, SolutionField::flux};
+  [[nodiscard]] bool writes(SolutionField field) const {
+    return vtk_enabled && std::find(vtk_fields.begin(), vtk_fields.end(), field) != vtk_fields.end();
+  }
   output::VtkOptions vtk;
   bool picture = true;
   bool report = true;
@@ -154,6 +202,7 @@ struct OutputSpec {
   std::vector<PlaneSpec> planes;
   std::vector<SliceSpec> slices;
   std::vector<ContourSpec> contours;
+  std::vector<PictureSpec> pictures;
   bool surface = false;
   std::vector<QuantitySpec> quantities;
 };

@@ -167,6 +167,30 @@ struct ThreeOf {
   }
 };
 
+/// A value of another type, or `auto` (no value).
+template <class Type>
+struct AutoOr {
+  Type type;
+  bool list = false;  ///< whether it is one
+  [[nodiscard]] std::string allowed() const { return "auto; or " + type.allowed(); }
+  template <class V>
+  void read(YamlNode const& node, std::string const& path, std::optional<V>& out) const {
+    out.reset();
+    if (node.kind == YamlNode::Kind::scalar && !node.quoted && node.text == "auto")
+      return;
+    if (list && node.kind != YamlNode::Kind::list)
+      reject_value(node, path, allowed());
+    V value{};
+    type.read(node, path, value);
+    out = value;
+  }
+  template <class V>
+  [[nodiscard]] std::string write(std::optional<V> const& value) const {
+    return value ? type.write(*value) : "auto";
+  }
+  [[nodiscard]] Json json_schema() const { return {{"anyOf", Json::array({Json{{"const", "auto"}}, type.json_schema()})}}; }
+};
+
 /// The declaration of a key of a configuration of type T; without `read`, of a section.
 template <class T>
 struct Key {
@@ -180,8 +204,10 @@ struct Key {
   /// Schema lines of a value that has keys itself; of the key `inner` only, unless that is empty.
   std::function<std::string(std::string const& indent, std::string const& inner)> document;
   std::vector<std::string> inner_keys;  ///< keys of each element of a list
-  std::string absent;                   ///< meaning of null; empty: null is an error
-  std::string condition;                ///< when the key is allowed, "with type: robin"
+  /// Schema lines of an element of a list, or of its key `inner` only; for lists without `document`.
+  std::function<std::string(std::string const& indent, std::string const& inner)> element;
+  std::string absent;     ///< meaning of null; empty: null is an error
+  std::string condition;  ///< when the key is allowed, "with type: robin"
   std::function<bool(T const&)> applies = [](T const&) { return true; };
   std::function<bool(T const&)> required = [](T const&) { return false; };
   std::string required_text;

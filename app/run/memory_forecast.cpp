@@ -2,11 +2,11 @@
 
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
+#include "app/run/pictures.hpp"
 #include "app/run/solution_files.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/solvers/solver.hpp"
-#include "output/picture/picture.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
@@ -170,16 +170,21 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // Of fluxes through boundaries: places of unknowns, and for every node of every face what it adds, in vectors that grow.
   std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;
   std::int64_t output = 0;
-  if (bool const picture = config.output.picture && output::pictures_built(); config.output.vtk_enabled || picture) {
+  if (bool const picture = !picture_files(config).empty(); config.output.vtk_enabled || picture) {
     bool const searched = !(config.is_box() && (config.problem.order == 1 || !config.output.vtk_enabled ||
                                                 vtk_format(config) == output::VtkFormat::image));
     output = memory.output;
     if (searched && config.is_box())  // unstructured after all
       output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
+    std::int64_t largest = memory.largest_output;
+    if (config.output.writes(SolutionField::flux_points)) {
+      output += 24 * n;  // and while they are made, a number for each node
+      largest = std::max(largest, 24 * n);
+    }
     if (config.output.vtk_enabled)
-      output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, memory.largest_output);
+      output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, largest);
     if (picture)
-      output += output::picture_bytes(mesh.cells, estimate.boundary_faces, config.problem.order, searched ? n : 0, {});
+      output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
   }
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);

@@ -289,6 +289,16 @@ void RequestedQuantities::write_plane(PlaneSpec const& plane, std::vector<assemb
   directory.try_write("plane_" + plane.name + ".vts", [&](std::filesystem::path const& path) {
     output::write_vts(path, plane.points, x, hidden, fields, config_.output.vtk);
   });
+  if (!config_.output.picture || !output::pictures_built())
+    return;
+  output::PictureOptions options;
+  options.title = plane.name + ": u on a plane from " + text_of(plane.origin);
+  options.quantity = "u";
+  options.shrink = true;
+  directory.try_write("plane_" + plane.name + ".png", [&](std::filesystem::path const& path) {
+    output::write_text_file(path,
+                            output::plane_png({plane.points, plane.origin, plane.first, plane.second, table.columns[3]}, options));
+  });
 }
 
 void RequestedQuantities::write_files(std::span<double const> u, ResultsDirectory& directory) const {
@@ -345,6 +355,8 @@ std::vector<std::string> quantity_files(RunConfig const& config) {
   for (PlaneSpec const& plane : config.output.planes) {
     names.push_back("plane_" + plane.name + ".csv");
     names.push_back("plane_" + plane.name + ".vts");
+    if (config.output.picture && output::pictures_built())
+      names.push_back("plane_" + plane.name + ".png");
   }
   for (SliceSpec const& slice : config.output.slices)
     names.push_back("slice_" + slice.name + ".vtp");

@@ -26,7 +26,7 @@ public:
 
   /// All quantities of a finite solution, those of the user last.
   [[nodiscard]] QuantityTable evaluate(assembly::Quantities const& of_solution, double integral_f, std::span<double const> u) const;
-  /// Writes lines and circles (.csv, .png) and planes (.csv, .vts).
+  /// Writes lines and circles (.csv, .png) and planes (.csv, .vts, .png).
   void write_files(std::span<double const> u, ResultsDirectory& directory) const;
   /// How many points are outside the mesh, for every line, circle and plane that has some.
   [[nodiscard]] std::vector<std::string> notes() const;

@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ struct ResultRecord {
   StageClock clock;
   std::int64_t host_peak_bytes = 0, device_peak_bytes = 0;
   std::vector<std::string> files;
+  std::map<std::string, std::string> captions;  ///< of pictures, for the report
   std::vector<ResultsDirectory::Failure> files_failed;
 
   /// Compulsory memory traffic of the iterations, in bytes per second; 0 without iterations.

@@ -6,6 +6,7 @@
 #include "app/io/matrix_market.hpp"
 #include "app/run/assembled_system.hpp"
 #include "app/run/memory_forecast.hpp"
+#include "app/run/pictures.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
 #include "app/run/system_files.hpp"
@@ -43,6 +44,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       console.warning(note);
     }
     RequestedQuantities const requested(config, discretization);
+    require_pictures_in_mesh(config, discretization);
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");

@@ -95,6 +95,15 @@ void add_quantity_table(output::Page& page, RunConfig const& config, ResultRecor
   page.table(table);
 }
 
+/// Of a picture of a line, circle or plane; else its name.
+std::string caption_by_name(std::string const& stem) {
+  for (auto const& [start, words] :
+       {std::pair{"line_", "u along the line "}, {"circle_", "u along the circle "}, {"plane_", "u on the plane "}})
+    if (stem.starts_with(start))
+      return words + stem.substr(std::string_view(start).size());
+  return stem;
+}
+
 void add_convergence(output::Page& page, ResultRecord const& r) {
   if (r.result.history.empty())
     return;
@@ -180,12 +189,17 @@ std::string report_of_run(RunConfig const& config, ResultRecord const& r, fs::pa
   for (std::string const& file : r.files)
     if (file.ends_with(".png") && file != "residuals.png")
       pictures.push_back(file);
-  // The solution first.
-  std::stable_partition(pictures.begin(), pictures.end(), [](std::string const& file) { return file == "solution.png"; });
+  // Those of the solution first.
+  std::stable_partition(pictures.begin(), pictures.end(), [&](std::string const& file) { return r.captions.contains(file); });
   if (!pictures.empty())
     page.heading("Solution");
-  for (std::string const& file : pictures)
-    page.picture(directory / file, file == "solution.png" ? "u" : fs::path(file).stem().string());
+  std::vector<output::PagePicture> shown;
+  for (std::string const& file : pictures) {
+    auto const caption = r.captions.find(file);
+    shown.push_back(
+        {directory / file, caption != r.captions.end() ? caption->second : caption_by_name(fs::path(file).stem().string())});
+  }
+  page.pictures(shown);
   add_quantity_table(page, config, r);
   if (r.errors) {
     page.heading("Errors");

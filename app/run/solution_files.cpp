@@ -3,6 +3,7 @@
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/io/output_mesh.hpp"
+#include "app/run/pictures.hpp"
 #include "gpu/core/threads.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
@@ -13,6 +14,7 @@
 #include <cmath>
 #include <filesystem>
 #include <future>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -151,33 +153,37 @@ bool pvd_may_name(std::string const& vtk_file) {
 }
 
 std::vector<std::string> write_solution_files(assembly::Discretization const& discretization, std::span<double const> u,
-                                              RunConfig const& config, ResultRecord const& record, ResultsDirectory& directory) {
+                                              RunConfig const& config, ResultRecord& record, ResultsDirectory& directory) {
   bool const cuts = !config.output.slices.empty() || !config.output.contours.empty();
-  if (!config.output.vtk_enabled && !cuts && !(config.output.picture && output::pictures_built()))
-    return {};
+  bool const draws = !picture_files(config).empty();
+  std::vector<std::string> notes;
+  if (!config.output.pictures.empty() && !output::pictures_built())
+    notes.emplace_back("output.pictures: this build has no pictures; build with POISSON_PICTURES=ON and Cairo");
+  if (!config.output.vtk_enabled && !cuts && !draws)
+    return notes;
   // Lagrange cells need equidistant nodes; all else takes those of the unknowns.
   auto const places = config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image
                           ? assembly::OutputNodes::equidistant
                           : assembly::OutputNodes::unknowns;
   assembly::OutputMesh const nodes = discretization.output_mesh(places);
-  assembly::SolutionFields const f = discretization.fields(u, places);
+  assembly::SolutionFields const f = discretization.fields(u, places, config.output.writes(SolutionField::flux_points));
   output::Mesh const mesh = as_output(nodes);
-  std::vector<std::string> notes;
   if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); }))
-    notes = write_cuts(mesh, f, config, directory);
+    for (std::string& note : write_cuts(mesh, f, config, directory))
+      notes.push_back(std::move(note));
   auto const write_files = [&] {
     if (!config.output.vtk_enabled)
       return;
     std::vector<output::Field> points, cells;
     auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
                          std::span<int const> integers = {}) {
-      auto const& chosen = config.output.vtk_fields;
-      if (std::find(chosen.begin(), chosen.end(), field) != chosen.end() && !(values.empty() && integers.empty()))
+      if (config.output.writes(field) && !(values.empty() && integers.empty()))
         fields.push_back({std::string(name_of(field)), components, values, integers});
     };
     add(points, SolutionField::u, 1, f.u);
     add(points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
     add(points, SolutionField::error, 1, f.error);
+    add(points, SolutionField::flux_points, 3, f.flux_points);  // empty where it is not asked for
     add(cells, SolutionField::material, 1, {}, f.material);
     add(cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
     add(cells, SolutionField::flux, 3, f.flux);
@@ -186,38 +192,48 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
         pvd_may_name(name))
       directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   };
-  if (!config.output.picture || !output::pictures_built()) {
-    write_files();
-    return notes;
-  }
-  output::PictureOptions options;
-  options.title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) + " cells of order " +
-                  std::to_string(record.order) +
-                  (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
-  options.quantity = "u";
-  // The picture is drawn while the files are written: neither keeps all threads busy.
-  bool written = !config.output.vtk_enabled;
-  directory.try_write("solution.png", [&](fs::path const& path) {
-    auto drawing = std::async([&] {
-      set_thread_count(record.threads);
-      output::write_picture(path, mesh, f.u, options);
-    });
-    if (!std::exchange(written, true))
-      write_files();
-    drawing.get();
+  // Pictures are drawn while the files are written: neither keeps all threads busy.
+  std::string const title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) +
+                            " cells of order " + std::to_string(record.order) +
+                            (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
+  auto drawing = std::async(draws ? std::launch::async : std::launch::deferred, [&, threads = record.threads] {
+    set_thread_count(threads);
+    return draw_pictures(config, discretization, mesh, f, title);
   });
-  if (!written)
-    write_files();
+  write_files();
+  if (!draws)
+    return notes;
+  for (DrawnPicture const& picture : drawing.get()) {
+    bool const written = directory.try_write(picture.file, [&](fs::path const& path) {
+      if (picture.error)
+        std::rethrow_exception(picture.error);
+      output::write_text_file(path, picture.png);
+    });
+    if (written)
+      record.captions[picture.file] = picture.caption;
+  }
   return notes;
 }
 
 void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
                    ResultsDirectory& directory) {
   assembly::BoundarySurface const s = discretization.surface(u);
+  assembly::MeshSummary const& mesh = discretization.summary();
+  auto const names_of = [](char const* what, std::set<unsigned> const& ids, assembly::IdNames const& names) {
+    output::IdTable table{what, {}, {}};
+    for (unsigned const id : ids) {
+      auto const named = names.find(id);
+      table.ids.push_back(static_cast<int>(id));
+      table.names.push_back(named == names.end() ? std::to_string(id) : named->second);
+    }
+    return table;
+  };
   directory.try_write("surface.vtp", [&](fs::path const& path) {
     output::write_vtp(path, s.points, s.quads, 4, {{"u", 1, s.u, {}}, {"flux", 3, s.flux, {}}},
                       {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
-                      config.output.vtk);
+                      config.output.vtk,
+                      {names_of("boundary", mesh.boundary_ids, mesh.boundary_names),
+                       names_of("material", mesh.material_ids, mesh.material_names)});
   });
 }
 

@@ -18,11 +18,11 @@ namespace poisson::app {
 /// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.
 [[nodiscard]] bool pvd_may_name(std::string const& vtk_file);
 
-/// Writes the solution for ParaView, its picture, slices and contours, as far as the configuration asks for them. `u` has a value
-/// per unknown. Returns notes on contours and slices that are empty. Throws EnvironmentError.
+/// Writes the solution for ParaView, pictures, slices and contours, as far as the configuration asks for them. `u` has a value per
+/// unknown. Captions of pictures go to the record. Returns notes on contours and slices that are empty. Throws EnvironmentError.
 [[nodiscard]] std::vector<std::string> write_solution_files(assembly::Discretization const& discretization,
                                                             std::span<double const> u, RunConfig const& config,
-                                                            ResultRecord const& record, ResultsDirectory& directory);
+                                                            ResultRecord& record, ResultsDirectory& directory);
 
 /// Writes the boundary alone (surface.vtp). Precondition: u is finite.
 void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,

@@ -3,6 +3,7 @@
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
 #include "app/run/format_choice.hpp"
+#include "app/run/pictures.hpp"
 #include "app/run/report.hpp"
 #include "app/run/report_page.hpp"
 #include "gpu/core/memory.hpp"
@@ -58,7 +59,8 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
     names.push_back(vtk_file_name(config));
     add(pvd_may_name(names.back()), {"solution.pvd"});
   }
-  add(picture, {"solution.png"});
+  for (std::string const& name : picture_files(config))
+    names.push_back(name);
   add(config.output.surface, {"surface.vtp"});
   add(internal.keep_unknowns, {snapshot_file});
   for (std::string const& name : quantity_files(config))

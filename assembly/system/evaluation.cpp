@@ -538,6 +538,85 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
           boundary_fluxes(space, element, data, u)};
 }
 
+HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                 std::span<double const> u, OutputNodes nodes) {
+  bool const equidistant = Equidistant(space, element, nodes).needed;
+  std::vector<double> places = element.nodes;
+  for (int i = 0; equidistant && i <= space.order; ++i)
+    places[i] = static_cast<double>(i) / space.order;
+  auto const basis = lagrange_basis(element.nodes, places), map = lagrange_basis(geometry_nodes_1d(space, element), places);
+  auto const n = static_cast<std::size_t>(space.n_local);
+  struct State {
+    ProblemData data;
+    CellGeometry geometry;
+    std::vector<std::int32_t> dofs;
+    std::vector<double> u, work;
+    std::array<std::vector<double>, 3> x, slope;  // places, and derivatives of u by reference coordinates
+    std::array<std::vector<double>, 9> jacobian;
+  };
+  auto const make_state = [&] {
+    State state{data, CellGeometry(space), std::vector<std::int32_t>(n), std::vector<double>(n), {}, {}, {}, {}};
+    for (auto* const list : {&state.x, &state.slope})
+      for (auto& values : *list)
+        values.resize(n);
+    for (auto& values : state.jacobian)
+      values.resize(n);
+    return state;
+  };
+  HostVector<double> flux;
+  flux.resize(3 * space.n_dofs, 0.0);
+  HostVector<std::int32_t> cells_around;
+  cells_around.resize(space.n_dofs, 0);
+  auto const add_cell = [&](State& state, std::int64_t const cell) {
+    space.dofs(cell, state.dofs.data());
+    state.geometry.reset(cell, state.dofs.data());
+    for (std::size_t a = 0; a < n; ++a)
+      state.u[a] = u[state.dofs[a]];
+    auto const apply = [&](Basis1D const& table, int direction, double const* in, std::vector<double>& out) {
+      std::array<double const*, 3> along{table.values.data(), table.values.data(), table.values.data()};
+      if (direction >= 0)
+        along[direction] = table.derivatives.data();
+      apply_tensor(table.n_points, table.n_functions, along[0], along[1], along[2], in, out.data(), state.work);
+    };
+    for (int d = 0; d < 3; ++d) {
+      apply(basis, d, state.u.data(), state.slope[d]);
+      apply(map, -1, state.geometry.nodes(d), state.x[d]);
+      for (int e = 0; e < 3; ++e)
+        apply(map, e, state.geometry.nodes(d), state.jacobian[3 * d + e]);
+    }
+    auto const material = space.material(cell);
+    auto const& coefficient = state.data.coefficient(material);
+    for (std::size_t a = 0; a < n; ++a) {
+      std::array<double, 9> j;
+      for (std::size_t e = 0; e < 9; ++e)
+        j[e] = state.jacobian[e][a];
+      auto const c = cofactors(j);
+      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+      if (!(det > 0))
+        continue;
+      Point3 gradient{};
+      for (int d = 0; d < 3; ++d)
+        gradient[d] = (c[3 * d] * state.slope[0][a] + c[3 * d + 1] * state.slope[1][a] + c[3 * d + 2] * state.slope[2][a]) / det;
+      Point3 const conducted = coefficient({state.x[0][a], state.x[1][a], state.x[2][a]}, material) * gradient;
+      auto const dof = static_cast<std::int64_t>(state.dofs[a]);
+      ++cells_around[dof];
+      for (int d = 0; d < 3; ++d)
+        flux[3 * dof + d] -= conducted[d];
+    }
+  };
+  for (auto const& parts : space.color_parts())
+    parallel_for(static_cast<std::int64_t>(parts.size()), make_state, [&](State& state, std::int64_t const i) {
+      auto const [begin, end] = part(space.n_cells, space.cells_per_part, parts[i]);
+      for (auto cell = begin; cell < end; ++cell)
+        add_cell(state, cell);
+    });
+  for_all_dofs(space, no_state, [&](int, std::int64_t const dof, std::int64_t) {
+    for (int d = 0; d < 3; ++d)
+      flux[3 * dof + d] /= cells_around[dof];
+  });
+  return flux;
+}
+
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u, double shift, OutputNodes nodes) {
   int const n_local = space.n_local;

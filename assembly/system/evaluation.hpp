@@ -29,6 +29,12 @@ namespace poisson::assembly {
 [[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element,
                                      OutputNodes nodes = OutputNodes::equidistant);
 
+/// -k grad u (3 values) at these nodes, in the numbering of output_mesh: the mean over the cells around a node, each with its own
+/// polynomials and its own k. NaN where no cell around a node has a positive Jacobian there. Threaded; the same bits for any number
+/// of threads. Errors: InputError for values that a coefficient must not take.
+[[nodiscard]] HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                               std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant);
+
 /// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells. `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant);

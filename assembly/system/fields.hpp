@@ -103,6 +103,7 @@ struct SolutionFields {
   HostVector<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
   int coefficient_components = 1;   ///< 1 (isotropic), 3 (along x, y, z), or 6: xx, yy, zz, xy, yz, xz, as VTK has them
   HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
+  HostVector<double> flux_points;   ///< -k grad u per node, the mean over the cells around it: 3 values; empty unless asked for
 };
 
 /// The solution on the boundary of the mesh: (order x order) quadrangles between the nodes of every face of a cell.

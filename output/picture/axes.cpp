@@ -56,9 +56,11 @@ std::string format_number(double value, int digits) {
   return with_minus(strip(text.substr(0, e))) + times + format_decade(exponent);
 }
 
-Axis::Axis(double low, double high, bool logarithmic, bool widen, int target_ticks)
+Axis::Axis(double low, double high, bool logarithmic, bool widen, int target_ticks, bool exact_ends)
     : logarithmic_(logarithmic), low_(low), high_(high) {
-  if (logarithmic)
+  if (logarithmic && exact_ends && low < high)
+    exact_decade_ticks();
+  else if (logarithmic)
     decade_ticks();
   else
     linear_ticks(widen, std::max(target_ticks, 2));
@@ -96,6 +98,29 @@ void Axis::decade_ticks() {
       for (int m = 2; m < 10; ++m)
         ticks_.push_back({m * std::pow(10.0, k), {}});
   }
+}
+
+void Axis::exact_decade_ticks() {
+  constexpr double slack = 1e-9;
+  int const first = static_cast<int>(std::floor(std::log10(low_))), last = static_cast<int>(std::ceil(std::log10(high_)));
+  double const decades = std::log10(high_) - std::log10(low_);
+  auto const inside = [&](double value) { return value >= low_ * (1 - slack) && value <= high_ * (1 + slack); };
+  int step = 1;
+  while (decades / step > 9)
+    ++step;
+  for (int k = first; k <= last; ++k)
+    for (int m = 1; m < 10; ++m) {
+      double const value = m * std::pow(10.0, k);
+      bool const named = m == 1 ? k % step == 0 : decades < 1.5 && (m == 2 || m == 5);
+      if (inside(value) && (named || (decades <= 4 && step == 1)))
+        ticks_.push_back({value, !named ? "" : decades < 1.5 ? format_number(value) : format_decade(k)});
+    }
+  if (std::count_if(ticks_.begin(), ticks_.end(), [](Tick const& tick) { return !tick.label.empty(); }) >= 2)
+    return;
+  // A small part of a decade: round values as on a linear axis, at their places.
+  ticks_.clear();
+  for (Tick const& tick : Axis(low_, high_, false, false, 5).ticks_)
+    ticks_.push_back({tick.value, format_number(tick.value, 6)});
 }
 
 void Axis::linear_ticks(bool widen, int target) {

@@ -15,9 +15,9 @@ struct Tick {
 class Axis {
 public:
   /// Precondition: low <= high, both finite, and positive if logarithmic. With `widen` a linear axis is extended to its outermost
-  /// ticks; otherwise a tick may lie outside by up to 0.5 % of the tick distance. A logarithmic axis is always extended to whole
-  /// decades. If low == high, the axis covers a neighbourhood of that value.
-  Axis(double low, double high, bool logarithmic, bool widen, int target_ticks = 6);
+  /// ticks; otherwise a tick may lie outside by up to 0.5 % of the tick distance. A logarithmic axis is extended to whole decades,
+  /// unless `exact_ends` keeps it as it is. If low == high, the axis covers a neighbourhood of that value.
+  Axis(double low, double high, bool logarithmic, bool widen, int target_ticks = 6, bool exact_ends = false);
 
   [[nodiscard]] double position(double value) const;
   [[nodiscard]] double low() const noexcept { return low_; }
@@ -29,6 +29,7 @@ public:
 private:
   void linear_ticks(bool widen, int target);
   void decade_ticks();
+  void exact_decade_ticks();
 
   bool logarithmic_;
   double low_, high_;

@@ -4,8 +4,11 @@
 
 #include "gpu/core/error.hpp"
 
+#include <algorithm>
 #include <cairo.h>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 namespace poisson::output {
 
@@ -75,10 +78,33 @@ void select_font(cairo_t* cairo, Canvas::TextStyle const& style, bool raised) {
   cairo_set_font_size(cairo, style.size * (raised ? superscript_scale : 1));
 }
 
+/// The text as the selected font can show it. Without any font on the machine Cairo draws strokes of its own, which are ASCII only.
+std::string drawable(cairo_t* cairo, std::string const& text) {
+  if (cairo_scaled_font_get_type(cairo_get_scaled_font(cairo)) != CAIRO_FONT_TYPE_USER)
+    return text;
+  static constexpr std::pair<char const*, char const*> replacements[] = {
+      {"\u2212", "-"}, {"\u00d7", "x"}, {"\u00b7", "."}, {"\u2026", "..."}, {"\u2207", "grad "}};
+  std::string result;
+  for (std::size_t i = 0; i < text.size();) {
+    if (static_cast<unsigned char>(text[i]) < 0x80) {
+      result += text[i++];
+      continue;
+    }
+    std::size_t length = 1;
+    while (i + length < text.size() && (static_cast<unsigned char>(text[i + length]) & 0xc0) == 0x80)
+      ++length;
+    auto const* const known = std::find_if(std::begin(replacements), std::end(replacements),
+                                           [&](auto const& r) { return text.compare(i, length, r.first) == 0; });
+    result += known != std::end(replacements) ? known->second : "?";
+    i += length;
+  }
+  return result;
+}
+
 double advance(cairo_t* cairo, Run const& run, Canvas::TextStyle const& style) {
   select_font(cairo, style, run.raised);
   cairo_text_extents_t extents;
-  cairo_text_extents(cairo, run.text.c_str(), &extents);
+  cairo_text_extents(cairo, drawable(cairo, run.text).c_str(), &extents);
   return extents.x_advance;
 }
 
@@ -184,20 +210,24 @@ void Canvas::text(Point at, std::string_view text, TextStyle const& style) {
   for (auto const& run : runs_of(text)) {
     double const step = advance(c, run, style);
     cairo_move_to(c, x, run.raised ? y - superscript_rise * style.size : y);
-    cairo_show_text(c, run.text.c_str());
+    cairo_show_text(c, drawable(c, run.text).c_str());
     x += step;
   }
   cairo_restore(c);
 }
 
-void Canvas::write_png(std::filesystem::path const& path) {
+std::string Canvas::png() {
   std::string bytes;
   auto status = cairo_status(impl_->cairo);
   if (status == CAIRO_STATUS_SUCCESS)
     status = cairo_surface_write_to_png_stream(impl_->surface, append, &bytes);
   if (status != CAIRO_STATUS_SUCCESS)
-    throw EnvironmentError("cannot write '" + path.string() + "': " + cairo_status_to_string(status));
-  write_text_file(path, bytes);
+    throw EnvironmentError(std::string("cannot draw a picture: ") + cairo_status_to_string(status));
+  return bytes;
+}
+
+void Canvas::write_png(std::filesystem::path const& path) {
+  write_text_file(path, png());
 }
 
 }  // namespace poisson::output

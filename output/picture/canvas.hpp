@@ -43,10 +43,13 @@ public:
     bool bold = false;
     bool upwards = false;  ///< rotated by 90 degrees, reading upwards
   };
-  /// Draws UTF-8 text; "^{...}" is a superscript. Invalid bytes are drawn as '?'.
+  /// Draws UTF-8 text; "^{...}" is a superscript. Invalid bytes are drawn as '?', and so are letters beyond ASCII on a machine
+  /// without fonts, but for the signs of numbers.
   void text(Point at, std::string_view text, TextStyle const& style);
   [[nodiscard]] double text_width(std::string_view text, TextStyle const& style);
 
+  /// The bytes of a PNG file. Throws EnvironmentError when Cairo has run out of memory.
+  [[nodiscard]] std::string png();
   /// Throws EnvironmentError when the file cannot be written.
   void write_png(std::filesystem::path const& path);
 

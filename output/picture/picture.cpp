@@ -1,21 +1,25 @@
 #include "output/picture/picture.hpp"
 
+#include "output/files/atomic_file.hpp"
 #include "output/picture/axes.hpp"
 #include "output/picture/canvas.hpp"
+#include "output/picture/decoration.hpp"
+#include "output/picture/node_flux.hpp"
 #include "output/picture/raster.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <set>
 #include <stdexcept>
+#include <utility>
 
 namespace poisson::output {
 
 namespace {
 
 constexpr double degree = 3.14159265358979323846 / 180;
-constexpr double azimuth = -57 * degree, elevation = 27 * degree;  // the viewer is at +x, -y, +z
-constexpr std::array<int, 3> viewer_side{1, -1, 1};
 
 /// Cells along an edge of a cube with so many faces on its boundary.
 double cells_across(double n_faces) {
@@ -26,19 +30,14 @@ int subdivisions_of(double n_faces, int order) {
   return std::max(order, static_cast<int>(std::ceil(20 / std::max(cells_across(n_faces), 1.0))));
 }
 
-struct ValueRange {
-  double low = 0, high = 0;
-  bool any = false;       ///< at least one finite value
-  bool constant = false;  ///< up to rounding
-};
-
-ValueRange range_of(std::span<double const> u) {
+/// Of n values.
+template <class Value>
+ValueRange range_of(std::int64_t n, Value const& value_at, bool positive) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
-  auto const n = static_cast<std::int64_t>(u.size());
 #pragma omp parallel for reduction(min : low) reduction(max : high)
   for (std::int64_t i = 0; i < n; ++i) {
-    double const v = u[static_cast<std::size_t>(i)];
-    if (std::abs(v) < 1e300) {  // differences of larger ones overflow
+    double const v = value_at(i);
+    if (std::abs(v) < 1e300 && (v > 0 || !positive)) {  // differences of larger ones overflow
       low = std::min(low, v);
       high = std::max(high, v);
     }
@@ -53,101 +52,370 @@ ValueRange range_of(std::span<double const> u) {
   return range;
 }
 
-void draw_color_bar(Canvas& canvas, ValueRange const& range, std::string const& quantity, double left, double top, double bottom,
-                    double size) {
-  double const w = 1.5 * size;
-  Color const ink = rgb(0x222222);
-  // Labels of a field that hardly varies would be long and alike: show what is above the minimum.
-  bool const relative =
-      range.any && !range.constant && range.high - range.low < 1e-4 * std::max(std::abs(range.low), std::abs(range.high));
-  auto const name = relative ? quantity + " \u2212 min" : quantity;
-  Canvas::TextStyle name_style{.size = 1.2 * size, .color = ink, .bold = true};
-  bool const wide = canvas.text_width(name, name_style) > canvas.width() - left - size;
-  name_style.horizontal = wide ? Align::end : Align::start;
-  canvas.text({wide ? canvas.width() - size : left, top - 2.2 * size}, name, name_style);
-  if (!range.any) {
-    canvas.fill_rectangle({left, top}, w, bottom - top, missing_color);
-    canvas.rectangle({left, top}, w, bottom - top, ink, 1);
-    canvas.text({left + w + 0.6 * size, (top + bottom) / 2}, "no values", {.size = size, .color = ink});
-    return;
+/// The colors of values in that range, unless the options say more. `from_zero`: a linear scale begins at 0. `all_decades`: a
+/// logarithmic one begins at the least value; else at most six decades are shown, as values near 0 may be rounding.
+ColorScale scale_of(ValueRange const& range, PictureOptions const& options, bool from_zero, bool all_decades) {
+  constexpr double share_shown = 1e-6;
+  ColorScale scale;
+  scale.map = options.colors;
+  scale.logarithmic = options.logarithmic && (range.any || options.range);
+  if (options.range) {
+    scale.low = (*options.range)[0];
+    scale.high = (*options.range)[1];
+    return scale;
   }
-  for (double y = std::floor(top); y < bottom; ++y) {
-    double const row_top = std::max(y, top);
-    canvas.fill_rectangle({left, row_top}, w, std::min(y + 1, bottom) - row_top,
-                          range.constant ? viridis(0.5) : viridis((bottom - y - 0.5) / (bottom - top)));
+  scale.low = range.low;
+  scale.high = range.constant ? range.low : range.high;
+  if (scale.logarithmic)
+    scale.low = all_decades ? scale.low : std::max(scale.low, share_shown * scale.high);
+  else if (from_zero)
+    scale.low = std::min(0.0, scale.low), scale.high = range.high;
+  else if (options.colors == ColorMap::diverging && scale.low < 0 && scale.high > 0) {
+    scale.high = std::max(-scale.low, scale.high);
+    scale.low = -scale.high;
   }
-  canvas.rectangle({left, top}, w, bottom - top, ink, 1);
-  if (range.constant) {
-    double const y = (top + bottom) / 2;
-    canvas.line({left + w, y}, {left + w + 0.35 * size, y}, ink, 1);
-    canvas.text({left + w + 0.6 * size, y}, format_number(range.low), {.size = size, .color = ink});
-    return;
-  }
-  double const origin = relative ? range.low : 0;
-  Axis const axis(range.low - origin, range.high - origin, false, false, 6);
-  for (auto const& tick : axis.ticks()) {
-    double const y = bottom - std::clamp(axis.position(tick.value), 0.0, 1.0) * (bottom - top);
-    canvas.line({left + w, y}, {left + w + 0.35 * size, y}, ink, 1);
-    canvas.text({left + w + 0.6 * size, y}, tick.label, {.size = size, .color = ink});
-  }
-  if (axis.exponent() != 0)
-    canvas.text({left + w + 0.6 * size, top - 1.0 * size}, "\u00d7" + format_decade(axis.exponent()), {.size = size, .color = ink});
-  Color const soft = rgb(0x666666);
-  canvas.text({left, bottom + 1.3 * size}, "min " + format_number(range.low, relative ? 12 : 4),
-              {.size = 0.9 * size, .color = soft});
-  if (!relative)
-    canvas.text({left, bottom + 2.6 * size}, "max " + format_number(range.high), {.size = 0.9 * size, .color = soft});
+  return scale;
 }
 
-/// The outline of the bounding box with ticks at the three edges that are always in front of or beside the mesh.
-void draw_axes(Canvas& canvas, View const& view, BoundingBox const& box, double size) {
-  Color const ink = rgb(0x444444);
-  auto const at = [&](double x, double y, double z) {
-    auto const p = view.project({x, y, z});
-    return Canvas::Point{p[0], p[1]};
-  };
-  struct Edge {
-    std::size_t axis;
-    Vec3 start;
-    Canvas::Point outwards;  ///< on the screen
-    Align align;
-    char const* name;
-  };
-  Vec3 const& l = box.low;
-  Vec3 const& h = box.high;
-  Edge const edges[] = {{0, {l[0], l[1], l[2]}, {-0.32, 0.95}, Align::end, "x"},
-                        {1, {h[0], l[1], l[2]}, {0.62, 0.78}, Align::start, "y"},
-                        {2, {l[0], l[1], l[2]}, {-1, 0}, Align::end, "z"}};
-  for (auto const& edge : edges) {
-    Vec3 end = edge.start;
-    end[edge.axis] = h[edge.axis];
-    auto const a = at(edge.start[0], edge.start[1], edge.start[2]), b = at(end[0], end[1], end[2]);
-    double const length = std::hypot(b.first - a.first, b.second - a.second);
-    if (length < 1)
+/// Factors for directions in which the box is thin: 1, 2, 5, 10 ... Thinner than an eighth of the longest side, its inside, ticks
+/// and colors could hardly be seen.
+Vec3 stretch_of(BoundingBox const& box) {
+  constexpr double thinnest = 1.0 / 8;
+  Vec3 length{}, stretch{1, 1, 1};
+  for (std::size_t d = 0; d < 3; ++d)
+    length[d] = box.high[d] - box.low[d];
+  double const longest = *std::max_element(length.begin(), length.end());
+  for (std::size_t d = 0; d < 3; ++d) {
+    double const factor = thinnest * longest / length[d];
+    if (!(length[d] > 0 && factor > 1.4 && factor < 1e12))
       continue;
-    canvas.line(a, b, ink, 1.2);
-    auto const shifted = [&](Canvas::Point const& p, double distance) {
-      return Canvas::Point{p.first + distance * edge.outwards.first, p.second + distance * edge.outwards.second};
-    };
-    int const target = std::clamp(static_cast<int>(length / (4.5 * size)), 2, 5);
-    Axis const axis(l[edge.axis], h[edge.axis], false, false, target);
-    double widest = 0;
-    for (auto const& tick : axis.ticks()) {
-      if (length < 3.5 * size)  // too short for any
-        break;
-      double const t = std::clamp(axis.position(tick.value), 0.0, 1.0);
-      Canvas::Point const p{a.first + t * (b.first - a.first), a.second + t * (b.second - a.second)};
-      canvas.line(p, shifted(p, 0.4 * size), ink, 1.2);
-      canvas.text(shifted(p, edge.axis == 2 ? 0.7 * size : 0.95 * size), tick.label,
-                  {.size = 0.9 * size, .color = ink, .horizontal = edge.align});
-      widest = std::max(widest, canvas.text_width(tick.label, {.size = 0.9 * size}));
-    }
-    Canvas::Point const middle{(a.first + b.first) / 2, (a.second + b.second) / 2};
-    auto const name = axis.exponent() == 0 ? std::string(edge.name) : edge.name + (" \u00d7" + format_decade(axis.exponent()));
-    canvas.text(shifted(middle, (edge.axis == 2 ? 1.6 * size + widest : 2.2 * size + 0.75 * widest)), name,
-                {.size = 1.1 * size, .color = ink, .horizontal = Align::middle, .bold = true});
+    double const power = std::pow(10.0, std::floor(std::log10(factor))), digit = factor / power;
+    stretch[d] = (digit < 1.4 ? 1 : digit < 3.2 ? 2 : digit < 7.1 ? 5 : 10) * power;
   }
+  return stretch;
 }
+
+/// "y and z drawn 10 times larger"
+std::string stretch_text(Vec3 const& stretch) {
+  std::string text;
+  for (std::size_t d = 0; d < 3; ++d) {
+    if (stretch[d] == 1)
+      continue;
+    std::string names(1, "xyz"[d]);
+    bool told = false;
+    for (std::size_t e = 0; e < 3; ++e)
+      if (e != d && stretch[e] == stretch[d]) {
+        told = told || e < d;
+        names += std::string(" and ") + "xyz"[e];
+      }
+    if (!told)
+      text += (text.empty() ? "" : ", ") + names + " drawn " + format_number(stretch[d]) + " times larger";
+  }
+  return text;
+}
+
+struct Eye {
+  double azimuth = -57 * degree, elevation = 27 * degree;  ///< at +x, -y, +z
+  std::array<int, 3> side{1, -1, 1};
+};
+Eye eye_of(PictureOptions const& options) {
+  Eye eye;
+  Vec3 towards{};
+  if (options.view)
+    towards = *options.view;
+  else if (options.plane)  // from the front, with x to the right or z upwards
+    towards[options.plane->axis] = options.plane->axis == 1 ? -1 : 1;
+  else
+    return eye;
+  double const flat = std::hypot(towards[0], towards[1]);
+  eye.azimuth = flat > 0 ? std::atan2(towards[1], towards[0]) : -90 * degree;
+  eye.elevation = std::atan2(towards[2], flat);
+  for (std::size_t d = 0; d < 3; ++d)
+    eye.side[d] = towards[d] > 0 ? 1 : towards[d] < 0 ? -1 : eye.side[d];
+  return eye;
+}
+
+/// What is cut away. Planes that run along faces of cells would leave slivers, or skins of cells, so they lie a little beside.
+CutAway cut_of(BoundingBox const& box, PictureOptions const& options, Eye const& eye) {
+  CutAway cut;
+  if (!options.plane) {
+    cut.sign = eye.side;
+    for (std::size_t d = 0; d < 3; ++d)
+      cut.corner[d] = box.low[d] / 2 + box.high[d] / 2 - eye.side[d] * 3.7e-5 * (box.high[d] - box.low[d]);
+    return cut;
+  }
+  auto const axis = options.plane->axis;
+  double const gap = 1e-7 * (box.high[axis] - box.low[axis]);
+  cut.sign = {0, 0, 0};
+  cut.sign[axis] = eye.side[axis];
+  cut.corner[axis] = std::clamp(options.plane->at - eye.side[axis] * gap, box.low[axis] + gap, box.high[axis] - gap);
+  return cut;
+}
+
+using Legend = std::vector<std::pair<Color, std::string>>;
+
+/// The size of a picture, where its parts are, and what surrounds the surface. Letters and margins keep their size in a picture
+/// that shrinks.
+struct Frame {
+  double size;  ///< of letters
+  std::string note;
+  double left, top, beside;
+  int width, height;
+  View view;
+
+  Frame(BoundingBox const& box, Eye const& eye, PictureOptions const& options, bool flat, Legend entries, bool may_stretch = true)
+      : size(std::max(9.0, 17 * std::min(std::max(options.width, 240) / 1200.0, std::max(options.height, 180) / 900.0))),
+        note(options.note),
+        left((flat ? 7 : 5.5) * size),
+        top((options.title.empty() ? 2 : 4.5) * size),
+        beside(9 * size),  // for the color bar or the legend
+        width(std::max(options.width, 240)),
+        height(std::max(options.height, 180)),
+        view(box, 0, 0, 0, 0, 1, 1),
+        options_(options),
+        box_(box),
+        legend_(std::move(entries)) {
+    Vec3 const stretch = may_stretch ? stretch_of(box) : Vec3{1, 1, 1};
+    std::string const stretched = stretch_text(stretch);
+    note += (note.empty() || stretched.empty() ? "" : "; ") + stretched;
+    if (!note.empty())
+      top += 1.3 * size;
+    if (!legend_.empty()) {
+      Canvas measure(8, 8);
+      double widest = measure.text_width(options.quantity, {.size = 1.2 * size, .bold = true}) - 1.7 * size;
+      for (auto const& [color, name] : legend_)
+        widest = std::max(widest, measure.text_width(name, {.size = size}));
+      beside = std::min(widest + 3 * size, 0.3 * width);
+    }
+    double gap = 2.5 * size, across = left + beside + gap;
+    double const upright = top + 4.5 * size;
+    auto const [box_wide, box_high] = View(box, eye.azimuth, eye.elevation, 0, 0, 1, 1, stretch).extent();
+    if (!flat && (width - across) * box_high < (height - upright) * box_wide) {  // labels of y would reach the bar
+      gap += 1.5 * size;
+      across += 1.5 * size;
+    }
+    if (options.shrink && box_wide > 0 && box_high > 0) {
+      double const scale = std::min((width - across) / box_wide, (height - upright) / box_high);
+      double const used_wide = scale * box_wide + across, used_high = scale * box_high + upright;
+      if (used_high < 0.8 * height)
+        height = static_cast<int>(std::max(used_high, 0.45 * height));
+      if (used_wide < 0.7 * width)
+        width = static_cast<int>(std::max(used_wide, 0.55 * width));
+    }
+    view = View(box, eye.azimuth, eye.elevation, left, top, width - beside - gap, height - 4.5 * size, stretch);
+  }
+
+  void draw(Canvas& canvas, std::array<std::string, 3> const& names, ColorScale const& scale, ValueRange const& range) const {
+    draw_axes(canvas, view, box_, names, size);
+    double const bar_left = width - beside;
+    double const bar_height = std::min(0.6 * height, height - 12 * size);
+    double const bar_top = (height - bar_height) / 2 + (note.empty() ? 0 : 0.6 * size);
+    if (!legend_.empty())
+      draw_legend(canvas, legend_, options_.quantity, bar_left, width - 0.8 * size, top, height - 3 * size, size);
+    else
+      draw_color_bar(canvas, scale, range, options_.quantity, bar_left, bar_top, bar_top + bar_height, size);
+    draw_fitting_text(canvas, {width / 2.0, 2.1 * size}, options_.title, width - 2 * size,
+                      {.size = 1.35 * size, .color = rgb(0x222222), .horizontal = Align::middle, .bold = true});
+    draw_fitting_text(canvas, {width / 2.0, (options_.title.empty() ? 2.1 : 4.0) * size}, note, width - 2 * size,
+                      {.size = size, .color = rgb(0x555555), .horizontal = Align::middle});
+  }
+
+private:
+  PictureOptions const& options_;
+  BoundingBox box_;
+  Legend legend_;
+};
+
+/// The directions of a vector field on a section, drawn at the points of a grid on the screen.
+class Arrows {
+public:
+  Arrows(std::span<SurfaceTriangle const> triangles, View const& view, int width, int height)
+      : view_(view), spacing_(std::max(14.0, std::max(width, height) / 34.0)), columns_(static_cast<int>(width / spacing_)) {
+    int const rows = static_cast<int>(height / spacing_);
+    place_.resize(static_cast<std::size_t>(columns_) * static_cast<std::size_t>(rows));
+    for (std::size_t t = 0; t < triangles.size(); ++t) {
+      std::array<Vec3, 3> s;
+      for (std::size_t i = 0; i < 3; ++i)
+        s[i] = view.project(triangles[t].vertex[i].position);
+      double const area = (s[1][0] - s[0][0]) * (s[2][1] - s[0][1]) - (s[2][0] - s[0][0]) * (s[1][1] - s[0][1]);
+      if (!(std::abs(area) > 1e-9))
+        continue;
+      auto const [left, right] = std::minmax({s[0][0], s[1][0], s[2][0]});
+      auto const [top, bottom] = std::minmax({s[0][1], s[1][1], s[2][1]});
+      for (int row = std::max(0, index(top)); row <= std::min(rows - 1, index(bottom)); ++row)
+        for (int column = std::max(0, index(left)); column <= std::min(columns_ - 1, index(right)); ++column) {
+          double const x = coordinate(column) - s[0][0], y = coordinate(row) - s[0][1];
+          double const b1 = (x * (s[2][1] - s[0][1]) - y * (s[2][0] - s[0][0])) / area;
+          double const b2 = (y * (s[1][0] - s[0][0]) - x * (s[1][1] - s[0][1])) / area;
+          if (Place& place = place_[static_cast<std::size_t>(row * columns_ + column)];
+              !place.covered && b1 >= 0 && b2 >= 0 && b1 + b2 <= 1)
+            place = {true, t, {1 - b1 - b2, b1, b2}, {}};
+        }
+    }
+  }
+
+  /// Takes a component of the field from triangles that are the same but for their values.
+  void take(std::span<SurfaceTriangle const> triangles, std::size_t component) {
+    for (Place& place : place_)
+      for (std::size_t i = 0; place.covered && i < 3; ++i)
+        place.vector[component] += place.weight[i] * triangles[place.triangle].vertex[i].value;
+  }
+
+  void draw(Canvas& canvas) const {
+    double largest = 0;
+    for (Place const& place : place_)
+      if (double const length = norm(place.vector); std::isfinite(length))
+        largest = std::max(largest, length);
+    for (std::size_t i = 0; i < place_.size(); ++i) {
+      Place const& place = place_[i];
+      double const length = norm(place.vector);
+      if (!place.covered || !(length > 1e-6 * largest) || !std::isfinite(length))
+        continue;
+      // On the screen it runs along the field also where a direction is stretched.
+      double across = 0, up = 0, x = 0, y = 0;
+      for (std::size_t d = 0; d < 3; ++d) {
+        across += view_.right()[d] * place.vector[d] / length;
+        up += view_.up()[d] * place.vector[d] / length;
+        x += view_.right()[d] * view_.stretch()[d] * place.vector[d] / length;
+        y -= view_.up()[d] * view_.stretch()[d] * place.vector[d] / length;
+      }
+      double const part = std::hypot(across, up), on_screen = std::hypot(x, y);
+      if (on_screen > 0)
+        draw_arrow(canvas, {coordinate(static_cast<int>(i) % columns_), coordinate(static_cast<int>(i) / columns_)},
+                   {x / on_screen, y / on_screen}, 0.78 * spacing_ * part);
+    }
+  }
+
+private:
+  struct Place {
+    bool covered = false;
+    std::size_t triangle = 0;
+    Vec3 weight{}, vector{};
+  };
+  static double norm(Vec3 const& v) { return std::hypot(v[0], v[1], v[2]); }
+  [[nodiscard]] double coordinate(int i) const { return (i + 0.5) * spacing_; }
+  [[nodiscard]] int index(double x) const { return static_cast<int>(std::clamp(std::floor(x / spacing_ + 0.5), -1.0, 1e6)) - 1; }
+
+  static void draw_arrow(Canvas& canvas, Canvas::Point center, Canvas::Point along, double length) {
+    if (length < 3)
+      return;
+    double const head = std::min(0.42 * length, 6.5), half = length / 2;
+    auto const at = [&](double forwards, double sideways) {
+      return Canvas::Point{center.first + forwards * along.first - sideways * along.second,
+                           center.second + forwards * along.second + sideways * along.first};
+    };
+    // Light under dark: seen on any color.
+    for (bool const under : {true, false}) {
+      Color const color = under ? rgb(0xffffff) : rgb(0x111111);
+      double const thickness = under ? 3.2 : 1.3;
+      canvas.line(at(-half, 0), at(half, 0), color, thickness);
+      canvas.polyline({at(half - head, 0.55 * head), at(half, 0), at(half - head, -0.55 * head)}, color, thickness);
+    }
+  }
+
+  View const& view_;
+  double spacing_;
+  int columns_;
+  std::vector<Place> place_;
+};
+
+BoundingBox box_of(std::span<SurfaceTriangle const> triangles, BoundingBox const& of_mesh) {
+  if (triangles.empty())
+    return of_mesh;
+  BoundingBox box{triangles.front().vertex.front().position, triangles.front().vertex.front().position};
+  for (auto const& triangle : triangles)
+    for (auto const& vertex : triangle.vertex)
+      for (std::size_t d = 0; d < 3; ++d) {
+        box.low[d] = std::min(box.low[d], vertex.position[d]);
+        box.high[d] = std::max(box.high[d], vertex.position[d]);
+      }
+  return box;
+}
+
+/// The cells of faces and those that are cut, each once, ascending.
+std::vector<std::int64_t> drawn_cells(std::span<BoundaryFace const> faces, std::vector<std::int64_t> cells) {
+  for (auto const& face : faces)
+    cells.push_back(face.cell);
+  std::sort(cells.begin(), cells.end());
+  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  return cells;
+}
+
+struct LegendEntries {
+  std::vector<int> ids;  ///< ascending
+  Legend entries;
+  explicit LegendEntries(CellClasses const& field) {
+    std::set<int> found;
+    int last = 0;
+    for (int const id : field.classes)
+      if (found.empty() || id != last)
+        found.insert(last = id);
+    ids.assign(found.begin(), found.end());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      auto const name = field.names.find(ids[i]);
+      entries.emplace_back(class_color(i), name == field.names.end() ? std::to_string(ids[i]) : name->second);
+    }
+  }
+  [[nodiscard]] double index(int id) const {
+    return static_cast<double>(std::lower_bound(ids.begin(), ids.end(), id) - ids.begin());
+  }
+};
+
+void require_size(std::size_t found, std::int64_t wanted, char const* of) {
+  if (found != static_cast<std::size_t>(wanted))
+    throw std::invalid_argument("a picture of " + std::to_string(wanted) + of + " was given " + std::to_string(found) + " values");
+}
+
+double mean_component(CellValues const& field, std::int64_t cell) {
+  auto const at = static_cast<std::size_t>(cell) * static_cast<std::size_t>(field.components);
+  return field.components == 1 ? field.values[at] : (field.values[at] + field.values[at + 1] + field.values[at + 2]) / 3;
+}
+
+/// What the triangles are colored by, and its range, as far as that does not depend on what is drawn.
+struct Painting {
+  CellField field;
+  ValueRange range;
+  std::optional<LegendEntries> legend;
+  std::optional<NodeFlux> flux;
+
+  Painting(Mesh const& mesh, PictureField const& what, bool positive, std::span<BoundaryFace const> faces,
+           std::vector<std::int64_t> const& cut_through) {
+    int const n_local = mesh.nodes_per_cell();
+    auto const in_cells = [n_local](auto const& value_of) {
+      return CellField{1, [n_local, value_of](std::int64_t cell, double* out) { std::fill_n(out, n_local, value_of(cell)); }};
+    };
+    if (auto const* const points = std::get_if<PointValues>(&what)) {
+      require_size(points->values.size(), mesh.n_points(), " nodes");
+      auto const value_at = [values = points->values, absolute = points->absolute](std::int64_t i) {
+        double const value = values[static_cast<std::size_t>(i)];
+        return absolute ? std::abs(value) : value;
+      };
+      field = {1, [&mesh, n_local, value_at](std::int64_t cell, double* out) {
+                 for (int i = 0; i < n_local; ++i)
+                   out[i] = value_at(mesh.node(cell, i));
+               }};
+      range = range_of(mesh.n_points(), value_at, positive);
+    } else if (auto const* const cells = std::get_if<CellValues>(&what)) {
+      require_size(cells->values.size(), mesh.n_cells() * cells->components, " values of cells");
+      auto const value_of = [of_cells = *cells](std::int64_t cell) { return mean_component(of_cells, cell); };
+      field = in_cells(value_of);
+      range = range_of(mesh.n_cells(), value_of, positive);
+    } else if (auto const* const classes = std::get_if<CellClasses>(&what)) {
+      require_size(classes->classes.size(), mesh.n_cells(), " cells");
+      legend.emplace(*classes);
+      field = in_cells(
+          [this, ids = classes->classes](std::int64_t cell) { return legend->index(ids[static_cast<std::size_t>(cell)]); });
+    } else {
+      FluxData const& data = std::get<FluxLength>(what).data;
+      require_size(data.u.size(), mesh.n_points(), " nodes");
+      require_size(data.coefficient.size(), mesh.n_cells() * data.coefficient_components, " values of cells");
+      flux.emplace(mesh, data, drawn_cells(faces, cut_through));
+      field = flux->field();
+    }
+  }
+  Painting(Painting const&) = delete;
+  Painting& operator=(Painting const&) = delete;
+};
 
 }  // namespace
 
@@ -156,51 +424,130 @@ bool pictures_built() {
 }
 
 std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
-                           PictureOptions const& options) {
+                           PictureOptions const& options, bool flux) {
   double const faces = static_cast<double>(n_boundary_faces);
   int const s = subdivisions_of(faces, order);
   // Planes cut a cell into about 8 triangles for each part of a face that they cross; a quarter of each plane is seen.
   double const triangles = s * s * (2 * faces + 0.75 * 8 * std::pow(static_cast<double>(n_cells), 2.0 / 3));
   // A vector that grows holds half as much again while it moves. The canvas and the drawing; numbers of triangles by bands of rows.
   std::int64_t const pixels = 2 * 4 * std::int64_t{options.width} * options.height;
-  return static_cast<std::int64_t>((1.5 * sizeof(SurfaceTriangle) + 8) * triangles) + pixels + 4 * n_nodes;
+  // Cells at the boundary and those that are cut.
+  auto const drawn = static_cast<std::int64_t>(faces + 0.75 * std::pow(static_cast<double>(n_cells), 2.0 / 3));
+  return static_cast<std::int64_t>((1.5 * sizeof(SurfaceTriangle) + 8) * triangles) + pixels + 4 * n_nodes +
+         (flux ? NodeFlux::bytes(drawn, order, n_nodes) : 0);
+}
+
+std::string picture_png(Mesh const& mesh, PictureField const& what, PictureOptions const& options) {
+  auto const mesh_box = bounding_box(mesh);
+  Eye const eye = eye_of(options);
+  bool const section = options.plane && !options.view;  // the plane alone
+  CutAway const cut = cut_of(mesh_box, options, eye);
+
+  auto const faces = section ? std::vector<BoundaryFace>{} : boundary_faces(mesh);
+  auto const cut_through = cut_cells(mesh, cut);
+  double const n_faces = section ? 6 * static_cast<double>(cut_through.size()) : static_cast<double>(faces.size());
+  int const subdivisions = subdivisions_of(n_faces, mesh.order());
+  Painting const painting(mesh, what, options.logarithmic, faces, cut_through);
+  auto const triangles = cut_surface(mesh, painting.field, cut, faces, cut_through, subdivisions);
+
+  auto box = section ? box_of(triangles, mesh_box) : mesh_box;
+  if (options.plane && !section)  // what is left
+    (cut.sign[options.plane->axis] > 0 ? box.high : box.low)[options.plane->axis] = cut.corner[options.plane->axis];
+  Frame const frame(box, eye, options, section, painting.legend ? painting.legend->entries : Legend{});
+
+  ValueRange range = painting.range;
+  if (painting.flux)
+    range = range_of(
+        static_cast<std::int64_t>(3 * triangles.size()),
+        [&](std::int64_t i) { return triangles[static_cast<std::size_t>(i / 3)].vertex[static_cast<std::size_t>(i % 3)].value; },
+        options.logarithmic);
+  RasterOptions raster;
+  raster.colors = scale_of(range, options, painting.flux.has_value(), std::holds_alternative<CellValues>(what));
+  if (painting.legend)
+    for (auto const& [color, name] : painting.legend->entries)
+      raster.colors.classes.push_back(color);
+  raster.mesh_lines = options.mesh_lines.value_or(cells_across(n_faces) < 40);
+  raster.lit = !section;
+
+  Canvas canvas(frame.width, frame.height);
+  canvas.image({0, 0}, frame.width, frame.height, rasterize(triangles, frame.view, cut, raster, frame.width, frame.height));
+  if (auto const* const flux = std::get_if<FluxLength>(&what); flux != nullptr && flux->arrows && section) {
+    Arrows arrows(triangles, frame.view, frame.width, frame.height);
+    for (int component = 0; component < 3; ++component) {
+      CellField part = painting.field;
+      part.component = component;
+      arrows.take(cut_surface(mesh, part, cut, faces, cut_through, subdivisions), static_cast<std::size_t>(component));
+    }
+    arrows.draw(canvas);
+  }
+  frame.draw(canvas, {"x", "y", "z"}, raster.colors, range);
+  return canvas.png();
+}
+
+std::string plane_png(PlaneValues const& plane, PictureOptions const& options) {
+  auto const [n, m] = plane.n;
+  require_size(plane.values.size(), n * m, " points");
+  // Coordinates in the plane: along the first edge, and at right angles to it.
+  auto const dot = [](Vec3 const& a, Vec3 const& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
+  double const length = std::sqrt(dot(plane.first, plane.first)), along = dot(plane.second, plane.first) / length;
+  double const across = std::sqrt(std::max(0.0, dot(plane.second, plane.second) - along * along));
+  // The direction of an edge along a coordinate axis, which then gives name and values.
+  auto const axis_of = [](Vec3 const& edge) {
+    for (std::size_t d = 0; d < 3; ++d)
+      if (edge[d] > 0 && edge[(d + 1) % 3] == 0 && edge[(d + 2) % 3] == 0)
+        return static_cast<int>(d);
+    return -1;
+  };
+  int const first_axis = axis_of(plane.first), second_axis = axis_of(plane.second);
+  bool const named = first_axis >= 0 && second_axis >= 0;
+  std::array<std::string, 3> names{"distance", "distance", ""};
+  Vec3 start{};
+  if (named) {
+    names = {std::string(1, "xyz"[first_axis]), std::string(1, "xyz"[second_axis]), ""};
+    start = {plane.origin[static_cast<std::size_t>(first_axis)], plane.origin[static_cast<std::size_t>(second_axis)], 0};
+  }
+  auto const vertex = [&](std::int64_t i, std::int64_t j) {
+    double const s = static_cast<double>(i) / static_cast<double>(n - 1), t = static_cast<double>(j) / static_cast<double>(m - 1);
+    SurfaceVertex v;
+    v.position = {start[0] + s * length + t * along, start[1] + t * across, 0};
+    v.value = plane.values[static_cast<std::size_t>(j * n + i)];
+    return v;
+  };
+  std::vector<SurfaceTriangle> triangles;
+  auto const add = [&](SurfaceVertex const& a, SurfaceVertex const& b, SurfaceVertex const& c) {
+    if (std::isfinite(a.value) && std::isfinite(b.value) && std::isfinite(c.value))
+      triangles.push_back({{a, b, c}});
+  };
+  for (std::int64_t j = 0; j + 1 < m; ++j)
+    for (std::int64_t i = 0; i + 1 < n; ++i) {
+      add(vertex(i, j), vertex(i + 1, j), vertex(i + 1, j + 1));
+      add(vertex(i, j), vertex(i + 1, j + 1), vertex(i, j + 1));
+    }
+  BoundingBox whole{start, start};
+  for (auto const& v : {vertex(0, 0), vertex(n - 1, 0), vertex(0, m - 1), vertex(n - 1, m - 1)})
+    for (std::size_t d = 0; d < 2; ++d) {
+      whole.low[d] = std::min(whole.low[d], v.position[d]);
+      whole.high[d] = std::max(whole.high[d], v.position[d]);
+    }
+  BoundingBox const box = box_of(triangles, whole);
+  PictureOptions seen = options;
+  seen.plane = PicturePlane{2, 0};  // from the front
+  seen.view.reset();
+  Frame const frame(box, eye_of(seen), seen, true, {}, false);
+  ValueRange const range = range_of(
+      n * m, [&](std::int64_t i) { return plane.values[static_cast<std::size_t>(i)]; }, options.logarithmic);
+  RasterOptions raster;
+  raster.colors = scale_of(range, options, false, false);
+  raster.lit = false;
+  Canvas canvas(frame.width, frame.height);
+  canvas.image({0, 0}, frame.width, frame.height,
+               rasterize(triangles, frame.view, {{}, {0, 0, 0}}, raster, frame.width, frame.height));
+  frame.draw(canvas, names, raster.colors, range);
+  return canvas.png();
 }
 
 void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options) {
-  if (u.size() != static_cast<std::size_t>(mesh.n_points()))
-    throw std::invalid_argument("a picture of " + std::to_string(mesh.n_points()) + " nodes was given " + std::to_string(u.size()) +
-                                " values");
-  int const width = std::max(options.width, 240), height = std::max(options.height, 180);
-  double const size = std::max(9.0, 17 * std::min(width / 1200.0, height / 900.0));
-  auto const box = bounding_box(mesh);
-  auto const range = range_of(u);
-
-  double const bar_left = width - 9 * size;
-  View const view(box, azimuth, elevation, 5.5 * size, (options.title.empty() ? 2 : 4.5) * size, bar_left - 2.5 * size,
-                  height - 4.5 * size);
-  Octant octant;
-  octant.sign = viewer_side;
-  // A little more than the octant: planes that run along faces of cells would leave slivers, or skins of cells.
-  for (std::size_t d = 0; d < 3; ++d)
-    octant.corner[d] = box.low[d] / 2 + box.high[d] / 2 - viewer_side[d] * 3.7e-5 * (box.high[d] - box.low[d]);
-
-  auto const faces = boundary_faces(mesh);
-  double const across = cells_across(static_cast<double>(faces.size()));
-  int const subdivisions = subdivisions_of(static_cast<double>(faces.size()), mesh.order());
-  auto const triangles = cut_surface(mesh, u, octant, faces, subdivisions);
-  RasterOptions raster;
-  raster.low = range.low;
-  raster.high = range.constant ? range.low : range.high;
-  raster.mesh_lines = across < 40;
-
-  Canvas canvas(width, height);
-  canvas.image({0, 0}, width, height, rasterize(triangles, view, octant, raster, width, height));
-  draw_axes(canvas, view, box, size);
-  double const bar_height = std::min(0.6 * height, height - 12 * size);
-  draw_color_bar(canvas, range, options.quantity, bar_left, (height - bar_height) / 2, (height + bar_height) / 2, size);
-  canvas.text({width / 2.0, 2.1 * size}, options.title,
-              {.size = 1.35 * size, .color = rgb(0x222222), .horizontal = Align::middle, .bold = true});
-  canvas.write_png(path);
+  write_text_file(path, picture_png(mesh, PointValues{u}, options));
 }
 
 }  // namespace poisson::output

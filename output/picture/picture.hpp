@@ -1,31 +1,90 @@
 #pragma once
 
 #include "output/grid.hpp"
+#include "output/picture/color_map_names.hpp"
+#include "output/picture/flux_data.hpp"
 
+#include <array>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace poisson::output {
 
-/// Whether the program was built with Cairo. If not, write_picture and write_plot throw EnvironmentError.
+/// Whether the program was built with Cairo. If not, functions that draw throw EnvironmentError.
 [[nodiscard]] bool pictures_built();
+
+/// A plane across the mesh, normal to the axis 0, 1 or 2.
+struct PicturePlane {
+  std::size_t axis = 2;
+  double at = 0;
+};
 
 struct PictureOptions {
   std::string title;     ///< above the picture
   std::string quantity;  ///< beside the colour bar, e.g. "u"
   int width = 1200, height = 900;
+  bool shrink = false;                     ///< width or height is made smaller where the mesh leaves much of it empty
+  std::string note = {};                   ///< a line under the title
+  std::optional<PicturePlane> plane = {};  ///< none: the octant nearest to the viewer is cut away
+  std::optional<std::array<double, 3>> view =
+      {};  ///< from the mesh towards the viewer; none: a view of three sides, or of the plane alone
+  ColorMap colors = ColorMap::viridis;
+  bool logarithmic = false;
+  std::optional<std::array<double, 2>> range = {};  ///< values of the first and the last color; none: those of the field
+  std::optional<bool> mesh_lines = {};              ///< none: on coarse meshes
 };
+
+/// What a picture shows.
+struct PointValues {
+  std::span<double const> values;  ///< per point of the mesh
+  bool absolute = false;           ///< their absolute values
+};
+/// Every cell has one colour.
+struct CellValues {
+  std::span<double const> values;  ///< per cell
+  int components = 1;              ///< 1; or 3 or more, of which the mean of the first three is shown
+};
+/// Integers such as ids of materials, with a legend in place of the colour bar.
+struct CellClasses {
+  std::span<int const> classes;      ///< per cell
+  std::map<int, std::string> names;  ///< of those that have one
+};
+/// The length of the flux.
+struct FluxLength {
+  FluxData data;
+  bool arrows = false;  ///< with a plane: also arrows in the direction of the flux, as long as its part in the plane
+};
+using PictureField = std::variant<PointValues, CellValues, CellClasses, FluxLength>;
 
 /// Bytes that write_picture takes for a mesh of so many cells, faces of its boundary and nodes: triangles of the surface and of the
 /// three cuts, the search for the surface, pixels. `n_nodes` is 0 for grids, where nothing is searched.
 [[nodiscard]] std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
-                                         PictureOptions const& options);
+                                         PictureOptions const& options, bool flux = false);
 
-/// Writes a PNG of a point field on the mesh, with color bar and axes. `u` has a value per point. The octant nearest to the viewer
-/// is cut away, so that the interior is visible. Rendered in software: no display is needed. Values that are not finite are grey.
-/// Throws EnvironmentError when the file cannot be written.
+/// The bytes of a PNG of a field on the mesh, with colour bar or legend, and axes: its boundary without the octant nearest to the
+/// viewer, so that the interior is visible; or with a plane what lies beyond the plane, or without a view the section alone, seen
+/// from the front. Lengths in directions in which the mesh is thinner than an eighth of its longest side are drawn larger, and the
+/// picture says so. Rendered in software: no display and no fonts are needed. Values that are not finite are grey. The same bytes
+/// for any number of threads. Throws EnvironmentError when memory does not suffice.
+[[nodiscard]] std::string picture_png(Mesh const& mesh, PictureField const& field, PictureOptions const& options);
+
+/// Values at n[0] x n[1] points of a parallelogram, edges included, those along the first edge next to each other.
+struct PlaneValues {
+  std::array<std::int64_t, 2> n{};
+  std::array<double, 3> origin{}, first{}, second{};  ///< a corner, and the edges from there, which are not parallel
+  std::span<double const> values;                     ///< what touches one that is not finite is left blank
+};
+/// The bytes of a PNG of the parallelogram seen from the front, its first edge to the right: linear between the values. Axes have
+/// the coordinates of the mesh where the edges run along two of them, else distances from the origin. Of the options title, note,
+/// quantity, sizes, colors and range count.
+[[nodiscard]] std::string plane_png(PlaneValues const& plane, PictureOptions const& options);
+
+/// Writes the picture of a value per point. Throws EnvironmentError when the file cannot be written.
 void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options);
 
 /// The points (x_i, y_i) of a curve, joined by lines.

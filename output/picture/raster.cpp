@@ -1,7 +1,5 @@
 #include "output/picture/raster.hpp"
 
-#include "output/picture/colormap.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,16 +39,16 @@ struct Affine {
 
 class Band {
 public:
-  Band(View const& view, Octant const& octant, RasterOptions const& options, int width, int first_row, int rows)
+  Band(View const& view, CutAway const& cut, RasterOptions const& options, int width, int first_row, int rows)
       : view_(view),
-        octant_(octant),
+        cut_(cut),
         options_(options),
         width_(width * samples),
         first_(first_row * samples),
         rows_(rows * samples),
         samples_(static_cast<std::size_t>(width_) * static_cast<std::size_t>(rows_)) {
     for (std::size_t i = 0; i < n_colors; ++i)
-      colors_[i] = viridis(static_cast<double>(i) / (n_colors - 1));
+      colors_[i] = color_at(options.colors.map, static_cast<double>(i) / (n_colors - 1));
     auto const& t = view.towards_viewer();
     for (std::size_t d = 0; d < 3; ++d)
       light_[d] = 0.75 * t[d] + 0.5 * view.up()[d] - 0.35 * view.right()[d];
@@ -85,11 +83,14 @@ public:
     };
     auto const& v = triangle.vertex;
     auto const depth = linear(s[0][2], s[1][2], s[2][2]);
-    double const range = options_.high - options_.low;
+    // Interpolated linearly on the screen: the number of a class, the share of the largest value, or the position in the map.
+    ColorScale const& scale = options_.colors;
     auto const color_of = [&](double value) {
-      return std::abs(value) < 1e300 ? (range > 0 ? (value - options_.low) / range : 0.5)
-                                     : std::numeric_limits<double>::quiet_NaN();
+      if (!(std::abs(value) < 1e300))
+        return std::numeric_limits<double>::quiet_NaN();
+      return !scale.classes.empty() ? value : scale.logarithmic ? value / scale.high : scale.position(value);
     };
+    double const decades = scale.logarithmic && scale.low < scale.high ? std::log10(scale.high / scale.low) : 0;
     auto const color = linear(color_of(v[0].value), color_of(v[1].value), color_of(v[2].value));
     std::array<Affine, 3> position;
     if (coverage == Coverage::part)
@@ -123,7 +124,10 @@ public:
         for (std::size_t i = 0; i < n_lines; ++i)
           if (std::abs(lines[i](x, y)) < line_half_width)
             factor = 0.55 * shade;
-        store(out[column], z, color(x, y), factor);
+        double in_map = color(x, y);
+        if (scale.logarithmic && !std::isnan(in_map))
+          in_map = decades == 0 ? 0.5 : in_map > 0 ? 1 + std::log10(in_map) / decades : 0;
+        store(out[column], z, in_map, factor);
       }
     }
   }
@@ -174,33 +178,40 @@ private:
   }
 
   [[nodiscard]] double shading(Vec3 const& a, Vec3 const& b, Vec3 const& c) const {
-    return 0.7 + 0.3 * std::abs(dot(normalized(cross(minus(b, a), minus(c, a))), light_));
+    if (!options_.lit)
+      return 1;
+    auto const edge = [&](Vec3 const& to) {
+      Vec3 e = minus(to, a);
+      for (std::size_t d = 0; d < 3; ++d)
+        e[d] *= view_.stretch()[d];
+      return e;
+    };
+    return 0.7 + 0.3 * std::abs(dot(normalized(cross(edge(b), edge(c))), light_));
   }
 
-  /// How far beyond the octant's corner, positive inwards.
-  [[nodiscard]] double beyond(Vec3 const& x, std::size_t axis) const {
-    return octant_.sign[axis] * (x[axis] - octant_.corner[axis]);
-  }
-
-  /// On the boundary of the mesh: what is not in the octant. On a cut plane: what is on the octant's side of the others.
+  /// On the boundary of the mesh: what is not cut away. On a plane of the cut: what is beyond the others.
   [[nodiscard]] bool kept(Vec3 const& x, int plane) const {
-    if (plane < 0)
-      return beyond(x, 0) <= 0 || beyond(x, 1) <= 0 || beyond(x, 2) <= 0;
-    for (std::size_t a = 0; a < 3; ++a)
-      if (static_cast<int>(a) != plane && beyond(x, a) < 0)
-        return false;
-    return true;
+    for (std::size_t a = 0; a < 3; ++a) {
+      if (cut_.sign[a] == 0 || static_cast<int>(a) == plane)
+        continue;
+      double const d = cut_.beyond(x, a);
+      if (plane < 0 ? d <= 0 : d < 0)
+        return plane < 0;
+    }
+    return plane >= 0;
   }
 
   [[nodiscard]] Coverage cover(SurfaceTriangle const& t) const {
-    bool all_inside_somewhere = false;  // boundary: outside the octant for sure; cut: dropped for sure
+    if (!cut_.cuts())
+      return Coverage::all;
+    bool all_inside_somewhere = false;  // boundary: not cut away for sure; cut: dropped for sure
     bool all_beyond = true;
     for (std::size_t a = 0; a < 3; ++a) {
-      if (static_cast<int>(a) == t.plane)
+      if (cut_.sign[a] == 0 || static_cast<int>(a) == t.plane)
         continue;
       bool before = true;
       for (auto const& v : t.vertex) {
-        double const d = beyond(v.position, a);
+        double const d = cut_.beyond(v.position, a);
         before = before && d <= 0;
         all_beyond = all_beyond && d > 0;
       }
@@ -211,9 +222,17 @@ private:
     return all_beyond ? Coverage::all : Coverage::part;
   }
 
+  [[nodiscard]] Color color_of(double position) const {
+    if (std::isnan(position))
+      return missing_color;
+    auto const& classes = options_.colors.classes;
+    if (!classes.empty())
+      return classes[static_cast<std::size_t>(std::clamp(position + 0.5, 0.0, static_cast<double>(classes.size()) - 0.5))];
+    return colors_[static_cast<std::size_t>(std::clamp(position, 0.0, 1.0) * (n_colors - 1) + 0.5)];
+  }
+
   void store(Sample& sample, float depth, double t, double factor) const {
-    Color const& c =
-        std::isnan(t) ? missing_color : colors_[static_cast<std::size_t>(std::clamp(t, 0.0, 1.0) * (n_colors - 1) + 0.5)];
+    Color const c = color_of(t);
     sample.depth = depth;
     sample.red = static_cast<std::uint8_t>(255 * factor * c[0] + 0.5);
     sample.green = static_cast<std::uint8_t>(255 * factor * c[1] + 0.5);
@@ -221,7 +240,7 @@ private:
   }
 
   View const& view_;
-  Octant const& octant_;
+  CutAway const& cut_;
   RasterOptions const& options_;
   int width_, first_, rows_;  // in samples
   std::vector<Sample> samples_;
@@ -231,30 +250,41 @@ private:
 
 }  // namespace
 
-View::View(BoundingBox const& box, double azimuth, double elevation, double left, double top, double right, double bottom)
+double ColorScale::position(double value) const {
+  if (!(low < high))
+    return 0.5;
+  if (logarithmic)
+    return value > 0 ? std::log10(value / low) / std::log10(high / low) : 0;
+  return (value - low) / (high - low);
+}
+
+View::View(BoundingBox const& box, double azimuth, double elevation, double left, double top, double right, double bottom,
+           Vec3 const& stretch)
     : right_{-std::sin(azimuth), std::cos(azimuth), 0},
-      towards_{std::cos(azimuth) * std::cos(elevation), std::sin(azimuth) * std::cos(elevation), std::sin(elevation)} {
+      towards_{std::cos(azimuth) * std::cos(elevation), std::sin(azimuth) * std::cos(elevation), std::sin(elevation)},
+      stretch_(stretch) {
   up_ = cross(towards_, right_);
   for (std::size_t d = 0; d < 3; ++d)
     center_[d] = box.low[d] / 2 + box.high[d] / 2;
-  double half_width = 0, half_height = 0;  // of the box about its centre
   for (std::size_t d = 0; d < 3; ++d) {
-    double const half = box.high[d] / 2 - box.low[d] / 2;
-    half_width += half * std::abs(right_[d]);
-    half_height += half * std::abs(up_[d]);
+    double const length = stretch[d] * (box.high[d] - box.low[d]);
+    width_ += length * std::abs(right_[d]);
+    height_ += length * std::abs(up_[d]);
   }
   x_ = (left + right) / 2;
   y_ = (top + bottom) / 2;
-  double const across = std::max(2 * half_width / (right - left), 2 * half_height / (bottom - top));
+  double const across = std::max(width_ / (right - left), height_ / (bottom - top));
   scale_ = across > 0 && std::isfinite(1 / across) ? 1 / across : 1;
 }
 
 Vec3 View::project(Vec3 const& x) const {
-  auto const d = minus(x, center_);
+  auto d = minus(x, center_);
+  for (std::size_t a = 0; a < 3; ++a)
+    d[a] *= stretch_[a];
   return {x_ + scale_ * dot(d, right_), y_ - scale_ * dot(d, up_), scale_ * dot(d, towards_)};
 }
 
-std::vector<std::uint32_t> rasterize(std::span<SurfaceTriangle const> triangles, View const& view, Octant const& octant,
+std::vector<std::uint32_t> rasterize(std::span<SurfaceTriangle const> triangles, View const& view, CutAway const& cut,
                                      RasterOptions const& options, int width, int height) {
   // Which triangles each band of rows has to look at, in their order.
   int const n_bands = (height + band_rows - 1) / band_rows;
@@ -277,7 +307,7 @@ std::vector<std::uint32_t> rasterize(std::span<SurfaceTriangle const> triangles,
 #pragma omp parallel for schedule(dynamic)
   for (int b = 0; b < n_bands; ++b) {
     int const first = b * band_rows;
-    Band band(view, octant, options, width, first, std::min(band_rows, height - first));
+    Band band(view, cut, options, width, first, std::min(band_rows, height - first));
     for (auto const i : in_band[static_cast<std::size_t>(b)])
       band.draw(triangles[i]);
     band.resolve(pixels.data() + static_cast<std::size_t>(first) * static_cast<std::size_t>(width));

@@ -10,9 +10,6 @@
 
 namespace poisson::output {
 
-namespace {
-
-/// The nodes of a cell in one direction, from 0 to p.
 std::vector<double> nodes_of_a_cell(Mesh const& mesh) {
   int const p = mesh.order();
   std::vector<double> nodes;
@@ -26,6 +23,15 @@ std::vector<double> nodes_of_a_cell(Mesh const& mesh) {
     }
   return nodes;
 }
+
+CellField field_of_points(Mesh const& mesh, std::span<double const> values) {
+  return {1, [&mesh, values](std::int64_t cell, double* out) {
+            for (int i = 0; i < mesh.nodes_per_cell(); ++i)
+              out[i] = values[static_cast<std::size_t>(mesh.node(cell, i))];
+          }};
+}
+
+namespace {
 
 /// Lagrange polynomials on `nodes` at s + 1 equidistant places: row i holds the weights of place i.
 std::vector<double> interpolation_matrix(std::vector<double> const& nodes, int s) {
@@ -43,21 +49,27 @@ std::vector<double> interpolation_matrix(std::vector<double> const& nodes, int s
   return matrix;
 }
 
+/// Evaluates the polynomials of one cell after the other.
 class CellEvaluator {
 public:
-  CellEvaluator(Mesh const& mesh, std::span<double const> values, int subdivisions)
+  CellEvaluator(Mesh const& mesh, CellField const& field, int subdivisions)
       : mesh_(mesh),
-        values_(values),
+        field_(field),
         p_(mesh.order()),
         s_(subdivisions),
-        matrix_(interpolation_matrix(nodes_of_a_cell(mesh), subdivisions)) {}
+        matrix_(interpolation_matrix(nodes_of_a_cell(mesh), subdivisions)),
+        points_(static_cast<std::size_t>(mesh.nodes_per_cell())),
+        values_(static_cast<std::size_t>(field.components * mesh.nodes_per_cell())) {}
 
   [[nodiscard]] int subdivisions() const noexcept { return s_; }
 
   /// The cell's lattice at fixed places `fixed` in 0 .. s along the axes where it is >= 0, else at all s + 1 places.
   /// x fastest.
-  void lattice(std::int64_t cell, std::array<int, 3> const& fixed, std::vector<SurfaceVertex>& out) const {
+  void lattice(std::int64_t cell, std::array<int, 3> const& fixed, std::vector<SurfaceVertex>& out) {
     out.clear();
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      points_[i] = mesh_.point(mesh_.node(cell, static_cast<int>(i)));
+    field_.get(cell, values_.data());
     std::array<int, 3> first{}, last{};
     for (std::size_t a = 0; a < 3; ++a) {
       first[a] = fixed[a] >= 0 ? fixed[a] : 0;
@@ -66,41 +78,44 @@ public:
     for (int k = first[2]; k <= last[2]; ++k)
       for (int j = first[1]; j <= last[1]; ++j)
         for (int i = first[0]; i <= last[0]; ++i)
-          out.push_back(evaluate(cell, i, j, k));
+          out.push_back(evaluate(i, j, k));
   }
 
 private:
   [[nodiscard]] double const* row(int i) const { return matrix_.data() + static_cast<std::ptrdiff_t>(i) * (p_ + 1); }
 
-  [[nodiscard]] SurfaceVertex evaluate(std::int64_t cell, int i, int j, int k) const {
+  [[nodiscard]] SurfaceVertex evaluate(int i, int j, int k) const {
     SurfaceVertex vertex;
     vertex.reference = {static_cast<float>(i) / static_cast<float>(s_), static_cast<float>(j) / static_cast<float>(s_),
                         static_cast<float>(k) / static_cast<float>(s_)};
-    double value = 0;
-    int local = 0;
+    std::array<double, 3> value{};
+    std::size_t local = 0;
     for (int c = 0; c <= p_; ++c)
       for (int b = 0; b <= p_; ++b)
         for (int a = 0; a <= p_; ++a, ++local) {
           double const weight = row(i)[a] * row(j)[b] * row(k)[c];
           if (weight == 0)  // a value that is not a number spoils only what depends on it
             continue;
-          auto const node = mesh_.node(cell, local);
-          auto const x = mesh_.point(node);
           for (std::size_t d = 0; d < 3; ++d)
-            vertex.position[d] += weight * x[d];
-          value += weight * values_[static_cast<std::size_t>(node)];
+            vertex.position[d] += weight * points_[local][d];
+          for (std::size_t d = 0; d < static_cast<std::size_t>(field_.components); ++d)
+            value[d] += weight * values_[d * points_.size() + local];
         }
-    vertex.value = value;
+    vertex.value = field_.components == 1  ? value[0]
+                   : field_.component >= 0 ? value[static_cast<std::size_t>(field_.component)]
+                                           : std::hypot(value[0], value[1], value[2]);
     return vertex;
   }
 
   Mesh const& mesh_;
-  std::span<double const> values_;
+  CellField const& field_;
   int p_, s_;
   std::vector<double> matrix_;
+  std::vector<Vec3> points_;
+  std::vector<double> values_;
 };
 
-void add_face(CellEvaluator const& cells, BoundaryFace const& face, std::vector<SurfaceVertex>& lattice,
+void add_face(CellEvaluator& cells, BoundaryFace const& face, std::vector<SurfaceVertex>& lattice,
               std::vector<SurfaceTriangle>& out) {
   int const s = cells.subdivisions();
   std::array<int, 3> fixed{-1, -1, -1};
@@ -156,17 +171,17 @@ void cut_tetrahedron(std::array<SurfaceVertex const*, 4> const& v, int axis, dou
   }
 }
 
-/// Whether a box crosses the plane of `axis` and reaches into the octant along the other axes.
-bool touches(Vec3 const& low, Vec3 const& high, Octant const& octant, std::size_t axis) {
-  if (!(low[axis] < octant.corner[axis] && high[axis] >= octant.corner[axis]))
+/// Whether a box crosses the plane of `axis` and reaches into what is cut away along the other axes.
+bool touches(Vec3 const& low, Vec3 const& high, CutAway const& cut, std::size_t axis) {
+  if (cut.sign[axis] == 0 || !(low[axis] < cut.corner[axis] && high[axis] >= cut.corner[axis]))
     return false;
   for (std::size_t a = 0; a < 3; ++a)
-    if (a != axis && (octant.sign[a] > 0 ? high[a] < octant.corner[a] : low[a] > octant.corner[a]))
+    if (a != axis && (cut.sign[a] > 0 ? high[a] < cut.corner[a] : cut.sign[a] < 0 && low[a] > cut.corner[a]))
       return false;
   return true;
 }
 
-void add_cuts(CellEvaluator const& cells, std::int64_t cell, Octant const& octant, std::vector<SurfaceVertex>& lattice,
+void add_cuts(CellEvaluator& cells, std::int64_t cell, CutAway const& cut, std::vector<SurfaceVertex>& lattice,
               std::vector<SurfaceTriangle>& out) {
   // Six tetrahedra around the diagonal from corner 0 to corner 7: one for each way to walk along the axes.
   static constexpr int middle[6][2] = {{1, 3}, {1, 5}, {2, 3}, {2, 6}, {4, 5}, {4, 6}};
@@ -189,11 +204,11 @@ void add_cuts(CellEvaluator const& cells, std::int64_t cell, Octant const& octan
           }
         }
         for (std::size_t axis = 0; axis < 3; ++axis)
-          if (touches(low, high, octant, axis))
+          if (touches(low, high, cut, axis))
             for (auto const& m : middle)
               cut_tetrahedron(
                   {corner[0], corner[static_cast<std::size_t>(m[0])], corner[static_cast<std::size_t>(m[1])], corner[7]},
-                  static_cast<int>(axis), octant.corner[axis], out);
+                  static_cast<int>(axis), cut.corner[axis], out);
       }
 }
 
@@ -347,11 +362,10 @@ std::vector<BoundaryFace> boundary_faces(Mesh const& mesh) {
   return boundary_faces_of_grid(*mesh.grid());
 }
 
-std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, Octant const& octant,
-                                         std::span<BoundaryFace const> faces, int subdivisions) {
-  CellEvaluator const cells(mesh, values, subdivisions);
-
-  // Cells that a plane may cross. Curved cells reach a little beyond their nodes, so their boxes are enlarged.
+std::vector<std::int64_t> cut_cells(Mesh const& mesh, CutAway const& cut) {
+  if (!cut.cuts())
+    return {};
+  // Curved cells reach a little beyond their nodes, so their boxes are enlarged.
   auto const n = mesh.n_cells();
   double const margin = mesh.order() > 1 ? 0.1 : 0;
   std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
@@ -366,20 +380,33 @@ std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double cons
         low[d] -= extra;
         high[d] += extra;
       }
-      if (touches(low, high, octant, 0) || touches(low, high, octant, 1) || touches(low, high, octant, 2))
+      if (touches(low, high, cut, 0) || touches(low, high, cut, 1) || touches(low, high, cut, 2))
         mine.push_back(cell);
     }
   }
+  std::vector<std::int64_t> all;
+  for (auto const& part : found)
+    all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
 
+std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, CellField const& field, CutAway const& cut,
+                                         std::span<BoundaryFace const> faces, std::span<std::int64_t const> cut_through,
+                                         int subdivisions) {
+  CellEvaluator cells(mesh, field, subdivisions);
   std::vector<SurfaceTriangle> triangles;
   triangles.reserve(faces.size() * static_cast<std::size_t>(2 * subdivisions * subdivisions));
   std::vector<SurfaceVertex> lattice;
   for (auto const& face : faces)
     add_face(cells, face, lattice, triangles);
-  for (auto const& part : found)
-    for (auto const cell : part)
-      add_cuts(cells, cell, octant, lattice, triangles);
+  for (auto const cell : cut_through)
+    add_cuts(cells, cell, cut, lattice, triangles);
   return triangles;
+}
+
+std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, CutAway const& cut,
+                                         std::span<BoundaryFace const> faces, int subdivisions) {
+  return cut_surface(mesh, field_of_points(mesh, values), cut, faces, cut_cells(mesh, cut), subdivisions);
 }
 
 }  // namespace poisson::output

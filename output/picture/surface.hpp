@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,10 +27,15 @@ struct BoundaryFace {
 /// that were met once so far; these are few when cells that are close in the list are close in space.
 [[nodiscard]] std::vector<BoundaryFace> boundary_faces(Mesh const& mesh);
 
-/// The part of space that is cut away: where sign[a] * (x[a] - corner[a]) > 0 for all three axes.
-struct Octant {
+/// The part of space that is cut away: where sign[a] * (x[a] - corner[a]) > 0 for all axes a whose sign is not 0. Three signs: an
+/// octant; one: a half-space; none: nothing is cut away.
+struct CutAway {
   Vec3 corner{};
   std::array<int, 3> sign{1, 1, 1};
+
+  [[nodiscard]] bool cuts() const { return sign[0] != 0 || sign[1] != 0 || sign[2] != 0; }
+  /// How far beyond the plane of an axis, positive in the direction of its sign.
+  [[nodiscard]] double beyond(Vec3 const& x, std::size_t axis) const { return sign[axis] * (x[axis] - corner[axis]); }
 };
 
 struct SurfaceVertex {
@@ -42,10 +48,31 @@ struct SurfaceTriangle {
   int plane = -1;  ///< axis (0, 1, 2) normal to the cut plane that it lies on; -1: it is on the boundary of the mesh
 };
 
-/// The surface of a mesh without an octant: the boundary `faces`, and the sections with the octant's three planes. Triangles may
-/// extend into the octant; rasterize() clips them. Each cell is divided into subdivisions^3 parts at whose vertices its polynomials
-/// are evaluated, so that curved cells look curved. `values` has a value per point.
-[[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, Octant const& octant,
+/// What a surface is colored by: `components` values at each node of a cell. Of three, the length of the vector counts, or one of
+/// them. They may differ from cell to cell at a node that cells share.
+struct CellField {
+  int components = 1;
+  /// Writes components * nodes_per_cell values of a cell: all of the first component, then those of the second.
+  std::function<void(std::int64_t cell, double* out)> get;
+  int component = -1;  ///< of three components the one that counts; -1: the length
+};
+/// A value for each point of the mesh, which must outlive the result; so must the values.
+[[nodiscard]] CellField field_of_points(Mesh const& mesh, std::span<double const> values);
+
+/// The cells that the planes of the cut may cross, ascending.
+[[nodiscard]] std::vector<std::int64_t> cut_cells(Mesh const& mesh, CutAway const& cut);
+
+/// The surface of a mesh without what is cut away: the boundary `faces`, and the sections of the cells `cut_through` (those of
+/// cut_cells) with the planes of the cut. Triangles may extend into what is cut away; rasterize() clips them. Each cell is divided
+/// into subdivisions^3 parts at whose vertices its polynomials are evaluated, so that curved cells look curved.
+[[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, CellField const& field, CutAway const& cut,
+                                                       std::span<BoundaryFace const> faces,
+                                                       std::span<std::int64_t const> cut_through, int subdivisions);
+/// The same for a value per point and all cells.
+[[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, CutAway const& cut,
                                                        std::span<BoundaryFace const> faces, int subdivisions);
+
+/// The nodes of a cell of the mesh in one direction, from 0 to its order.
+[[nodiscard]] std::vector<double> nodes_of_a_cell(Mesh const& mesh);
 
 }  // namespace poisson::output

@@ -47,6 +47,8 @@ svg .grid{stroke:var(--line)}svg .axis{stroke:var(--soft)}svg .reference{stroke:
 .legend{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;margin:2px 0 0;padding:0;font-size:.85rem;color:var(--soft)}
 .legend i{display:inline-block;width:14px;height:3px;vertical-align:middle;margin-right:6px}
 .picture img{max-width:100%;height:auto;border:1px solid var(--line);border-radius:6px;background:#fff}
+.picture figcaption{font-weight:400;color:var(--soft);margin:4px 0 0;overflow-wrap:anywhere}
+.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:22px 24px;align-items:start}
 .bars{display:grid;grid-template-columns:max-content minmax(60px,1fr) max-content;gap:4px 12px;align-items:center;max-width:640px;font-size:.93rem}
 .bars span{font-variant-numeric:tabular-nums;text-align:right}
 .bars b{display:block;height:13px;min-width:1px;background:var(--accent);border-radius:2px}
@@ -221,15 +223,23 @@ void Page::plots(std::vector<PagePlot> const& plots) {
   body_ += "</div>\n";
 }
 
-void Page::picture(std::filesystem::path const& png, std::string_view caption) {
-  std::ifstream in(png, std::ios::binary);
-  std::string const bytes{std::istreambuf_iterator<char>(in), {}};
-  if (bytes.empty())
-    return;
-  std::string encoded(base64_size(bytes.size()), '=');
-  encode_base64(reinterpret_cast<unsigned char const*>(bytes.data()), bytes.size(), encoded.data());
-  body_ +=
-      "<figure class=\"picture\"><img alt=\"" + html_text(caption) + "\" src=\"data:image/png;base64," + encoded + "\"></figure>\n";
+void Page::pictures(std::vector<PagePicture> const& pictures) {
+  std::string figures;
+  int n = 0;
+  for (PagePicture const& picture : pictures) {
+    std::ifstream in(picture.png, std::ios::binary);
+    std::string const bytes{std::istreambuf_iterator<char>(in), {}};
+    if (bytes.empty())
+      continue;
+    std::string encoded(base64_size(bytes.size()), '=');
+    encode_base64(reinterpret_cast<unsigned char const*>(bytes.data()), bytes.size(), encoded.data());
+    std::string const caption = html_text(picture.caption);
+    figures += "<figure class=\"picture\"><img alt=\"" + caption + "\" src=\"data:image/png;base64," + encoded + "\"><figcaption>" +
+               caption + "</figcaption></figure>\n";
+    ++n;
+  }
+  if (n > 0)
+    body_ += std::string("<div class=\"") + (n > 1 ? "pictures" : "one") + "\">\n" + figures + "</div>\n";
 }
 
 void Page::listing(std::string_view summary, std::string_view text) {

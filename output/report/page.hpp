@@ -42,6 +42,12 @@ struct PageBar {
   std::string text;
 };
 
+/// A PNG file with its caption.
+struct PagePicture {
+  std::filesystem::path png;
+  std::string caption;
+};
+
 /// A page of HTML that needs nothing else: style, pictures and plots are in it, and it loads nothing. It fits screens from 360
 /// pixels on, follows the reader's choice of light or dark, and prints. All texts are shown as they are: markup in them has no
 /// effect. Parts appear in the order of the calls.
@@ -62,8 +68,8 @@ public:
   void bars(std::vector<PageBar> const& bars);
   /// Plots side by side where there is room. A plot without any point is left out.
   void plots(std::vector<PagePlot> const& plots);
-  /// A PNG file. Does nothing where it cannot be read.
-  void picture(std::filesystem::path const& png, std::string_view caption);
+  /// PNG files, side by side where there is room. Those that cannot be read are left out.
+  void pictures(std::vector<PagePicture> const& pictures);
   /// Text with its line breaks, folded under a summary.
   void listing(std::string_view summary, std::string_view text);
   /// Links to files beside the page.

@@ -176,6 +176,27 @@ void check_unstructured(Mesh const& mesh, std::vector<Field> const& point_fields
   check_sizes(mesh, point_fields, cell_fields);
 }
 
+/// Field data in plain text; VTK has strings as the codes of their bytes, with a 0 after each.
+std::string field_data(std::vector<IdTable> const& tables) {
+  if (tables.empty())
+    return {};
+  std::string text = "<FieldData>\n";
+  for (IdTable const& table : tables) {
+    std::string const name = xml_escaped(table.field), count = std::to_string(table.ids.size());
+    text += "<DataArray type=\"Int32\" Name=\"" + name + "_ids\" NumberOfTuples=\"" + count + "\" format=\"ascii\">";
+    for (int const id : table.ids)
+      text += " " + std::to_string(id);
+    text += "</DataArray>\n<Array type=\"String\" Name=\"" + name + "_names\" NumberOfTuples=\"" + count + "\" format=\"ascii\">";
+    for (std::string const& of_id : table.names) {
+      for (char const c : of_id)
+        text += " " + std::to_string(static_cast<int>(static_cast<unsigned char>(c)));
+      text += " 0";
+    }
+    text += "</Array>\n";
+  }
+  return text + "</FieldData>\n";
+}
+
 }  // namespace
 
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
@@ -262,12 +283,13 @@ void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> co
 }
 
 void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
-               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options) {
+               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
+               std::vector<IdTable> const& names) {
   auto const n_points = static_cast<std::int64_t>(points.size() / 3), n_faces = static_cast<std::int64_t>(faces.size()) / corners;
   check_sizes(point_fields, n_points);
   check_sizes(cell_fields, n_faces);
   XmlFile file(path, "PolyData", "1.0", options);
-  file.text("<PolyData>\n<Piece NumberOfPoints=\"" + std::to_string(n_points) +
+  file.text("<PolyData>\n" + field_data(names) + "<Piece NumberOfPoints=\"" + std::to_string(n_points) +
             "\" NumberOfVerts=\"0\" NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"" + std::to_string(n_faces) + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
   file.text("<Points>\n");

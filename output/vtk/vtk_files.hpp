@@ -33,9 +33,18 @@ void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, s
 void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
                std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options);
 
-/// Writes polygons (VTP) between points (x, y, z); `faces` has the numbers of `corners` points each.
+/// Names of the ids that a field holds.
+struct IdTable {
+  std::string field;
+  std::vector<int> ids;
+  std::vector<std::string> names;  ///< as many
+};
+
+/// Writes polygons (VTP) between points (x, y, z); `faces` has the numbers of `corners` points each. A table becomes two arrays of
+/// the field data, FIELD_ids and FIELD_names, which ParaView shows as such.
 void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
-               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options);
+               std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
+               std::vector<IdTable> const& names = {});
 
 /// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
 /// PVD file. It colours by no field when it opens the file.

@@ -25,6 +25,8 @@ FILE = "problem.mesh={{file: ball.msh, refinements: {}}}"
 CASES = {
     "box, multigrid": ["problem.mesh.cells=[80, 80, 80]"],
     "box, with a picture": ["problem.mesh.cells=[72, 72, 72]", "output.picture=true"],
+    "box, with a picture of the flux": ["problem.mesh.cells=[72, 72, 72]", "output.pictures=[{name: f, quantity: flux}]"],
+    "box, with the flux at nodes": ["problem.mesh.cells=[72, 72, 72]", "output.vtk.fields=[u, flux, flux_points]"],
     "box, without files": ["problem.mesh.cells=[72, 72, 72]", "output.vtk.enabled=false"],
     "box, jacobi": ["problem.mesh.cells=[72, 72, 72]", "solver.preconditioner=jacobi", "solver.tolerance=1e-3"],
     "box, ic0": ["problem.mesh.cells=[48, 48, 48]", "solver.preconditioner=ic0"],

@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from conftest import array, read_vtk
+from conftest import array, read_solution, read_vtk
 
 LINEAR = """
 problem:
@@ -279,6 +279,79 @@ def test_surface_of_a_linear_solution(poisson, order, mesh):
         assert array(surface.GetCellData(), "outward_flux")[on] == pytest.approx(np.full(on.sum(), sign * [-2, 6, -15][d]), abs=1e-8)
     assert set(array(surface.GetCellData(), "material")) == {0}
     assert "<AppendedData" not in (poisson.directory / "out/surface.vtp").read_text()
+
+
+def test_surface_has_the_names_of_its_ids(poisson):
+    poisson("run", poisson.write("""
+        problem:
+          mesh:
+            cells: [2, 2, 2]
+            boundaries: [{name: hot_side, where: "x < 1e-9"}]
+            regions: [{name: core, where: "x < 0.5"}]
+          boundary: [{ids: all, type: dirichlet, value: "x"}]
+        output: {picture: false, vtk: {enabled: false}, surface: true}
+        """), "--output", "out", "--quiet")
+    surface = read_vtk(poisson.directory / "out/surface.vtp")
+    fields = surface.GetFieldData()
+    found = {}
+    for what in ("boundary", "material"):
+        names = fields.GetAbstractArray(f"{what}_names")
+        found[what] = {int(i): names.GetValue(k) for k, i in enumerate(array(fields, f"{what}_ids"))}
+        assert set(array(surface.GetCellData(), what)) == set(found[what])
+    named = {i for i, name in found["boundary"].items() if name == "hot_side"}
+    assert len(named) == 1 and sorted(set(found["boundary"].values()) - {"hot_side"}) == ["1", "2", "3", "4", "5"]
+    corners, _ = faces_of(surface)
+    assert ((array(surface.GetCellData(), "boundary") == named.pop()) == (corners[:, :, 0].max(axis=1) < 1e-9)).all()
+    assert sorted(found["material"].values()) == ["0", "core"]
+
+
+@pytest.mark.parametrize("mesh, order, format", [("cells: [4, 3, 2]", 1, "image"), ("cells: [4, 3, 2]", 3, "image"), ("cells: [4, 3, 2]", 3, "vtu"),
+                                                 ("generator: hyper_ball, refinements: 2", 2, "vtu"), ("generator: hyper_shell, refinements: 1", 3, "hdf")])
+def test_flux_at_nodes_of_a_linear_solution_is_exact(poisson, mesh, order, format):
+    poisson("run", poisson.write(f"""
+        problem:
+          mesh: {{{mesh}}}
+          element: {{order: {order}}}
+          coefficient: ["1", "2", "3"]
+          boundary: [{{ids: all, type: dirichlet, value: "x - 2*y + 3*z"}}]
+        output: {{picture: false, vtk: {{format: {format}, fields: [u, flux_points, flux]}}}}
+        """), "--output", "out", "--quiet")
+    grid = read_solution(poisson.directory / "out")
+    flux = array(grid.GetPointData(), "flux_points")
+    curved = "shell" in mesh  # whose Q3 maps the quadrature does not integrate exactly
+    assert flux == pytest.approx(np.tile([-1, 4, -9], (grid.GetNumberOfPoints(), 1)), abs=1e-3 if curved else 1e-8)
+    assert array(grid.GetCellData(), "flux").shape[1] == 3
+
+
+def test_flux_at_nodes_converges_and_is_the_mean_around(poisson):
+    """u = sin(x) e^y on a curved mesh: at its nodes of the second order, in cells of order 1 too; and by hand on two cells."""
+    config = poisson.write("""
+        problem:
+          mesh: {generator: hyper_shell}
+          boundary: [{ids: all, type: dirichlet, value: "sin(x)*exp(y)"}]
+        output: {picture: false, vtk: {format: vtu, fields: [u, flux_points]}}
+        """)
+    errors = []
+    for r in (1, 2, 3):
+        poisson("run", config, "--output", str(r), "--quiet", "--set", f"problem.mesh.refinements={r}")
+        grid = read_solution(poisson.directory / str(r))
+        x, y = (points_of(grid)[:, d] for d in (0, 1))
+        exact = -np.stack([np.cos(x) * np.exp(y), np.sin(x) * np.exp(y), 0 * x], axis=1)
+        errors.append(np.sqrt(((array(grid.GetPointData(), "flux_points") - exact) ** 2).mean()))
+    assert errors[1] < errors[0] / 2 and errors[2] < errors[1] / 2, errors
+    poisson("run", poisson.write("""
+        problem:
+          mesh: {cells: [2, 1, 1], regions: [{name: a, where: "x < 0.5"}]}
+          coefficient: {a: "1", default: "10"}
+          boundary: [{ids: all, type: dirichlet, value: "x^2"}]
+        output: {picture: false, vtk: {fields: [flux_points]}}
+        """, "by_hand.yaml"), "--output", "by_hand", "--quiet")
+    grid = read_solution(poisson.directory / "by_hand")
+    flux = array(grid.GetPointData(), "flux_points")
+    assert flux == pytest.approx(np.array([[-0.5, 0, 0], [-(0.5 + 15) / 2, 0, 0], [-15, 0, 0]] * 4), abs=1e-12)
+    for threads in (1, 3):
+        poisson("run", config, "--output", f"t{threads}", "--quiet", "--threads", threads, "--set", "problem.mesh.refinements=2")
+    assert (poisson.directory / "t1/solution.vtu").read_bytes() == (poisson.directory / "t3/solution.vtu").read_bytes()
 
 
 def test_surface_of_a_ball_converges(poisson):

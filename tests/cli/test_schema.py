@@ -200,7 +200,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         if path in ("problem.boundary", "problem.mesh.arguments"):
             assert "default" not in key
         else:
-            assert key["default"] == ([] if path == "analysis.svd" else value), path
+            assert key["default"] == ([] if path in ("analysis.svd", "output.pictures") else value), path
             assert errors(key, key["default"], schema) == [], path
     assert keys["solver.tolerance"]["default"] == 1e-12 and keys["solver.method"]["enum"] == ["cg", "bicgstab"]
     entry = keys["problem.boundary"]["items"]
@@ -224,6 +224,8 @@ def test_a_part_of_a_list(poisson):
         part = poisson("schema", key).stdout
         assert list(yaml.safe_load(part)["problem"]["boundary"][0]) == ["type"] and "robin: k du/dn + alpha u" in part
     assert list(yaml.safe_load(poisson("schema", "problem.boundary").stdout)["problem"]["boundary"][0]) == ["ids", "names", "type", "value", "alpha"]
+    for key, text in (("output.probes.at", "[0, 0, 0]"), ("output.planes.points", "[101, 101]"), ("problem.fields.interpolation", "linear")):
+        assert f"{key.rsplit('.', 1)[1]}: {text}" in poisson("schema", key).stdout  # of lists that are empty by default
     part = poisson("schema", "analysis.svd.max_dense").stdout
     assert yaml.safe_load(part) == {"analysis": {"svd": None}} and "# - max_dense: 4096" in part and "modes" not in part
 

@@ -104,8 +104,10 @@ TEST(Config, DefaultsAreThoseOfTheStructs) {
   EXPECT_EQ(c.solver.max_iterations, 10000);
   EXPECT_TRUE(c.output.vtk_enabled);
   EXPECT_FALSE(c.output.vtk_format);
-  EXPECT_EQ(c.output.vtk_fields.size(), Names<SolutionField>::values.size());
+  EXPECT_EQ(c.output.vtk_fields.size(), Names<SolutionField>::values.size() - 1);
+  EXPECT_FALSE(c.output.writes(SolutionField::flux_points));  // 24 bytes a node more
   EXPECT_TRUE(c.output.picture);
+  EXPECT_TRUE(c.output.pictures.empty());
   EXPECT_EQ(c.output.directory, "results/case");
   EXPECT_TRUE(c.sweep.axes.empty());
 }

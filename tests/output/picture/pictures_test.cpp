@@ -1,7 +1,9 @@
 #if __has_include(<cairo.h>)  // else this build has no pictures
 
 #include "output/picture/axes.hpp"
+#include "output/picture/canvas.hpp"
 #include "output/picture/colormap.hpp"
+#include "output/picture/node_flux.hpp"
 #include "output/picture/picture.hpp"
 #include "output/picture/raster.hpp"
 #include "output/picture/surface.hpp"
@@ -264,7 +266,7 @@ TEST(CutSurface, LiesOnThePlanesAndHasTheRightValues) {
           4, 3, 5, p, [&](Vec const& x) { return linear(map(x)); }, map);
       auto const grid = block.grid();
       auto const box = bounding_box(grid);
-      Octant octant;
+      CutAway octant;
       octant.sign = {1, -1, 1};
       for (std::size_t d = 0; d < 3; ++d)
         octant.corner[d] = 0.53 * box.low[d] + 0.47 * box.high[d];
@@ -295,7 +297,7 @@ TEST(CutSurface, CoversTheCutExactlyOnce) {
   // With the octant's corner at a corner of the box, one plane cuts the whole cross section, of area 1, mesh faces included.
   auto const block = make_block(4, 4, 4, 1, bubble);
   for (double const at : {0.5, 0.37}) {
-    Octant octant;
+    CutAway octant;
     octant.corner = {at, -1, -1};
     double area = 0;
     for (auto const& triangle : cut_surface(block.grid(), block.u, octant, {}, 1)) {
@@ -336,7 +338,7 @@ TEST(BoundingBox, LeavesOutWhatIsNotFinite) {
 
 TEST(Rasterize, ShowsTheValuesWhereTheyAre) {
   auto const block = make_block(8, 8, 8, 1, [](Vec const& x) { return x[1]; });
-  Octant octant;
+  CutAway octant;
   octant.corner = {0.4999, 0.5001, 0.4999};
   octant.sign = {1, -1, 1};
   auto const faces = boundary_faces(block.grid());
@@ -544,6 +546,371 @@ TEST(Picture, ValuesMustMatchTheGrid) {
   TemporaryDirectory directory;
   EXPECT_THROW(write_picture(directory / "u.png", block.grid(), std::span(block.u).first(5), {}), std::invalid_argument);
   EXPECT_TRUE(directory.names().empty());
+}
+
+// --------------------------------------------------------------------------------------------------- quantities and planes
+
+double lightness(Color const& c) {
+  auto const linear = [](double v) { return v <= 0.04045 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4); };
+  return 116 * std::cbrt(0.2126 * linear(c[0]) + 0.7152 * linear(c[1]) + 0.0722 * linear(c[2])) - 16;
+}
+
+TEST(ColorMaps, LightnessTellsTheOrder) {
+  for (auto const& [map, name] : Names<ColorMap>::values) {
+    EXPECT_EQ(color_at(map, nan), missing_color) << name;
+    EXPECT_EQ(color_at(map, -1), color_at(map, 0)) << name;
+    for (int i = 0; i < 16; ++i) {
+      double const step = lightness(color_at(map, (i + 1) / 16.0)) - lightness(color_at(map, i / 16.0));
+      EXPECT_TRUE(map == ColorMap::diverging && i >= 8 ? step < 0 : step > 0) << name << ' ' << i;
+    }
+  }
+  // Grey is even; the two halves of the diverging map are equally dark.
+  double const step = (lightness(color_at(ColorMap::grey, 1)) - lightness(color_at(ColorMap::grey, 0))) / 16;
+  for (int i = 0; i < 16; ++i)
+    EXPECT_NEAR(lightness(color_at(ColorMap::grey, (i + 1) / 16.0)) - lightness(color_at(ColorMap::grey, i / 16.0)), step, 0.5);
+  EXPECT_NEAR(lightness(color_at(ColorMap::diverging, 0)), lightness(color_at(ColorMap::diverging, 1)), 2);
+}
+
+TEST(ClassColors, ThirtyDiffer) {
+  for (std::size_t i = 0; i < 30; ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      auto const a = class_color(i), b = class_color(j);
+      EXPECT_GT(std::abs(a[0] - b[0]) + std::abs(a[1] - b[1]) + std::abs(a[2] - b[2]), 0.1) << i << ' ' << j;
+    }
+  EXPECT_EQ(class_color(30), class_color(0));
+}
+
+TEST(AxisTicks, LogarithmicWithExactEnds) {
+  for (auto const& [low, high] : {std::pair{3e-5, 250.0}, {2.0, 8.0}, {1.0, 1.001}, {5e-300, 1e300}, {0.02, 0.7}, {1e-3, 1e3}}) {
+    Axis const axis(low, high, true, false, 6, true);
+    EXPECT_EQ(axis.low(), low);
+    EXPECT_EQ(axis.high(), high);
+    EXPECT_NEAR(axis.position(std::sqrt(low) * std::sqrt(high)), 0.5, 1e-9);
+    int named = 0;
+    for (auto const& tick : axis.ticks()) {
+      EXPECT_GE(axis.position(tick.value), -0.01);
+      EXPECT_LE(axis.position(tick.value), 1.01);
+      named += tick.label.empty() ? 0 : 1;
+    }
+    EXPECT_GE(named, 2) << low;
+    EXPECT_LE(named, 10) << low;
+  }
+}
+
+/// All cells of a mesh.
+std::vector<std::int64_t> all_cells(Mesh const& mesh) {
+  std::vector<std::int64_t> cells(static_cast<std::size_t>(mesh.n_cells()));
+  std::iota(cells.begin(), cells.end(), 0);
+  return cells;
+}
+
+TEST(NodeFlux, OfLinearFunctionsIsExact) {
+  auto const map = [](Vec const& x) {
+    return Vec{x[0] + 0.3 * x[1] + 0.1 * x[0] * x[2], 2 * x[1] - 0.2 * x[2], 0.5 * x[2] + 0.1 * x[0]};
+  };
+  auto const value = [&](Vec const& at) {
+    auto const x = map(at);
+    return 2 * x[0] - 3 * x[1] + 0.5 * x[2] + 7;
+  };
+  std::vector<double> const tensor{2, 1, 3, 0.5, 0.1, -0.2};  // xx, yy, zz, xy, yz, xz
+  Vec const expected{-(2 * 2 + 0.5 * -3 - 0.2 * 0.5), -(0.5 * 2 + 1 * -3 + 0.1 * 0.5), -(-0.2 * 2 + 0.1 * -3 + 3 * 0.5)};
+  for (int p = 1; p <= 4; ++p) {
+    auto const block = make_block(3, 2, 2, p, value, map);
+    Mesh const mesh = block.grid();
+    std::vector<double> k;
+    for (int cell = 0; cell < 12; ++cell)
+      k.insert(k.end(), tensor.begin(), tensor.end());
+    NodeFlux const flux(mesh, {block.u, k, 6, {}}, all_cells(mesh));
+    auto const field = flux.field();
+    std::vector<double> out(static_cast<std::size_t>(3 * mesh.nodes_per_cell()));
+    for (std::int64_t cell = 0; cell < 12; ++cell) {
+      field.get(cell, out.data());
+      for (std::size_t i = 0; i < out.size(); ++i)
+        ASSERT_NEAR(out[i], expected[i / (out.size() / 3)], 1e-10) << p << ' ' << cell << ' ' << i;
+    }
+  }
+}
+
+TEST(NodeFlux, IsTheMeanAroundANodeButNotAcrossMaterials) {
+  // u = x^2 on four cells in x of order 1: slopes 1/4, 3/4, 5/4, 7/4. The materials meet at x = 1/2.
+  auto const block = make_block(4, 1, 1, 1, [](Vec const& x) { return x[0] * x[0]; });
+  Mesh const mesh = block.grid();
+  std::vector<double> const k{1, 1, 10, 10};
+  std::vector<int> const material{5, 5, 2, 2};
+  auto const at_low_ends = [&](FluxData const& data, std::vector<std::int64_t> const& cells) {
+    NodeFlux const flux(mesh, data, cells);
+    std::vector<double> out(24), result;
+    for (auto const cell : cells) {
+      flux.field().get(cell, out.data());
+      result.push_back(out[0]);
+      for (std::size_t i = 8; i < 24; ++i)
+        EXPECT_NEAR(out[i], 0, 1e-14);
+    }
+    return result;
+  };
+  auto const expect = [](std::vector<double> const& found, std::vector<double> const& wanted) {
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], wanted[i], 1e-14) << i;
+  };
+  expect(at_low_ends({block.u, k, 1, material}, {0, 1, 2, 3}), {-0.25, -0.5, -12.5, -15});
+  expect(at_low_ends({block.u, k, 1, {}}, {0, 1, 2, 3}), {-0.25, -0.5, -(0.75 + 12.5) / 2, -15});
+  expect(at_low_ends({block.u, k, 1, material}, {1, 3}), {-0.5, -15});  // cells that are not asked for count as well
+}
+
+Image image_of(Mesh const& mesh, PictureField const& field, PictureOptions const& options) {
+  TemporaryDirectory directory;
+  std::ofstream(directory / "p.png", std::ios::binary) << picture_png(mesh, field, options);
+  return Image(directory / "p.png");
+}
+PictureOptions section_of(std::size_t axis, double at) {
+  PictureOptions options{"", "q", 600, 450};
+  options.plane = PicturePlane{axis, at};
+  options.mesh_lines = false;
+  return options;
+}
+/// The positions in the map of the colors of a row, as (column, position); other colors are left out.
+std::vector<std::pair<int, double>> profile(Image const& image, int row, ColorMap map, int end) {
+  std::vector<std::pair<int, double>> found;
+  for (int x = 0; x < end; ++x) {
+    auto const c = parts(image.at(x, row));
+    double best = 4, position = 0;
+    for (int i = 0; i <= 1000; ++i) {
+      Color const color = color_at(map, i / 1000.0);
+      double distance = 0;
+      for (std::size_t d = 0; d < 3; ++d)
+        distance = std::max(distance, std::abs(c[d] - 255 * color[d]));
+      if (distance < best) {
+        best = distance;
+        position = i / 1000.0;
+      }
+    }
+    if (best < 4)
+      found.emplace_back(x, position);
+  }
+  return found;
+}
+
+TEST(Section, ShowsTheValuesOfThePlaneFromTheFront) {
+  // Of normal x: y to the right, z upwards; of y: x and z; of z: x and y. u is the coordinate to the right, then the one upwards.
+  auto const block = [](std::size_t direction) {
+    return make_block(12, 12, 12, 1, [direction](Vec const& x) { return x[direction]; });
+  };
+  std::array<std::array<std::size_t, 2>, 3> const seen{{{1, 2}, {0, 2}, {0, 1}}};
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    for (double const at : {0.5, 0.3, 0.0, 1.0}) {
+      auto const to_the_right = block(seen[axis][0]), upwards = block(seen[axis][1]);
+      auto const options = section_of(axis, at);
+      auto const across = image_of(to_the_right.grid(), PointValues{to_the_right.u}, options);
+      auto const row = profile(across, across.height / 2, ColorMap::viridis, 480);
+      ASSERT_GT(row.size(), 200U) << axis << ' ' << at;
+      EXPECT_LT(row.front().second, 0.01);
+      EXPECT_GT(row.back().second, 0.99);
+      for (auto const& [x, t] : row)
+        EXPECT_NEAR(t, static_cast<double>(x - row.front().first) / (row.back().first - row.front().first), 0.01);
+      auto const up = image_of(upwards.grid(), PointValues{upwards.u}, options);
+      int const middle = (row.front().first + row.back().first) / 2;
+      EXPECT_TRUE(close_to(up.at(middle, 50), viridis(1 - 32.5 / 391.5), 8));  // from row 18 to row 409.5
+      EXPECT_TRUE(close_to(up.at(middle, 395), viridis(14.0 / 391.5), 8));
+    }
+}
+
+TEST(Section, LogarithmicColors) {
+  auto const block = make_block(64, 4, 4, 1, [](Vec const& x) { return x[0] < 0.25 ? -x[1] : std::pow(10.0, 4 * x[0] - 2); });
+  auto options = section_of(2, 0.5);
+  options.logarithmic = true;
+  options.range = std::array<double, 2>{1e-1, 1e2};
+  auto const image = image_of(block.grid(), PointValues{block.u}, options);
+  auto const row = profile(image, image.height / 2, ColorMap::viridis, 480);
+  ASSERT_GT(row.size(), 200U);
+  int const first = row.front().first, last = row.back().first;
+  for (auto const& [x, t] : row) {
+    double const place = static_cast<double>(x - first) / (last - first);
+    if (place < 0.24) {
+      EXPECT_EQ(t, 0);  // not positive
+    } else if (place > 0.27) {
+      EXPECT_NEAR(t, (4 * place - 1) / 3, 0.015) << place;
+    }
+  }
+}
+
+TEST(Section, RangesAndMaps) {
+  auto const block = make_block(16, 4, 4, 1, [](Vec const& x) { return x[0] - 0.25; });
+  auto options = section_of(2, 0.5);
+  options.colors = ColorMap::diverging;  // 0 in the middle: from -0.75 to 0.75
+  auto const image = image_of(block.grid(), PointValues{block.u}, options);
+  auto const row = profile(image, image.height / 2, ColorMap::diverging, 480);
+  ASSERT_GT(row.size(), 200U);
+  EXPECT_NEAR(row.front().second, 0.5 / 1.5, 0.01);
+  EXPECT_NEAR(row.back().second, 1, 0.01);
+  options.range = std::array<double, 2>{0, 0.5};
+  auto const narrow = image_of(block.grid(), PointValues{block.u}, options);
+  auto const clamped = profile(narrow, narrow.height / 2, ColorMap::diverging, 480);
+  EXPECT_EQ(clamped[clamped.size() / 8].second, 0);
+  EXPECT_EQ(clamped[7 * clamped.size() / 8].second, 1);
+  EXPECT_NEAR(clamped[clamped.size() / 2].second, 0.5, 0.02);
+}
+
+TEST(Section, MaterialsHaveTheColorsOfTheirLegend) {
+  auto const block = make_block(8, 4, 4, 1, bubble);
+  std::vector<int> material;
+  for (int cell = 0; cell < 128; ++cell)
+    material.push_back(cell % 8 < 2 ? 7 : 3);  // a quarter, to the left
+  auto const image = image_of(block.grid(), CellClasses{material, {{3, "core"}}}, section_of(2, 0.5));
+  auto const count = [&](std::size_t color, int from, int to) {
+    return image.count([&](auto c) { return close_to(c, class_color(color), 1); }, from, to);
+  };
+  // Ascending ids: 3 has the first color.
+  auto const right = count(0, 0, 520), left = count(1, 0, 520);
+  EXPECT_NEAR(static_cast<double>(right) / static_cast<double>(left), 3, 0.05);
+  EXPECT_GT(left, 10000);
+  EXPECT_GT(count(0, 520, 600), 50);
+  EXPECT_GT(count(1, 520, 600), 50);
+  EXPECT_EQ(count(2, 0, 600), 0);
+}
+
+TEST(Section, CellsOfBothSidesOfAPlaneBetweenThem) {
+  // The plane between two layers of cells shows the lower one, whole.
+  auto const block = make_block(4, 4, 4, 1, bubble);
+  std::vector<double> layer;
+  for (int cell = 0; cell < 64; ++cell)
+    layer.push_back(cell / 16);
+  auto const colors = [&](double at) {
+    auto options = section_of(2, at);
+    options.range = std::array<double, 2>{0, 3};
+    auto const image = image_of(block.grid(), CellValues{layer}, options);
+    std::set<int> found;
+    for (int i = 0; i < 4; ++i)
+      if (image.count([&](auto c) { return close_to(c, viridis(i / 3.0), 1); }, 150, 400) > 20000)
+        found.insert(i);
+    return found;
+  };
+  EXPECT_EQ(colors(0.5), std::set<int>{1});
+  EXPECT_EQ(colors(0.51), std::set<int>{2});
+  EXPECT_EQ(colors(0), std::set<int>{0});
+  EXPECT_EQ(colors(1), std::set<int>{3});
+}
+
+TEST(Section, ArrowsPointWhereTheFluxGoes) {
+  // Along x through y: arrows are dark strokes on one color, longer in x than in y; out of the plane there is none.
+  auto const dark = [](auto c) { return parts(c)[0] < 40 && parts(c)[1] < 40 && parts(c)[2] < 40; };
+  auto const ink = [&](std::size_t along, std::size_t normal) {
+    auto const block = make_block(8, 8, 8, 1, [along](Vec const& x) { return -x[along]; });
+    std::vector<double> const k(512, 1.0);
+    auto options = section_of(normal, 0.5);
+    options.colors = ColorMap::viridis;  // whose last color is light
+    return image_of(block.grid(), FluxLength{{block.u, k, 1, {}}, true}, options);
+  };
+  auto const image = ink(0, 2);
+  EXPECT_GT(image.count(dark, 100, 450), 2000);
+  std::int64_t rows = 0;  // runs to the right are long
+  for (int y = 0; y < image.height; ++y) {
+    int longest = 0, run = 0;
+    for (int x = 100; x < 450; ++x)
+      longest = std::max(longest, run = dark(image.at(x, y)) ? run + 1 : 0);
+    rows += longest >= 8 ? 1 : 0;
+  }
+  EXPECT_GT(rows, 8);
+  EXPECT_EQ(ink(2, 2).count(dark, 150, 400), 0);
+}
+
+TEST(Picture, FluxOfAnyQuantityIsTheSameWhateverTheThreads) {
+  auto const block = make_block(9, 8, 7, 2, bubble);
+  std::vector<double> k;
+  std::vector<int> material;
+  for (int cell = 0; cell < 504; ++cell) {
+    k.push_back(1 + cell % 5);
+    material.push_back(cell % 3);
+  }
+  auto plane = section_of(0, 0.4);
+  auto cut = plane;
+  cut.view = Vec{1, -1, 0.5};
+  std::map<int, std::vector<std::string>> drawn;
+  int const before = omp_get_max_threads();
+  for (int const threads : {1, 2, 5}) {
+    omp_set_num_threads(threads);
+    FluxData const data{block.u, k, 1, material};
+    drawn[threads] = {picture_png(block.grid(), FluxLength{data, true}, plane),
+                      picture_png(block.grid(), FluxLength{data}, {"t", "q"}),
+                      picture_png(block.grid(), CellClasses{material, {}}, cut), picture_png(block.grid(), CellValues{k}, plane)};
+  }
+  omp_set_num_threads(before);
+  EXPECT_TRUE(drawn[1] == drawn[2]);
+  EXPECT_TRUE(drawn[1] == drawn[5]);
+}
+
+TEST(Picture, ThinShapesFillIt) {
+  auto const share = [](Vec const& lengths, bool shrink, int& height) {
+    auto const block = make_block(
+        20, 20, 20, 1, [](Vec const& x) { return x[0]; },
+        [&](Vec const& x) {
+          return Vec{lengths[0] * x[0], lengths[1] * x[1], lengths[2] * x[2]};
+        });
+    PictureOptions options{"t", "u"};
+    options.shrink = shrink;
+    auto const image = image_of(block.grid(), PointValues{block.u}, options);
+    height = image.height;
+    return static_cast<double>(image.count([](auto c) { return c != 0xffffff; })) / (image.width * image.height);
+  };
+  int height = 0;
+  double const cube = share({1, 1, 1}, true, height);
+  EXPECT_EQ(height, 900);
+  EXPECT_GT(share({1, 1, 0.01}, true, height), 0.6 * cube);
+  EXPECT_LT(height, 900);
+  EXPECT_GT(share({100, 1, 1}, true, height), 0.25 * cube);
+  EXPECT_LT(height, 700);
+  EXPECT_GT(share({1, 1, 100}, true, height), 0.25 * cube);
+  share({1, 1, 0.01}, false, height);
+  EXPECT_EQ(height, 900);
+}
+
+TEST(Picture, ViewsFromAnywhere) {
+  // The side that faces the viewer has the color of its value, whatever the side.
+  auto const value = [](Vec const& x) { return x[0] + 2 * x[1] + 4 * x[2]; };
+  auto const block = make_block(8, 8, 8, 1, value);
+  for (Vec const& view :
+       {Vec{1, 0, 0}, Vec{-1, 0, 0}, Vec{0, 3, 0}, Vec{0, -1, 0}, Vec{0, 0, 0.1}, Vec{0, 0, -1}, Vec{-1, 2, -0.5}}) {
+    PictureOptions options{"t", "u", 600, 450};
+    options.view = view;
+    options.mesh_lines = false;
+    auto const image = image_of(block.grid(), PointValues{block.u}, options);
+    EXPECT_GT(image.count([](auto c) { return c != 0xffffff; }, 0, 480), 40000) << view[0] << ' ' << view[1] << ' ' << view[2];
+    options.plane = PicturePlane{0, 0.5};
+    EXPECT_GT(image_of(block.grid(), PointValues{block.u}, options).count([](auto c) { return c != 0xffffff; }, 0, 480), 20000);
+  }
+}
+
+TEST(Picture, OfFieldsThatDoNotMatchTheMesh) {
+  auto const block = make_block(2, 2, 2, 1, bubble);
+  std::vector<double> const short_values(7, 1.0);
+  std::vector<int> const short_classes(7, 1);
+  EXPECT_THROW(static_cast<void>(picture_png(block.grid(), CellValues{short_values}, {})), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(picture_png(block.grid(), CellClasses{short_classes, {}}, {})), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(picture_png(block.grid(), FluxLength{{block.u, short_values, 1, {}}}, {})), std::invalid_argument);
+}
+
+TEST(PlanePicture, ShowsItsValuesAndLeavesOutWhatIsOutside) {
+  std::vector<double> values;
+  for (int j = 0; j < 11; ++j)
+    for (int i = 0; i < 21; ++i)
+      values.push_back(i > 15 || (j > 5 && i > 10) ? nan : i);
+  PictureOptions const options{"", "u", 600, 450};
+  for (bool const oblique : {false, true}) {
+    TemporaryDirectory directory;
+    std::ofstream(directory / "p.png", std::ios::binary)
+        << plane_png({{21, 11}, {1, 2, 3}, {2, 0, 0}, {oblique ? 0.0001 : 0.0, 0, 1}, values}, options);
+    Image const image(directory / "p.png");
+    auto const row = profile(image, image.height / 2 + 60, ColorMap::viridis, 510);
+    ASSERT_GT(row.size(), 200U);
+    int const first = row.front().first, last = row.back().first;
+    for (auto const& [x, t] : row)
+      EXPECT_NEAR(t, static_cast<double>(x - first) / (last - first), 0.01);
+    // In the upper part the values end after two thirds of them.
+    auto const upper = profile(image, image.height / 2 - 60, ColorMap::viridis, 510);
+    EXPECT_NEAR(upper.back().first - upper.front().first, 2.0 / 3 * (last - first), 3);
+    EXPECT_EQ(image.at(last + 20, image.height / 2), 0xffffffU);
+  }
+  EXPECT_THROW(static_cast<void>(plane_png({{21, 12}, {}, {1, 0, 0}, {0, 1, 0}, values}, options)), std::invalid_argument);
 }
 
 // ------------------------------------------------------------------------------------------------------------------ plots

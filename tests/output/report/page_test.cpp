@@ -84,8 +84,7 @@ TEST(Page, HasItsPicturesInside) {
   test::TemporaryDirectory directory;
   std::ofstream(directory / "a.png", std::ios::binary) << "Man";
   Page page("t", "", "", true);
-  page.picture(directory / "a.png", "u");
-  page.picture(directory / "missing.png", "v");
+  page.pictures({{directory / "a.png", "u"}, {directory / "missing.png", "v"}});
   std::string const html = page.html();
   EXPECT_NE(html.find("src=\"data:image/png;base64,TWFu\""), std::string::npos);
   EXPECT_EQ(count_of(html, "<img"), 1u);

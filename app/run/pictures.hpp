@@ -1,0 +1,38 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "assembly/discretization.hpp"
+#include "output/grid.hpp"
+
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+constexpr char const* solution_picture = "solution.png";
+constexpr char const* materials_picture = "materials.png";
+
+/// The names of the pictures that a run may draw of its solution: the two above, and those of output.pictures.
+[[nodiscard]] std::vector<std::string> picture_files(RunConfig const& config);
+
+/// Throws InputError for a plane of output.pictures that does not meet the mesh.
+void require_pictures_in_mesh(RunConfig const& config, assembly::Discretization const& discretization);
+
+/// A picture as it is to be written, or why there is none.
+struct DrawnPicture {
+  std::string file, caption;
+  std::string png;
+  std::exception_ptr error;
+};
+/// Draws solution.png, materials.png where there are several materials, and output.pictures. `fields` are those of the mesh. Throws
+/// nothing but what is not about a picture.
+[[nodiscard]] std::vector<DrawnPicture> draw_pictures(RunConfig const& config, assembly::Discretization const& discretization,
+                                                      output::Mesh const& mesh, assembly::SolutionFields const& fields,
+                                                      std::string const& title);
+
+/// Bytes that draw_pictures takes at most, as output::picture_bytes.
+[[nodiscard]] std::int64_t bytes_of_pictures(RunConfig const& config, std::int64_t n_cells, std::int64_t n_boundary_faces,
+                                             std::int64_t n_nodes);
+
+}  // namespace poisson::app

@@ -1,0 +1,143 @@
+#include "output/picture/node_flux.hpp"
+
+#include <algorithm>
+#include <omp.h>
+
+namespace poisson::output {
+
+namespace {
+
+std::vector<double> derivatives_at_nodes(std::vector<double> const& nodes) {
+  std::size_t const n = nodes.size();
+  std::vector<double> matrix(n * n, 0);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t a = 0; a < n; ++a)
+      for (std::size_t m = 0; m < n; ++m) {
+        if (m == a)
+          continue;
+        double product = 1 / (nodes[a] - nodes[m]);
+        for (std::size_t b = 0; b < n; ++b)
+          if (b != a && b != m)
+            product *= (nodes[i] - nodes[b]) / (nodes[a] - nodes[b]);
+        matrix[i * n + a] += product;
+      }
+  return matrix;
+}
+
+Vec3 conducted(std::span<double const> k, Vec3 const& g) {
+  if (k.size() == 1)
+    return {k[0] * g[0], k[0] * g[1], k[0] * g[2]};
+  if (k.size() == 3)
+    return {k[0] * g[0], k[1] * g[1], k[2] * g[2]};
+  return {k[0] * g[0] + k[3] * g[1] + k[5] * g[2], k[3] * g[0] + k[1] * g[1] + k[4] * g[2],
+          k[5] * g[0] + k[4] * g[1] + k[2] * g[2]};
+}
+
+}  // namespace
+
+NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells)
+    : mesh_(mesh), data_(data), derivative_(derivatives_at_nodes(nodes_of_a_cell(mesh))) {
+  int const n_local = mesh.nodes_per_cell();
+  keys_.reserve(cells.size() * static_cast<std::size_t>(n_local));
+  std::vector<std::uint64_t> wanted(static_cast<std::size_t>(mesh.n_points() / 64 + 1), 0);
+  for (auto const cell : cells)
+    for (int i = 0; i < n_local; ++i) {
+      auto const node = mesh.node(cell, i);
+      keys_.emplace_back(node, material(cell));
+      wanted[static_cast<std::size_t>(node / 64)] |= std::uint64_t{1} << (node % 64);
+    }
+  std::sort(keys_.begin(), keys_.end());
+  keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
+  auto const is_wanted = [&](std::int64_t node) { return (wanted[static_cast<std::size_t>(node / 64)] >> (node % 64) & 1U) != 0; };
+
+  // The cells around these nodes, in their order: sums do not depend on the number of threads.
+  std::vector<std::vector<std::int64_t>> found(static_cast<std::size_t>(omp_get_max_threads()));
+  auto const n = mesh.n_cells();
+#pragma omp parallel
+  {
+    auto& mine = found[static_cast<std::size_t>(omp_get_thread_num())];
+#pragma omp for schedule(static)
+    for (std::int64_t cell = 0; cell < n; ++cell)
+      for (int i = 0; i < n_local; ++i)
+        if (is_wanted(mesh.node(cell, i))) {
+          mine.push_back(cell);
+          break;
+        }
+  }
+  flux_.resize(keys_.size());
+  std::vector<int> count(keys_.size(), 0);
+  std::vector<double> in_cell;
+  for (auto const& part : found)
+    for (auto const cell : part) {
+      flux_in_cell(cell, in_cell);
+      for (int i = 0; i < n_local; ++i) {
+        Key const key{mesh.node(cell, i), material(cell)};
+        if (!is_wanted(key.first))
+          continue;
+        auto const at = std::lower_bound(keys_.begin(), keys_.end(), key);
+        if (at == keys_.end() || *at != key)
+          continue;
+        auto const place = static_cast<std::size_t>(at - keys_.begin());
+        ++count[place];
+        for (std::size_t d = 0; d < 3; ++d)
+          flux_[place][d] += in_cell[d * static_cast<std::size_t>(n_local) + static_cast<std::size_t>(i)];
+      }
+    }
+  for (std::size_t i = 0; i < flux_.size(); ++i)
+    for (double& component : flux_[i])
+      component /= count[i];
+}
+
+void NodeFlux::flux_in_cell(std::int64_t cell, std::vector<double>& out) const {
+  auto const n = static_cast<std::size_t>(mesh_.order()) + 1, n_local = n * n * n;
+  out.resize(3 * n_local);
+  auto const components = static_cast<std::size_t>(data_.coefficient_components);
+  auto const k = data_.coefficient.subspan(static_cast<std::size_t>(cell) * components, components);
+  std::array<std::size_t, 3> const stride{1, n, n * n};
+  for (std::size_t i = 0; i < n_local; ++i) {
+    // Rows: derivatives of x, y, z and u along the three reference coordinates.
+    std::array<std::array<double, 3>, 4> slope{};
+    for (std::size_t d = 0; d < 3; ++d) {
+      std::size_t const at = i / stride[d] % n;
+      for (std::size_t a = 0; a < n; ++a) {
+        double const weight = derivative_[at * n + a];
+        auto const node = mesh_.node(cell, static_cast<int>(i - at * stride[d] + a * stride[d]));
+        Vec3 const x = mesh_.point(node);
+        for (std::size_t e = 0; e < 3; ++e)
+          slope[e][d] += weight * x[e];
+        slope[3][d] += weight * data_.u[static_cast<std::size_t>(node)];
+      }
+    }
+    // The gradient g solves J^T g = du/dxi: Cramer's rule.
+    auto const determinant = [](Vec3 const& a, Vec3 const& b, Vec3 const& c) {
+      return a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0]) + a[2] * (b[0] * c[1] - b[1] * c[0]);
+    };
+    double const det = determinant(slope[0], slope[1], slope[2]);
+    Vec3 const gradient{determinant(slope[3], slope[1], slope[2]) / det, determinant(slope[0], slope[3], slope[2]) / det,
+                        determinant(slope[0], slope[1], slope[3]) / det};
+    Vec3 const flux = conducted(k, gradient);
+    for (std::size_t d = 0; d < 3; ++d)
+      out[d * n_local + i] = -flux[d];
+  }
+}
+
+CellField NodeFlux::field() const {
+  return {3, [this](std::int64_t cell, double* out) {
+            int const n_local = mesh_.nodes_per_cell();
+            for (int i = 0; i < n_local; ++i) {
+              Key const key{mesh_.node(cell, i), material(cell)};
+              auto const place = std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin();
+              for (std::size_t d = 0; d < 3; ++d)
+                out[d * static_cast<std::size_t>(n_local) + static_cast<std::size_t>(i)] =
+                    flux_[static_cast<std::size_t>(place)][d];
+            }
+          }};
+}
+
+std::int64_t NodeFlux::bytes(std::int64_t n_cells, int order, std::int64_t n_points) {
+  std::int64_t const n_local = std::int64_t{order + 1} * (order + 1) * (order + 1);
+  constexpr auto of_key = static_cast<std::int64_t>(sizeof(Key) + sizeof(Vec3) + sizeof(int));
+  return n_cells * n_local * of_key + 8 * n_cells * 4 + n_points / 8;
+}
+
+}  // namespace poisson::output

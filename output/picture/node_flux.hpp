@@ -1,0 +1,41 @@
+#pragma once
+
+#include "output/picture/flux_data.hpp"
+#include "output/picture/surface.hpp"
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace poisson::output {
+
+/// The flux at the nodes of some cells: the mean over all cells of the mesh around a node that have the material of the cell, since
+/// the flux along an interface jumps from material to material. In every cell it is that of the cell's polynomials. Memory: of the
+/// size of `cells`, and a bit for every point.
+class NodeFlux {
+public:
+  /// `cells` ascend. Mesh and data must outlive this.
+  NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells);
+  /// Three components, for these cells only. Precondition: this outlives it.
+  [[nodiscard]] CellField field() const;
+  /// Bytes that an object takes at most while it is made.
+  [[nodiscard]] static std::int64_t bytes(std::int64_t n_cells, int order, std::int64_t n_points);
+
+private:
+  using Key = std::pair<std::int64_t, int>;  ///< node and material
+
+  [[nodiscard]] int material(std::int64_t cell) const {
+    return data_.material.empty() ? 0 : data_.material[static_cast<std::size_t>(cell)];
+  }
+  /// Writes 3 * nodes_per_cell values, as CellField::get.
+  void flux_in_cell(std::int64_t cell, std::vector<double>& out) const;
+
+  Mesh const& mesh_;
+  FluxData data_;
+  std::vector<double> derivative_;  ///< (order + 1) x (order + 1): of the Lagrange polynomials at the nodes
+  std::vector<Key> keys_;           ///< ascending
+  std::vector<Vec3> flux_;          ///< of each key
+};
+
+}  // namespace poisson::output
