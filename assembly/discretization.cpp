@@ -142,7 +142,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     mesh.periodic = true;
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
-  } else if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
+  } else if (counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
+             data.diagonal_code() && !spec.mesh.has_places()) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
@@ -163,13 +164,13 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   memory.program = held.before + other_code;
   if (counts.box) {
     memory.space = memory.making_mesh = 12 * counts.boundary_faces;
-    // Without a constant k, or of a higher order, its cells are lattices of one cell.
+    // Without a constant k or equal cells, or of a higher order, its cells are lattices of one cell.
     estimate.layout.order = spec.order;
     estimate.layout.n_unknowns = n;
     estimate.layout.n_lattices = mesh.cells;
     estimate.layout.cells = 1;
     estimate.layout.all_on_rim = true;
-    estimate.lattices_for_elements = spec.order > 1 || (free && !estimate.constant_k);
+    estimate.lattices_for_elements = spec.order > 1 || (free && (!estimate.constant_k || !counts.box->has_equal_cells()));
   } else {
     memory.program += dealii_code;
     add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse);
@@ -392,7 +393,8 @@ std::optional<BoxProblem> Discretization::box_problem() const {
 
 std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   Space const& space = impl_->space;
-  if (!space.box || impl_->has_places || !impl_->data.diagonal_code() || impl_->data.has_periodic_boundaries())
+  if (!space.box || !space.box->has_equal_cells() || impl_->has_places || !impl_->data.diagonal_code() ||
+      impl_->data.has_periodic_boundaries())
     return std::nullopt;
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
   for (Function const& component : impl_->data.coefficient(0).components)

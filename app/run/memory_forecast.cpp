@@ -168,8 +168,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;
   std::int64_t output = 0;
   if (bool const picture = config.output.picture && output::pictures_built(); config.output.vtk_enabled || picture) {
-    bool const searched = !(config.is_box() && (config.problem.order == 1 || !config.output.vtk_enabled ||
-                                                vtk_format(config) == output::VtkFormat::image));
+    bool const searched = !(config.is_box() && ((config.problem.order == 1 && !config.problem.mesh.is_graded()) ||
+                                                !config.output.vtk_enabled || vtk_format(config) == output::VtkFormat::image));
     output = memory.output;
     if (searched && config.is_box())  // unstructured after all
       output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
