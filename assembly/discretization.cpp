@@ -151,7 +151,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   }
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
-  estimate.varying_fields = data.constant_source() ? 0 : 1;
+  bool const graded = counts.box && !counts.box->has_equal_cells();  // BoxSystem weighs the source by the cells
+  estimate.varying_fields = data.constant_source() ? 0 : graded ? 2 : 1;
   for (std::size_t c = 0; c < static_cast<std::size_t>(data.coefficient_components()); ++c)
     estimate.varying_fields += std::any_of(data.coefficients.begin(), data.coefficients.end(), [&](Coefficient const& k) {
       return c < k.components.size() && !k.components[c].is_constant();
@@ -393,10 +394,10 @@ std::optional<BoxProblem> Discretization::box_problem() const {
 
 std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   Space const& space = impl_->space;
-  if (!space.box || !space.box->has_equal_cells() || impl_->has_places || !impl_->data.diagonal_code() ||
-      impl_->data.has_periodic_boundaries())
+  if (!space.box || impl_->has_places || !impl_->data.diagonal_code() || impl_->data.has_periodic_boundaries())
     return std::nullopt;
   BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
+  problem.coordinates = space.box->coordinates;
   for (Function const& component : impl_->data.coefficient(0).components)
     problem.coefficient.push_back(component.code());
   for (unsigned face = 0; face < 6; ++face) {

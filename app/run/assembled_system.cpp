@@ -22,8 +22,7 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
   std::array<std::int64_t, 3> cells = problem.mesh.cells;
   for (std::int64_t& n : cells)
     n <<= problem.mesh.refinements;
-  return mesh.lexicographic && problem.order == 1 && !problem.mesh.has_places() && !problem.mesh.is_graded() &&
-         BoxSystem::fits(cells);
+  return mesh.lexicographic && problem.order == 1 && !problem.mesh.has_places() && BoxSystem::fits(cells);
 }
 
 /// Whether gpu/elements takes the problem, if its mesh fits.

@@ -9,7 +9,7 @@
 
 namespace poisson {
 
-/// -div(k grad u) = f on a box that is cut in equal cells, with one condition on each face: what gpu/elements assembles. Nodes are
+/// -div(k grad u) = f on a box that is cut in cells, with one condition on each face: what gpu/elements assembles. Nodes are
 /// numbered lexicographically, x fastest.
 struct BoxProblem {
   std::array<std::int64_t, 3> cells{};
@@ -25,6 +25,10 @@ struct BoxProblem {
     ExpressionCode alpha;  ///< robin only
   };
   std::array<Face, 6> faces;  ///< -x +x -y +y -z +z
+  /// Of the nodes, ascending, in directions whose cells differ in size; empty: equal cells.
+  std::array<std::vector<double>, 3> coordinates{};
+
+  [[nodiscard]] bool has_equal_cells() const { return coordinates[0].empty() && coordinates[1].empty() && coordinates[2].empty(); }
 };
 
 }  // namespace poisson

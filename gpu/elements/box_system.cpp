@@ -29,7 +29,7 @@ int fields_of(BoxProblem const& problem) {
   int fields = varies(problem.source);
   for (ExpressionCode const& code : problem.coefficient)
     fields += varies(code);
-  return fields;
+  return fields + (problem.has_equal_cells() ? 0 : varies(problem.source));
 }
 
 }  // namespace
@@ -45,8 +45,9 @@ bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
 }
 
 bool BoxSystem::can_assemble(BoxProblem const& problem, Format format) {
-  return fits(problem.cells) &&
-         (format == Format::half_cds || std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant));
+  bool const one_stencil =
+      problem.has_equal_cells() && std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
+  return fits(problem.cells) && (format == Format::half_cds || one_stencil);
 }
 
 std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Backend backend) {
@@ -75,6 +76,23 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     for (std::int64_t i = 0; i <= n; ++i)
       nodes[i] = problem.origin[d] + problem.extent[d] * (static_cast<double>(i) / static_cast<double>(n));
     nodes[n] = problem.origin[d] + problem.extent[d];
+    if (auto const& listed = problem.coordinates[d]; !listed.empty())
+      std::copy(listed.begin(), listed.end(), nodes.begin());
+    if (!problem.has_equal_cells()) {
+      HostVector<double> edges, inverse_edges, weights;
+      for (std::int64_t i = 0; i < n; ++i) {
+        double const edge = problem.coordinates[d].empty() ? problem.extent[d] / static_cast<double>(n) : nodes[i + 1] - nodes[i];
+        edges.push_back(edge);
+        inverse_edges.push_back(1 / edge);
+        weights.insert(weights.end(), {edge / 2, edge / 2});
+      }
+      edges_[d] = Array<double>(context, std::span<double const>(edges));
+      inverse_edges_[d] = Array<double>(context, std::span<double const>(inverse_edges));
+      gauss_weights_[d] = Array<double>(context, std::span<double const>(weights));
+      box_.cell[d] = 1;
+      box_.edges[d] = edges_[d].data();
+      box_.inverse_edges[d] = inverse_edges_[d].data();
+    }
     for (std::int64_t i = 0; i < n; ++i) {
       gauss[2 * i] = (1 - low) * nodes[i] + low * nodes[i + 1];
       gauss[2 * i + 1] = low * nodes[i] + (1 - low) * nodes[i + 1];
@@ -82,8 +100,27 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     node_coordinates_[d] = Array<double>(context, std::span<double const>(nodes));
     gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss));
   }
+  double const one = 1;
+  one_ = Array<double>(context, std::span<double const>(&one, 1));
   evaluate_faces(problem);
   assemble(problem, format);
+}
+
+FieldSums BoxSystem::integrals(double const* values, std::array<std::int64_t, 3> const& first,
+                               std::array<std::int64_t, 3> const& count, double part_of_equal_cells,
+                               Array<double>& weighted) const {
+  std::int64_t const size = count[0] * count[1] * count[2];
+  if (!box_.is_graded()) {
+    FieldSums const sums = kernels_.sums(context_, size, values);
+    return {part_of_equal_cells * sums.sum, part_of_equal_cells * sums.absolute};
+  }
+  TensorGrid weights{count, {}};
+  for (std::size_t d = 0; d < 3; ++d)
+    weights.coordinates[d] = count[d] == 1 ? one_.data() : gauss_weights_[d].data() + first[d];
+  if (weighted.size() < size)
+    weighted = Array<double>(context_, size);
+  kernels_.weigh(context_, weights, values, weighted.data());
+  return kernels_.sums(context_, size, weighted.data());
 }
 
 /// `values` = code at the tensor product of parts of three coordinate arrays.
@@ -142,9 +179,10 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
       pure_neumann_ = false;
       continue;
     }
-    FieldSums const sums = kernels_.sums(context_, size, view.value);
-    boundary_.sum += area * sums.sum;
-    boundary_.absolute += area * sums.absolute;
+    Array<double> weighted(context_, 0);
+    FieldSums const sums = integrals(view.value, first, count, area, weighted);
+    boundary_.sum += sums.sum;
+    boundary_.absolute += sums.absolute;
     if (condition.type == Type::robin) {
       face_alphas_[f] = Array<double>(context_, size);
       evaluate(condition.alpha, coordinates, first, count, ValueCheck::not_negative, face_alphas_[f].data(),
@@ -158,7 +196,7 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
 
 void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   std::int64_t const n = box_.n_rows(), nz = box_.nodes[2], nx = 2 * problem.cells[0], ny = 2 * problem.cells[1];
-  auto const components = static_cast<int>(problem.coefficient.size());
+  auto components = static_cast<int>(problem.coefficient.size());
   std::int64_t const planes = planes_at_once(problem.cells, context_.backend());
   double const volume = box_.cell[0] * box_.cell[1] * box_.cell[2];
   rhs_ = Array<double>(context_, n);
@@ -198,19 +236,21 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     throw DataError(DataError::Quantity::source, -1, problem.origin);
 
   bool const source_varies = !is_constant(problem.source);
+  Array<double> weighted(context_, 0);
   auto const add_source = [&](std::int64_t first, std::int64_t count) {
-    FieldSums const sums = kernels_.sums(context_, 2 * count * nx * ny, f.points[0] + 2 * (first - f.first_plane) * nx * ny);
-    source_.sum += volume / 8 * sums.sum;
-    source_.absolute += volume / 8 * sums.absolute;
+    double const* const of_source = f.points[0] + 2 * (first - f.first_plane) * nx * ny;
+    FieldSums const sums = integrals(of_source, {0, 0, 2 * first}, {nx, ny, 2 * count}, volume / 8, weighted);
+    source_.sum += sums.sum;
+    source_.absolute += sums.absolute;
     std::int64_t const lines = problem.cells[1] * count;
     Array<double> largest(context_, lines);
-    kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count},
-                              f.points[0] + 2 * (first - f.first_plane) * nx * ny, largest.data());
+    kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count}, box_.is_graded() ? weighted.data() : of_source,
+                              largest.data());
     std::size_t const known = largest_of_lines_.size();
     largest_of_lines_.resize(known + static_cast<std::size_t>(lines));
     largest.download(std::span<double>(largest_of_lines_).subspan(known));
     for (std::size_t i = known; i < largest_of_lines_.size(); ++i)
-      largest_of_lines_[i] *= volume / 8;
+      largest_of_lines_[i] *= box_.is_graded() ? 1 : volume / 8;
   };
   if (!source_varies) {
     double const whole = problem.extent[0] * problem.extent[1] * problem.extent[2];
@@ -235,6 +275,11 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     std::int64_t const end = end_cells == problem.cells[2] ? nz : end_cells;
     std::int64_t const count = end_cells - first_cells;
     fill(k, k_codes, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
+    if (box_.is_graded() && k_codes.size() == 1) {  // whose scale differs by direction
+      components = 3;
+      k.points.fill(k.points[0]);
+      k.constant.fill(k.constant[0]);
+    }
     fill(f, f_codes, f_points, first_cells, count, ValueCheck::finite, DataError::Quantity::source);
     if (source_varies && !pure_neumann_ && summed < end_cells) {
       add_source(summed, end_cells - summed);
