@@ -192,6 +192,7 @@ struct FieldFile {
     if (auto const there = std::find_if(fields.begin(), fields.end(), same); there != fields.end())
       return there->name;
     field.name = "file_" + std::to_string(fields.size() + 1);
+    field.key = path;
     fields.push_back(field);
     return field.name;
   }
@@ -520,10 +521,7 @@ struct BoxCoordinates {
   }
   [[nodiscard]] Json json_schema() const {
     Json const numbers{{"type", {"array", "null"}}, {"items", Number{}.json_schema()}, {"minItems", 2}};
-    return {{"type", "object"},
-            {"properties", {{"x", numbers}, {"y", numbers}, {"z", numbers}}},
-            {"minProperties", 1},
-            {"additionalProperties", false}};
+    return {{"type", "object"}, {"additionalProperties", numbers}, {"minProperties", 1}};
   }
 };
 

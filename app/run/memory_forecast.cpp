@@ -178,6 +178,14 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     if (picture)
       output += output::picture_bytes(mesh.cells, estimate.boundary_faces, config.problem.order, searched ? n : 0, {});
   }
+  if (config.output.surface) {
+    // BoundarySurface: the unknowns of all faces, then by node x, u, flux and faces around it, by quadrangle nodes, ids and flux.
+    // The other results are gone by then.
+    std::int64_t const p2 = (p1 - 1) * (p1 - 1), faces = estimate.boundary_faces;
+    std::int64_t const of_face = 4 * p1 * p1 + p2 * (24 + 8 + 24 + 4) + p2 * (32 + 4 + 4 + 8);
+    output = std::max(output, of_face * faces +
+                                  output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces));
+  }
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);
   add("assembly", csr ? system_bytes : memory.space + matrix.host_assembly);
