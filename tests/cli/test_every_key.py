@@ -41,9 +41,8 @@ output:
 """
 TABLE = "x,y,z,value\n" + "".join(f"{x},{y},{z},{x + y}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
 
-VALUES = ["{}", "{file: missing.vti}", "[]", "[1, 2]", "[a, b, c]", "[1, 2, 3, 4, 5, 6, 7]", '""', "null", ".nan", "-.inf", "1e300", "-1e300", "1e400",
-          "9223372036854775807", "9223372036854775808", "2147483648", "-1", "0", "1.5", "true", "nosuchname", '"sin("', '"1/0"', "[1e300, 1e300, 1e300]",
-          "[.nan, 0, 0]", "[0, 0, 0]", "[-1, -1, -1]", "[9223372036854775808, 1, 1]", '"' + "x" * 5000 + '"', "[{}]"]
+VALUES = ["{}", "{file: missing.vti}", "[]", "[1, 2]", "[a, b, c]", '""', "null", ".nan", "1e300", "1e400", "9223372036854775808", "-1", "0", "true",
+          "nosuchname", '"1/0"', "[1e300, 1e300, 1e300]", "[-1, .nan, 0]", '"' + "x" * 5000 + '"', "[{}]"]
 
 
 # A wrong value of these may show at the keys that need it: another mesh has other boundaries, another name is not found.
