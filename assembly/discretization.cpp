@@ -124,6 +124,28 @@ std::int64_t lattice_problem_bytes(LatticeLayout const& layout) {
   return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
 }
 
+/// Whether the materials that there are have different entries of a list.
+bool differs(std::map<unsigned, std::size_t> const& entry_of) {
+  return std::any_of(entry_of.begin(), entry_of.end(), [&](auto const& of) { return of.second != entry_of.begin()->second; });
+}
+
+/// Whether k and f of a box are evaluated here for gpu/elements, since they differ by material or use functions of a place.
+bool has_coefficient_on_host(ProblemData const& data) {
+  return differs(data.coefficient_of) || !data.diagonal_code();
+}
+bool has_source_on_host(ProblemData const& data) {
+  return differs(data.source_of) ||
+         std::any_of(data.sources.begin(), data.sources.end(), [](auto const& f) { return !f.is_code(); });
+}
+
+/// Whether gpu/elements takes these coefficients and conditions, on a box of elements of order 1 whose sides have the ids.
+bool is_for_box_elements(ProblemData const& data) {
+  return !data.has_periodic_boundaries() &&
+         std::all_of(data.coefficients.begin(), data.coefficients.end(), [](Coefficient const& k) { return k.is_diagonal(); }) &&
+         std::all_of(data.boundary.begin(), data.boundary.end(),
+                     [](BoundaryData const& condition) { return condition.value.is_code() && condition.alpha.is_code(); });
+}
+
 Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, ProblemData const& data, AssembledInto into,
                        Held const& held, bool has_lattices, std::int64_t n_coarse) {
   Estimate estimate;
@@ -142,19 +164,24 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     mesh.periodic = true;
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
-  } else if (counts.box && spec.order == 1 && data.constant_coefficient() && data.diagonal_code() && !spec.mesh.has_places()) {
+  } else if (counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
+             data.diagonal_code() && !spec.mesh.has_places()) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
     mesh.stencil_faces = inner > 0 ? mesh.dofs - inner : 0;
   }
+  mesh.box_for_elements = counts.box && spec.order == 1 && spec.mesh.boundaries.empty() && is_for_box_elements(data);
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
-  estimate.varying_fields = data.constant_source() ? 0 : 1;
+  bool const graded = counts.box && !counts.box->has_equal_cells();  // BoxSystem weighs the source by the cells
+  bool const k_on_host = mesh.box_for_elements && has_coefficient_on_host(data),
+             f_on_host = mesh.box_for_elements && has_source_on_host(data);
+  estimate.varying_fields = data.constant_source() && !f_on_host ? 0 : graded ? 2 : 1;
   for (std::size_t c = 0; c < static_cast<std::size_t>(data.coefficient_components()); ++c)
-    estimate.varying_fields += std::any_of(data.coefficients.begin(), data.coefficients.end(), [&](Coefficient const& k) {
-      return c < k.components.size() && !k.components[c].is_constant();
-    });
+    estimate.varying_fields +=
+        k_on_host || std::any_of(data.coefficients.begin(), data.coefficients.end(),
+                                 [&](Coefficient const& k) { return c < k.components.size() && !k.components[c].is_constant(); });
 
   auto& memory = estimate.memory;
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = mesh.dofs;
@@ -163,13 +190,14 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   memory.program = held.before + other_code;
   if (counts.box) {
     memory.space = memory.making_mesh = 12 * counts.boundary_faces;
-    // Without a constant k, or of a higher order, its cells are lattices of one cell.
+    // Where its rows are not one stencil, or of a higher order, its cells are lattices of one cell.
     estimate.layout.order = spec.order;
     estimate.layout.n_unknowns = n;
     estimate.layout.n_lattices = mesh.cells;
     estimate.layout.cells = 1;
     estimate.layout.all_on_rim = true;
-    estimate.lattices_for_elements = spec.order > 1 || (free && !estimate.constant_k);
+    bool const one_stencil = mesh.box_for_elements && estimate.constant_k && !k_on_host && !graded;
+    estimate.lattices_for_elements = spec.order > 1 || (free && !one_stencil);
   } else {
     memory.program += dealii_code;
     add_space(memory, estimate.layout, spec, counts, has_lattices && spec.mesh.refinements > 0, n_coarse);
@@ -390,16 +418,62 @@ std::optional<BoxProblem> Discretization::box_problem() const {
   return impl_->space.order == 1 ? box_problem_of_order_one() : std::nullopt;
 }
 
+namespace {
+
+/// What gpu/elements cannot evaluate itself: `value` (data, place, material, component) at the Gauss points of planes of cells.
+template <class Value>
+BoxProblem::PlaneValues values_in_planes(Space const& space, ProblemData const& data, Value const& value) {
+  std::array<std::vector<double>, 3> points;
+  double const low = 0.5 - 0.5 / std::sqrt(3.);
+  for (int d = 0; d < 3; ++d)
+    for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
+      for (double const t : {low, 1 - low})
+        points[d].push_back((1 - t) * space.box_coordinate(d, i * space.order) +
+                            t * space.box_coordinate(d, (i + 1) * space.order));
+  return [&space, &data, points, value](std::int64_t first, std::int64_t count, int c, double* values) {
+    auto const [nx, ny, nz] = space.box->cells;
+    std::int64_t const of_line = 2 * nx, of_plane = 4 * nx * ny;
+    parallel_for(
+        count * ny, [&] { return data; },
+        [&](ProblemData const& of_thread, std::int64_t const line) {
+          std::int64_t const y = line % ny, z = line / ny;
+          for (std::int64_t x = 0; x < nx; ++x) {
+            unsigned const material = space.material(((first + z) * ny + y) * nx + x);
+            for (int q = 0; q < 8; ++q) {
+              std::int64_t const i = 2 * x + (q & 1), j = 2 * y + (q >> 1 & 1), k = 2 * z + (q >> 2);
+              values[k * of_plane + j * of_line + i] =
+                  value(of_thread, Point3{points[0][i], points[1][j], points[2][2 * first + k]}, material, c);
+            }
+          }
+        });
+  };
+}
+
+}  // namespace
+
 std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
   Space const& space = impl_->space;
-  if (!space.box || impl_->has_places || !impl_->data.diagonal_code() || impl_->data.has_periodic_boundaries())
+  ProblemData const& data = impl_->data;
+  if (!space.box || !space.sides_have_ids || !is_for_box_elements(data))
     return std::nullopt;
-  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, impl_->data.source(0).code(), {}};
-  for (Function const& component : impl_->data.coefficient(0).components)
+  unsigned const material = *space.material_ids.begin();
+  BoxProblem problem{space.box->cells, space.box->origin, space.box->extent, {}, data.source(material).code(), {}};
+  problem.coordinates = space.box->coordinates;
+  for (Function const& component : data.coefficient(material).components)
     problem.coefficient.push_back(component.code());
+  if (has_coefficient_on_host(data)) {
+    problem.coefficient.resize(static_cast<std::size_t>(data.coefficient_components()), problem.coefficient.front());
+    problem.coefficient_on_host = values_in_planes(space, data, [](ProblemData const& of, Point3 const& x, unsigned id, int c) {
+      return of.coefficient(id)(x, id).entries[c];  // throws where it is not admissible
+    });
+  }
+  if (has_source_on_host(data))
+    problem.source_on_host = values_in_planes(space, data, [](ProblemData const& of, Point3 const& x, unsigned id, int) {
+      return of.source(id).finite(x, "the source");
+    });
   for (unsigned face = 0; face < 6; ++face) {
-    std::size_t const index = impl_->data.boundary_of.at(face);
-    BoundaryData const& condition = impl_->data.boundary[index];
+    std::size_t const index = data.boundary_of.at(face);
+    BoundaryData const& condition = data.boundary[index];
     using Type = BoxProblem::Face::Type;
     problem.faces[face] = {condition.type == BoundaryType::dirichlet ? Type::dirichlet
                            : condition.type == BoundaryType::neumann ? Type::neumann

@@ -26,6 +26,7 @@ struct MeshSummary {
   std::int64_t n_diagonals = 0;  ///< diagonals with entries of a lexicographically numbered box; 0 for other meshes
   std::int64_t lattices = 0;     ///< coarse cells that became lattices, by which the unknowns are numbered; 0: none
   std::int64_t lattice_nodes = 0;  ///< nodes a side of a lattice
+  bool box_for_elements = false;   ///< box_problem gives this problem to gpu/elements, as far as the key paths tell
   std::int64_t stencil_faces = 0;  ///< of a box whose inner rows are one stencil (order 1, constant k): nodes on its faces; else 0
   bool periodic = false;           ///< some boundaries are tied to each other, by the configuration or the mesh file
   bool lexicographic = false;      ///< the mesh is a box whose unknowns are numbered lexicographically, x fastest

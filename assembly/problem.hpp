@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The problem to be solved, as plain data. Key paths in errors are those of the YAML file, e.g. "problem.boundary[1].ids".
@@ -19,6 +20,9 @@ struct NamedPlace {
   std::string name, where;
 };
 
+/// Until where the cells of a graded box grow: to its end, or to its middle, from where on they shrink in the same way.
+enum class GrowthTo { end, middle };
+
 /// A hexahedral mesh: the box, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -27,15 +31,38 @@ struct MeshSpec {
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
   std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1
-  int refinements = 0;                            ///< number of global refinements; each splits a cell into 8
-  std::vector<NamedPlace> boundaries, regions;    ///< of faces that two entries hold, the later one counts; so of cells
+  std::array<double, 3> growth{1, 1, 1};          ///< box only: edge of a cell / edge of the one before it, per direction, > 0
+  std::array<GrowthTo, 3> growth_to{};            ///< box only
+  /// Box only: ascending coordinates of the vertices before refinement. Empty: origin, extent, cells and growth say where they are;
+  /// else the first three agree with them (set_coordinates), and growth is 1.
+  std::array<std::vector<double>, 3> coordinates;
+  int refinements = 0;                          ///< number of global refinements; each splits a cell into 8
+  std::vector<NamedPlace> boundaries, regions;  ///< of faces that two entries hold, the later one counts; so of cells
 
   /// Whether boundaries or materials follow from expressions, and not from the mesh alone.
   [[nodiscard]] bool has_places() const { return !boundaries.empty() || !regions.empty(); }
+  /// Whether the cells of a box differ in size, as far as the keys tell.
+  [[nodiscard]] bool is_graded() const {
+    return growth != std::array<double, 3>{1, 1, 1} ||
+           std::any_of(coordinates.begin(), coordinates.end(), [](auto const& x) { return !x.empty(); });
+  }
+  /// Gives a direction these vertices, two or more. Origin, extent and cells follow.
+  void set_coordinates(std::size_t direction, std::vector<double> x) {
+    origin[direction] = x.front();
+    extent[direction] = x.back() - x.front();
+    cells[direction] = static_cast<std::int64_t>(x.size()) - 1;
+    coordinates[direction] = std::move(x);
+  }
 };
 
 enum class BoundaryType { dirichlet, neumann, robin, periodic };
 }  // namespace poisson::assembly
+
+template <>
+struct poisson::Names<poisson::assembly::GrowthTo> {
+  static constexpr std::array<Named<assembly::GrowthTo>, 2> values{
+      {{assembly::GrowthTo::end, "end"}, {assembly::GrowthTo::middle, "middle"}}};
+};
 
 template <>
 struct poisson::Names<poisson::assembly::BoundaryType> {

@@ -186,6 +186,7 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
       path = path.stem();
   } else {
     schema::read_keys(schema::run_keys(), *root_, "", config_);
+    schema::apply_coordinates(*root_, config_);
     schema::check_run(*root_, config_);
     schema::check_parameters(*root_);
     schema::drop_unused_parameters(config_);

@@ -192,6 +192,7 @@ struct FieldFile {
     if (auto const there = std::find_if(fields.begin(), fields.end(), same); there != fields.end())
       return there->name;
     field.name = "file_" + std::to_string(fields.size() + 1);
+    field.key = path;
     fields.push_back(field);
     return field.name;
   }
@@ -474,6 +475,54 @@ struct PlainName {
   }
   [[nodiscard]] std::string write(std::string const& value) const { return plain_or_quoted(value); }
   [[nodiscard]] Json json_schema() const { return {{"type", "string"}, {"pattern", "^[A-Za-z_][A-Za-z0-9_]{0,59}$"}}; }
+};
+
+/// Coordinates of the vertices of a box: a map from x, y and z to lists; origin, extent and cells of these directions follow.
+struct BoxCoordinates {
+  static constexpr std::string_view names = "xyz";
+  static constexpr char const* list = "list of two or more increasing numbers, e.g. [0, 0.1, 0.5, 1]";
+  [[nodiscard]] std::string allowed() const { return std::string("a map from x, y or z, each: ") + list; }
+  void read(YamlNode const& node, std::string const& path, assembly::MeshSpec& out) const {
+    if (node.kind != YamlNode::Kind::map || node.items.empty())
+      reject_value(node, path, allowed());
+    for (std::size_t i = 0; i < node.keys.size(); ++i) {
+      std::string const &name = node.keys[i].name, of_key = path + "." + shorten(name);
+      if (name.size() != 1 || names.find(name[0]) == std::string_view::npos)
+        reject(node.keys[i].origin, of_key, "is no direction; allowed: x, y and z");
+      YamlNode const& item = node.items[i];
+      if (item.kind == YamlNode::Kind::null)
+        continue;
+      if (item.kind != YamlNode::Kind::list || item.items.size() < 2)
+        reject_value(item, of_key, list);
+      std::vector<double> x;
+      for (std::size_t k = 0; k < item.items.size(); ++k) {
+        std::string const of_item = of_key + "[" + std::to_string(k) + "]";
+        double value = 0;
+        Number{}.read(item.items[k], of_item, value);
+        if (!x.empty() && !(value > x.back()))
+          reject(item.items[k].origin, of_item,
+                 "found " + found(item.items[k]) + ", which is not larger than " + Number{}.write(x.back()) +
+                     " before it; coordinates increase");
+        x.push_back(value);
+      }
+      out.coordinates[names.find(name[0])] = std::move(x);
+    }
+  }
+  [[nodiscard]] std::string write(assembly::MeshSpec const& mesh) const {
+    std::vector<std::string> entries;
+    for (std::size_t d = 0; d < 3; ++d) {
+      std::vector<std::string> numbers;
+      for (double const x : mesh.coordinates[d])
+        numbers.push_back(Number{}.write(x));
+      if (!numbers.empty())
+        entries.push_back(std::string(1, names[d]) + ": [" + join(numbers) + "]");
+    }
+    return entries.empty() ? "null" : "{" + join(entries) + "}";
+  }
+  [[nodiscard]] Json json_schema() const {
+    Json const numbers{{"type", {"array", "null"}}, {"items", Number{}.json_schema()}, {"minItems", 2}};
+    return {{"type", "object"}, {"additionalProperties", numbers}, {"minProperties", 1}};
+  }
 };
 
 Keys<assembly::NamedPlace> const& place_keys() {
@@ -909,7 +958,8 @@ Keys<RunConfig> make_run_keys() {
           "problem", "What is solved: -div(k grad u) = f on a mesh of hexahedra. Units are yours, as long as they are consistent."),
       section<RunConfig>("problem.mesh", "Either a generator or a file."),
       declare("problem.mesh.generator", Text{"box, or the name of a deal.II GridGenerator function such as hyper_shell"},
-              POISSON_MEMBER(problem.mesh.generator), "", "Shape that the program builds; box is a brick of equal cells.")
+              POISSON_MEMBER(problem.mesh.generator), "",
+              "Shape that the program builds; box is a brick, of equal or graded cells.")
           .or_null("box, or none with a file")
           .only("without problem.mesh.file; set one of the two to null", generated),
       declare("problem.mesh.arguments", GeneratorArguments{}, POISSON_MEMBER(problem.mesh.arguments), "",
@@ -927,6 +977,22 @@ Keys<RunConfig> make_run_keys() {
       declare("problem.mesh.cells", ThreeOf<Integer>{{1, 2147483647}}, POISSON_MEMBER(problem.mesh.cells), "",
               "Cells of the box in x, y, z.")
           .or_null("the default")
+          .only("with generator: box", box),
+      declare(
+          "problem.mesh.growth", ThreeOf<Number>{{0}}, POISSON_MEMBER(problem.mesh.growth), "",
+          "Grades the box in x, y, z: every cell is so many times as long as the one before it. 1: equal cells; less than 1: they "
+          "shrink. Refinements halve every cell.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.growth_to", ThreeOf<Choice<assembly::GrowthTo>>{}, POISSON_MEMBER(problem.mesh.growth_to), "",
+              "Until where cells grow in x, y, z: to the end of the box, or to its middle, from where on they shrink in the same "
+              "way, so that both ends have the same cells.")
+          .or_null("the default")
+          .only("with generator: box", box),
+      declare("problem.mesh.coordinates", BoxCoordinates{}, POISSON_MEMBER(problem.mesh), "length",
+              "Where the vertices of the box are in a direction, {z: [0, 0.1, 0.5, 1]}; its origin, extent and cells follow. "
+              "Refinements halve every cell.")
+          .or_null("origin, extent, cells and growth say it")
           .only("with generator: box", box),
       declare("problem.mesh.file", Text{"path of a mesh file"}, POISSON_MEMBER(problem.mesh.file), "",
               "Mesh file instead of a generator (Gmsh, Abaqus, Exodus, Medit, MFEM, VTK, UCD, UNV; docs/usage.md), relative to the "
@@ -1058,7 +1124,8 @@ Keys<RunConfig> make_run_keys() {
       declare(
           "output.vtk.format", AutoChoice<output::VtkFormat>{}, POISSON_MEMBER(output.vtk_format), "",
           "vtu: an unstructured grid (.vtu), for any mesh. image: of a box only, the smallest file and the fastest to write: image "
-          "data (.vti), from order 2 on a rectilinear grid of the nodes (.vtr). hdf: the grid of vtu as VTKHDF (.hdf), for any "
+          "data (.vti), from order 2 on, and with graded cells, a rectilinear grid of the nodes (.vtr). hdf: the grid of vtu as "
+          "VTKHDF (.hdf), for any "
           "mesh. "
           "auto: image for boxes, else vtu."),
       declare(
@@ -1249,6 +1316,35 @@ void check_fields(YamlNode const& root, RunConfig const& config) {
   }
 }
 
+/// Whether an entry of the list of three at a path is given.
+bool is_given(YamlNode const& root, std::string const& path, std::size_t entry) {
+  YamlNode const* const node = descend(root, path);
+  return node != nullptr && node->kind == YamlNode::Kind::list && entry < node->items.size();
+}
+
+/// What is given beside coordinates must agree with them.
+void check_coordinates(YamlNode const& root, RunConfig const& config) {
+  assembly::MeshSpec const& mesh = config.problem.mesh;
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::vector<double> const& x = mesh.coordinates[d];
+    if (x.empty())
+      continue;
+    std::string const of = std::string("problem.mesh.coordinates.") + "xyz"[d];
+    auto const require = [&](char const* name, double value, double follows, double tolerance) {
+      std::string const list = std::string("problem.mesh.") + name, key = list + "[" + std::to_string(d) + "]";
+      if (is_given(root, list, d) && !(std::abs(value - follows) <= tolerance))
+        reject(locate_path(root, key).origin, key,
+               "found " + Number{}.write(value) + ", and " + of + " makes it " + Number{}.write(follows) + "; leave " + name +
+                   " out, or let them agree");
+    };
+    double const length = x.back() - x.front(), tolerance = 1e-12 * std::max({length, std::abs(x.front()), std::abs(x.back())});
+    require("origin", mesh.origin[d], x.front(), tolerance);
+    require("extent", mesh.extent[d], length, tolerance);
+    require("cells", static_cast<double>(mesh.cells[d]), static_cast<double>(x.size()) - 1, 0);
+    require("growth", mesh.growth[d], 1, 0);
+  }
+}
+
 void check_initial(YamlNode const& root, RunConfig const& config) {
   SolverOptions const& solver = config.solver;
   auto const refuse = [&](char const* key, std::string const& what) { reject(locate_path(root, key).origin, key, what); };
@@ -1262,6 +1358,8 @@ void check_initial(YamlNode const& root, RunConfig const& config) {
     refuse("solver.tolerance", "discretization needs solver.initial: nested, from whose levels the error is estimated");
   if (config.system || !config.is_box() || config.problem.order != 1)
     refuse("solver.tolerance", "discretization is for boxes of elements of order 1, whose coarser levels are meshes as well");
+  if (config.problem.mesh.is_graded())
+    refuse("solver.tolerance", "discretization is for boxes of equal cells, and problem.mesh.growth or coordinates grade this one");
 }
 
 void check_output(YamlNode const& root, RunConfig const& config) {
@@ -1373,6 +1471,13 @@ void check_solver(YamlNode const& root, RunConfig const& config) {
   if (config.solver.multigrid.cycle == MultigridCycle::f && needs_symmetry(config.solver.method))
     reject(locate_path(root, "solver.multigrid.cycle").origin, "solver.multigrid.cycle",
            "found 'f', which is not symmetric, and cg needs that; take v or w, or the method bicgstab");
+}
+
+void apply_coordinates(YamlNode const& root, RunConfig& config) {
+  check_coordinates(root, config);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (auto x = config.problem.mesh.coordinates[d]; !x.empty())
+      config.problem.mesh.set_coordinates(d, std::move(x));
 }
 
 void check_run(YamlNode const& root, RunConfig const& config) {

@@ -12,6 +12,9 @@ namespace poisson::app::schema {
 void check_system(YamlNode const& root);
 /// The paths of run_keys, with those of list elements ("problem.boundary[].ids").
 [[nodiscard]] std::vector<std::string> const& run_key_paths();
+/// Sets origin, extent and cells of the directions of a box that have coordinates. Throws ConfigError where they are given and do
+/// not agree.
+void apply_coordinates(YamlNode const& root, RunConfig& config);
 /// Checks conditions between several keys, as far as they do not need the mesh. (Single values are checked when they are read.)
 /// Throws ConfigError.
 void check_run(YamlNode const& root, RunConfig const& config);

@@ -1,5 +1,6 @@
 #include "app/config/problem.hpp"
 
+#include "app/config/schema.hpp"
 #include "gpu/core/error.hpp"
 
 #include <cstddef>
@@ -9,14 +10,21 @@ namespace poisson::app {
 
 assembly::ProblemSpec problem_of(RunConfig const& config) {
   assembly::ProblemSpec problem = config.problem;
-  for (std::size_t i = 0; i < config.fields.size(); ++i) {
-    FieldSpec const& field = config.fields[i];
-    try {
-      problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation);
-    } catch (InputError const& error) {
-      throw InputError("problem.fields[" + std::to_string(i) + "]", error.what());
+  auto const for_fields = [&](auto const& action) {
+    for (std::size_t i = 0; i < config.fields.size(); ++i) {
+      FieldSpec const& field = config.fields[i];
+      try {
+        action(field);
+      } catch (InputError const& error) {
+        throw InputError(field.key.empty() ? "problem.fields[" + std::to_string(i) + "]" : field.key,
+                         schema::shorten(error.what(), 1000));
+      }
     }
-  }
+  };
+  for_fields([](FieldSpec const& field) { output::try_point_field(field.file, field.array, field.interpolation); });
+  for_fields([&](FieldSpec const& field) {
+    problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation);
+  });
   return problem;
 }
 

@@ -96,6 +96,7 @@ struct FieldSpec {
   std::string name, file;
   std::string array;  ///< which array or column; empty: the only one
   output::FieldInterpolation interpolation = output::FieldInterpolation::linear;
+  std::string key;  ///< path of the key that names the file where an expression may stand; empty: an entry of problem.fields
 };
 
 /// A point at which the solution is evaluated.

@@ -22,7 +22,7 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
   std::array<std::int64_t, 3> cells = problem.mesh.cells;
   for (std::int64_t& n : cells)
     n <<= problem.mesh.refinements;
-  return mesh.lexicographic && problem.order == 1 && !problem.mesh.has_places() && BoxSystem::fits(cells);
+  return mesh.box_for_elements && problem.order == 1 && BoxSystem::fits(cells);
 }
 
 /// Whether gpu/elements takes the problem, if its mesh fits.
@@ -30,11 +30,21 @@ bool is_for_elements(RunConfig const& config, assembly::MeshSummary const& mesh)
   return !mesh.periodic && config.problem.has_one_source() && !config.problem.has_full_tensor() && config.fields.empty();
 }
 
-/// Whether a matrix can be made without CSR, if its format can.
+/// Whether nothing that is asked for needs CSR.
+bool needs_no_csr(RunConfig const& config) {
+  return config.analysis.empty() && config.matrix.precision == MatrixPrecision::double_ &&
+         config.matrix.conversion == Conversion::automatic;
+}
+
+/// Whether a matrix can be made without CSR, if its format can. Of boxes with half_cds is_box tells.
 bool can_be_assembled_as_stored(RunConfig const& config, assembly::MeshSummary const& mesh) {
   // Regions give the cells of one lattice several materials.
-  return is_for_elements(config, mesh) && config.problem.mesh.regions.empty() && config.analysis.empty() &&
-         config.matrix.precision == MatrixPrecision::double_ && config.matrix.conversion == Conversion::automatic;
+  return is_for_elements(config, mesh) && config.problem.mesh.regions.empty() && needs_no_csr(config);
+}
+
+/// Whether a box's products come from one stencil, so that only its right-hand side has values at points.
+bool has_stencil(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  return mesh.stencil_faces > 0 && is_box(config.problem, mesh);
 }
 
 }  // namespace
@@ -54,7 +64,8 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
   }
-  if (mesh.stencil_faces > 0 && can_be_free) {
+  bool const csr_for_solver = needs_csr(preconditioner) && preconditioner != PreconditionerKind::multigrid;
+  if (has_stencil(config, mesh) && needs_no_csr(config) && !csr_for_solver) {
     shape.n_cells = mesh.cells;
     shape.order = 1;
     shape.stencil_faces = mesh.stencil_faces;
@@ -63,8 +74,10 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
 }
 
 bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  if (is_box(config.problem, mesh))
+    return true;
   return is_for_elements(config, mesh) && (mesh.lattices == 0 || config.problem.mesh.regions.empty()) &&
-         (config.problem.order > 1 || mesh.lattices > 0 || is_box(config.problem, mesh));
+         (config.problem.order > 1 || mesh.lattices > 0);
 }
 
 MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
@@ -79,10 +92,10 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
                        "use another format, or auto");
     if (mesh.periodic)
       throw InputError("matrix.format", "matrix_free does not join periodic boundaries; use another format, or auto");
-    if (!config.problem.has_one_source())
+    if (!config.problem.has_one_source() && !has_stencil(config, mesh))
       throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
                                         "use another format, or auto");
-    if (!config.fields.empty())
+    if (!config.fields.empty() && !has_stencil(config, mesh))
       throw InputError("matrix.format", "matrix_free takes expressions in x, y and z, and no fields from files (problem.fields); "
                                         "use another format, or auto");
     if (config.problem.has_full_tensor())
@@ -93,8 +106,8 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
   }
   MatrixShape const shape = shape_of(config, mesh);
-  bool const half_cds = (!matrix.format || *matrix.format == Format::half_cds) && (box || shape.n_lattices > 0) &&
-                        can_be_assembled_as_stored(config, mesh);
+  bool const half_cds = (!matrix.format || *matrix.format == Format::half_cds) &&
+                        ((box && needs_no_csr(config)) || (shape.n_lattices > 0 && can_be_assembled_as_stored(config, mesh)));
   if (!half_cds && (matrix.format || shape.n_cells == 0))
     return {};
   MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}};

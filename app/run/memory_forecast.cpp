@@ -171,8 +171,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;
   std::int64_t output = 0;
   if (bool const picture = !picture_files(config).empty(); config.output.vtk_enabled || picture) {
-    bool const searched = !(config.is_box() && (config.problem.order == 1 || !config.output.vtk_enabled ||
-                                                vtk_format(config) == output::VtkFormat::image));
+    bool const searched = !(config.is_box() && ((config.problem.order == 1 && !config.problem.mesh.is_graded()) ||
+                                                !config.output.vtk_enabled || vtk_format(config) == output::VtkFormat::image));
     output = memory.output;
     if (searched && config.is_box())  // unstructured after all
       output += 24 * n + 8 * mesh.cells * (config.problem.order + 1) * (config.problem.order + 1) * (config.problem.order + 1);
@@ -185,6 +185,14 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
       output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, largest);
     if (picture)
       output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
+  }
+  if (config.output.surface) {
+    // BoundarySurface: the unknowns of all faces, then by node x, u, flux and faces around it, by quadrangle nodes, ids and flux.
+    // The other results are gone by then.
+    std::int64_t const p2 = (p1 - 1) * (p1 - 1), faces = estimate.boundary_faces;
+    std::int64_t const of_face = 4 * p1 * p1 + p2 * (24 + 8 + 24 + 4) + p2 * (32 + 4 + 4 + 8);
+    output = std::max(output, of_face * faces +
+                                  output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces));
   }
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);

@@ -11,6 +11,7 @@
 namespace poisson::app {
 namespace {
 
+using assembly::MeshSpec;
 using Json = nlohmann::ordered_json;
 
 bool is_mesh_size(std::string const& path) {
@@ -42,6 +43,9 @@ MeshConvergence convergence_of(std::vector<CaseOnMesh const*> cases) {
     h.push_back(1 / cells[0]);
     if (!similar(cells, cells_of(*cases.front()->config)))
       group.note = "the numbers of cells do not grow by one factor in all directions";
+    else if (MeshSpec const& mesh = c->config->problem.mesh, &first = cases.front()->config->problem.mesh;
+             mesh.is_graded() && mesh.cells != first.cells)
+      group.note = "other cells of a graded box are no refinement; sweep over problem.mesh.refinements, which halves every cell";
     else if (h.size() > 1 && !(h.back() < h[h.size() - 2]))
       group.note = "two cases have the same mesh";
   }

@@ -30,6 +30,23 @@ std::string elements_in_words(int order) {
          std::string(" hexahedra (Q") + std::to_string(order) + ")";
 }
 
+/// Of one direction of a box; empty where its cells are equal.
+std::string grading_in_words(assembly::MeshSpec const& mesh, std::size_t d) {
+  std::string const name(1, "xyz"[d]);
+  if (auto const& x = mesh.coordinates[d]; !x.empty()) {
+    double smallest = x[1] - x[0], largest = smallest;
+    for (std::size_t i = 2; i < x.size(); ++i) {
+      smallest = std::min(smallest, x[i] - x[i - 1]);
+      largest = std::max(largest, x[i] - x[i - 1]);
+    }
+    return ", in " + name + " at listed coordinates (edges " + number_text(smallest, 4) + " to " + number_text(largest, 4) + ")";
+  }
+  if (mesh.growth[d] == 1)
+    return "";
+  return ", which grow by " + number_text(mesh.growth[d], 6) + " each in " + name +
+         (mesh.growth_to[d] == assembly::GrowthTo::middle ? " to the middle and shrink again" : "");
+}
+
 std::string mesh_in_words(assembly::MeshSpec const& mesh) {
   std::string text;
   if (!mesh.file.empty()) {
@@ -41,6 +58,8 @@ std::string mesh_in_words(assembly::MeshSpec const& mesh) {
               number_text(mesh.origin[d] + mesh.extent[d], 6) + "]";
     text += " of " + std::to_string(mesh.cells[0]) + " × " + std::to_string(mesh.cells[1]) + " × " + std::to_string(mesh.cells[2]) +
             " cells";
+    for (std::size_t d = 0; d < 3; ++d)
+      text += grading_in_words(mesh, d);
   } else {
     text = mesh.generator + (mesh.arguments.empty() ? "" : "(" + mesh.arguments + ")") + " of deal.II";
   }

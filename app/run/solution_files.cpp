@@ -145,7 +145,7 @@ std::string vtk_file_name(RunConfig const& config) {
   case output::VtkFormat::image:
     break;
   }
-  return config.problem.order == 1 ? "solution.vti" : "solution.vtr";
+  return config.problem.order == 1 && !config.problem.mesh.is_graded() ? "solution.vti" : "solution.vtr";
 }
 
 bool pvd_may_name(std::string const& vtk_file) {

@@ -28,8 +28,9 @@ std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box) {
   auto triangulation = std::make_unique<dealii::Triangulation<3>>();
   std::vector<unsigned> cells(box.cells.begin(), box.cells.end());
   int refinements = 0;
+  bool const equal_cells = box.has_equal_cells();
   // Refining is three times as fast as making all cells at once and needs three quarters of the memory.
-  while (cells[0] % 2 == 0 && cells[1] % 2 == 0 && cells[2] % 2 == 0) {
+  while (equal_cells && cells[0] % 2 == 0 && cells[1] % 2 == 0 && cells[2] % 2 == 0) {
     for (unsigned& n : cells)
       n /= 2;
     ++refinements;
@@ -39,7 +40,17 @@ std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box) {
     low[d] = box.origin[d];
     high[d] = box.origin[d] + box.extent[d];
   }
-  dealii::GridGenerator::subdivided_hyper_rectangle(*triangulation, cells, low, high);
+  if (equal_cells) {
+    dealii::GridGenerator::subdivided_hyper_rectangle(*triangulation, cells, low, high);
+  } else {
+    std::vector<std::vector<double>> edges(3);
+    for (unsigned d = 0; d < 3; ++d) {
+      std::vector<double> const& x = box.coordinates[d];
+      for (unsigned i = 0; i < cells[d]; ++i)
+        edges[d].push_back(x.empty() ? box.extent[d] / cells[d] : x[i + 1] - x[i]);
+    }
+    dealii::GridGenerator::subdivided_hyper_rectangle(*triangulation, edges, low, high);
+  }
   // A face of an axis-aligned cell lies on the side of the box that its number names; edges need no ids.
   for (auto const& cell : triangulation->active_cell_iterators())
     for (unsigned const f : cell->face_indices())
@@ -185,6 +196,8 @@ Mesh make_mesh(MeshSpec const& spec) {
     // The refinements asked for are nothing else than cells, so that all levels are made in the same way.
     MeshSpec flat = spec;
     flat.cells = counts.box->cells;
+    flat.coordinates = counts.box->coordinates;
+    flat.growth = {1, 1, 1};
     flat.refinements = 0;
     return make_coarse_mesh(flat);
   }

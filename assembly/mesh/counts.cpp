@@ -26,10 +26,88 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   return __builtin_add_overflow(a, b, &result) ? saturated : std::min(result, saturated);
 }
 
+std::string coordinates_key(std::size_t d) {
+  return std::string("problem.mesh.coordinates.") + "xyz"[d];
+}
+
+void check_grading(MeshSpec const& spec) {
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::string const growth = std::string("problem.mesh.growth[").append(std::to_string(d)).append("]");
+    std::ostringstream found;
+    if (!(spec.growth[d] > 0) || !std::isfinite(spec.growth[d])) {
+      found << "the growth of cells must be positive and finite, not " << spec.growth[d];
+      throw InputError(growth, found.str());
+    }
+    std::vector<double> const& x = spec.coordinates[d];
+    if (x.empty())
+      continue;
+    if (spec.growth[d] != 1)
+      throw InputError(growth, coordinates_key(d) + " says where the vertices are; leave the growth of this direction at 1");
+    for (std::size_t i = 0; i < x.size(); ++i)
+      if (!std::isfinite(x[i]) || (i > 0 && !(x[i] > x[i - 1]))) {
+        found << "coordinates must be finite and increase, and number " << i + 1 << " is " << x[i];
+        throw InputError(coordinates_key(d) + "[" + std::to_string(i) + "]", found.str());
+      }
+    if (x.size() < 2 || spec.cells[d] != static_cast<std::int64_t>(x.size()) - 1)
+      throw InputError(coordinates_key(d), "a direction of n cells has n + 1 coordinates, at least 2; these are " +
+                                               std::to_string(x.size()) + " for " + std::to_string(spec.cells[d]) + " cells");
+  }
+}
+
+/// Whether the first half of the cells grows and the second is its mirror image. With an odd number the one in the middle is the
+/// last of the first half.
+bool grows_to_middle(MeshSpec const& spec, std::size_t d) {
+  return spec.growth_to[d] == GrowthTo::middle;
+}
+
+/// (r^i - 1) / (r^n - 1) for r = e^s, s != 0, without overflow.
+double geometric_sum(double s, double i, double n) {
+  return s > 0 ? std::exp((i - n) * s) * std::expm1(-i * s) / std::expm1(-n * s) : std::expm1(i * s) / std::expm1(n * s);
+}
+
+/// Place of vertex i of a direction with growth, from 0 to 1.
+double graded_place(MeshSpec const& spec, std::size_t d, std::int64_t i) {
+  double const s = std::log(spec.growth[d]);
+  std::int64_t const n = spec.cells[d];
+  if (!grows_to_middle(spec, d))
+    return geometric_sum(s, static_cast<double>(i), static_cast<double>(n));
+  if (2 * i > n)
+    return 1 - graded_place(spec, d, n - i);
+  // Edges r^0, r^1, ... up to the middle, of an odd number half of the last one.
+  double const half = static_cast<double>(n / 2), at = static_cast<double>(i);
+  if (n % 2 == 0)
+    return 0.5 * geometric_sum(s, at, half);
+  // With the sum S of m = half cells the whole is 2 S + r^m; (r^i - 1) / (r - 1) is S of i cells.
+  double const ratio = geometric_sum(s, half, half + 1);  // S_m / S_(m + 1); r^m = S_(m + 1) - S_m
+  return half == 0 ? 0 : geometric_sum(s, at, half) * ratio / (1 + ratio);
+}
+
+/// The smallest edge of a cell in a direction before refinement.
+double smallest_cell(MeshSpec const& spec, std::size_t d) {
+  std::vector<double> const& x = spec.coordinates[d];
+  if (!x.empty()) {
+    double smallest = x[1] - x[0];
+    for (std::size_t i = 2; i < x.size(); ++i)
+      smallest = std::min(smallest, x[i] - x[i - 1]);
+    return smallest;
+  }
+  std::int64_t const n = spec.cells[d];
+  if (spec.growth[d] == 1)
+    return spec.extent[d] / static_cast<double>(n);
+  // Cells grow or shrink all the way to the end, or to the middle.
+  double const s = std::log(spec.growth[d]);
+  if (!grows_to_middle(spec, d))
+    return spec.extent[d] * geometric_sum(std::abs(s), 1, static_cast<double>(n));
+  return spec.extent[d] * (s > 0        ? graded_place(spec, d, 1)
+                           : n % 2 == 0 ? 0.5 - graded_place(spec, d, n / 2 - 1)
+                                        : 1 - 2 * graded_place(spec, d, n / 2));
+}
+
 void check_box(MeshSpec const& spec) {
   if (!spec.arguments.empty())
     throw InputError("problem.mesh.arguments",
                      "the generator 'box' takes no arguments; it is described by the keys origin, extent and cells");
+  check_grading(spec);
   for (std::size_t d = 0; d < 3; ++d) {
     std::string const index = std::string("[").append(std::to_string(d)).append("]");
     std::ostringstream found;
@@ -45,13 +123,32 @@ void check_box(MeshSpec const& spec) {
       found << "the extent of a box must be positive and finite, not " << spec.extent[d];
       throw InputError("problem.mesh.extent" + index, found.str());
     }
-    double const width = std::ldexp(spec.extent[d] / static_cast<double>(spec.cells[d]), -spec.refinements);
+    double const width = std::ldexp(smallest_cell(spec, d), -spec.refinements);
     double const place = std::max(std::abs(spec.origin[d]), std::abs(spec.origin[d] + spec.extent[d]));
     if (!(width > 1e-12 * place) || !(width > 1e-100) || !(place < 1e100)) {
       found << "cells " << width << " wide at coordinates up to " << place << " cannot be told apart in double precision";
-      throw InputError("problem.mesh.extent" + index, found.str());
+      throw InputError(!spec.coordinates[d].empty() ? coordinates_key(d)
+                       : spec.growth[d] != 1        ? "problem.mesh.growth" + index
+                                                    : "problem.mesh.extent" + index,
+                       found.str());
     }
   }
+}
+
+/// Vertices of a graded direction after all refinements, each of which halves every cell. Empty where cells are equal.
+std::vector<double> graded_coordinates(MeshSpec const& spec, std::size_t d) {
+  std::vector<double> x = spec.coordinates[d];
+  if (spec.growth[d] != 1)
+    for (std::int64_t i = 0; i <= spec.cells[d]; ++i)
+      x.push_back(i == spec.cells[d] ? spec.origin[d] + spec.extent[d]
+                                     : spec.origin[d] + spec.extent[d] * graded_place(spec, d, i));
+  for (int r = 0; r < spec.refinements && !x.empty(); ++r) {
+    std::vector<double> halved{x.front()};
+    for (std::size_t i = 1; i < x.size(); ++i)
+      halved.insert(halved.end(), {x[i - 1] + 0.5 * (x[i] - x[i - 1]), x[i]});
+    x = std::move(halved);
+  }
+  return x;
 }
 
 MeshCounts count_box(MeshSpec const& spec) {
@@ -66,6 +163,9 @@ MeshCounts count_box(MeshSpec const& spec) {
   counts.faces = plus(plus(product(m[0], n[1], n[2]), product(n[0], m[1], n[2])), product(n[0], n[1], m[2]));
   counts.edges = plus(plus(product(n[0], m[1], m[2]), product(m[0], n[1], m[2])), product(m[0], m[1], n[2]));
   counts.vertices = product(m[0], m[1], m[2]);
+  if (counts.vertices <= std::numeric_limits<std::int32_t>::max())  // more are refused before anybody asks where they are
+    for (std::size_t d = 0; d < 3; ++d)
+      box.coordinates[d] = graded_coordinates(spec, d);
   counts.boundary_faces = times(2, plus(plus(times(n[0], n[1]), times(n[1], n[2])), times(n[0], n[2])));
   for (unsigned face = 0; face < 6; ++face)
     counts.faces_with_id[face] = face < 2 ? times(n[1], n[2]) : face < 4 ? times(n[0], n[2]) : times(n[0], n[1]);

@@ -18,11 +18,15 @@ namespace poisson::assembly {
 inline constexpr std::int64_t bytes_per_created_cell = 820;
 inline constexpr std::int64_t bytes_per_refined_cell = 640;
 
-/// A box divided into equal cells: cell (i, j, k) of the leaf mesh spans origin + extent * [i / cells[0], (i + 1) / cells[0]] x ...
+/// A box divided into cells. In a direction without coordinates they are equal: cell i of the leaf mesh spans
+/// origin + extent * [i / cells, (i + 1) / cells].
 struct BoxGrid {
   std::array<double, 3> origin{};
   std::array<double, 3> extent{};
-  std::array<std::int64_t, 3> cells{};  ///< per direction, after all refinements
+  std::array<std::int64_t, 3> cells{};               ///< per direction, after all refinements
+  std::array<std::vector<double>, 3> coordinates{};  ///< of the vertices of a graded direction, ascending; else empty
+
+  [[nodiscard]] bool has_equal_cells() const { return coordinates[0].empty() && coordinates[1].empty() && coordinates[2].empty(); }
 };
 
 /// Names of boundary or material ids. Several ids may have one name.

@@ -30,6 +30,16 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
     n_dofs *= box_nodes[d];
     auto& x = box_coordinates_[d];
     x.resize(box_nodes[d]);
+    if (auto const& vertices = grid.coordinates[d]; !vertices.empty()) {
+      for (std::int64_t i = 0; i < grid.cells[d]; ++i) {
+        box_widths_[d].push_back(vertices[i + 1] - vertices[i]);
+        for (int node = 0; node < order; ++node)
+          x[i * order + node] = vertices[i] + element.nodes[node] * box_widths_[d].back();
+      }
+      x.back() = vertices.back();
+      continue;
+    }
+    box_widths_[d] = {grid.extent[d] / static_cast<double>(grid.cells[d])};
     for (std::int64_t i = 0; i < box_nodes[d]; ++i)
       x[i] = grid.origin[d] +
              grid.extent[d] * ((static_cast<double>(i / order) + element.nodes[i % order]) / static_cast<double>(grid.cells[d]));
@@ -288,13 +298,6 @@ Point3 Space::point(std::int64_t dof) const {
     return {points_[3 * dof], points_[3 * dof + 1], points_[3 * dof + 2]};
   auto const [nx, ny, nz] = box_nodes;
   return {box_coordinates_[0][dof % nx], box_coordinates_[1][dof / nx % ny], box_coordinates_[2][dof / (nx * ny)]};
-}
-
-Point3 Space::box_cell_size() const {
-  Point3 size{};
-  for (int d = 0; d < 3; ++d)
-    size[d] = box->extent[d] / static_cast<double>(box->cells[d]);
-  return size;
 }
 
 template <class Action>

@@ -78,7 +78,15 @@ public:
     return {cell % nx, cell / nx % ny, cell / (nx * ny)};
   }
   [[nodiscard]] double box_coordinate(int direction, std::int64_t node) const { return box_coordinates_[direction][node]; }
-  [[nodiscard]] Point3 box_cell_size() const;
+  /// The edges of a cell.
+  [[nodiscard]] Point3 box_cell_size(std::array<std::int64_t, 3> const& cell) const {
+    return {box_width(0, cell[0]), box_width(1, cell[1]), box_width(2, cell[2])};
+  }
+  /// The edge of the i-th cell in a direction.
+  [[nodiscard]] double box_width(int direction, std::int64_t i) const {
+    auto const& widths = box_widths_[direction];
+    return widths[widths.size() == 1 ? 0 : i];
+  }
 
   /// A coloring of the parts of consecutive cells: the parts of one color, listed together, share no unknown. Colors are processed
   /// one after the other, the parts of a color by any threads, and every sum is formed in the same order. The unknowns of a cell
@@ -107,6 +115,7 @@ private:
   HostVector<unsigned> material_;
   std::vector<Run> runs_{{0, 0}};  ///< ascending
   std::array<std::vector<double>, 3> box_coordinates_;
+  std::array<std::vector<double>, 3> box_widths_;  ///< of cells; one where they are equal
 };
 
 /// The map from the reference cell to one cell: its nodes (8 vertices, or the n_local nodes of an isoparametric cell).

@@ -12,6 +12,14 @@ namespace poisson::assembly {
 
 namespace {
 
+/// Edges of the cells of a box in a direction.
+std::vector<double> widths_of(Space const& space, int direction) {
+  std::vector<double> widths;
+  for (std::int64_t i = 0; i < space.box->cells[direction]; ++i)
+    widths.push_back(space.box_width(direction, i));
+  return widths;
+}
+
 /// The components of k on lines of points.
 class CoefficientOnLines {
 public:
@@ -38,7 +46,10 @@ private:
 
 BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u) {
   auto const [nx, ny, nz] = space.box->cells;
-  Point3 const h = space.box_cell_size();
+  std::array<std::vector<double>, 3> const widths{widths_of(space, 0), widths_of(space, 1), widths_of(space, 2)};
+  std::vector<double> scale_x;
+  for (double const h : widths[0])
+    scale_x.push_back(1 / (h * h));
   std::array<double, 2> const gauss{0.5 - 0.5 / std::sqrt(3.), 0.5 + 0.5 / std::sqrt(3.)};
   std::array<std::vector<double>, 3> points;
   for (int d = 0; d < 3; ++d)
@@ -71,34 +82,36 @@ BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::spa
         in_z[x] = high - low;
       }
       double const *const kx = state.k[0], *const ky = state.k[1], *const kz = state.k[2];
-      double const hx = 1 / (h[0] * h[0]), hy = 1 / (h[1] * h[1]), hz = 1 / (h[2] * h[2]);
+      double const hy = 1 / (widths[1][y] * widths[1][y]), hz = 1 / (widths[2][z] * widths[2][z]);
+      double const *const hx = scale_x.data(), *const width = widths[0].data();
 #pragma omp simd reduction(+ : sum, gradients)
       for (std::int64_t x = 0; x < nx; ++x) {
-        double const dx = value[x + 1] - value[x], squared = hx * dx * dx;
-        sum += value[x] + value[x + 1];  // at both points together
+        double const dx = value[x + 1] - value[x], squared = hx[x] * dx * dx;
+        sum += width[x] * (value[x] + value[x + 1]);  // at both points together
+        double both = 0;
         for (int p = 0; p < 2; ++p) {
           double const near = gauss[1 - p], far = gauss[p];
           double const dy = near * in_y[x] + far * in_y[x + 1], dz = near * in_z[x] + far * in_z[x + 1];
-          gradients += kx[2 * x + p] * squared + ky[2 * x + p] * (hy * dy * dy) + kz[2 * x + p] * (hz * dz * dz);
+          both += kx[2 * x + p] * squared + ky[2 * x + p] * (hy * dy * dy) + kz[2 * x + p] * (hz * dz * dz);
         }
+        gradients += width[x] * both;
       }
     }
-    of_line[line] = {sum, gradients};
+    double const weight = widths[1][y] * widths[2][z] / 8;
+    of_line[line] = {weight * sum, weight * gradients};
   });
   BoxIntegrals result;
   for (BoxIntegrals const& line : of_line) {
     result.u += line.u;
     result.gradients += line.gradients;
   }
-  double const weight = h[0] * h[1] * h[2] / 8;
-  return {weight * result.u, weight * result.gradients};
+  return result;
 }
 
 void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields) {
   auto const [nx, ny, nz] = space.box->cells;
   Coefficient const& coefficient = data.coefficient(0);
   auto const components = static_cast<std::size_t>(fields.coefficient_components);
-  Point3 const h = space.box_cell_size();
   std::array<std::vector<double>, 3> centres;
   for (std::size_t d = 0; d < 3; ++d)
     for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
@@ -124,6 +137,7 @@ void fill_box_cells(Space const& space, ProblemData const& data, std::span<doubl
       double const gx = (a[x + 1] - a[x]) + (b[x + 1] - b[x]) + (c[x + 1] - c[x]) + (d[x + 1] - d[x]);
       double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
       double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
+      Point3 const h = space.box_cell_size({x, y, z});
       fields.flux[3 * cell] = -k[0] * (0.25 * gx / h[0]);
       fields.flux[3 * cell + 1] = -k[1] * (0.25 * gy / h[1]);
       fields.flux[3 * cell + 2] = -k[2] * (0.25 * gz / h[2]);

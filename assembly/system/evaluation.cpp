@@ -65,21 +65,13 @@ public:
     weights.resize(n_points);
     cofactors_.resize(n_points);
     determinants_.resize(n_points);
-    if (space.box) {
-      box_cell_ = space.box_cell_size();
-      auto const [hx, hy, hz] = box_cell_;
-      for (int q = 0; q < n_points; ++q) {
-        cofactors_[q] = {hy * hz, 0, 0, 0, hx * hz, 0, 0, 0, hx * hy};
-        determinants_[q] = hx * hy * hz;
-        weights[q] = reference_weights_[q] * determinants_[q];
-      }
-    }
   }
 
   void reset(std::int64_t cell) {
     space_.dofs(cell, dofs.data());
     geometry_.reset(cell, dofs.data());
-    if (space_.box) {  // the cells differ by a shift only
+    if (space_.box) {
+      set_box_cell(space_.box_cell_size(space_.box_cell(cell)));
       for (int i = 0; i < 3; ++i) {
         int const stride = i == 0 ? 1 : i == 1 ? m : m * m;
         for (int q = 0; q < n_points; ++q)
@@ -120,6 +112,18 @@ public:
   }
 
 private:
+  void set_box_cell(Point3 const& h) {
+    if (h == box_cell_)  // equal cells differ by a shift only
+      return;
+    box_cell_ = h;
+    auto const [hx, hy, hz] = h;
+    for (int q = 0; q < n_points; ++q) {
+      cofactors_[q] = {hy * hz, 0, 0, 0, hx * hz, 0, 0, 0, hx * hy};
+      determinants_[q] = hx * hy * hz;
+      weights[q] = reference_weights_[q] * determinants_[q];
+    }
+  }
+
   Space const& space_;
   CellGeometry geometry_;
   std::vector<double> reference_weights_;
@@ -408,8 +412,8 @@ struct OutputCell {
 }  // namespace
 
 OutputMesh output_mesh(Space const& space, ReferenceElement const& element, OutputNodes nodes) {
-  if (space.box && space.order == 1)
-    return Lattice{space.box->origin, space.box_cell_size(), space.box_nodes};
+  if (space.box && space.order == 1 && space.box->has_equal_cells())
+    return Lattice{space.box->origin, space.box_cell_size({0, 0, 0}), space.box_nodes};
   if (space.box && nodes == OutputNodes::unknowns) {
     NodeLattice lattice{space.order, {}};
     for (int d = 0; d < 3; ++d)

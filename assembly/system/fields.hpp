@@ -87,8 +87,8 @@ struct NodeLattice {
   std::array<std::vector<double>, 3> coordinates;  ///< ascending
 };
 
-/// A box of order 1 is the lattice of its nodes, with the cells between them, x fastest; one of a higher order is a NodeLattice
-/// where the nodes of the unknowns are asked for. All else is a NodeMesh.
+/// A box of equal cells of order 1 is the lattice of its nodes, with the cells between them, x fastest; one of a higher order, or
+/// with graded cells, is a NodeLattice where the nodes of the unknowns are asked for. All else is a NodeMesh.
 using OutputMesh = std::variant<Lattice, NodeLattice, NodeMesh>;
 
 /// The nodes that results are given on. From order 3 on those of the unknowns are not equidistant in a cell, as VTK's Lagrange

@@ -259,6 +259,18 @@ HostVector<double> sample(Space const& space, ReferenceElement const& element, s
   return values;
 }
 
+namespace {
+
+/// The number of the cell of a box, in one direction, that holds a coordinate or is beside the one that does; less than 0 or too
+/// large outside.
+double place_in_box(BoxGrid const& box, std::size_t d, double x) {
+  if (std::vector<double> const& vertices = box.coordinates[d]; !vertices.empty())
+    return static_cast<double>(std::upper_bound(vertices.begin(), vertices.end(), x) - vertices.begin() - 1);
+  return std::floor((x - box.origin[d]) / box.extent[d] * static_cast<double>(box.cells[d]));
+}
+
+}  // namespace
+
 std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points) {
   std::vector<LocatedPoint> result(points.size());
   Extent around;
@@ -302,7 +314,7 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
               bool inside = true;
               for (std::size_t d = 0; d < 3; ++d) {
                 auto const count = static_cast<double>(space.box->cells[d]);
-                double const place = std::floor((points[i][d] - space.box->origin[d]) / space.box->extent[d] * count) + beside[d];
+                double const place = place_in_box(*space.box, d, points[i][d]) + beside[d];
                 inside = inside && place >= 0 && place < count;
                 at[d] = inside ? static_cast<std::int64_t>(place) : 0;
               }

@@ -23,10 +23,7 @@ constexpr double largest_net_defect = 0.1, largest_even_defect = 0.3;
 class CellSamples {
 public:
   CellSamples(Space const& space, ReferenceElement const& element, ProblemData const& data)
-      : space_(space), data_(data), geometry_(space), nodes_(geometry_nodes_1d(space, element)), dofs_(space.n_local) {
-    if (space.box)
-      box_cell_ = space.box_cell_size();
-  }
+      : space_(space), data_(data), geometry_(space), nodes_(geometry_nodes_1d(space, element)), dofs_(space.n_local) {}
 
   /// `at`: as many reference coordinates in every direction. Values that are not finite count as 0: no quadrature takes them
   /// either.
@@ -38,6 +35,8 @@ public:
     geometry_.reset(cell, dofs_.data());
     for (auto& x : x_)
       x.resize(size);
+    if (space_.box)
+      box_cell_ = space_.box_cell_size(space_.box_cell(cell));
     determinants.assign(with_determinants ? size : 0, box_cell_[0] * box_cell_[1] * box_cell_[2]);
     if (space_.box) {
       for (int d = 0; d < 3; ++d) {

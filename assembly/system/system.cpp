@@ -26,6 +26,14 @@ struct CellState {
   CellGeometry geometry;
   std::vector<std::int32_t> dofs;
   std::vector<double> d, k, f, work;
+  double box_volume = 0;
+  std::array<double, 6> box_scale{};  ///< of the entries of a tensor
+
+  /// The edges of the cell of a box.
+  void set_box_cell(Point3 const& h) {
+    box_volume = h[0] * h[1] * h[2];
+    box_scale = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2]), 1 / (h[0] * h[1]), 1 / (h[0] * h[2]), 1 / (h[1] * h[2])};
+  }
 };
 
 class Assembler {
@@ -214,7 +222,7 @@ private:
       double det = 0;
       std::array<double, 9> c{};
       if (box) {
-        det = box_volume_;
+        det = state.box_volume;
       } else {
         auto const j = state.geometry.jacobian(geometry_.gradients.data() + static_cast<std::ptrdiff_t>(3) * q * nodes);
         c = cofactors(j);
@@ -229,7 +237,7 @@ private:
         double* const d = state.d.data() + static_cast<std::ptrdiff_t>(6) * q;
         if (box) {
           for (std::size_t e = 0; e < 6; ++e)
-            d[e] = weight * k.entries[e] * box_scale_[e];
+            d[e] = weight * k.entries[e] * state.box_scale[e];
         } else {
           // J^-1 = c^T / det, and c is stored by rows of d x_i / d xi_j: D_ab = w / det sum_i c_ia k_i c_ib
           double const scale = element_.weights[q] / det;
@@ -263,24 +271,22 @@ private:
     constant_coefficient_ = data_.constant_coefficient();
     bool const constant_source = data_.constant_source();
     int const n = space_.n_local, n_points = shape_.n_points;
+    bool const graded = space_.box && !space_.box->has_equal_cells(), equal_cells = space_.box && !graded;
     auto const make_state = [&] {
-      return CellState{data_,
-                       CellGeometry(space_),
-                       std::vector<std::int32_t>(n),
-                       std::vector<double>(6 * n_points),
-                       std::vector<double>(static_cast<std::size_t>(n) * n),
-                       std::vector<double>(n),
-                       {}};
+      CellState state{data_,
+                      CellGeometry(space_),
+                      std::vector<std::int32_t>(n),
+                      std::vector<double>(6 * n_points),
+                      std::vector<double>(static_cast<std::size_t>(n) * n),
+                      std::vector<double>(n),
+                      {}};
+      if (equal_cells)
+        state.set_box_cell(space_.box_cell_size({0, 0, 0}));
+      return state;
     };
     std::vector<double> basis;  // for affine cells with constant k
-    bool const one_matrix = space_.box && constant_coefficient_ && space_.material_ids.size() == 1;
-    bool const one_vector = space_.box && data_.one_source() && constant_source;
-    if (space_.box) {
-      auto const h = space_.box_cell_size();
-      box_volume_ = h[0] * h[1] * h[2];
-      box_scale_ = {1 / (h[0] * h[0]), 1 / (h[1] * h[1]), 1 / (h[2] * h[2]),
-                    1 / (h[0] * h[1]), 1 / (h[0] * h[2]), 1 / (h[1] * h[2])};
-    }
+    bool const one_matrix = equal_cells && constant_coefficient_ && space_.material_ids.size() == 1;
+    bool const one_vector = equal_cells && data_.one_source() && constant_source;
     auto shared = make_state();
     SourceSums shared_source;
     if (one_matrix || one_vector) {
@@ -289,7 +295,7 @@ private:
       evaluate(shared, 0, one_matrix, shared_source);
       if (one_matrix)
         kernel_.compute(shared.d.data(), shared.k.data(), shared.work);
-    } else if (!space_.box && constant_coefficient_ && space_.order <= 4) {
+    } else if (!equal_cells && constant_coefficient_ && space_.order <= 4) {
       basis = kernel_.combination_basis(element_.weights);
     }
 
@@ -309,6 +315,8 @@ private:
             sum.absolute += shared_source.absolute;
           } else {
             state.geometry.reset(cell, state.dofs.data());
+            if (graded)
+              state.set_box_cell(space_.box_cell_size(space_.box_cell(cell)));
             affine = !basis.empty() && state.geometry.affine();
             double const before = sum.absolute;
             evaluate(state, cell, !one_matrix, sum);
@@ -410,8 +418,6 @@ private:
   std::vector<double> robin_weights_;  ///< alpha dS at the points of every face in robin_faces_
   std::optional<BoxCouplings> couplings_;
   bool constant_coefficient_ = false;
-  double box_volume_ = 0;
-  std::array<double, 6> box_scale_{};  ///< of the entries of a tensor
   SourceSums source_;
   std::vector<LargestCells::Entry> source_cells_;  ///< with the largest integrals of |f|
   FieldSums boundary_;                             ///< of Neumann and Robin values

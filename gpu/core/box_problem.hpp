@@ -5,11 +5,12 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace poisson {
 
-/// -div(k grad u) = f on a box that is cut in equal cells, with one condition on each face: what gpu/elements assembles. Nodes are
+/// -div(k grad u) = f on a box that is cut in cells, with one condition on each face: what gpu/elements assembles. Nodes are
 /// numbered lexicographically, x fastest.
 struct BoxProblem {
   std::array<std::int64_t, 3> cells{};
@@ -25,6 +26,16 @@ struct BoxProblem {
     ExpressionCode alpha;  ///< robin only
   };
   std::array<Face, 6> faces;  ///< -x +x -y +y -z +z
+  /// Of the nodes, ascending, in directions whose cells differ in size; empty: equal cells.
+  std::array<std::vector<double>, 3> coordinates{};
+
+  /// Where only the host can evaluate k or f, such as fields from files or values by material: values of component c (of f 0) at
+  /// the two Gauss points per direction of `count` planes of cells from `first` on, x fastest. The code of that function does not
+  /// count then, nor does its check. Empty: the code does.
+  using PlaneValues = std::function<void(std::int64_t first, std::int64_t count, int c, double* values)>;
+  PlaneValues coefficient_on_host{}, source_on_host{};
+
+  [[nodiscard]] bool has_equal_cells() const { return coordinates[0].empty() && coordinates[1].empty() && coordinates[2].empty(); }
 };
 
 }  // namespace poisson

@@ -24,11 +24,17 @@ std::int64_t planes_at_once(std::array<std::int64_t, 3> const& cells, Backend ba
   return std::clamp<std::int64_t>(bytes / of_plane, 4, cells[2] + 1);
 }
 
+bool has_constant_coefficient(BoxProblem const& problem) {
+  return !problem.coefficient_on_host && std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant);
+}
+bool has_constant_source(BoxProblem const& problem) {
+  return !problem.source_on_host && is_constant(problem.source);
+}
+
 int fields_of(BoxProblem const& problem) {
-  auto const varies = [](ExpressionCode const& code) { return is_constant(code) ? 0 : 1; };
-  int fields = varies(problem.source);
+  int fields = has_constant_source(problem) ? 0 : problem.has_equal_cells() ? 1 : 2;
   for (ExpressionCode const& code : problem.coefficient)
-    fields += varies(code);
+    fields += problem.coefficient_on_host || !is_constant(code) ? 1 : 0;
   return fields;
 }
 
@@ -45,8 +51,8 @@ bool BoxSystem::fits(std::array<std::int64_t, 3> const& cells) {
 }
 
 bool BoxSystem::can_assemble(BoxProblem const& problem, Format format) {
-  return fits(problem.cells) &&
-         (format == Format::half_cds || std::all_of(problem.coefficient.begin(), problem.coefficient.end(), is_constant));
+  bool const one_stencil = problem.has_equal_cells() && has_constant_coefficient(problem);
+  return fits(problem.cells) && (format == Format::half_cds || one_stencil);
 }
 
 std::int64_t BoxSystem::peak_bytes(BoxProblem const& problem, Format format, Backend backend) {
@@ -75,6 +81,23 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     for (std::int64_t i = 0; i <= n; ++i)
       nodes[i] = problem.origin[d] + problem.extent[d] * (static_cast<double>(i) / static_cast<double>(n));
     nodes[n] = problem.origin[d] + problem.extent[d];
+    if (auto const& listed = problem.coordinates[d]; !listed.empty())
+      std::copy(listed.begin(), listed.end(), nodes.begin());
+    if (!problem.has_equal_cells()) {
+      HostVector<double> edges, inverse_edges, weights;
+      for (std::int64_t i = 0; i < n; ++i) {
+        double const edge = problem.coordinates[d].empty() ? problem.extent[d] / static_cast<double>(n) : nodes[i + 1] - nodes[i];
+        edges.push_back(edge);
+        inverse_edges.push_back(1 / edge);
+        weights.insert(weights.end(), {edge / 2, edge / 2});
+      }
+      edges_[d] = Array<double>(context, std::span<double const>(edges));
+      inverse_edges_[d] = Array<double>(context, std::span<double const>(inverse_edges));
+      gauss_weights_[d] = Array<double>(context, std::span<double const>(weights));
+      box_.cell[d] = 1;
+      box_.edges[d] = edges_[d].data();
+      box_.inverse_edges[d] = inverse_edges_[d].data();
+    }
     for (std::int64_t i = 0; i < n; ++i) {
       gauss[2 * i] = (1 - low) * nodes[i] + low * nodes[i + 1];
       gauss[2 * i + 1] = low * nodes[i] + (1 - low) * nodes[i + 1];
@@ -82,8 +105,27 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     node_coordinates_[d] = Array<double>(context, std::span<double const>(nodes));
     gauss_coordinates_[d] = Array<double>(context, std::span<double const>(gauss));
   }
+  double const one = 1;
+  one_ = Array<double>(context, std::span<double const>(&one, 1));
   evaluate_faces(problem);
   assemble(problem, format);
+}
+
+FieldSums BoxSystem::integrals(double const* values, std::array<std::int64_t, 3> const& first,
+                               std::array<std::int64_t, 3> const& count, double part_of_equal_cells,
+                               Array<double>& weighted) const {
+  std::int64_t const size = count[0] * count[1] * count[2];
+  if (!box_.is_graded()) {
+    FieldSums const sums = kernels_.sums(context_, size, values);
+    return {part_of_equal_cells * sums.sum, part_of_equal_cells * sums.absolute};
+  }
+  TensorGrid weights{count, {}};
+  for (std::size_t d = 0; d < 3; ++d)
+    weights.coordinates[d] = count[d] == 1 ? one_.data() : gauss_weights_[d].data() + first[d];
+  if (weighted.size() < size)
+    weighted = Array<double>(context_, size);
+  kernels_.weigh(context_, weights, values, weighted.data());
+  return kernels_.sums(context_, size, weighted.data());
 }
 
 /// `values` = code at the tensor product of parts of three coordinate arrays.
@@ -107,6 +149,22 @@ void BoxSystem::evaluate(ExpressionCode const& code, std::array<Array<double> co
     at[d] = all[static_cast<std::size_t>(first[d] + index[d])];
   }
   throw DataError(quantity, face, at);
+}
+
+/// `values` = what the host evaluates in `count` planes of cells, of `of_plane` times two points each.
+void BoxSystem::take_from_host(BoxProblem::PlaneValues const& on_host, int component, std::int64_t first, std::int64_t count,
+                               std::int64_t of_plane, double* values) {
+  if (context_.backend() == Backend::cpu) {
+    on_host(first, count, component, values);
+    return;
+  }
+  std::int64_t const at_once = std::clamp<std::int64_t>((std::int64_t{1} << 19) / of_plane, 1, count);
+  HostVector<double> host(static_cast<std::size_t>(2 * of_plane * at_once));
+  for (std::int64_t done = 0; done < count; done += at_once) {
+    std::int64_t const planes = std::min(at_once, count - done);
+    on_host(first + done, planes, component, host.data());
+    context_.upload(values + 2 * of_plane * done, host.data(), 8 * 2 * of_plane * planes);
+  }
 }
 
 void BoxSystem::evaluate_faces(BoxProblem const& problem) {
@@ -142,9 +200,10 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
       pure_neumann_ = false;
       continue;
     }
-    FieldSums const sums = kernels_.sums(context_, size, view.value);
-    boundary_.sum += area * sums.sum;
-    boundary_.absolute += area * sums.absolute;
+    Array<double> weighted(context_, 0);
+    FieldSums const sums = integrals(view.value, first, count, area, weighted);
+    boundary_.sum += sums.sum;
+    boundary_.absolute += sums.absolute;
     if (condition.type == Type::robin) {
       face_alphas_[f] = Array<double>(context_, size);
       evaluate(condition.alpha, coordinates, first, count, ValueCheck::not_negative, face_alphas_[f].data(),
@@ -158,30 +217,35 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
 
 void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   std::int64_t const n = box_.n_rows(), nz = box_.nodes[2], nx = 2 * problem.cells[0], ny = 2 * problem.cells[1];
-  auto const components = static_cast<int>(problem.coefficient.size());
+  auto components = static_cast<int>(problem.coefficient.size());
   std::int64_t const planes = planes_at_once(problem.cells, context_.backend());
   double const volume = box_.cell[0] * box_.cell[1] * box_.cell[2];
   rhs_ = Array<double>(context_, n);
   Array<double> values(context_, format == Format::half_cds ? 14 * n : 0);
 
-  auto const field_of = [&](std::vector<ExpressionCode const*> const& codes, std::array<Array<double>, 3>& points) {
+  auto const field_of = [&](std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
+                            std::array<Array<double>, 3>& points) {
     BoxField field;
     for (std::size_t c = 0; c < codes.size(); ++c)
-      if (is_constant(*codes[c]))
+      if (!on_host && is_constant(*codes[c]))
         field.constant[c] = codes[c]->front().value;
       else
         points[c] = Array<double>(context_, 2 * planes * nx * ny);
     return field;
   };
   // The values in `count` planes of cells from `first` on.
-  auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, std::array<Array<double>, 3>& points,
-                        std::int64_t first, std::int64_t count, ValueCheck check, DataError::Quantity quantity) {
+  auto const fill = [&](BoxField& field, std::vector<ExpressionCode const*> const& codes, BoxProblem::PlaneValues const& on_host,
+                        std::array<Array<double>, 3>& points, std::int64_t first, std::int64_t count, ValueCheck check,
+                        DataError::Quantity quantity) {
     field.first_plane = first;
     for (std::size_t c = 0; c < codes.size(); ++c) {
       if (points[c].size() == 0)
         continue;
-      evaluate(*codes[c], {&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]}, {0, 0, 2 * first},
-               {nx, ny, 2 * count}, check, points[c].data(), quantity, -1);
+      if (on_host)
+        take_from_host(on_host, static_cast<int>(c), first, count, 4 * problem.cells[0] * problem.cells[1], points[c].data());
+      else
+        evaluate(*codes[c], {&gauss_coordinates_[0], &gauss_coordinates_[1], &gauss_coordinates_[2]}, {0, 0, 2 * first},
+                 {nx, ny, 2 * count}, check, points[c].data(), quantity, -1);
       field.points[c] = points[c].data();
     }
   };
@@ -189,28 +253,31 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   std::vector<ExpressionCode const*> k_codes, f_codes{&problem.source};
   for (ExpressionCode const& code : problem.coefficient)
     k_codes.push_back(&code);
-  BoxField k = field_of(k_codes, k_points), f = field_of(f_codes, f_points);
+  BoxProblem::PlaneValues const &k_on_host = problem.coefficient_on_host, &f_on_host = problem.source_on_host;
+  BoxField k = field_of(k_codes, k_on_host, k_points), f = field_of(f_codes, f_on_host, f_points);
   // Constants are checked as well, at a point of the box.
   for (ExpressionCode const* const code : k_codes)
-    if (is_constant(*code) && !passes(ValueCheck::positive, code->front().value))
+    if (!k_on_host && is_constant(*code) && !passes(ValueCheck::positive, code->front().value))
       throw DataError(DataError::Quantity::coefficient, -1, problem.origin);
-  if (is_constant(problem.source) && !passes(ValueCheck::finite, problem.source.front().value))
+  if (has_constant_source(problem) && !passes(ValueCheck::finite, problem.source.front().value))
     throw DataError(DataError::Quantity::source, -1, problem.origin);
 
-  bool const source_varies = !is_constant(problem.source);
+  bool const source_varies = !has_constant_source(problem);
+  Array<double> weighted(context_, 0);
   auto const add_source = [&](std::int64_t first, std::int64_t count) {
-    FieldSums const sums = kernels_.sums(context_, 2 * count * nx * ny, f.points[0] + 2 * (first - f.first_plane) * nx * ny);
-    source_.sum += volume / 8 * sums.sum;
-    source_.absolute += volume / 8 * sums.absolute;
+    double const* const of_source = f.points[0] + 2 * (first - f.first_plane) * nx * ny;
+    FieldSums const sums = integrals(of_source, {0, 0, 2 * first}, {nx, ny, 2 * count}, volume / 8, weighted);
+    source_.sum += sums.sum;
+    source_.absolute += sums.absolute;
     std::int64_t const lines = problem.cells[1] * count;
     Array<double> largest(context_, lines);
-    kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count},
-                              f.points[0] + 2 * (first - f.first_plane) * nx * ny, largest.data());
+    kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count}, box_.is_graded() ? weighted.data() : of_source,
+                              largest.data());
     std::size_t const known = largest_of_lines_.size();
     largest_of_lines_.resize(known + static_cast<std::size_t>(lines));
     largest.download(std::span<double>(largest_of_lines_).subspan(known));
     for (std::size_t i = known; i < largest_of_lines_.size(); ++i)
-      largest_of_lines_[i] *= volume / 8;
+      largest_of_lines_[i] *= box_.is_graded() ? 1 : volume / 8;
   };
   if (!source_varies) {
     double const whole = problem.extent[0] * problem.extent[1] * problem.extent[2];
@@ -218,7 +285,7 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   } else if (pure_neumann_) {
     for (std::int64_t first = 0; first < problem.cells[2]; first += planes) {
       std::int64_t const count = std::min(planes, problem.cells[2] - first);
-      fill(f, f_codes, f_points, first, count, ValueCheck::finite, DataError::Quantity::source);
+      fill(f, f_codes, f_on_host, f_points, first, count, ValueCheck::finite, DataError::Quantity::source);
       add_source(first, count);
     }
   }
@@ -234,8 +301,13 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
     std::int64_t const end_cells = std::min(problem.cells[2], first_cells + planes);
     std::int64_t const end = end_cells == problem.cells[2] ? nz : end_cells;
     std::int64_t const count = end_cells - first_cells;
-    fill(k, k_codes, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
-    fill(f, f_codes, f_points, first_cells, count, ValueCheck::finite, DataError::Quantity::source);
+    fill(k, k_codes, k_on_host, k_points, first_cells, count, ValueCheck::positive, DataError::Quantity::coefficient);
+    if (box_.is_graded() && k_codes.size() == 1) {  // whose scale differs by direction
+      components = 3;
+      k.points.fill(k.points[0]);
+      k.constant.fill(k.constant[0]);
+    }
+    fill(f, f_codes, f_on_host, f_points, first_cells, count, ValueCheck::finite, DataError::Quantity::source);
     if (source_varies && !pure_neumann_ && summed < end_cells) {
       add_source(summed, end_cells - summed);
       summed = end_cells;

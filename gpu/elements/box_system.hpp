@@ -17,11 +17,13 @@ class BoxSystem final : public ElementSystem {
 public:
   /// Whether a box is assembled here: at least three nodes per direction and less than 2^31 nodes.
   [[nodiscard]] static bool fits(std::array<std::int64_t, 3> const& cells);
-  /// Whether a problem is assembled here into a format: the box fits, and k is constant where it is matrix_free.
+  /// Whether a problem is assembled here into a format: the box fits, and k is constant and cells are equal where it is
+  /// matrix_free.
   [[nodiscard]] static bool can_assemble(BoxProblem const& problem, Format format);
   /// Bytes in the backend's memory at the peak of the assembly.
   [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
-  /// The same of a box of these cells whose source and components of k vary in `varying_fields` cases.
+  /// The same of a box of these cells whose source and components of k vary in `varying_fields` cases; the source of graded cells
+  /// counts twice.
   [[nodiscard]] static std::int64_t peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format,
                                                Backend backend);
 
@@ -36,6 +38,8 @@ private:
   void evaluate_faces(BoxProblem const& problem);
   void make_half_cds(Array<double> values);
   void assemble(BoxProblem const& problem, Format format);
+  void take_from_host(BoxProblem::PlaneValues const& on_host, int component, std::int64_t first, std::int64_t count,
+                      std::int64_t of_plane, double* values);
   void evaluate(ExpressionCode const& code, std::array<Array<double> const*, 3> const& coordinates,
                 std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count, ValueCheck check,
                 double* values, DataError::Quantity quantity, int face);
@@ -43,7 +47,14 @@ private:
   Context& context_;
   BoxElementKernels const& kernels_;
   BoxElements box_;
+  /// values, or the same times the part of the cell or face that each of the Gauss points stands for, where cells are graded.
+  /// `first` and `count` are those of the points; a direction with one is the normal of a face.
+  FieldSums integrals(double const* values, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
+                      double part_of_equal_cells, Array<double>& weighted) const;
+
   std::array<Array<double>, 3> node_coordinates_, gauss_coordinates_;
+  std::array<Array<double>, 3> edges_, inverse_edges_, gauss_weights_;  ///< of graded cells
+  Array<double> one_;                                                   ///< a weight
   std::array<Array<double>, 6> face_values_, face_alphas_;
   LowestFailure failed_;
 };

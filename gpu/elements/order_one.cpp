@@ -70,6 +70,7 @@ OrderOne make_order_one(Context& context, BoxProblem const& box) {
   OrderOne result;
   BoxProblem without_source = box;
   without_source.source = {Instruction(Op::constant, 0)};
+  without_source.source_on_host = {};
   result.matrix = BoxSystem(context, without_source).take_matrix();
   for (std::size_t d = 0; d < 3; ++d)
     result.box_nodes[d] = box.cells[d] + 1;

@@ -34,6 +34,19 @@ struct Node {
   return sum;
 }
 
+/// What integrals over the unit cell are multiplied with to be those over a graded cell: of derivatives in each direction twice,
+/// and of values.
+struct CellScale {
+  double stiffness[3];
+  double volume;
+};
+[[nodiscard]] inline POISSON_HOST_DEVICE CellScale scale_of(BoxElements const& box, std::int64_t cx, std::int64_t cy,
+                                                            std::int64_t cz) {
+  double const volume = box.edges[0][cx] * box.edges[1][cy] * box.edges[2][cz];
+  double const inverse[3] = {box.inverse_edges[0][cx], box.inverse_edges[1][cy], box.inverse_edges[2][cz]};
+  return {{volume * inverse[0] * inverse[0], volume * inverse[1] * inverse[1], volume * inverse[2] * inverse[2]}, volume};
+}
+
 /// No node around this one has a condition, nor has it itself.
 [[nodiscard]] inline POISSON_HOST_DEVICE bool is_deep(BoxElements const& box, Node const& node) {
   bool deep = true;
@@ -43,7 +56,8 @@ struct Node {
 }
 
 /// Entries of a row of a node that is_deep: entries[s] couples it with the node that comes before it by 9 dz + 3 dy + dx = s.
-template <int components>
+/// Cells that are graded have three components.
+template <int components, bool graded = false>
 POISSON_HOST_DEVICE inline void deep_row(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k,
                                          BoxField const& f, Node const& node, double (&entries)[14], double& load) {
   POISSON_UNROLL
@@ -54,11 +68,16 @@ POISSON_HOST_DEVICE inline void deep_row(BoxElements const& box, BoxTables<compo
   for (int cell = 0; cell < 8; ++cell) {
     int const a = 7 - cell;  // the node's own number in the cell
     std::int64_t const cx = node.i[0] - 1 + (cell & 1), cy = node.i[1] - 1 + (cell >> 1 & 1), cz = node.i[2] - 1 + (cell >> 2);
+    CellScale scale{};
+    if constexpr (graded)
+      scale = scale_of(box, cx, cy, cz);
     POISSON_UNROLL
     for (int q = 0; q < 8; ++q) {
       POISSON_UNROLL
       for (int c = 0; c < components; ++c) {
-        double const value = field_value(box, k, c, cx, cy, cz, q);
+        double value = field_value(box, k, c, cx, cy, cz, q);
+        if constexpr (graded)
+          value *= scale.stiffness[c];
         POISSON_UNROLL
         for (int b = 0; b < 8; ++b) {
           int const before = 9 * ((a >> 2) - (b >> 2)) + 3 * ((a >> 1 & 1) - (b >> 1 & 1)) + ((a & 1) - (b & 1));
@@ -66,7 +85,10 @@ POISSON_HOST_DEVICE inline void deep_row(BoxElements const& box, BoxTables<compo
             entries[before] += value * tables.stiffness[c][q][a][b];
         }
       }
-      load += (field_value(box, f, 0, cx, cy, cz, q) - f.shift) * tables.load[q][a];
+      double of_f = field_value(box, f, 0, cx, cy, cz, q) - f.shift;
+      if constexpr (graded)
+        of_f *= scale.volume;
+      load += of_f * tables.load[q][a];
     }
   }
 }
@@ -94,13 +116,16 @@ inline POISSON_HOST_DEVICE bool dirichlet_value(BoxElements const& box, Node con
 inline POISSON_HOST_DEVICE void add_face(BoxElements const& box, int face, Node const& node, double (&entries)[27], double& load) {
   BoxFace const& of = box.faces[face];
   int const d = face / 2, e = d == 0 ? 1 : 0, g = d == 2 ? 1 : 2;
-  double const weight = box.cell[e] * box.cell[g] / 4, near = 0.5 + 0.5 / std::sqrt(3.), far = 1 - near;
+  double weight = box.cell[e] * box.cell[g] / 4;
+  double const near = 0.5 + 0.5 / std::sqrt(3.), far = 1 - near;
   std::int64_t const row = 2 * (box.nodes[e] - 1);
   int const stride[3] = {1, 3, 9};
   for (int cell = 0; cell < 4; ++cell) {
     std::int64_t const ce = node.i[e] - 1 + (cell & 1), cg = node.i[g] - 1 + (cell >> 1);
     if (ce < 0 || cg < 0 || ce + 1 >= box.nodes[e] || cg + 1 >= box.nodes[g])
       continue;
+    if (box.is_graded())
+      weight = box.edges[e][ce] * box.edges[g][cg] / 4;
     int const a = 3 - cell;
     for (int q = 0; q < 4; ++q) {
       std::int64_t const at = (2 * cg + (q >> 1)) * row + 2 * ce + (q & 1);
@@ -116,7 +141,8 @@ inline POISSON_HOST_DEVICE void add_face(BoxElements const& box, int face, Node 
 }
 
 /// Any row: entries[13 + 9 dz + 3 dy + dx], -0.0 where nothing is stored; Dirichlet conditions are eliminated.
-template <int components>
+/// Cells that are graded have three components.
+template <int components, bool graded = false>
 POISSON_HOST_DEVICE inline void any_row(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k,
                                         BoxField const& f, Node const& node, double (&entries)[27], double& load) {
   for (double& entry : entries)
@@ -131,14 +157,22 @@ POISSON_HOST_DEVICE inline void any_row(BoxElements const& box, BoxTables<compon
     if (!inside)
       continue;
     double of_cell[8] = {};
+    CellScale scale{};
+    if constexpr (graded)
+      scale = scale_of(box, c[0], c[1], c[2]);
     for (int q = 0; q < 8; ++q) {
       for (int component = 0; component < components; ++component) {
-        double const value = field_value(box, k, component, c[0], c[1], c[2], q);
+        double value = field_value(box, k, component, c[0], c[1], c[2], q);
+        if constexpr (graded)
+          value *= scale.stiffness[component];
         POISSON_UNROLL
         for (int b = 0; b < 8; ++b)
           of_cell[b] += value * tables.stiffness[component][q][a][b];
       }
-      load += (field_value(box, f, 0, c[0], c[1], c[2], q) - f.shift) * tables.load[q][a];
+      double of_f = field_value(box, f, 0, c[0], c[1], c[2], q) - f.shift;
+      if constexpr (graded)
+        of_f *= scale.volume;
+      load += of_f * tables.load[q][a];
     }
     for (int b = 0; b < 8; ++b)
       entries[13 - 9 * ((a >> 2) - (b >> 2)) - 3 * ((a >> 1 & 1) - (b >> 1 & 1)) - ((a & 1) - (b & 1))] += of_cell[b];

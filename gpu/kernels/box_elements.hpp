@@ -8,9 +8,9 @@
 #include <array>
 #include <cstdint>
 
-/// Trilinear elements on a box that is cut in equal cells: what assembling needs, row by row. Nodes and cells are numbered
-/// lexicographically, x fastest. A row gathers from its eight cells, always in the same order: no two threads write to one place,
-/// sums have the same bits every time, and a(i, j) and a(j, i) have the same bits.
+/// Trilinear elements on a box that is cut in cells, equal or graded: what assembling needs, row by row. Nodes and cells are
+/// numbered lexicographically, x fastest. A row gathers from its eight cells, always in the same order: no two threads write to one
+/// place, sums have the same bits every time, and a(i, j) and a(j, i) have the same bits.
 namespace poisson {
 
 /// Numbers at the points of a tensor product of coordinates, x fastest. The coordinates are in the backend's memory.
@@ -43,8 +43,12 @@ struct BoxFace {
 /// cells[1] x planes points, or as constants.
 struct BoxElements {
   std::array<std::int64_t, 3> nodes{};
-  std::array<double, 3> cell{};  ///< its edges
+  std::array<double, 3> cell{};  ///< its edges; of graded cells those of the cell that the tables are of, 1
   std::array<BoxFace, 6> faces{};
+  /// Of graded cells their edges in each direction, and 1 / edge, in the backend's memory; else null.
+  std::array<double const*, 3> edges{}, inverse_edges{};
+
+  [[nodiscard]] POISSON_HOST_DEVICE bool is_graded() const { return edges[0] != nullptr; }
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_rows() const { return nodes[0] * nodes[1] * nodes[2]; }
 };
@@ -80,6 +84,9 @@ public:
   /// The sum of n values and of their absolute values, added in a fixed order. Waits.
   [[nodiscard]] virtual FieldSums sums(Context& context, std::int64_t n, double const* values) const = 0;
 
+  /// weighted[i] = values[i] times the numbers of the three directions at point i of the grid.
+  virtual void weigh(Context& context, TensorGrid const& weights, double const* values, double* weighted) const = 0;
+
   /// For every line of cells in x the largest sum of |values| at the eight points of one of its cells. `values` is a grid of 2
   /// cells[0] x 2 cells[1] x 2 cells[2] points, `largest` has cells[1] cells[2] entries, y fastest.
   virtual void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,
@@ -89,7 +96,8 @@ public:
   /// each, or null where only the right-hand side is wanted: values[s n + i] = a(i, i - offset s), with offsets in ascending order:
   /// 14 where every direction has at least three nodes. Rows and columns of Dirichlet nodes keep their diagonal entry only; what is
   /// not there is -0.0. rhs_i = the load, less what Dirichlet values contribute; 0 in rows of Dirichlet nodes. Precondition: at
-  /// least three nodes per direction; `k` and `f` hold the planes of cells on both sides of those of the nodes.
+  /// least three nodes per direction; `k` and `f` hold the planes of cells on both sides of those of the nodes; three components
+  /// where cells are graded.
   virtual void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,
                     BoxField const& k, BoxField const& f, double* values, double* rhs) const = 0;
 

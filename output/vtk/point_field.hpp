@@ -36,4 +36,9 @@ using PointField = std::function<double(std::array<double, 3> const&)>;
 [[nodiscard]] PointField open_point_field(std::filesystem::path const& path, std::string const& array,
                                           FieldInterpolation interpolation);
 
+/// Opens it in a process of its own, since VTK and HDF5 crash on some damaged files: that is then an InputError. To be called
+/// before any field is opened, as what VTK's threads have begun does not go on in another process. Other errors are left to
+/// open_point_field.
+void try_point_field(std::filesystem::path const& path, std::string const& array, FieldInterpolation interpolation);
+
 }  // namespace poisson::output

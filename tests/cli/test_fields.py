@@ -158,3 +158,55 @@ def test_names_of_fields(poisson):
     assert "did you mean 'edge'" in run(
         poisson, LINEAR.replace("FIELD", "file: k.csv"), "problem.boundary=[{ids: all, type: dirichlet, value: edg}]", code=1).stderr
     assert "no fields from files" in run(poisson, LINEAR.replace("FIELD", "file: k.csv"), "matrix.format=matrix_free", code=1).stderr
+
+
+SQUARE = """<?xml version="1.0"?>
+<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian" header_type="UInt64">
+<UnstructuredGrid><Piece NumberOfPoints="8" NumberOfCells="1">
+<PointData><DataArray type="Float64" Name="u" format="ascii">1 1 1 1 1 1 1 1</DataArray></PointData>
+<Points><DataArray type="Float64" NumberOfComponents="3" format="ascii">0 0 0 1 0 0 1 1 0 0 1 0 0 0 1 1 0 1 1 1 1 0 1 1</DataArray></Points>
+<Cells><DataArray type="Int64" Name="connectivity" format="ascii">0 1 2 3 4 5 6 LAST</DataArray>
+<DataArray type="Int64" Name="offsets" format="ascii">8</DataArray><DataArray type="UInt8" Name="types" format="ascii">12</DataArray></Cells>
+</Piece></UnstructuredGrid></VTKFile>
+"""
+ONE = 'problem: {mesh: {cells: [2, 2, 2]}, coefficient: {file: FILE, array: u}, boundary: [{ids: all, type: dirichlet, value: "x"}]}\n'
+
+
+def test_a_file_that_makes_the_library_crash_is_an_error(poisson):
+    """A node that there is not: VTK reads beyond its arrays."""
+    poisson.write(SQUARE.replace("LAST", "7"), "cell.vtu")
+    run(poisson, ONE.replace("FILE", "cell.vtu"))
+    poisson.write(SQUARE.replace("LAST", "7000000000000"), "cell.vtu")
+    done = run(poisson, ONE.replace("FILE", "cell.vtu"), name="other", code=1)
+    assert "problem.coefficient: " in done.stderr and "cell.vtu" in done.stderr and "damaged" in done.stderr
+    assert not (poisson.directory / "other").exists()
+
+
+@pytest.mark.parametrize("order, format, compression", [(1, "auto", "fast"), (2, "auto", "none"), (2, "vtu", "best"), (1, "vtu", "none"), (1, "hdf", "fast")])
+def test_damaged_files_never_crash(poisson, order, format, compression):
+    text = f'problem: {{mesh: {{cells: [3, 2, 2]}}, element: {{order: {order}}}, boundary: [{{ids: all, type: dirichlet, value: "1 + x"}}]}}\n'
+    run(poisson, text, f"output.vtk={{format: {format}, compression: {compression}}}", name="good")
+    file = next(f for f in (poisson.directory / "good").iterdir() if f.suffix in (".vti", ".vtr", ".vtu", ".hdf"))
+    data = file.read_bytes()
+    random = np.random.default_rng(1)
+    for trial in range(40):
+        damaged = bytearray(data)
+        if trial < 15:  # truncated, as one that is still being written
+            damaged = damaged[: len(data) * trial // 15]
+        elif trial < 30:
+            for place in random.integers(len(data), size=1 + trial % 3 * 8):
+                damaged[place] = random.integers(256)
+        else:
+            first = random.integers(len(data))
+            del damaged[first : first + random.integers(1, 200)]
+        poisson.write(bytes(damaged), "damaged" + file.suffix)
+        done = run(poisson, ONE.replace("FILE", "damaged" + file.suffix), code=(0, 1, 2, 3), timeout=60)
+        assert done.returncode in (0, 2) or done.stderr.startswith("poisson: error: "), done.stderr
+
+
+def test_a_field_without_a_name_is_called_by_its_key(poisson):
+    text = 'problem: {coefficient: {default: {file: missing.vti}}, boundary: [{ids: all, type: dirichlet, value: "x"}]}\n'
+    done = run(poisson, text, code=1)
+    assert "problem.coefficient.default: missing.vti: there is no such file" in done.stderr
+    done = run(poisson, text.replace("missing", "m" * 200 + "/" * 3000), code=1)
+    assert len(done.stderr) < 1500

@@ -37,6 +37,13 @@ CASES = {
     "box, stencil": ["problem.mesh.cells=[100, 100, 100]", "matrix.format=matrix_free", "solver.tolerance=1e-3"],
     "box, matrix_free with k": ["problem.mesh.cells=[48, 48, 48]", "matrix.format=matrix_free", "problem.coefficient=1 + x",
                                 FEW],
+    "flat box, with its surface": ["problem.mesh.cells=[2, 330, 330]", "output.surface=true", "output.vtk.enabled=false",
+                                   "solver.preconditioner=jacobi", "solver.tolerance=0.1"],
+    "box with k from an image": ["problem.mesh.cells=[48, 48, 48]", "problem.coefficient={file: k.vti}", FEW],
+    "graded box": ["problem.mesh.cells=[64, 64, 64]", "problem.mesh.growth=[1, 1, 1.05]", FEW],
+    "graded box, vtu": ["problem.mesh.cells=[48, 48, 48]", "problem.mesh.growth=[1, 1, 1.05]", "output.vtk.format=vtu", FEW],
+    "box with regions": ["problem.mesh.cells=[64, 64, 64]", "problem.mesh.regions=[{name: die, where: z < 0.3}]",
+                         "problem.coefficient={die: 100, default: 1}", FEW],
     "box of order 2": ["problem.mesh.cells=[24, 24, 24]", "problem.element.order=2", "solver.tolerance=1e-6"],
     "box of order 3, csr": ["problem.mesh.cells=[14, 14, 14]", "problem.element.order=3", "matrix.format=csr",
                             FEW],
@@ -82,11 +89,21 @@ def write_block(path, n):
     path.write_text("\n".join(lines + ["$EndElements", ""]))
 
 
+def write_image(path, n):
+    """n^3 ones on the unit cube."""
+    values = "1 " * n**3
+    path.write_text(f'<VTKFile type="ImageData" version="1.0"><ImageData WholeExtent="0 {n - 1} 0 {n - 1} 0 {n - 1}" Origin="0 0 0" '
+                    f'Spacing="{1 / (n - 1)} {1 / (n - 1)} {1 / (n - 1)}"><Piece Extent="0 {n - 1} 0 {n - 1} 0 {n - 1}"><PointData>'
+                    f'<DataArray type="Float64" Name="k" format="ascii">{values}</DataArray></PointData></Piece></ImageData></VTKFile>')
+
+
 @pytest.mark.parametrize("sets", CASES.values(), ids=CASES)
 def test_prediction_and_peak_agree(poisson, sets):
     shutil.copy(pathlib.Path(__file__).resolve().parents[2] / "meshes/ball.msh", poisson.directory)
     if any("block.msh" in s for s in sets):
         write_block(poisson.directory / "block.msh", 28)
+    if any("k.vti" in s for s in sets):
+        write_image(poisson.directory / "k.vti", 110)
     options = [word for s in sets for word in ("--set", s)]
     config = poisson.write(PROBLEM)
     peak, program, stages = predicted(poisson("check", config, *options).stdout)

@@ -160,3 +160,41 @@ def test_bad_sources(poisson, sets, words):
     found = run(poisson, text, *sets, code=1)
     for word in words:
         assert word in found.stderr, found.stderr
+
+
+BY_REGION = """
+problem:
+  mesh: {cells: [12, 10, 8], regions: [{name: die, where: "z < 0.5"}, {name: hot, where: "x > 0.75 && y > 0.5"}]GRADING}
+  fields: [{name: measured, file: k.csv}]
+  coefficient: {die: "100 + measured", default: ["1", "2", "1 + x"]}
+  source: {hot: "5 + measured", default: "y"}
+  boundary:
+    - {ids: [0, 4], type: dirichlet, value: "z"}
+    - {ids: [1], type: robin, alpha: "2", value: "1"}
+    - {ids: all, type: neumann, value: "0.1"}
+output: {picture: false, report: false}
+solver: {tolerance: 1.0e-12}
+"""
+
+
+@pytest.mark.parametrize("grading", ["", ", growth: [1, 1, 1.2]"])
+def test_boxes_with_values_by_region_and_from_files_need_no_csr(poisson, grading):
+    """The same solution by the assembly into CSR, which is tested elsewhere; and less memory."""
+    poisson.write("x,y,z,value\n" + "".join(f"{x},{y},{z},{1 + x * y}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1)), "k.csv")
+    config = poisson.write(BY_REGION.replace("GRADING", grading))
+    records = {}
+    for format in ("csr", "half_cds", "auto"):
+        poisson("run", config, "--output", format, "--quiet", "--backend", "cpu", "--set", f"matrix.format={format}")
+        records[format] = poisson.record(format)
+    assert records["auto"]["matrix"]["format"] == "half_cds"
+    for format in ("half_cds", "auto"):
+        assert records[format]["status"] == "converged" and "convert" not in records[format]["timing"] or records[format]["timing"]["convert"] == 0
+        for name, value in records["csr"]["quantities"].items():
+            assert records[format]["quantities"][name] == pytest.approx(value, rel=1e-8, abs=1e-9), name
+
+
+def test_a_bad_coefficient_of_a_region_is_named(poisson):
+    text = BY_REGION.replace("GRADING", "").replace("fields: [{name: measured, file: k.csv}]", "").replace("100 + measured", "y - 0.2").replace("5 + measured", "5")
+    for format in ("csr", "half_cds"):
+        done = poisson("run", poisson.write(text), "--output", format, "--set", f"matrix.format={format}", code=1)
+        assert "problem.coefficient.die" in done.stderr and "must be positive" in done.stderr

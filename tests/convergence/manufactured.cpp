@@ -69,6 +69,45 @@ TEST_P(Order, BoxWithOrthotropicCoefficient) {
   });
 }
 
+/// A box of cells that grow, refined: every cell is halved.
+template <class Change>
+void expect_rates_on_graded_box(int order, Change const& change) {
+  std::vector<ProblemSpec> specs;
+  for (int const n : resolutions(order)) {
+    auto mesh = box(4, 4, 4);
+    mesh.set_coordinates(0, {0, 0.1, 0.4, 0.6, 1});
+    mesh.growth = {1, 1.4, 0.7};
+    mesh.growth_to[1] = GrowthTo::middle;
+    mesh.refinements = n / 8;  // 4, 8 or 16 cells
+    auto spec = waves(order, mesh);
+    change(spec);
+    specs.push_back(spec);
+  }
+  expect_rates(specs);
+}
+
+TEST_P(Order, GradedBoxWithDirichletValues) {
+  expect_rates_on_graded_box(GetParam(), [](auto&) {});
+}
+
+TEST_P(Order, GradedBoxWithNeumannRobinAndVariableCoefficient) {
+  expect_rates_on_graded_box(GetParam(), [](auto& spec) {
+    spec.coefficient = {{-1, {"1 + x + y*y"}}};
+    spec.exact = "sin(x + y + z)";
+    spec.source = "3*(1 + x + y*y)*sin(x + y + z) - (1 + 2*y)*cos(x + y + z)";
+    spec.boundary = {dirichlet(*spec.exact), neumann("(2 + y*y)*cos(1 + y + z)", {1}),
+                     robin("2", "(2 + x)*cos(x + 1 + z) + 2*sin(x + 1 + z)", {3})};
+  });
+}
+
+TEST_P(Order, GradedBoxWithNeumannOnly) {
+  expect_rates_on_graded_box(GetParam(), [](auto& spec) {
+    spec.exact = "3 + cos(pi*x)*cos(pi*y)*cos(pi*z)";
+    spec.source = "3*pi^2*cos(pi*x)*cos(pi*y)*cos(pi*z)";
+    spec.boundary = {neumann("0")};
+  });
+}
+
 /// k = 1 for x < 1/2 and 5 beyond; u has a kink there, k du/dx has none.
 TEST_P(Order, TwoMaterialsWithAlignedInterface) {
   std::vector<ProblemSpec> specs;
@@ -161,6 +200,25 @@ TEST(Patch, PolynomialsOfTheElementsDegreeAreExactOnBoxes) {
   for (int order = 1; order <= 8; ++order) {
     auto const p = std::to_string(order), q = std::to_string(order - 1);
     auto spec = waves(order, order <= 4 ? box(3, 2, 2, {1, 2, 1.5}) : box(1, 2, 1));
+    spec.exact = std::string("x^").append(p) + " - 2*y^" + p + "*z";
+    spec.source = order == 1 ? "0"
+                             : std::string("-").append(p) + "*" + q + "*(x^" + std::to_string(order - 2) + " - 2*z*y^" +
+                                   std::to_string(order - 2) + ")";
+    spec.boundary = {dirichlet(*spec.exact)};
+    auto const errors = solve_and_measure(spec);
+    EXPECT_LT(errors.linf, 1e-10) << order;
+    EXPECT_LT(errors.l2, 1e-10) << order;
+    EXPECT_LT(errors.h1_seminorm, 1e-9) << order;
+  }
+}
+
+TEST(Patch, PolynomialsOfTheElementsDegreeAreExactOnGradedBoxes) {
+  for (int order = 1; order <= 5; ++order) {
+    auto const p = std::to_string(order), q = std::to_string(order - 1);
+    auto mesh = box(3, 2, 2, {1, 2, 1.5});
+    mesh.growth = {1, 3, 0.5};
+    mesh.set_coordinates(0, {-0.5, 0, 0.1, 1});
+    auto spec = waves(order, mesh);
     spec.exact = std::string("x^").append(p) + " - 2*y^" + p + "*z";
     spec.source = order == 1 ? "0"
                              : std::string("-").append(p) + "*" + q + "*(x^" + std::to_string(order - 2) + " - 2*z*y^" +

@@ -38,6 +38,17 @@ void load_strip(BoxElements const& box, BoxField const& field, int c, Node const
   }
 }
 
+/// Multiplies by what scale_of has for direction c, or for the volume (c = 3), of each cell around the strip.
+void scale_strip(BoxElements const& box, int c, Node const& node, StripValues& values) {
+  for (int line = 0; line < 4; ++line)
+    for (int x = 0; x <= strip; ++x) {
+      auto const scale = box_rows::scale_of(box, node.i[0] - 1 + x, node.i[1] - 1 + (line & 1), node.i[2] - 1 + (line >> 1));
+      double const factor = c == 3 ? scale.volume : scale.stiffness[c];
+      for (int q = 0; q < 8; ++q)
+        values[line][q][x] *= factor;
+    }
+}
+
 void fill_strip(double constant, StripValues& values) {
   for (auto& line : values)
     for (auto& of_point : line)
@@ -69,7 +80,7 @@ inline void add_cell(BoxTables<components> const& tables, int c, StripValues con
 
 /// deep_row for `strip` neighbouring nodes: the same sums, with components one after the other. `of_k` and `of_f` hold the
 /// constants of fields that do not vary; others are loaded.
-template <int components>
+template <int components, bool graded>
 void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxField const& k, BoxField const& f, Node const& node,
                StripValues (&of_k)[components], StripValues& of_f, double (&entries)[14][strip], double (&load)[strip]) {
   for (auto& entry : entries)
@@ -77,6 +88,10 @@ void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxF
   for (int c = 0; c < components; ++c) {
     if (k.points[static_cast<std::size_t>(c)] != nullptr)
       load_strip(box, k, c, node, of_k[c]);
+    else if constexpr (graded)
+      fill_strip(k.constant[static_cast<std::size_t>(c)], of_k[c]);
+    if constexpr (graded)
+      scale_strip(box, c, node, of_k[c]);
     [&]<int... cell>(std::integer_sequence<int, cell...>) {
       (add_cell<cell>(tables, c, of_k[c], entries), ...);
     }
@@ -84,15 +99,26 @@ void deep_rows(BoxElements const& box, BoxTables<components> const& tables, BoxF
   }
   if (f.points[0] != nullptr)
     load_strip(box, f, 0, node, of_f);
+  else if constexpr (graded)
+    fill_strip(f.constant[0], of_f);
+  double shift = f.shift;
+  if constexpr (graded) {
+    for (auto& line : of_f)
+      for (auto& of_point : line)
+        for (double& value : of_point)
+          value -= shift;
+    scale_strip(box, 3, node, of_f);
+    shift = 0;
+  }
   std::fill_n(load, strip, 0.0);
   for (int cell = 0; cell < 8; ++cell)
     for (int q = 0; q < 8; ++q)
 #pragma omp simd
       for (int w = 0; w < strip; ++w)
-        load[w] += (of_f[cell >> 1][q][(cell & 1) + w] - f.shift) * tables.load[q][7 - cell];
+        load[w] += (of_f[cell >> 1][q][(cell & 1) + w] - shift) * tables.load[q][7 - cell];
 }
 
-template <int components>
+template <int components, bool graded>
 void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, BoxField const& k, BoxField const& f,
                double* values, double* rhs) {
   auto const tables = box_tables<components>(box.cell);
@@ -113,7 +139,7 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
             // The last strip begins earlier, and makes some rows again.
             std::int64_t const from = std::min(x, nx - 2 - strip);
             double entries[14][strip], load[strip];
-            deep_rows(box, tables, k, f, Node{{from, y, z}}, of_k, of_f, entries, load);
+            deep_rows<components, graded>(box, tables, k, f, Node{{from, y, z}}, of_k, of_f, entries, load);
             for (int s = 0; s < 14 && values != nullptr; ++s)
               std::copy_n(entries[s], strip, values + s * n + line + from);
             std::copy_n(load, strip, rhs + line + from);
@@ -122,12 +148,12 @@ void make_rows(BoxElements const& box, std::int64_t first_plane, std::int64_t en
           }
           if (box_rows::is_deep(box, node)) {
             double entries[14];
-            box_rows::deep_row(box, tables, k, f, node, entries, rhs[line + x]);
+            box_rows::deep_row<components, graded>(box, tables, k, f, node, entries, rhs[line + x]);
             for (int s = 0; s < 14 && values != nullptr; ++s)
               values[s * n + line + x] = entries[s];
           } else {
             double entries[27];
-            box_rows::any_row(box, tables, k, f, node, entries, rhs[line + x]);
+            box_rows::any_row<components, graded>(box, tables, k, f, node, entries, rhs[line + x]);
             if (values != nullptr)
               box_rows::store_row(n, line + x, entries, values);
           }
@@ -181,6 +207,16 @@ public:
     return result;
   }
 
+  void weigh(Context&, TensorGrid const& weights, double const* values, double* weighted) const override {
+    std::int64_t const nx = weights.n[0], lines = weights.n[1] * weights.n[2];
+#pragma omp parallel for schedule(static) if (weights.size() >= cpu::work_worth_threads)
+    for (std::int64_t line = 0; line < lines; ++line) {
+      double const of_line = weights.coordinates[1][line % weights.n[1]] * weights.coordinates[2][line / weights.n[1]];
+      for (std::int64_t x = 0; x < nx; ++x)
+        weighted[line * nx + x] = values[line * nx + x] * (weights.coordinates[0][x] * of_line);
+    }
+  }
+
   void largest_of_lines(Context&, std::array<std::int64_t, 3> const& cells, double const* values, double* largest) const override {
     std::int64_t const lines = cells[1] * cells[2];
 #pragma omp parallel for schedule(static) if (8 * lines * cells[0] >= cpu::work_worth_threads)
@@ -194,10 +230,12 @@ public:
 
   void rows(Context&, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components, BoxField const& k,
             BoxField const& f, double* values, double* rhs) const override {
-    if (components == 1)
-      make_rows<1>(box, first_plane, end_plane, k, f, values, rhs);
+    if (box.is_graded())
+      make_rows<3, true>(box, first_plane, end_plane, k, f, values, rhs);
+    else if (components == 1)
+      make_rows<1, false>(box, first_plane, end_plane, k, f, values, rhs);
     else
-      make_rows<3>(box, first_plane, end_plane, k, f, values, rhs);
+      make_rows<3, false>(box, first_plane, end_plane, k, f, values, rhs);
   }
 
   void set_dirichlet(Context&, BoxElements const& box, double* x) const override {

@@ -42,6 +42,16 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+__global__ void __launch_bounds__(threads)
+    weigh_kernel(TensorGrid const weights, double const* __restrict__ values, double* __restrict__ weighted) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i >= weights.size())
+    return;
+  std::int64_t const nx = weights.n[0], ny = weights.n[1];
+  weighted[i] =
+      values[i] * (weights.coordinates[0][i % nx] * (weights.coordinates[1][i / nx % ny] * weights.coordinates[2][i / (nx * ny)]));
+}
+
 /// One warp a line.
 __global__ void __launch_bounds__(threads) lines_kernel(std::int64_t nx, std::int64_t ny, std::int64_t nz,
                                                         double const* __restrict__ values, double* __restrict__ largest) {
@@ -58,7 +68,7 @@ __global__ void __launch_bounds__(threads) lines_kernel(std::int64_t nx, std::in
 }
 
 /// One thread a row. Written: 120 bytes a row. k and f at the points are read once from memory and often from L1.
-template <int components>
+template <int components, bool graded>
 __global__ void __launch_bounds__(threads_of_rows)
     deep_rows_kernel(BoxElements const box, __grid_constant__ BoxTables<components> const tables, BoxField const k,
                      BoxField const f, std::int64_t first_plane, double* __restrict__ values, double* __restrict__ rhs) {
@@ -69,7 +79,7 @@ __global__ void __launch_bounds__(threads_of_rows)
   if (!box_rows::is_deep(box, node))
     return;
   double entries[14], load = 0;
-  box_rows::deep_row(box, tables, k, f, node, entries, load);
+  box_rows::deep_row<components, graded>(box, tables, k, f, node, entries, load);
   std::int64_t const row = box_rows::index_of(box, node), n = box.n_rows();
   if (values != nullptr)
 #pragma unroll
@@ -78,7 +88,7 @@ __global__ void __launch_bounds__(threads_of_rows)
   rhs[row] = load;
 }
 
-template <int components>
+template <int components, bool graded>
 __global__ void __launch_bounds__(threads_of_rows)
     shell_rows_kernel(BoxElements const box, __grid_constant__ BoxTables<components> const tables, BoxField const k,
                       BoxField const f, box_rows::Shell const shell, double* __restrict__ values, double* __restrict__ rhs) {
@@ -87,7 +97,7 @@ __global__ void __launch_bounds__(threads_of_rows)
     return;
   Node const node = shell(t);
   double entries[27], load = 0;
-  box_rows::any_row(box, tables, k, f, node, entries, load);
+  box_rows::any_row<components, graded>(box, tables, k, f, node, entries, load);
   std::int64_t const row = box_rows::index_of(box, node);
   if (values != nullptr)
     box_rows::store_row(box.n_rows(), row, entries, values);
@@ -104,17 +114,18 @@ __global__ void __launch_bounds__(threads)
     x[box_rows::index_of(box, node)] = value;
 }
 
-template <int components>
+template <int components, bool graded>
 void make_rows(cuda::CudaContext& device, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane,
                BoxField const& k, BoxField const& f, double* values, double* rhs) {
   auto const tables = box_tables<components>(box.cell);
   auto const lines = static_cast<unsigned>(box.nodes[1] * (end_plane - first_plane));
-  deep_rows_kernel<components><<<cuda::n_blocks(box.nodes[0], threads_of_rows) * lines, threads_of_rows, 0, device.stream()>>>(
-      box, tables, k, f, first_plane, values, rhs);
+  deep_rows_kernel<components, graded>
+      <<<cuda::n_blocks(box.nodes[0], threads_of_rows) * lines, threads_of_rows, 0, device.stream()>>>(box, tables, k, f,
+                                                                                                       first_plane, values, rhs);
   POISSON_CUDA_CHECK(cudaGetLastError());
   box_rows::Shell const shell(box, first_plane, end_plane);
   if (shell.size() > 0)
-    shell_rows_kernel<components><<<cuda::n_blocks(shell.size(), threads_of_rows), threads_of_rows, 0, device.stream()>>>(
+    shell_rows_kernel<components, graded><<<cuda::n_blocks(shell.size(), threads_of_rows), threads_of_rows, 0, device.stream()>>>(
         box, tables, k, f, shell, values, rhs);
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
@@ -150,6 +161,13 @@ public:
     return {host[0], host[1]};
   }
 
+  void weigh(Context& context, TensorGrid const& weights, double const* values, double* weighted) const override {
+    if (weights.size() == 0)
+      return;
+    weigh_kernel<<<cuda::n_blocks(weights.size(), threads), threads, 0, cuda::of(context).stream()>>>(weights, values, weighted);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
   void largest_of_lines(Context& context, std::array<std::int64_t, 3> const& cells, double const* values,
                         double* largest) const override {
     lines_kernel<<<cuda::n_blocks(cells[1] * cells[2], threads / 32), threads, 0, cuda::of(context).stream()>>>(
@@ -159,10 +177,12 @@ public:
 
   void rows(Context& context, BoxElements const& box, std::int64_t first_plane, std::int64_t end_plane, int components,
             BoxField const& k, BoxField const& f, double* values, double* rhs) const override {
-    if (components == 1)
-      make_rows<1>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+    if (box.is_graded())
+      make_rows<3, true>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+    else if (components == 1)
+      make_rows<1, false>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
     else
-      make_rows<3>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
+      make_rows<3, false>(cuda::of(context), box, first_plane, end_plane, k, f, values, rhs);
   }
 
   void set_dirichlet(Context& context, BoxElements const& box, double* x) const override {

@@ -231,6 +231,15 @@ std::vector<MatrixCase> matrix_cases() {
       auto refined = box(1, 2, 1, {1, 2, 0.5});
       refined.refinements = 1;
       refined.origin = {-1, 0.25, 3};
+      auto graded = box(3, 4, 2, {1, 2, 0.5});
+      graded.set_coordinates(0, {-1, 0.25, 0.3, 2});
+      graded.growth = {1, 1.3, 0.5};
+      graded.growth_to[1] = GrowthTo::middle;
+      auto refined_graded = graded;
+      refined_graded.cells = {3, 2, 1};
+      refined_graded.refinements = 1;
+      cases.push_back({"graded_box" + suffix, graded, order, variable});
+      cases.push_back({"refined_graded_box" + suffix, refined_graded, order, variable});
       cases.push_back({"box" + suffix, box(3, 4, 2, {1, 0.5, 2}), order, variable});
       cases.push_back({"refined_box" + suffix, refined, order, variable});
       cases.push_back({"ball" + suffix, generator("hyper_ball", 1), order, variable});
@@ -298,6 +307,15 @@ void compare_general(MeshSpec const& mesh, int order, std::set<unsigned> const& 
 TEST(GeneralForm, BoxEqualsLoopsOverFEValues) {
   for (int const order : {1, 2, 3})
     compare_general(box(3, 2, 4, {1, 2, 3}), order, {0, 3}, {1, 4});
+}
+TEST(GeneralForm, GradedBoxEqualsLoopsOverFEValues) {
+  auto mesh = box(3, 2, 4, {1, 2, 3});
+  mesh.growth = {1, 0.4, 1.5};
+  mesh.set_coordinates(0, {0, 0.1, 0.5, 1});
+  for (int const order : {1, 2, 3}) {
+    compare_general(mesh, order, {0, 3}, {1, 4});
+    compare_general(mesh, order, {}, {0, 1, 2, 3, 4, 5});
+  }
 }
 TEST(GeneralForm, BoxWithRobinOnlyEqualsLoopsOverFEValues) {
   compare_general(box(2, 3, 2), 2, {}, {0, 1, 2, 5});

@@ -31,9 +31,17 @@ struct Case {
   std::vector<Data> k;
   Data f;
   std::array<Face, 6> faces;
+  std::array<std::vector<double>, 3> coordinates{};  ///< of graded directions; they agree with the extent
 
+  [[nodiscard]] double node(std::size_t d, std::int64_t i) const {
+    return coordinates[d].empty() ? origin[d] + extent[d] / static_cast<double>(cells[d]) * static_cast<double>(i)
+                                  : coordinates[d][static_cast<std::size_t>(i)];
+  }
+  [[nodiscard]] double edge(std::size_t d, std::int64_t i) const {
+    return coordinates[d].empty() ? extent[d] / static_cast<double>(cells[d]) : node(d, i + 1) - node(d, i);
+  }
   [[nodiscard]] BoxProblem problem() const {
-    BoxProblem result{cells, origin, extent, {}, f.code, {}};
+    BoxProblem result{cells, origin, extent, {}, f.code, {}, coordinates};
     for (Data const& component : k)
       result.coefficient.push_back(component.code);
     for (std::size_t i = 0; i < 6; ++i)
@@ -67,19 +75,17 @@ struct Reference {
     is_fixed.assign(n, false);
     double const g = 0.5 / std::sqrt(3.);
     std::array<double, 2> const gauss{0.5 - g, 0.5 + g};
-    Point h{};
-    for (std::size_t d = 0; d < 3; ++d)
-      h[d] = c.extent[d] / static_cast<double>(c.cells[d]);
     auto const node = [&](std::array<std::int64_t, 3> const& i) { return (i[2] * m[1] + i[1]) * m[0] + i[0]; };
     auto const linear = [](int b, double t) { return b == 1 ? t : 1 - t; };
     for (std::int64_t z = 0; z < c.cells[2]; ++z)
       for (std::int64_t y = 0; y < c.cells[1]; ++y)
         for (std::int64_t x = 0; x < c.cells[0]; ++x) {
           std::array<std::int64_t, 3> const cell{x, y, z};
+          Point const h{c.edge(0, x), c.edge(1, y), c.edge(2, z)};
           for (int q = 0; q < 8; ++q) {
             Point t{gauss[q & 1], gauss[q >> 1 & 1], gauss[q >> 2]}, at{};
             for (std::size_t d = 0; d < 3; ++d)
-              at[d] = c.origin[d] + h[d] * (static_cast<double>(cell[d]) + t[d]);
+              at[d] = c.node(d, cell[d]) + h[d] * t[d];
             double const weight = h[0] * h[1] * h[2] / 8;
             std::array<std::array<double, 3>, 8> gradient{};
             std::array<double, 8> value{};
@@ -113,10 +119,10 @@ struct Reference {
         for (corner[e] = 0; corner[e] < c.cells[e]; ++corner[e])
           for (int q = 0; q < 4; ++q) {
             Point at{};
-            at[d] = c.origin[d] + h[d] * static_cast<double>(corner[d]);
-            at[e] = c.origin[e] + h[e] * (static_cast<double>(corner[e]) + gauss[q & 1]);
-            at[l] = c.origin[l] + h[l] * (static_cast<double>(corner[l]) + gauss[q >> 1]);
-            double const weight = h[e] * h[l] / 4;
+            at[d] = c.node(d, corner[d]);
+            at[e] = c.node(e, corner[e]) + c.edge(e, corner[e]) * gauss[q & 1];
+            at[l] = c.node(l, corner[l]) + c.edge(l, corner[l]) * gauss[q >> 1];
+            double const weight = c.edge(e, corner[e]) * c.edge(l, corner[l]) / 4;
             auto const shape = [&](int a) { return linear(a & 1, gauss[q & 1]) * linear(a >> 1, gauss[q >> 1]); };
             auto const dof = [&](int a) {
               auto i = corner;
@@ -139,9 +145,7 @@ struct Reference {
             if (at[face / 2] != (face % 2 == 0 ? 0 : c.cells[face / 2]))
               continue;
             is_fixed[i] = true;
-            fixed[i] = c.faces[face].value.value({c.origin[0] + h[0] * static_cast<double>(at[0]),
-                                                  c.origin[1] + h[1] * static_cast<double>(at[1]),
-                                                  c.origin[2] + h[2] * static_cast<double>(at[2])});
+            fixed[i] = c.faces[face].value.value({c.node(0, at[0]), c.node(1, at[1]), c.node(2, at[2])});
           }
     for (std::size_t i = 0; i < n; ++i) {
       std::map<std::int64_t, double> kept;
@@ -281,10 +285,10 @@ protected:
     double const volume = c.extent[0] * c.extent[1] * c.extent[2];
     std::array<std::int64_t, 3> const m{c.cells[0] + 1, c.cells[1] + 1, c.cells[2] + 1};
     for (std::int64_t i = 0; i < n; ++i) {
-      double integral = volume / static_cast<double>(c.cells[0] * c.cells[1] * c.cells[2]);
+      double integral = 1;
       std::array<std::int64_t, 3> const at{i % m[0], i / m[0] % m[1], i / (m[0] * m[1])};
       for (std::size_t d = 0; d < 3; ++d)
-        integral *= at[d] == 0 || at[d] == c.cells[d] ? 0.5 : 1;
+        integral *= 0.5 * ((at[d] == 0 ? 0 : c.edge(d, at[d] - 1)) + (at[d] == c.cells[d] ? 0 : c.edge(d, at[d])));
       ASSERT_NEAR(rhs[i], reference.rhs[i] - total / volume * integral, 1e-14 * scale) << "row " << i;
     }
     std::vector<double> host(static_cast<std::size_t>(n), 0.0);
@@ -372,6 +376,72 @@ TYPED_TEST(BoxSystemOn, MatrixFreeHasCopies) {
   CsrMatrix const a = system.matrix().to_csr(), b = copy->to_csr();
   EXPECT_TRUE(std::equal(a.values.begin(), a.values.end(), b.values.begin(), b.values.end()));
   EXPECT_LT(copy->bytes(), CsrMatrix::csr_bytes(a.n_rows, a.nnz()));
+}
+
+/// Cells whose edges grow by `growth`.
+std::vector<double> graded(double origin, double extent, std::int64_t cells, double growth) {
+  std::vector<double> x{origin};
+  double edge = 1;
+  for (std::int64_t i = 0; i < cells; ++i, edge *= growth)
+    x.push_back(x.back() + edge);
+  double const length = x.back() - origin;
+  for (double& at : x)
+    at = origin + extent * ((at - origin) / length);
+  x.back() = origin + extent;
+  return x;
+}
+
+TYPED_TEST(BoxSystemOn, GradedCells) {
+  std::array<Face, 6> const faces{
+      dirichlet(2, polynomial(1, 2, 3)), neumann(sine(0.5, 3)),      robin(polynomial(1, 1, 1), sine(1, 2)),
+      dirichlet(1, sine(2, 1)),          dirichlet(0, constant(-3)), robin(constant(0), constant(2))};
+  Point const origin{-0.5, 0.25, 0.1}, extent{1.5, 0.7, 2};
+  for (std::array<std::int64_t, 3> const cells :
+       {std::array<std::int64_t, 3>{7, 6, 5}, {2, 2, 2}, {3, 2, 4}, {23, 5, 4}, {13, 4, 17}})
+    for (int const directions : {1, 6, 7}) {
+      SCOPED_TRACE(std::to_string(cells[0]) + ", directions " + std::to_string(directions));
+      std::array<std::vector<double>, 3> x;
+      for (std::size_t d = 0; d < 3; ++d)
+        if ((directions >> d & 1) != 0)
+          x[d] = graded(origin[d], extent[d], cells[d], d == 1 ? 0.8 : 1.15);
+      this->expect_reference({cells, origin, extent, {polynomial(3, 0.5, 0.25)}, sine(0.1, 5), faces, x});
+      this->expect_reference({cells, origin, extent, {constant(3)}, constant(2), faces, x});
+      this->expect_reference({cells, origin, extent, {polynomial(1, 1, 1), constant(10), sine(2, 1)}, branches(4, -1), faces, x});
+    }
+}
+
+TYPED_TEST(BoxSystemOn, GradedCellsWithNeumannOnlyAndSumsOfTheData) {
+  std::array<Face, 6> const faces{neumann(constant(1)), neumann(sine(1, 1)),  neumann(constant(0)),
+                                  neumann(constant(0)), neumann(constant(2)), robin(constant(0), constant(1))};
+  std::array<std::vector<double>, 3> const x{graded(0, 1, 14, 1.2), {}, graded(0, 2, 7, 0.5)};
+  this->expect_reference({{14, 5, 7}, {0, 0, 0}, {1, 1, 2}, {polynomial(1, 1, 0)}, sine(3, 2), faces, x});
+  this->expect_reference({{14, 5, 7}, {0, 0, 0}, {1, 1, 2}, {constant(2)}, constant(1), faces, x});
+
+  Case const c{{8, 6, 2},
+               {0, 0, 0},
+               {2, 1, 3},
+               {constant(1)},
+               polynomial(-1, 0, 2),
+               all_dirichlet(constant(0)),
+               {graded(0, 2, 8, 1.3), {}, {0, 1, 3}}};
+  BoxSystem const system(*this->context, c.problem());
+  EXPECT_NEAR(system.source().sum, 2 * (9 - 3), 1e-13);  // int 2 z - 1
+  // Of the layer from 1 to 3 int 2 z - 1 = 6, of the largest cell of each line.
+  ASSERT_EQ(system.largest_source_of_lines().size(), 12U);
+  for (std::size_t line = 6; line < 12; ++line)
+    EXPECT_NEAR(system.largest_source_of_lines()[line], 6 * c.edge(0, 7) / 6, 1e-13);
+  EXPECT_FALSE(BoxSystem::can_assemble(c.problem(), Format::matrix_free)) << "rows differ";
+}
+
+TYPED_TEST(BoxSystemOn, SlabsOfPlanesOfGradedCells) {
+  this->expect_reference({{130, 128, 5},
+                          {0, 0, 0},
+                          {1, 1, 1},
+                          {sine(2, 1)},
+                          polynomial(1, 1, 0),
+                          {dirichlet(0, constant(1)), neumann(constant(1)), neumann(constant(1)), neumann(constant(0)),
+                           neumann(constant(0)), dirichlet(1, constant(2))},
+                          {graded(0, 1, 130, 1.01), {}, graded(0, 1, 5, 1.3)}});
 }
 
 TYPED_TEST(BoxSystemOn, SlabsOfPlanes) {
