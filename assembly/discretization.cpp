@@ -320,10 +320,12 @@ struct Discretization::Impl {
     if (checked.spec.source_total)
       scale_source(*checked.spec.source_total);
     data.point_loads = assembly::point_loads(space, element, checked.spec);
+    if (checked.spec.mesh.part)
+      pure_neumann = false;  // which a part does not know; see LinearSystem::anchored
   }
 
   void scale_source(double total) {
-    FieldSums const sums = source_integral(space, element, data);
+    FieldSums const sums = assembly::source_integral(space, element, data);
     if (!(std::abs(sums.sum) > 1e-14 * sums.absolute))
       throw InputError("problem.source_total",
                        "the integral of problem.source is 0, and no factor makes that " + to_text(total) + "; change the source");
@@ -480,6 +482,10 @@ ErrorNorms Discretization::errors(std::span<double const> u) const {
 
 OutputMesh Discretization::output_mesh(OutputNodes nodes) const {
   return assembly::output_mesh(impl_->space, impl_->element, nodes);
+}
+
+double Discretization::source_integral() const {
+  return assembly::source_integral(impl_->space, impl_->element, impl_->data).sum;
 }
 
 Quantities Discretization::quantities(std::span<double const> u) const {

@@ -133,6 +133,8 @@ public:
   /// Norms of u - exact. In a pure Neumann problem the mean of `exact` is subtracted from it first. Precondition: the specification
   /// has `exact`. Errors: InputError where `exact` is not finite.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
+  /// The integral of f, by the assembly's quadrature, without point and line sources.
+  [[nodiscard]] double source_integral() const;
   /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them.

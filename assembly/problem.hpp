@@ -19,6 +19,12 @@ struct NamedPlace {
   std::string name, where;
 };
 
+/// Cells first, first + 1, ... of a box, `cells` of them in each direction, counted after all refinements.
+struct BoxPart {
+  std::array<std::int64_t, 3> first{}, cells{};
+  [[nodiscard]] std::int64_t n_cells() const { return cells[0] * cells[1] * cells[2]; }
+};
+
 /// A hexahedral mesh: the box, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -28,7 +34,11 @@ struct MeshSpec {
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
   std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1
   int refinements = 0;                            ///< number of global refinements; each splits a cell into 8
-  std::vector<NamedPlace> boundaries, regions;    ///< of faces that two entries hold, the later one counts; so of cells
+  /// Box only: the part of it that this process works on, where several share it. What bounds the part inside of the box is no
+  /// boundary. Conditions and sources are those of the whole box.
+  std::optional<BoxPart> part{};
+  bool shared = false;  ///< several processes share the mesh, so that 32-bit indices need not number all of it
+  std::vector<NamedPlace> boundaries, regions;  ///< of faces that two entries hold, the later one counts; so of cells
 
   /// Whether boundaries or materials follow from expressions, and not from the mesh alone.
   [[nodiscard]] bool has_places() const { return !boundaries.empty() || !regions.empty(); }

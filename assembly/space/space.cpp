@@ -30,14 +30,18 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
     n_dofs *= box_nodes[d];
     auto& x = box_coordinates_[d];
     x.resize(box_nodes[d]);
+    BoxGrid::Whole const whole = grid.whole.value_or(BoxGrid::Whole{grid.origin, grid.extent, grid.cells, {}});
     for (std::int64_t i = 0; i < box_nodes[d]; ++i)
-      x[i] = grid.origin[d] +
-             grid.extent[d] * ((static_cast<double>(i / order) + element.nodes[i % order]) / static_cast<double>(grid.cells[d]));
-    x.back() = grid.origin[d] + grid.extent[d];
+      x[i] = whole.origin[d] + whole.extent[d] * ((static_cast<double>(whole.first[d] + i / order) + element.nodes[i % order]) /
+                                                  static_cast<double>(whole.cells[d]));
+    if (grid.is_boundary(2 * d + 1))
+      x.back() = whole.origin[d] + whole.extent[d];
   }
   boundary_ids = {0, 1, 2, 3, 4, 5};
   material_ids = {0};
   for (int face = 0; face < 6; ++face) {
+    if (!grid.is_boundary(face))
+      continue;
     int const d = face / 2, e = d == 0 ? 1 : 0, f = d == 2 ? 1 : 2;
     std::array<std::int64_t, 3> const stride{1, nx, nx * ny};
     std::int64_t const first = face % 2 == 0 ? 0 : (grid.cells[d] - 1) * stride[d];
@@ -293,7 +297,8 @@ Point3 Space::point(std::int64_t dof) const {
 Point3 Space::box_cell_size() const {
   Point3 size{};
   for (int d = 0; d < 3; ++d)
-    size[d] = box->extent[d] / static_cast<double>(box->cells[d]);
+    size[d] = box->whole ? box->whole->extent[d] / static_cast<double>(box->whole->cells[d])
+                         : box->extent[d] / static_cast<double>(box->cells[d]);
   return size;
 }
 
