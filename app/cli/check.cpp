@@ -160,6 +160,9 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
 int print_check_on_ranks(Configuration const& configuration, int ranks) {
   RunConfig const& config = configuration.config();
   require_runs_on_ranks(config);
+  if (!config.is_box())
+    throw InputError(config.problem.mesh.file.empty() ? "problem.mesh.generator" : "problem.mesh.file",
+                     "--ranks estimates boxes only, so far");
   assembly::ProblemSpec spec = problem_of(config);
   spec.mesh.shared = true;
   assembly::MeshSummary const mesh = assembly::CheckedProblem(spec).mesh();

@@ -45,7 +45,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help
-  mpirun -n R poisson run CONFIG             the same on R ranks: a box, its unknowns shared out
+  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns
 
 CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);

@@ -88,7 +88,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  [[nodiscard]] bool is_part() const { return space_.box && space_.box->whole; }
+  [[nodiscard]] bool is_part() const { return space_.n_cells_of_whole > 0; }
   [[nodiscard]] Constraints& constraints() { return system_.constraints; }
   [[nodiscard]] Scatter scatter() { return Scatter(system_); }
 

