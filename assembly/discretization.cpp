@@ -348,10 +348,30 @@ struct Discretization::Impl {
     if (checked.spec.source_total)
       scale_source(*checked.spec.source_total);
     data.point_loads = assembly::point_loads(space, element, checked.spec);
+    if (checked.spec.mesh.part)
+      pure_neumann = false;  // which a part does not know; see LinearSystem::anchored
+  }
+
+  /// A part of another one.
+  Impl(Impl const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns)
+      : element(whole.element),
+        space(whole.space, cells, unknowns),
+        data(whole.data),
+        has_places(whole.has_places),
+        summary(whole.summary),
+        couplings(whole.couplings),
+        pure_neumann(false),
+        of_whole(static_cast<std::int64_t>(unknowns.size())) {
+    // An unknown at the rim of a part may have its Dirichlet face in a cell that is not here.
+    Constraints const all = boundary_terms(whole.space, whole.element, whole.data).constraints;
+    for (std::size_t i = 0; i < unknowns.size(); ++i)
+      if (all.constrained(unknowns[i]))
+        of_whole.set(static_cast<std::int32_t>(i), all.value(unknowns[i]));
+    of_whole.close();
   }
 
   void scale_source(double total) {
-    FieldSums const sums = source_integral(space, element, data);
+    FieldSums const sums = assembly::source_integral(space, element, data);
     if (!(std::abs(sums.sum) > 1e-14 * sums.absolute))
       throw InputError("problem.source_total",
                        "the integral of problem.source is 0, and no factor makes that " + to_text(total) + "; change the source");
@@ -384,6 +404,7 @@ struct Discretization::Impl {
   MeshSummary summary;
   std::int64_t couplings;                    ///< pairs of unknowns that share a cell
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
+  Constraints of_whole;                      ///< of a part of a mesh: the Dirichlet values of its unknowns
 };
 
 Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
@@ -393,6 +414,12 @@ Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
 }
 
 Discretization::Discretization(ProblemSpec spec, AssembledInto into) : Discretization(CheckedProblem(std::move(spec)), into) {}
+
+Discretization::Discretization(Discretization const& whole, std::span<std::int32_t const> cells,
+                               std::span<std::int32_t const> unknowns)
+    : impl_(std::make_unique<Impl>(*whole.impl_, cells, unknowns)) {
+  assert(!whole.impl_->space.box && whole.impl_->data.point_loads.loads.empty());
+}
 
 Discretization::~Discretization() = default;
 Discretization::Discretization(Discretization&&) noexcept = default;
@@ -406,8 +433,9 @@ std::vector<std::string> const& Discretization::notes() const {
 }
 
 LinearSystem Discretization::assemble() {
-  auto system =
-      assemble_system(impl_->space, impl_->element, impl_->data, periodic_constraints(impl_->space, impl_->element, impl_->data));
+  auto system = assemble_system(impl_->space, impl_->element, impl_->data,
+                                impl_->of_whole.size() > 0 ? impl_->of_whole
+                                                           : periodic_constraints(impl_->space, impl_->element, impl_->data));
   impl_->summary.nnz = system.matrix.nnz();
   impl_->summary.exact_counts = true;
   impl_->pure_neumann = system.pure_neumann;
@@ -554,6 +582,30 @@ ErrorNorms Discretization::errors(std::span<double const> u) const {
 
 OutputMesh Discretization::output_mesh(OutputNodes nodes) const {
   return assembly::output_mesh(impl_->space, impl_->element, nodes);
+}
+
+PartOfSpace Discretization::part(int rank, int ranks) const {
+  return part_of(impl_->space, rank, ranks);
+}
+
+bool Discretization::is_pure_neumann() const {
+  return assembly::is_pure_neumann(impl_->space, impl_->element, impl_->data);
+}
+
+bool Discretization::has_dirichlet(unsigned boundary_id) const {
+  return impl_->data.boundary_at(boundary_id).type == BoundaryType::dirichlet;
+}
+
+std::map<unsigned, double> Discretization::dirichlet_fluxes(std::span<double const> u, std::int64_t n_unknowns) const {
+  std::map<unsigned, double> result;
+  for (auto const& [id, found] : boundary_fluxes(impl_->space, impl_->element, impl_->data, u, n_unknowns))
+    if (has_dirichlet(id))
+      result[id] = found.flux;
+  return result;
+}
+
+double Discretization::source_integral() const {
+  return assembly::source_integral(impl_->space, impl_->element, impl_->data).sum;
 }
 
 Quantities Discretization::quantities(std::span<double const> u) const {

@@ -2,12 +2,14 @@
 
 #include "assembly/mesh/counts.hpp"
 #include "assembly/problem.hpp"
+#include "assembly/space/space_partition.hpp"
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
 #include "gpu/core/box_problem.hpp"
 #include "gpu/core/lattice_problem.hpp"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -96,6 +98,8 @@ class Discretization {
 public:
   explicit Discretization(CheckedProblem problem, AssembledInto into = AssembledInto::csr);
   explicit Discretization(ProblemSpec spec, AssembledInto into = AssembledInto::csr);
+  /// The part on these cells of a mesh that is no box; see Space. A part does not tell whether the problem is pure Neumann.
+  Discretization(Discretization const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);
   ~Discretization();
   Discretization(Discretization&&) noexcept;
 
@@ -134,6 +138,17 @@ public:
   /// Norms of u - exact. In a pure Neumann problem the mean of `exact` is subtracted from it first. Precondition: the specification
   /// has `exact`. Errors: InputError where `exact` is not finite.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
+  /// What one of several processes works on (assembly/space/space_partition.hpp).
+  [[nodiscard]] PartOfSpace part(int rank, int ranks) const;
+  /// Whether u is determined up to a constant. Throws InputError where only some parts of the mesh that do not touch have
+  /// conditions.
+  [[nodiscard]] bool is_pure_neumann() const;
+  [[nodiscard]] bool has_dirichlet(unsigned boundary_id) const;
+  /// The fluxes through boundaries with Dirichlet conditions, as far as the first n_unknowns unknowns make them; see
+  /// boundary_fluxes.
+  [[nodiscard]] std::map<unsigned, double> dirichlet_fluxes(std::span<double const> u, std::int64_t n_unknowns) const;
+  /// The integral of f, by the assembly's quadrature, without point and line sources.
+  [[nodiscard]] double source_integral() const;
   /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.

@@ -23,6 +23,12 @@ struct NamedPlace {
 /// Until where the cells of a graded box grow: to its end, or to its middle, from where on they shrink in the same way.
 enum class GrowthTo { end, middle };
 
+/// Cells first, first + 1, ... of a box, `cells` of them in each direction, counted after all refinements.
+struct BoxPart {
+  std::array<std::int64_t, 3> first{}, cells{};
+  [[nodiscard]] std::int64_t n_cells() const { return cells[0] * cells[1] * cells[2]; }
+};
+
 /// A hexahedral mesh: the box, a generator of deal.II, or a file.
 struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
@@ -36,7 +42,11 @@ struct MeshSpec {
   /// Box only: ascending coordinates of the vertices before refinement. Empty: origin, extent, cells and growth say where they are;
   /// else the first three agree with them (set_coordinates), and growth is 1.
   std::array<std::vector<double>, 3> coordinates;
-  int refinements = 0;                          ///< number of global refinements; each splits a cell into 8
+  int refinements = 0;  ///< number of global refinements; each splits a cell into 8
+  /// Box only: the part of it that this process works on, where several share it. What bounds the part inside of the box is no
+  /// boundary. Conditions and sources are those of the whole box.
+  std::optional<BoxPart> part{};
+  bool shared = false;  ///< several processes share the mesh, so that 32-bit indices need not number all of it
   std::vector<NamedPlace> boundaries, regions;  ///< of faces that two entries hold, the later one counts; so of cells
 
   /// Whether boundaries or materials follow from expressions, and not from the mesh alone.

@@ -4,9 +4,12 @@
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
+#include "app/run/rank_run.hpp"
 #include "app/run/sweep.hpp"
 #include "assembly/discretization.hpp"
+#include "assembly/mesh/box_partition.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/solvers/solver.hpp"
 
 #include <array>
 #include <cmath>
@@ -104,6 +107,9 @@ void print_sweep(Configuration const& configuration) {
                                   " cases are not valid; the first is " + first_wrong);
 }
 
+/// Code and buffers of MPI in a process: 12 to 16 MiB (Open MPI 4.1).
+constexpr std::int64_t bytes_of_mpi = 14 << 20;
+
 /// Meshes of more cells are not made for a table.
 constexpr std::int64_t most_cells_for_parts = 1'000'000;
 
@@ -150,6 +156,72 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
 }
 
 }  // namespace
+
+int print_check_on_ranks(Configuration const& configuration, int ranks) {
+  RunConfig const& config = configuration.config();
+  require_runs_on_ranks(config);
+  if (!config.is_box())
+    throw InputError(config.problem.mesh.file.empty() ? "problem.mesh.generator" : "problem.mesh.file",
+                     "--ranks estimates boxes only, so far");
+  assembly::ProblemSpec spec = problem_of(config);
+  spec.mesh.shared = true;
+  assembly::MeshSummary const mesh = assembly::CheckedProblem(spec).mesh();
+  std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
+  for (std::int64_t& n : cells)
+    n <<= config.problem.mesh.refinements;
+  assembly::BoxPartition const partition(cells, config.problem.order, ranks);
+  int largest = 0;
+  for (int rank = 1; rank < partition.n_used(); ++rank)
+    if (partition.n_rows(rank) > partition.n_rows(largest))
+      largest = rank;
+  std::int64_t const rows = partition.n_rows(largest);
+  spec.mesh.part = partition.assembled_cells(largest);
+  assembly::Estimate const around = assembly::estimate(spec);
+  spec.mesh.part = partition.cells(largest);
+  assembly::Estimate const own = assembly::estimate(spec);
+
+  // Rows with their couplings stay for the true residual; their own block is stored once more, in its format.
+  std::int64_t const entries = around.entries * rows / around.mesh.dofs, csr = CsrMatrix::csr_bytes(rows, entries);
+  std::int64_t const block = config.matrix.format == Format::half_cds && config.problem.order == 1 ? 8 * 14 * rows : csr;
+  std::int64_t const kept = around.memory.space + own.memory.space + around.memory.constraints + 4 * around.mesh.dofs + csr;
+  ExpectedSystem system;
+  system.format = Format::csr;
+  system.n_rows = rows;
+  system.nnz = entries;
+  system.bytes_per_product = block + 16 * rows;
+  SolverOptions solver = config.solver;
+  if (solver.preconditioner == PreconditionerKind::automatic)
+    solver.preconditioner = PreconditionerKind::jacobi;
+  std::vector<MemoryForecast::OfStage> const stages{
+      {"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
+      {"convert", kept + 2 * block + 8 * rows},
+      {"solve", kept + block + 16 * rows + solver_memory(system, solver).host},
+      {"output", kept + block + 16 * rows + 8 * around.mesh.dofs + own.memory.output + own.memory.largest_output}};
+  std::int64_t const program = around.memory.program + bytes_of_mpi;
+  std::int64_t peak = 0;
+  for (MemoryForecast::OfStage const& stage : stages)
+    peak = std::max(peak, stage.bytes);
+  auto const& blocks = partition.blocks();
+  std::cout << resolved_yaml(config) << "\n# Estimates for " << ranks << " ranks\n";
+  std::cout << "#   cells          " << with_thousands(mesh.cells) << "\n";
+  std::cout << "#   vertices       " << with_thousands(mesh.vertices) << "\n";
+  std::cout << "#   unknowns       " << with_thousands(mesh.dofs) << "\n";
+  std::cout << "#   non-zeros      " << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
+  std::cout << "#   blocks         " << blocks[0] << " x " << blocks[1] << " x " << blocks[2];
+  if (partition.n_used() < ranks)
+    std::cout << "; " << ranks - partition.n_used() << " ranks have no cells";
+  std::int64_t ghosts = 0;
+  for (RankNeighbor const& neighbor : partition.neighbors(largest))
+    ghosts += neighbor.n_ghosts;
+  std::cout << "\n# Of the rank with most of them\n";
+  std::cout << "#   unknowns       " << with_thousands(rows) << ", and " << with_thousands(ghosts)
+            << " that come from other ranks in "
+            << "each product\n";
+  std::cout << "#   host memory    about " << bytes_text(static_cast<double>(peak + program)) << " at most, "
+            << bytes_text(static_cast<double>(program)) << " of them for the program\n"
+            << "#     by stage     " << stages_text(stages) << "\n";
+  return 0;
+}
 
 int print_check(Configuration const& configuration) {
   RunConfig const& config = configuration.config();

@@ -8,6 +8,8 @@
 #include "app/cli/schema_command.hpp"
 #include "app/cli/svd_command.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/launch.hpp"
+#include "app/run/rank_run.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solve.hpp"
 #include "app/run/sweep.hpp"
@@ -43,6 +45,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help
+  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns
 
 CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
@@ -57,6 +60,7 @@ struct Arguments {
   SweepOptions options;
   bool quiet = false;
   bool help = false;
+  int ranks = 1;
 };
 
 Arguments parse(std::string const& command, std::vector<std::string> const& words) {
@@ -92,6 +96,8 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
     add("verbose", po::bool_switch(&a.options.run.verbose), "print also the table that matrix.format: auto decides from");
   }
+  if (command == "check")
+    add("ranks", po::value(&a.ranks)->value_name("R"), "estimate a run on that many ranks (mpirun -n R)");
   if (command == "run")
     add("matrix-out", po::value(&a.options.run.matrix_out)->value_name("FILE"),
         "also write the assembled system: the matrix to this .mtx or .mtx.gz, the right-hand side beside it as NAME_rhs.mtx");
@@ -121,6 +127,8 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     throw usage_error(command, "--quiet and --verbose contradict each other; give one of them");
   if (map.count("threads") > 0 && (a.options.run.threads < 1 || a.options.run.threads > 4096))
     throw usage_error(command, "--threads must be between 1 and 4096, found " + std::to_string(a.options.run.threads));
+  if (map.count("ranks") > 0 && (a.ranks < 1 || a.ranks > 1'000'000))
+    throw usage_error(command, "--ranks must be between 1 and 1000000, found " + std::to_string(a.ranks));
   if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
     throw usage_error(command, "--jobs must be between 1 and 4096, found " + std::to_string(a.options.jobs));
   if (map.count("matrix-out") > 0 && !SystemFiles::can_be(a.options.run.matrix_out))
@@ -168,7 +176,64 @@ void install_signal_handlers() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void tell_of_sweep(Configuration const& configuration, Console& console) {
+  if (!configuration.config().sweep.axes.empty())
+    console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
+}
+
+/// `poisson run` on the ranks that a launcher has started. What all ranks find wrong the first one tells; after what one alone
+/// finds wrong no rank goes on.
+int run_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
+  std::unique_ptr<Communicator> communicator;
+  try {
+    communicator = open_communicator(launch);
+  } catch (EnvironmentError const& error) {  // the same on all of them
+    if (launch.rank == 0)
+      tell_failure(error.what());
+    return exit_environment;
+  }
+  RankTeam team(*communicator);
+  std::optional<Configuration> configuration;
+  try {
+    Arguments a;
+    team.together([&] {
+      a = parse("run", words);
+      configuration = load_configuration(a.config, a.sets);
+    });
+    if (int const threads = threads_of_rank(*communicator); a.options.run.threads == 0)
+      a.options.run.threads = threads;
+    Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
+    tell_of_sweep(*configuration, console);
+    return run_case_on_ranks(*configuration, a.options.run, console, team);
+  } catch (...) {
+    Failure const failure = failure_of(configuration ? &*configuration : nullptr, std::current_exception());
+    if (!team.agreed()) {
+      tell_failure(told_by(team.rank(), failure.message));
+      communicator->end_all(failure.code);
+    }
+    if (team.is_first())
+      tell_failure(failure.message);
+    return failure.code;
+  }
+}
+
 int run_command(std::vector<std::string> words) {
+  if (Launch const launch = launch_of_environment(); launch.has_ranks()) {
+    bool const helps = std::find_if(words.begin(), words.end(), [](auto const& word) {
+                         return word == "--help" || word == "-h" || word == "--version";
+                       }) != words.end();
+    if (!helps && !words.empty() && words.front() == "run")
+      return run_on_ranks(launch, {words.begin() + 1, words.end()});
+    bool const checks = !words.empty() && words.front() == "check";
+    if (launch.rank > 0)  // the first one speaks for all
+      return helps || checks ? exit_done : exit_usage;
+    if (checks && !helps)
+      words.insert(words.end(), {"--ranks", std::to_string(launch.size)});
+    else if (!helps)
+      throw usage_error("", "started as " + std::to_string(launch.size) +
+                                " ranks, and only 'poisson run' and 'poisson check' work on several; found '" +
+                                (words.empty() ? "" : words.front()) + "'");
+  }
   if (words.empty()) {
     std::cerr << usage;
     return exit_usage;
@@ -213,12 +278,13 @@ int run_command(std::vector<std::string> words) {
     Console console(a.quiet, a.options.run.verbose);
     if (command == "solve")
       return solve_system(configuration, a.options.run, console);
+    if (command == "check" && a.ranks > 1)
+      return print_check_on_ranks(configuration, a.ranks);
     if (command == "check")
       return print_check(configuration);
     if (command == "sweep")
       return run_sweep(configuration, a.options, console);
-    if (!configuration.config().sweep.axes.empty())
-      console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
+    tell_of_sweep(configuration, console);
     return run_case(configuration, a.options.run, console);
   });
 }

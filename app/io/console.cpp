@@ -110,7 +110,15 @@ void Console::line(std::string const& text) {
   std::cout << text << std::endl;
 }
 
+Console Console::silent() {
+  Console console(true);
+  console.silent_ = true;
+  return console;
+}
+
 void Console::warning(std::string const& text) {
+  if (silent_)
+    return;
   end_progress();
   std::cerr << "poisson: warning: " << text << std::endl;
 }

@@ -22,6 +22,8 @@ private:
 class Console {
 public:
   explicit Console(bool quiet, bool verbose = false);
+  /// Prints nothing, no warnings either: for ranks that leave that to the first.
+  [[nodiscard]] static Console silent();
 
   /// A finished stage: "  assembly        1.23 s   274 625 unknowns".
   void stage(std::string const& name, double seconds, std::string const& detail);
@@ -45,7 +47,7 @@ public:
   [[nodiscard]] bool verbose() const noexcept { return verbose_; }
 
 private:
-  bool quiet_, verbose_;
+  bool quiet_, verbose_, silent_ = false;
   bool terminal_;
   bool bar_shown_ = false;
   Timer since_start_;

@@ -43,27 +43,37 @@ ExitCode exit_code_of(std::exception_ptr const& error) {
   }
 }
 
+Failure failure_of(Configuration const* configuration, std::exception_ptr const& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (InputError const& input) {
+    if (configuration != nullptr)
+      return {configuration->locate(input), exit_usage};
+    bool const tell_key = !input.key().empty() && dynamic_cast<ConfigError const*>(&input) == nullptr;
+    return {(tell_key ? input.key() + ": " : "") + input.what(), exit_usage};
+  } catch (EnvironmentError const& environment) {
+    return {environment.what(), exit_environment};
+  } catch (Interrupted const&) {
+    return {"interrupted", interrupted_code()};
+  } catch (std::bad_alloc const&) {
+    return {"out of memory; 'poisson check CONFIG' estimates what a configuration needs", exit_environment};
+  } catch (std::exception const& other) {
+    return {std::string("internal error, please report it: ") + other.what(), exit_environment};
+  }
+}
+
+void tell_failure(std::string const& message) {
+  std::cout << std::flush;
+  std::cerr << "poisson: error: " << message << std::endl;
+}
+
 int exit_code_of(Configuration const* configuration, std::function<int()> const& body) {
-  auto const fail = [](std::string const& message, int code) {
-    std::cout << std::flush;
-    std::cerr << "poisson: error: " << message << std::endl;
-    return code;
-  };
   try {
     return body();
-  } catch (InputError const& error) {
-    if (configuration != nullptr)
-      return fail(configuration->locate(error), exit_usage);
-    bool const tell_key = !error.key().empty() && dynamic_cast<ConfigError const*>(&error) == nullptr;
-    return fail((tell_key ? error.key() + ": " : "") + error.what(), exit_usage);
-  } catch (EnvironmentError const& error) {
-    return fail(error.what(), exit_environment);
-  } catch (Interrupted const&) {
-    return fail("interrupted", interrupted_code());
-  } catch (std::bad_alloc const&) {
-    return fail("out of memory; 'poisson check CONFIG' estimates what a configuration needs", exit_environment);
-  } catch (std::exception const& error) {
-    return fail(std::string("internal error, please report it: ") + error.what(), exit_environment);
+  } catch (...) {
+    Failure const failure = failure_of(configuration, std::current_exception());
+    tell_failure(failure.message);
+    return failure.code;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <functional>
+#include <string>
 
 namespace poisson::app {
 
@@ -19,6 +20,16 @@ void interrupt_by(int signal) noexcept;
 
 /// The exit code for an exception.
 [[nodiscard]] ExitCode exit_code_of(std::exception_ptr const& error);
+
+/// What the user is told of an exception, and the exit code. `configuration` (may be null) gives the place in the file of an
+/// error's key.
+struct Failure {
+  std::string message;
+  ExitCode code;
+};
+[[nodiscard]] Failure failure_of(Configuration const* configuration, std::exception_ptr const& error);
+/// Prints "poisson: error: ..." on standard error.
+void tell_failure(std::string const& message);
 
 /// Calls `body` and returns its exit code. For an exception it prints "poisson: error: ..." on standard error and returns the exit
 /// code of the exception. `configuration` (may be null) gives the place in the file of an error's key.

@@ -1,7 +1,9 @@
 #include "app/run/result_record.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 namespace poisson::app {
 
@@ -57,7 +59,16 @@ bool has_stage(ResultRecord const& r, Stage stage) {
   }
 }
 
+json json_of(RankFigures const& figures) {
+  return {{"min", figures.smallest}, {"max", figures.largest}, {"mean", figures.mean}};
+}
+
 }  // namespace
+
+RankFigures::RankFigures(std::vector<double> const& of_ranks)
+    : smallest(*std::min_element(of_ranks.begin(), of_ranks.end())),
+      largest(*std::max_element(of_ranks.begin(), of_ranks.end())),
+      mean(std::accumulate(of_ranks.begin(), of_ranks.end(), 0.0) / static_cast<double>(of_ranks.size())) {}
 
 std::string to_json(ResultRecord const& r) {
   json out = {{"poisson_version", POISSON_VERSION},
@@ -88,6 +99,7 @@ std::string to_json(ResultRecord const& r) {
       {"backend", r.backend},
       {"device", r.device},
       {"threads", r.threads},
+      {"ranks", r.ranks},
       {"solver",
        {{"method", name_of(r.solver.method)},
         {"precision", name_of(r.solver.precision)},
@@ -160,6 +172,16 @@ std::string to_json(ResultRecord const& r) {
       timing[std::string(name)] = r.clock.seconds(stage);
   timing["total"] = r.clock.total();
   out["timing"] = timing;
+  if (!r.seconds_of_ranks.empty()) {
+    json seconds = json::object();
+    for (auto const& [stage, figures] : r.seconds_of_ranks)
+      if (has_stage(r, stage))
+        seconds[std::string(name_of(stage))] = json_of(figures);
+    out["of_ranks"] = {{"rows", json_of(r.rows_of_ranks)},
+                       {"matrix_bytes", json_of(r.bytes_of_ranks)},
+                       {"host_peak_bytes", json_of(r.host_peak_of_ranks)},
+                       {"timing", std::move(seconds)}};
+  }
   out["memory"] = {{"host_peak_bytes", r.host_peak_bytes}, {"device_peak_bytes", r.device_peak_bytes}};
   out["files"] = r.files;
   out["files_failed"] = json_of(r.files_failed);

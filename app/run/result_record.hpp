@@ -20,6 +20,15 @@
 
 namespace poisson::app {
 
+/// A figure that every rank has its own of.
+struct RankFigures {
+  double smallest = 0, largest = 0, mean = 0;
+
+  RankFigures() = default;
+  /// Precondition: there are ranks.
+  explicit RankFigures(std::vector<double> const& of_ranks);
+};
+
 /// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
@@ -37,7 +46,10 @@ struct ResultRecord {
   double padding_ratio = 1;
   std::optional<FormatChoice> choice;  ///< the estimates of `auto`; none with a given format
   std::string backend, device;
-  int threads = 0;
+  int threads = 0;  ///< of each rank
+  int ranks = 1;
+  RankFigures rows_of_ranks, bytes_of_ranks, host_peak_of_ranks;  ///< with several ranks; bytes: of the matrix
+  std::vector<std::pair<Stage, RankFigures>> seconds_of_ranks{};  ///< empty with one rank
   SolverOptions solver;
   SolverResult result;
   double residual_true = std::numeric_limits<double>::quiet_NaN();

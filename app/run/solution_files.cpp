@@ -37,15 +37,39 @@ std::string residuals_csv(std::vector<double> const& history) {
 }
 
 void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<output::Field> const& points,
-               std::vector<output::Field> const& cells, RunConfig const& config) {
+               std::vector<output::Field> const& cells, RunConfig const& config, output::PiecePlace const* place = nullptr) {
   if (vtk_format(config) == output::VtkFormat::vtu)
     output::write_vtu(path, mesh, points, cells, config.output.vtk);
   else if (vtk_format(config) == output::VtkFormat::hdf)
     output::write_hdf(path, mesh, points, cells, config.output.vtk);
   else if (output::ImageGrid const* const image = mesh.image())
-    output::write_vti(path, *image, points, cells, config.output.vtk);
+    output::write_vti(path, *image, points, cells, config.output.vtk, place);
   else
-    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk);
+    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place);
+}
+
+/// Lagrange cells need equidistant nodes; all else takes those of the unknowns.
+assembly::OutputNodes output_nodes(RunConfig const& config) {
+  return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
+                                                                                     : assembly::OutputNodes::unknowns;
+}
+
+/// Those that the configuration asks for.
+PieceFields fields_of(assembly::SolutionFields const& f, RunConfig const& config) {
+  PieceFields result;
+  auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
+                       std::span<int const> integers = {}) {
+    if (config.output.writes(field) && !(values.empty() && integers.empty()))
+      fields.push_back({std::string(name_of(field)), components, values, integers});
+  };
+  add(result.points, SolutionField::u, 1, f.u);
+  add(result.points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
+  add(result.points, SolutionField::error, 1, f.error);
+  add(result.points, SolutionField::flux_points, 3, f.flux_points);  // empty where it is not asked for
+  add(result.cells, SolutionField::material, 1, {}, f.material);
+  add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
+  add(result.cells, SolutionField::flux, 3, f.flux);
+  return result;
 }
 
 /// Triangles with the values of the solution on them.
@@ -161,10 +185,7 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
     notes.emplace_back("output.pictures: this build has no pictures; build with POISSON_PICTURES=ON and Cairo");
   if (!config.output.vtk_enabled && !cuts && !draws)
     return notes;
-  // Lagrange cells need equidistant nodes; all else takes those of the unknowns.
-  auto const places = config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image
-                          ? assembly::OutputNodes::equidistant
-                          : assembly::OutputNodes::unknowns;
+  auto const places = output_nodes(config);
   assembly::OutputMesh const nodes = discretization.output_mesh(places);
   assembly::SolutionFields const f = discretization.fields(u, places, config.output.writes(SolutionField::flux_points));
   output::Mesh const mesh = as_output(nodes);
@@ -174,21 +195,10 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
   auto const write_files = [&] {
     if (!config.output.vtk_enabled)
       return;
-    std::vector<output::Field> points, cells;
-    auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
-                         std::span<int const> integers = {}) {
-      if (config.output.writes(field) && !(values.empty() && integers.empty()))
-        fields.push_back({std::string(name_of(field)), components, values, integers});
-    };
-    add(points, SolutionField::u, 1, f.u);
-    add(points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
-    add(points, SolutionField::error, 1, f.error);
-    add(points, SolutionField::flux_points, 3, f.flux_points);  // empty where it is not asked for
-    add(cells, SolutionField::material, 1, {}, f.material);
-    add(cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
-    add(cells, SolutionField::flux, 3, f.flux);
+    auto const [points, cells] = fields_of(f, config);
     std::string const name = vtk_file_name(config);
-    if (directory.try_write(name, [&](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }) &&
+    if (directory.try_write(
+            name, [&, &points = points, &cells = cells](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }) &&
         pvd_may_name(name))
       directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   };
@@ -213,6 +223,22 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
       record.captions[picture.file] = picture.caption;
   }
   return notes;
+}
+
+PieceFields write_piece(assembly::Discretization const& part, std::span<double const> u, RunConfig const& config,
+                        fs::path const& path, output::PiecePlace const& place) {
+  auto const nodes = output_nodes(config);
+  assembly::OutputMesh const mesh = part.output_mesh(nodes);
+  assembly::SolutionFields const values = part.fields(u, nodes);
+  PieceFields fields = fields_of(values, config);
+  write_vtk(path, as_output(mesh), fields.points, fields.cells, config, &place);
+  static int const integer = 0;
+  for (auto* const list : {&fields.points, &fields.cells})
+    for (output::Field& field : *list) {
+      field.values = {};
+      field.integers = field.integers.empty() ? std::span<int const>() : std::span<int const>(&integer, 1);
+    }
+  return fields;
 }
 
 void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,

@@ -4,7 +4,9 @@
 #include "app/io/results_directory.hpp"
 #include "app/run/result_record.hpp"
 #include "assembly/discretization.hpp"
+#include "output/vtk/vtk_files.hpp"
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +25,15 @@ namespace poisson::app {
 [[nodiscard]] std::vector<std::string> write_solution_files(assembly::Discretization const& discretization,
                                                             std::span<double const> u, RunConfig const& config,
                                                             ResultRecord& record, ResultsDirectory& directory);
+
+/// The fields of a piece without their values.
+struct PieceFields {
+  std::vector<output::Field> points, cells;
+};
+/// Writes the solution on a part of a box, as a piece of the whole, to `path`, in the format of the configuration (not hdf).
+/// Returns what write_pieces needs to know of it. Throws EnvironmentError.
+[[nodiscard]] PieceFields write_piece(assembly::Discretization const& part, std::span<double const> u, RunConfig const& config,
+                                      std::filesystem::path const& path, output::PiecePlace const& place);
 
 /// Writes the boundary alone (surface.vtp). Precondition: u is finite.
 void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,

@@ -58,6 +58,8 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
   if (config.output.vtk_enabled) {
     names.push_back(vtk_file_name(config));
     add(pvd_may_name(names.back()), {"solution.pvd"});
+    if (internal.team != nullptr)  // the file that names the pieces, and these
+      add(true, {"solution.pvti", "solution.pvtr", "solution.pvtu", "solution_*"});
   }
   for (std::string const& name : picture_files(config))
     names.push_back(name);
@@ -87,11 +89,22 @@ std::size_t first_not_finite(std::span<double const> values) {
 
 Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
                InternalRunOptions const& internal)
-    : config_(config),
-      console_(console),
-      directory_(config.output.directory, "result.json", names_of_files(config, internal), options.overwrite, internal.own_folder) {
+    : config_(config), console_(console), team_(internal.team) {
+  auto const open_directory = [&] {
+    directory_.emplace(config.output.directory, "result.json", names_of_files(config, internal), options.overwrite,
+                       internal.own_folder);
+  };
+  if (team_ == nullptr)
+    open_directory();
+  else
+    team_->together([&] {
+      if (team_->is_first())
+        open_directory();
+    });
   set_thread_count(options.threads);
-  std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda();
+  std::string const no_cuda = config.backend == Backend::cpu ? ""
+                              : team_ != nullptr             ? "several ranks run on the cpu backend only, so far"
+                                                             : why_no_cuda();
   if (config.backend == Backend::cuda && !no_cuda.empty())
     throw EnvironmentError("backend cuda: " + no_cuda);
   backend_ = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
@@ -169,6 +182,52 @@ void Stages::adopt(std::unique_ptr<Matrix> matrix, std::optional<FormatChoice> c
   record_matrix();
 }
 
+void Stages::convert(RankRows rows) {
+  rows_ = std::move(rows);
+  Communicator& ranks = team_->communicator();
+  static_cast<void>(context());
+  record.clock.time(Stage::convert, [&] {
+    SplitRows parts;
+    std::unique_ptr<Matrix> local;
+    std::int64_t const n = sum_over(&ranks, rows_.matrix->n_rows);
+    Format format = config_.matrix.format.value_or(Format::csr);
+    FormatOptions const options = config_.matrix.format_options();
+    bool const chooses = !config_.matrix.format;
+    team_->together([&] {
+      parts = split(rows_);
+      if (chooses && team_->is_first()) {  // the others take what it takes, as far as they can
+        local = make_configured_matrix(forecast_of(config_.matrix, config_.solver, n), parts.local, *context_, options,
+                                       record.choice.emplace());
+        tell_choice(*record.choice);
+        format = local->format();
+      }
+    });
+    format = gather(ranks, format).front();
+    team_->together([&] {
+      if (local != nullptr)
+        return;
+      if (parts.local->n_rows == 0)
+        local = make_configured_matrix(Format::csr, parts.local, *context_, options);
+      else
+        try {
+          local = make_configured_matrix(format, parts.local, *context_, options);
+        } catch (InputError const&) {
+          if (!chooses)
+            throw;
+          local = make_configured_matrix(Format::csr, parts.local, *context_, options);
+        }
+    });
+    record.format = format;
+    rank_matrix_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, ranks);
+  });
+  auto const own_bytes = static_cast<double>(rank_matrix_->bytes()), own_entries = static_cast<double>(rows_.matrix->nnz());
+  record.matrix_bytes = sum_over(&ranks, rank_matrix_->bytes());
+  record.padding_ratio = sum_over(&ranks, rank_matrix_->local().padding_ratio() * own_entries) / sum_over(&ranks, own_entries);
+  record.bytes_of_ranks = RankFigures(gather(ranks, own_bytes));
+  report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)) +
+                                   " on " + std::to_string(team_->size()) + " ranks");
+}
+
 void Stages::record_matrix() {
   record.format = stored_->format();
   record.matrix_bytes = stored_->bytes();
@@ -180,7 +239,8 @@ std::shared_ptr<CsrMatrix const> Stages::csr() const {
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one) {
-  HostVector<double> x(static_cast<std::size_t>(stored_->n_rows()));
+  MultiPrecisionOperator const& a = rank_matrix_ ? static_cast<MultiPrecisionOperator const&>(*rank_matrix_) : *stored_;
+  HostVector<double> x(static_cast<std::size_t>(a.n_rows()));
   SolverOptions solver = solver_options(config_);
   SetupSteps steps;
   if (console_.verbose())
@@ -189,8 +249,17 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   solver.csr = [&] { return csr(); };
   solver.order_one = std::move(order_one);
   solver.element_order = config_.problem.order;
+  Communicator* const ranks = team_ != nullptr ? &team_->communicator() : nullptr;
+  if (ranks != nullptr) {
+    solver.ranks = ranks;
+    solver.box_nodes = {};
+    solver.csr = {};
+    solver.order_one = {};
+  }
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
-  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(*stored_, b, x, solver); });
+  record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b, x, solver); });
+  if (ranks != nullptr)
+    record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
   clear_interrupt();
   console_.end_progress();
   for (std::string const& note : record.result.notes)
@@ -212,9 +281,13 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   }
   record.status = record.result.status;
   record.reason = record.result.reason;
-  if (std::size_t const row = first_not_finite(x); record.status == SolverStatus::converged && row < x.size()) {
+  std::size_t const row = first_not_finite(x);
+  std::string const too_large = first_message(ranks, row == x.size() ? ""
+                                                                     : "the solution is too large for double precision, first in " +
+                                                                           row_text(static_cast<std::int64_t>(row)));
+  if (record.status == SolverStatus::converged && !too_large.empty()) {
     record.status = SolverStatus::diverged;
-    record.reason = "the solution is too large for double precision, first in " + row_text(static_cast<std::int64_t>(row));
+    record.reason = too_large;
   }
   record.device_peak_bytes = context_->memory_peak();
   report_stage(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +
@@ -223,6 +296,25 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
 }
 
 void Stages::verify(std::span<double const> b, std::span<double const> x) {
+  if (team_ != nullptr) {
+    record.clock.time(Stage::verify, [&] {
+      Communicator& ranks = team_->communicator();
+      auto const host = make_context(Backend::cpu);
+      GhostExchange<double> exchange(*host, ranks, rows_.neighbors);
+      auto const with_ghosts = [&](std::span<double const> own) {
+        exchange.start(own.data());
+        double const* const ghosts = exchange.finish();
+        HostVector<double> all(own.begin(), own.end());
+        all.insert(all.end(), ghosts, ghosts + rows_.n_ghosts());
+        return all;
+      };
+      bool const extended = any_of_ranks(&ranks, !record.result.x_low.empty());
+      HostVector<double> const all = with_ghosts(x), low = extended ? with_ghosts(record.result.x_low) : HostVector<double>{};
+      record.residual_true = true_residual(CsrResidualCheck(*rows_.matrix), all, b, low, &ranks);
+    });
+    report_stage(Stage::verify, "true residual " + number_text(record.residual_true));
+    return;
+  }
   record.clock.time(Stage::verify, [&] {
     record.residual_true = matrix_ != nullptr ? true_residual(*matrix_, x, b, record.result.x_low)
                                               : true_residual(StoredResidualCheck(*stored_), x, b, record.result.x_low);
@@ -231,9 +323,32 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
   report_stage(Stage::verify, "true residual " + number_text(record.residual_true));
 }
 
+/// Peaks are those of the rank that has most; times of stages are those of the first rank, beside those of all.
+void Stages::gather_figures() {
+  Communicator& ranks = team_->communicator();
+  record.ranks = ranks.size();
+  for (auto const& [stage, name] : Names<Stage>::values)
+    record.seconds_of_ranks.emplace_back(stage, RankFigures(gather(ranks, record.clock.seconds(stage))));
+  record.host_peak_of_ranks = RankFigures(gather(ranks, static_cast<double>(host_peak_bytes())));
+  record.rows_of_ranks = RankFigures(gather(ranks, static_cast<double>(rows_.matrix != nullptr ? rows_.matrix->n_rows : 0)));
+  record.host_peak_bytes = static_cast<std::int64_t>(record.host_peak_of_ranks.largest);
+}
+
 ExitCode Stages::finish() {
-  directory_.ensure_writable();
-  keep(directory_.failure());
+  if (team_ == nullptr)
+    return finish_on_first();
+  gather_figures();
+  ExitCode code = exit_done;
+  team_->together([&] {
+    if (team_->is_first())
+      code = finish_on_first();
+  });
+  return gather(team_->communicator(), code).front();
+}
+
+ExitCode Stages::finish_on_first() {
+  directory_->ensure_writable();
+  keep(directory_->failure());
   record.host_peak_bytes = std::max(record.host_peak_bytes, host_peak_bytes());
   if (config_.output.report)
     attempt([&](ResultsDirectory& directory) {
@@ -245,7 +360,7 @@ ExitCode Stages::finish() {
         output::write_text_file(path, report_of_run(config_, record, directory.path()));
       });
     });
-  keep(directory_.failure());
+  keep(directory_->failure());
   ExitCode const code = output_error_                                ? exit_code_of(output_error_)
                         : record.status == SolverStatus::converged   ? exit_done
                         : record.status == SolverStatus::interrupted ? interrupted_code()
@@ -253,13 +368,13 @@ ExitCode Stages::finish() {
   record.exit_code = code;
   if (output_error_)
     record.error = message_of(output_error_);
-  record.files = directory_.files();
+  record.files = directory_->files();
   record.files.emplace_back("result.json");
-  record.files_failed = directory_.failures();
-  directory_.write_record(to_json(record));
-  keep(directory_.failure());
-  record.files = directory_.files();
-  print_closing_table(record, directory_.path(), console_);
+  record.files_failed = directory_->failures();
+  directory_->write_record(to_json(record));
+  keep(directory_->failure());
+  record.files = directory_->files();
+  print_closing_table(record, directory_->path(), console_);
   if (output_error_)
     std::rethrow_exception(output_error_);
   if (code != exit_done && console_.quiet())

@@ -4,6 +4,7 @@
 #include "app/io/console.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/rank_team.hpp"
 #include "app/run/result_record.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solution_files.hpp"
@@ -12,6 +13,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 
 #include <exception>
 #include <future>
@@ -28,6 +30,9 @@ namespace poisson::app {
 
 /// What `poisson run` and `poisson solve` share: results directory, backend, record, and the stages from the CSR matrix on. Call
 /// convert, solve, verify, output, analysis and finish in this order.
+///
+/// With ranks (InternalRunOptions::team) all of them make one and call its functions alike. The first alone has the results
+/// directory, so that `attempt` does nothing on others; records are merged by `finish`.
 class Stages {
 public:
   /// Throws InputError (there are results already), EnvironmentError (directory, device).
@@ -45,9 +50,11 @@ public:
   /// finish() throws the first one.
   template <class Write>
   void attempt(Write&& write) {
-    directory_.ensure_writable();
+    if (!directory_)
+      return;
+    directory_->ensure_writable();
     try {
-      write(directory_);
+      write(*directory_);
     } catch (EnvironmentError const&) {
       keep(std::current_exception());
     } catch (std::bad_alloc const&) {
@@ -68,6 +75,10 @@ public:
   }
 
   [[nodiscard]] Backend backend() const { return backend_; }
+  /// The results directory, on every rank. Collective.
+  [[nodiscard]] std::filesystem::path shared_path() {
+    return team_->of_first(directory_ ? std::filesystem::absolute(directory_->path()).string() : "");
+  }
   /// Waits until it is there.
   [[nodiscard]] Context& context();
 
@@ -78,13 +89,16 @@ public:
   /// Converts the matrix to the format of the configuration, in the backend's memory.
   void convert(std::shared_ptr<CsrMatrix const> matrix);
 
+  /// Takes the rows of this rank, and converts those of its own block.
+  void convert(RankRows rows);
+
   /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
 
   /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {});
 
-  /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record.
+  /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record. With ranks, b and x are those of this rank's rows.
   void verify(std::span<double const> b, std::span<double const> x);
 
   /// Writes the convergence history, and calls write_solution(directory).
@@ -94,7 +108,7 @@ public:
       attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output.picture, directory); });
       attempt(write_solution);
     });
-    report_stage(Stage::output, directory_.path().string());
+    report_stage(Stage::output, directory_ ? directory_->path().string() : "");
   }
 
   /// Calls run(stored matrix, context, directory), the analyses, after the solution was written. It returns the first failure (or
@@ -102,8 +116,8 @@ public:
   template <class Run>
   void analysis(Run&& run) {
     try {
-      directory_.ensure_writable();
-      keep(record.clock.time(Stage::analysis, [&] { return run(*stored_, *context_, directory_); }));
+      directory_->ensure_writable();
+      keep(record.clock.time(Stage::analysis, [&] { return run(*stored_, *context_, *directory_); }));
     } catch (Interrupted const&) {
       clear_interrupt();
       record.status = SolverStatus::interrupted;
@@ -113,7 +127,8 @@ public:
     report_stage(Stage::analysis, std::to_string(record.analysis.size()) + " of singular values");
   }
 
-  /// Writes the record and prints the table of results. Then throws the first stored error, or returns the exit code.
+  /// Writes the record and prints the table of results. Then throws the first stored error, or returns the exit code. With ranks
+  /// all return or throw the same.
   [[nodiscard]] ExitCode finish();
 
 private:
@@ -122,6 +137,8 @@ private:
       output_error_ = std::move(failure);
   }
   void measure_bandwidth();
+  void gather_figures();
+  [[nodiscard]] ExitCode finish_on_first();
   [[nodiscard]] std::unique_ptr<Matrix> store();
 
   void record_matrix();
@@ -129,13 +146,16 @@ private:
 
   RunConfig const& config_;
   Console& console_;
-  ResultsDirectory directory_;
+  RankTeam* team_;
+  std::optional<ResultsDirectory> directory_;  ///< of the first rank
   Backend backend_{};
   std::exception_ptr output_error_;
   std::future<std::unique_ptr<Context>> future_context_;
   std::unique_ptr<Context> context_;
   std::shared_ptr<CsrMatrix const> matrix_;  ///< null when the matrix was not assembled into CSR
   std::unique_ptr<Matrix> stored_;
+  RankRows rows_;  ///< with ranks
+  std::unique_ptr<RankMatrix> rank_matrix_;
 };
 
 }  // namespace poisson::app

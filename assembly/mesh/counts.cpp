@@ -156,6 +156,15 @@ MeshCounts count_box(MeshSpec const& spec) {
   BoxGrid box{spec.origin, spec.extent, {}};
   for (std::size_t d = 0; d < 3; ++d)
     box.cells[d] = times(spec.cells[d], std::int64_t{1} << spec.refinements);
+  if (spec.part) {
+    box.whole = BoxGrid::Whole{spec.origin, spec.extent, box.cells, spec.part->first};
+    for (std::size_t d = 0; d < 3; ++d) {
+      auto const n = static_cast<double>(box.cells[d]);
+      box.origin[d] = spec.origin[d] + spec.extent[d] * (static_cast<double>(spec.part->first[d]) / n);
+      box.extent[d] = spec.extent[d] * (static_cast<double>(spec.part->cells[d]) / n);
+    }
+    box.cells = spec.part->cells;
+  }
   std::array<std::int64_t, 3> const n = box.cells;
   std::array<std::int64_t, 3> const m{plus(n[0], 1), plus(n[1], 1), plus(n[2], 1)};
   auto const product = [](std::int64_t a, std::int64_t b, std::int64_t c) { return times(times(a, b), c); };
@@ -164,11 +173,16 @@ MeshCounts count_box(MeshSpec const& spec) {
   counts.edges = plus(plus(product(n[0], m[1], m[2]), product(m[0], n[1], m[2])), product(m[0], m[1], n[2]));
   counts.vertices = product(m[0], m[1], m[2]);
   if (counts.vertices <= std::numeric_limits<std::int32_t>::max())  // more are refused before anybody asks where they are
-    for (std::size_t d = 0; d < 3; ++d)
-      box.coordinates[d] = graded_coordinates(spec, d);
-  counts.boundary_faces = times(2, plus(plus(times(n[0], n[1]), times(n[1], n[2])), times(n[0], n[2])));
-  for (unsigned face = 0; face < 6; ++face)
-    counts.faces_with_id[face] = face < 2 ? times(n[1], n[2]) : face < 4 ? times(n[0], n[2]) : times(n[0], n[1]);
+    for (std::size_t d = 0; d < 3; ++d) {
+      std::vector<double> const all = graded_coordinates(spec, d);
+      std::int64_t const first = spec.part && !all.empty() ? spec.part->first[d] : 0;
+      box.coordinates[d].assign(all.begin() + first, all.empty() ? all.end() : all.begin() + first + m[d]);
+    }
+  for (int face = 0; face < 6; ++face) {
+    std::int64_t const faces = face < 2 ? times(n[1], n[2]) : face < 4 ? times(n[0], n[2]) : times(n[0], n[1]);
+    counts.faces_with_id[static_cast<unsigned>(face)] = box.is_boundary(face) ? faces : 0;
+    counts.boundary_faces = plus(counts.boundary_faces, box.is_boundary(face) ? faces : 0);
+  }
   counts.box = box;
   counts.boundary_ids = {0, 1, 2, 3, 4, 5};
   counts.material_ids = {0};
@@ -295,7 +309,7 @@ MeshCounts MeshCounts::refined(int times_to_refine) const {
 void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order) {
   constexpr std::int64_t limit = std::numeric_limits<std::int32_t>::max();
   std::int64_t const unknowns = counts.unknowns(order);
-  if (unknowns <= limit)
+  if (unknowns <= limit || (spec.shared && !spec.part))
     return;
   std::string const how_many = unknowns >= saturated ? "more than 4.6e18" : std::to_string(unknowns);
   throw InputError(spec.refinements > 0 ? "problem.mesh.refinements" : source_key(spec),

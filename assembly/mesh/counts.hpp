@@ -27,6 +27,20 @@ struct BoxGrid {
   std::array<std::vector<double>, 3> coordinates{};  ///< of the vertices of a graded direction, ascending; else empty
 
   [[nodiscard]] bool has_equal_cells() const { return coordinates[0].empty() && coordinates[1].empty() && coordinates[2].empty(); }
+
+  /// Where this box is a part of another one, that one, and the first of its cells that is here. Coordinates and sizes of cells are
+  /// then those of the whole, to the last bit.
+  struct Whole {
+    std::array<double, 3> origin{}, extent{};
+    std::array<std::int64_t, 3> cells{}, first{};
+  };
+  std::optional<Whole> whole{};
+
+  /// Whether side 2 d, or 2 d + 1, in direction d is on the boundary of the mesh, and not inside of the whole.
+  [[nodiscard]] bool is_boundary(int side) const {
+    auto const d = static_cast<std::size_t>(side / 2);
+    return !whole || (side % 2 == 0 ? whole->first[d] == 0 : whole->first[d] + cells[d] == whole->cells[d]);
+  }
 };
 
 /// Names of boundary or material ids. Several ids may have one name.

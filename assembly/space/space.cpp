@@ -39,15 +39,19 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
       x.back() = vertices.back();
       continue;
     }
-    box_widths_[d] = {grid.extent[d] / static_cast<double>(grid.cells[d])};
+    BoxGrid::Whole const whole = grid.whole.value_or(BoxGrid::Whole{grid.origin, grid.extent, grid.cells, {}});
+    box_widths_[d] = {whole.extent[d] / static_cast<double>(whole.cells[d])};
     for (std::int64_t i = 0; i < box_nodes[d]; ++i)
-      x[i] = grid.origin[d] +
-             grid.extent[d] * ((static_cast<double>(i / order) + element.nodes[i % order]) / static_cast<double>(grid.cells[d]));
-    x.back() = grid.origin[d] + grid.extent[d];
+      x[i] = whole.origin[d] + whole.extent[d] * ((static_cast<double>(whole.first[d] + i / order) + element.nodes[i % order]) /
+                                                  static_cast<double>(whole.cells[d]));
+    if (grid.is_boundary(2 * d + 1))
+      x.back() = whole.origin[d] + whole.extent[d];
   }
   boundary_ids = {0, 1, 2, 3, 4, 5};
   material_ids = {0};
   for (int face = 0; face < 6; ++face) {
+    if (!grid.is_boundary(face))
+      continue;
     int const d = face / 2, e = d == 0 ? 1 : 0, f = d == 2 ? 1 : 2;
     std::array<std::int64_t, 3> const stride{1, nx, nx * ny};
     std::int64_t const first = face % 2 == 0 ? 0 : (grid.cells[d] - 1) * stride[d];
@@ -56,6 +60,8 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
         boundary_faces.push_back(
             {static_cast<std::int32_t>(first + i * stride[e] + j * stride[f]), static_cast<unsigned>(face), face});
   }
+  if (grid.whole)
+    n_cells_of_whole = grid.whole->cells[0] * grid.whole->cells[1] * grid.whole->cells[2];
   // Whole layers: parts then touch only the two next to them.
   std::int64_t const layer = nx * ny;
   cells_per_part = nz >= 16 ? layer * n_parts(nz, 128) : std::max<std::int64_t>(n_parts(n_cells, 128), 64);
@@ -136,6 +142,41 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
             [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
   find_components(topology, cells_of_lattice);
   lattices = std::move(numbering);
+}
+
+Space::Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns)
+    : order(whole.order),
+      n_local(whole.n_local),
+      n_cells(static_cast<std::int64_t>(cells.size())),
+      n_dofs(static_cast<std::int64_t>(unknowns.size())),
+      isoparametric(whole.isoparametric),
+      sides_have_ids(false),
+      boundary_ids(whole.boundary_ids),
+      material_ids(whole.material_ids),
+      n_cells_of_whole(whole.n_cells),
+      cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)) {
+  HostVector<std::int32_t> number;
+  number.resize(whole.n_dofs, -1);
+  points_.resize(3 * n_dofs);
+  for (std::int64_t i = 0; i < n_dofs; ++i) {
+    number[unknowns[i]] = static_cast<std::int32_t>(i);
+    Point3 const x = whole.point(unknowns[i]);
+    std::copy(x.begin(), x.end(), points_.begin() + 3 * i);
+  }
+  cell_dofs_.resize(n_cells * n_local);
+  material_.resize(n_cells);
+  for (std::int64_t cell = 0; cell < n_cells; ++cell) {
+    std::int32_t* const own = cell_dofs_.data() + cell * n_local;
+    whole.dofs(cells[cell], own);
+    for (int i = 0; i < n_local; ++i)
+      own[i] = number[own[i]];
+    material_[cell] = whole.material(cells[cell]);
+  }
+  for (BoundaryFace face : whole.boundary_faces)  // by cell, ascending
+    if (auto const found = std::lower_bound(cells.begin(), cells.end(), face.cell); found != cells.end() && *found == face.cell) {
+      face.cell = static_cast<std::int32_t>(found - cells.begin());
+      boundary_faces.push_back(face);
+    }
 }
 
 void Space::find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace poisson::assembly {
@@ -43,6 +44,11 @@ public:
   /// Precondition: the mesh has no obstacle, and was made for this element.
   Space(LatticeMesh const& mesh, ReferenceElement const& element);
 
+  /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
+  /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
+  /// the cells, and each once.
+  Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);
+
   /// Lattices of fewer refinements have most of their nodes on rims; their unknowns are numbered as those of any other mesh.
   static constexpr int fewest_refinements_of_lattices = 2;
 
@@ -56,7 +62,8 @@ public:
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
   std::optional<LatticeNumbering> lattices;  ///< where unknowns are numbered by lattices
-  std::int32_t n_components = 1;             ///< connected components of the mesh
+  std::int32_t n_components = 1;             ///< connected components of the mesh; of a part of a mesh 1
+  std::int64_t n_cells_of_whole = 0;         ///< of the mesh that this is a part of; 0: it is all of it
   std::int64_t cells_per_part;               ///< size of the parts that threads work on; depends on the mesh only
 
   /// Writes the n_local unknowns of a cell, lexicographic (x fastest) in its own frame.

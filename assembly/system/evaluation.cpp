@@ -23,7 +23,9 @@ constexpr int most_points = 14;
 /// differentiated through, so that its gradient needs no evaluations of its own and none outside the cell.
 int points_per_direction(Space const& space) {
   int n = space.order + 3;
-  while (n < most_points && space.n_cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
+  // The same points on a part as on the whole.
+  std::int64_t const cells = space.n_cells_of_whole > 0 ? space.n_cells_of_whole : space.n_cells;
+  while (n < most_points && cells * (n + 1) * (n + 1) * (n + 1) <= evaluation_budget)
     ++n;
   return n;
 }

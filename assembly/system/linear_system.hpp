@@ -26,7 +26,8 @@ struct LinearSystem {
   CsrMatrix matrix;
   HostVector<double> rhs;
   Constraints constraints;
-  bool pure_neumann = false;  ///< u is determined up to a constant
+  bool pure_neumann = false;  ///< u is determined up to a constant; of a part of a box never set, since other parts count
+  bool anchored = false;      ///< a condition on the boundary here fixes the constant
   /// Then the constant vector spans the null space of the matrix, unless an unknown is held at 0 instead.
   bool holds_an_unknown = false;
   /// Pure Neumann: (int f + int g) / (int |f| + int |g|), as assembled. The rhs was then made orthogonal to the constant vector.

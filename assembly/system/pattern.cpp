@@ -25,7 +25,9 @@ BoxCouplings::BoxCouplings(Space const& space, ProblemData const& data) {
   int const p = space.order;
   for (int d = 0; d < 3; ++d) {
     auto const n = space.box_nodes[d];
-    auto const is_dirichlet = [&](unsigned id) { return data.boundary_at(id).type == BoundaryType::dirichlet; };
+    auto const is_dirichlet = [&](unsigned id) {
+      return space.box->is_boundary(static_cast<int>(id)) && data.boundary_at(id).type == BoundaryType::dirichlet;
+    };
     std::int64_t const first = is_dirichlet(static_cast<unsigned>(2 * d)) ? 1 : 0;
     std::int64_t const last = is_dirichlet(static_cast<unsigned>(2 * d + 1)) ? n - 2 : n - 1;
     for (std::int64_t i = 0; i < n; ++i) {

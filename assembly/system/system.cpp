@@ -84,7 +84,8 @@ public:
         hold_an_unknown();
     }
     system_.integral_f = source_.integral + data_.point_loads.integrals.sum;
-    system_.source_warning = check_source(space_, element_, data_, source_, source_cells_);
+    if (!is_part())  // the whole source counts
+      system_.source_warning = check_source(space_, element_, data_, source_, source_cells_);
     if (times != nullptr) {
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();
@@ -95,6 +96,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
+  [[nodiscard]] bool is_part() const { return space_.n_cells_of_whole > 0; }
   [[nodiscard]] Constraints& constraints() { return system_.constraints; }
   [[nodiscard]] Scatter scatter() { return Scatter(system_); }
 
@@ -188,7 +190,8 @@ private:
 
   void check_solvability() {
     auto const free = static_cast<std::size_t>(std::count(anchored_.begin(), anchored_.end(), false));
-    if (free == 0)
+    system_.anchored = free == 0;
+    if (free == 0 || is_part())
       return;
     if (anchored_.size() == 1) {
       system_.pure_neumann = true;

@@ -23,9 +23,13 @@ public:
   [[nodiscard]] std::int64_t bytes_per_apply() const override {
     return inverse_diagonal_.size() * std::int64_t{sizeof(double) + 2 * sizeof(T)};
   }
-  [[nodiscard]] double const* inverse_diagonal() const override { return inverse_diagonal_.data(); }
+  [[nodiscard]] double const* inverse_diagonal() const override {
+    // Never null, which would say that M is not diagonal: also for a rank without rows.
+    return inverse_diagonal_.size() > 0 ? inverse_diagonal_.data() : &nothing_;
+  }
 
 private:
+  static constexpr double nothing_ = 0;
   Array<double> const& inverse_diagonal_;
   Context& context_;
 };

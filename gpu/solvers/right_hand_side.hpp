@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/double_double.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/vector.hpp"
@@ -17,14 +18,16 @@ namespace poisson {
 template <class T>
 class RightHandSide {
 public:
-  /// Precondition: b is finite and not zero.
-  RightHandSide(std::span<double const> b, bool constant_null_space) : high_(b.size()), project_(constant_null_space) {
+  /// b holds the entries of this rank; `ranks` is null where that are all, and outlives this. Preconditions: b is finite, and not
+  /// zero on all ranks. Collective.
+  RightHandSide(std::span<double const> b, bool constant_null_space, Communicator* ranks = nullptr)
+      : high_(b.size()), project_(constant_null_space), ranks_(ranks) {
     auto const n = static_cast<std::int64_t>(b.size());
     double largest = 0;
 #pragma omp parallel for schedule(static) reduction(max : largest)
     for (std::int64_t i = 0; i < n; ++i)
       largest = std::max(largest, std::abs(b[i]));
-    exponent_ = std::ilogb(largest);
+    exponent_ = std::ilogb(max_over(ranks, largest));
 #pragma omp parallel for schedule(static)
     for (std::int64_t i = 0; i < n; ++i)
       high_[i] = std::scalbn(b[i], -exponent_);
@@ -56,7 +59,7 @@ public:
   }
 
   /// Scales the solution for this right-hand side back to that for b; with a constant null space its mean is subtracted first.
-  /// `low`: its low parts in DoubleDouble, else empty.
+  /// `low`: its low parts in DoubleDouble, else empty. Collective.
   void unscale(std::span<double> high, std::span<double> low) const {
     if (project_)
       subtract_mean(high, low);
@@ -71,7 +74,8 @@ public:
 private:
   static constexpr bool extended = std::is_same_v<T, DoubleDouble>;
 
-  static void subtract_mean(std::span<double> high, std::span<double> low) {
+  void subtract_mean(std::span<double> high, std::span<double> low) const {
+    std::int64_t const n = sum_over(ranks_, static_cast<std::int64_t>(high.size()));
     auto const at = [&](std::size_t i) {
       if constexpr (extended)
         return DoubleDouble{high[i], low[i]};
@@ -83,7 +87,7 @@ private:
       T sum = 0;
       for (std::size_t i = 0; i < high.size(); ++i)
         sum += at(i);
-      T const mean = sum / static_cast<T>(static_cast<std::int64_t>(high.size()));
+      T const mean = sum_over(ranks_, sum) / static_cast<T>(n);
       for (std::size_t i = 0; i < high.size(); ++i) {
         T const rest = at(i) - mean;
         if constexpr (extended) {
@@ -98,6 +102,7 @@ private:
   HostVector<double> high_, low_;  ///< low parts are empty where all are 0
   int exponent_ = 0;
   bool project_;
+  Communicator* ranks_;
 };
 
 }  // namespace poisson

@@ -14,6 +14,7 @@
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/registry.hpp"
 #include "gpu/solvers/batch.hpp"
+#include "gpu/solvers/gathered_sum.hpp"
 #include "gpu/solvers/krylov.hpp"
 #include "gpu/solvers/right_hand_side.hpp"
 
@@ -100,7 +101,7 @@ constexpr double long_enough = 0.5;
 struct DiagonalRange {
   double largest = 0, span = 0;
 
-  explicit DiagonalRange(LinearOperator<double> const& a, Context& context) {
+  DiagonalRange(LinearOperator<double> const& a, Context& context, Communicator* ranks) {
     Array<double> diagonal(context, a.n_rows()), extreme(context, 1);
     a.diagonal(diagonal.data());
     auto const& kernels = kernels_for<RefinementKernels>(context);
@@ -110,7 +111,8 @@ struct DiagonalRange {
     kernels.largest(context, a.n_rows(), diagonal.data(), extreme.data());
     double inverse = 0;
     extreme.download(std::span<double>(&inverse, 1));
-    span = largest * inverse;
+    largest = max_over(ranks, largest);
+    span = largest * max_over(ranks, inverse);
   }
 };
 
@@ -144,8 +146,10 @@ public:
         context_(context),
         result_(result),
         n_(a.n_rows()),
+        n_of_all_(sum_over(options.ranks, n_)),
         largest_diagonal_(largest_diagonal),
-        rhs_(b, options.constant_null_space),
+        sum_(options.ranks),
+        rhs_(b, options.constant_null_space, options.ranks),
         b_(rhs_.upload(context)),
         x_(context, n_),
         r_(context, n_),
@@ -158,7 +162,7 @@ public:
     if (rhs_.is_projected())
       for (double const v : b)
         squares += std::scalbn(v, -rhs_.exponent()) * std::scalbn(v, -rhs_.exponent());
-    b_norm_ = rhs_.is_projected() ? std::sqrt(squares) : norm_;
+    b_norm_ = rhs_.is_projected() ? std::sqrt(sum_over(options_.ranks, squares)) : norm_;
   }
 
   /// Begins with the x that another call has come to, in its scale, which is the same. Overwrites x.
@@ -226,10 +230,15 @@ public:
     Vector<T> d(context_, same ? 0 : n_);
     d.set_zero();
     std::unique_ptr<Preconditioner<T>> const preconditioner = setup_ != nullptr ? setup_->applied_in(T(0)) : nullptr;
-    KrylovSystem<T> const system{a, preconditioner.get(), context_, options_.constant_null_space, inner_x(d), inner_r<T>()};
+    GatheredSum<T> sum(options_.ranks);
+    KrylovSystem<T> const system{a,          preconditioner.get(), context_,     options_.constant_null_space,
+                                 inner_x(d), inner_r<T>(),         sum.or_null()};
     auto const method = make_method<T>(options_.method, system);
     std::int64_t const steps = preconditioner != nullptr ? preconditioner->dependent_steps() : 0;
-    BatchSize const batch(history_capacity, nominal_seconds(context_.backend(), method->bytes_per_iteration(),
+    // The slowest rank decides for all.
+    auto const bytes_of_iteration = static_cast<double>(method->bytes_per_iteration());
+    BatchSize const batch(history_capacity, nominal_seconds(context_.backend(),
+                                                            static_cast<std::int64_t>(max_over(options_.ranks, bytes_of_iteration)),
                                                             products_per_iteration(options_.method) * steps));
     KeptIterate<T> kept{norm_of_zero_};
     std::int64_t const before_run = result_.iterations;
@@ -243,9 +252,9 @@ public:
         kept = {before, std::move(kept.x), result_.iterations};
       IterationControl control;
       control.growth = 1 / unit_roundoff<T>;
-      control.n = n_;
+      control.n = n_of_all_;
       control.iteration = result_.iterations;
-      control.stagnation_window = stagnation_window(n_);
+      control.stagnation_window = stagnation_window(n_of_all_);
       control.b_norm = b_norm_;
       control.target = same ? goal : std::max(goal, cycle_fall * before);
       // Rounding x alone leaves about unit_roundoff max |a_ii| ||x||, so far less is not to be believed.
@@ -322,7 +331,7 @@ private:
     kernels_for<VectorKernels<double>>(context_).dot(context_, n_, x, y, result.data());
     double value = 0;
     result.download(std::span<double>(&value, 1));
-    return value;
+    return sum_over(options_.ranks, value);
   }
 
   /// x itself, or in a lesser arithmetic the part of it that is added after a cycle.
@@ -344,6 +353,8 @@ private:
 
   double norm_of_residual() {
     vectors().dot(context_, n_, r_.data(), r_.data(), square_.data());
+    if (options_.ranks != nullptr)
+      sum_.add(context_, square_.data(), 1);
     X square{};
     square_.download(std::span<X>(&square, 1));
     return norm_of(square);
@@ -383,7 +394,7 @@ private:
     bool const stopped = outcome.status == SolverStatus::interrupted || outcome.status == SolverStatus::max_iterations;
     bool const last_is_best = stopped && options_.method == Method::cg && std::isfinite(norm_);
     if constexpr (std::is_same_v<T, X>)
-      if (!last_is_best && kept.x.size() == n_ && !(norm_ <= kept.norm)) {
+      if (!last_is_best && kept.iteration > 0 && !(norm_ <= kept.norm)) {  // not by its size: a rank may have no rows
         double const last = norm_;
         std::swap(x_, kept.x);
         compute_residual();
@@ -425,11 +436,11 @@ private:
     std::unique_ptr<Graph> graph;
     bool tried_graph = false;
     while (control.stop == 0 && control.iteration < options_.max_iterations) {
-      if (interrupt_requested())
+      if (any_of_ranks(options_.ranks, interrupt_requested()))
         return false;
       std::int64_t const before = control.iteration;
       std::int64_t const count = std::min(batch.next(before), options_.max_iterations - before);
-      if (!tried_graph && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
+      if (!tried_graph && options_.ranks == nullptr && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
         tried_graph = true;
         graph = kernels_for<GraphKernels>(context_).capture(context_, [&] {
           for (std::int64_t i = 0; i < iterations_of_graph; ++i)
@@ -479,9 +490,10 @@ private:
                                           (needs_symmetry(options_.method) ? "; the matrix may be unsymmetric or indefinite" : "") +
                                           (remedy.empty() ? "" : "; the preconditioner may be unstable: try " + remedy)};
     case CycleState::stagnated:
-      return {SolverStatus::stagnated,
-              "no smaller residual in " + std::to_string(stagnation_window(n_)) + " iterations; stopped " + reached() + ", and " +
-                  stands + "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() + advice(true)};
+      return {SolverStatus::stagnated, "no smaller residual in " + std::to_string(stagnation_window(n_of_all_)) +
+                                           " iterations; stopped " + reached() + ", and " + stands +
+                                           "; the system may be inconsistent, or too ill-conditioned for " + arithmetic<T>() +
+                                           advice(true)};
     default:
       return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
                                            ": iterations in " + arithmetic<T>() + " get no further with this system" +
@@ -497,7 +509,7 @@ private:
   [[nodiscard]] std::string advice(bool slow) const {
     std::string const incomplete = needs_symmetry(options_.method) ? "ic0" : "ilu0";
     PreconditionerForm const form = entry_of(options_.preconditioner).form;
-    double const span = form == PreconditionerForm::none ? DiagonalRange(in_double_, context_).span : 1;
+    double const span = form == PreconditionerForm::none ? DiagonalRange(in_double_, context_, options_.ranks).span : 1;
     if (span > badly_scaled)
       return "; the main diagonal spans a factor of " + number(span) + ": try the preconditioner jacobi or " + incomplete +
              " first, and the precision refined if that is not enough";
@@ -519,8 +531,10 @@ private:
   LinearOperator<double> const& in_double_;
   Context& context_;
   SolverResult& result_;
-  std::int64_t n_;
+  std::int64_t n_;         ///< rows of this rank
+  std::int64_t n_of_all_;  ///< of all ranks
   double largest_diagonal_;
+  GatheredSum<X> sum_;
   RightHandSide<X> rhs_;
   Vector<X> b_, x_, r_;
   Array<X> square_;
@@ -567,7 +581,7 @@ std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_
 class Attempts {
 public:
   Attempts(MultiPrecisionOperator const& a, std::span<double const> b, SolverOptions const& options, SolverResult& result)
-      : a_(a), context_(a.context()), b_(b), options_(options), result_(result), range_(a, context_) {
+      : a_(a), context_(a.context()), b_(b), options_(options), result_(result), range_(a, context_, options.ranks) {
     std::int64_t const limit = options.max_iterations;
     if (options.preconditioner == PreconditionerKind::automatic && options.initial == InitialGuess::nested)
       plan_.push_back({PreconditionerKind::multigrid, limit});
@@ -591,6 +605,8 @@ public:
           outcome = attempt(plan_[i]);
           result_.notes.push_back(found + "; went on as refined");
         } catch (OutOfMemoryError const& error) {  // what double has found counts
+          if (options_.ranks != nullptr)
+            throw;
           precision_ = Precision::double_;
           outcome.reason += "; refined was not tried: " + std::string(error.what());
         }
@@ -623,18 +639,20 @@ private:
   void choose() {
     SystemTraits traits;
     traits.backend = context_.backend();
-    traits.n_rows = a_.n_rows();
+    traits.n_rows = sum_over(options_.ranks, a_.n_rows());
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
     traits.is_box = is_box(a_, options_.box_nodes);
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    traits.lowered_from = options_.order_one ? std::max(options_.element_order, 1) : 0;
-    if (!options_.csr)
+    traits.lowered_from = options_.order_one && options_.ranks == nullptr ? std::max(options_.element_order, 1) : 0;
+    if (options_.ranks != nullptr)
+      traits.no_entries = "it does not run on several ranks yet";
+    else if (!options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;
-    std::int64_t const bytes = static_cast<LinearOperator<double> const&>(a_).bytes_per_product();
+    std::int64_t const bytes = sum_over(options_.ranks, static_cast<LinearOperator<double> const&>(a_).bytes_per_product());
     // A symmetric half stores a value for two entries.
     bool const half = matrix != nullptr && matrix->format() == Format::half_cds;
     traits.nnz = (bytes - 16 * traits.n_rows) / (half ? 4 : 12);
@@ -676,7 +694,7 @@ private:
       try {
         setup_ = make_preconditioner(a_, of_preconditioner);
       } catch (OutOfMemoryError const& error) {  // `automatic` has another one
-        if (options_.preconditioner != PreconditionerKind::automatic)
+        if (options_.preconditioner != PreconditionerKind::automatic || options_.ranks != nullptr)
           throw;
         return not_begun(error.what());
       }
@@ -688,8 +706,8 @@ private:
       result_.levels = setup_ != nullptr ? setup_->levels() : 0;
       result_.multigrid_levels = setup_ != nullptr ? setup_->multigrid_levels() : std::vector<MultigridLevelSummary>{};
     }
-    if (setup_ != nullptr && !setup_->failure().empty())
-      return not_begun(setup_->failure());
+    if (std::string const failure = first_message(options_.ranks, setup_ != nullptr ? setup_->failure() : ""); !failure.empty())
+      return not_begun(failure);
     require_memory(context_, vector_bytes(a_.n_rows(), of_preconditioner, options), "the solver's vectors",
                    "use a format that takes less, a coarser mesh, or the cpu backend");
     LinearOperator<double> const& in_double = a_;
@@ -768,18 +786,33 @@ private:
   std::function<void(std::span<double>)> take_solution_;
 };
 
+/// Throws where one rank has a message.
+void throw_first(Communicator* ranks, std::string const& mine) {
+  if (std::string const message = first_message(ranks, mine); !message.empty())
+    throw InputError(message);
+}
+
 }  // namespace
+
+bool runs_on_ranks(PreconditionerKind kind) {
+  return kind == PreconditionerKind::automatic || kind == PreconditionerKind::none || kind == PreconditionerKind::jacobi;
+}
 
 SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
   std::int64_t const n = a.n_rows();
+  if (options.ranks != nullptr && !runs_on_ranks(options.preconditioner))
+    throw InputError("solver.preconditioner",
+                     std::string(name_of(options.preconditioner)) + " does not run on several ranks yet; use none, jacobi or auto");
+  if (options.ranks != nullptr && options.initial == InitialGuess::nested)
+    throw InputError("solver.initial", "nested needs the levels of multigrid, which does not run on several ranks yet; use zero");
   if (a.n_columns() != n)
     throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");
   if (static_cast<std::int64_t>(b.size()) != n || static_cast<std::int64_t>(x.size()) != n)
     throw InputError("the matrix has " + std::to_string(n) + " rows, but the right-hand side has " + std::to_string(b.size()) +
                      " entries and the solution " + std::to_string(x.size()));
-  if (std::int64_t const row = a.first_row_not_finite(); row >= 0)
-    throw InputError("the matrix has a NaN or an infinity in " + row_text(row));
+  std::int64_t const row = a.first_row_not_finite();
+  throw_first(options.ranks, row < 0 ? "" : "the matrix has a NaN or an infinity in " + row_text(row));
   std::int64_t first_bad = n;
   bool zero = true;
 #pragma omp parallel for schedule(static) reduction(min : first_bad) reduction(&& : zero)
@@ -789,8 +822,9 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
     zero = zero && b[i] == 0;
     x[i] = 0;
   }
-  if (first_bad < n)
-    throw InputError("the right-hand side is " + std::to_string(b[first_bad]) + " in " + row_text(first_bad));
+  throw_first(options.ranks,
+              first_bad == n ? "" : "the right-hand side is " + std::to_string(b[first_bad]) + " in " + row_text(first_bad));
+  zero = !any_of_ranks(options.ranks, !zero);
   SolverResult result;
   if (zero) {
     result.status = SolverStatus::converged;

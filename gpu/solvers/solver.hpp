@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/linear_operator.hpp"
 #include "gpu/core/names.hpp"
@@ -85,6 +86,8 @@ struct SolverOptions {
   /// For preconditioners that are made from the entries of the matrix (needs_csr); may be empty with the others.
   CsrProvider csr{};
   SetupSteps* setup_steps = nullptr;  ///< see PreconditionerOptions::steps
+  /// The ranks that share the rows of A (formats/rank_matrix.hpp); null: this one has all. It outlives the call.
+  Communicator* ranks = nullptr;
 };
 
 struct SolverResult {
@@ -114,6 +117,9 @@ struct SolverResult {
   HostVector<double> x_low;  ///< low parts of the solution, whose high parts are x; empty with Precision::double_
 };
 
+/// Whether several ranks can share it; `automatic` chooses from those.
+[[nodiscard]] bool runs_on_ranks(PreconditionerKind kind);
+
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
 ///
 /// The status is `converged` when ||b - A x|| / ||b||, computed from x in the arithmetic of the solution, is at most twice the
@@ -124,6 +130,11 @@ struct SolverResult {
 ///
 /// With PreconditionerKind::automatic a preconditioner that breaks down, or takes longer than the next best was predicted to, gives
 /// way to that one, which goes on from the same x. Every such change is in `notes`.
+///
+/// With options.ranks, A, b and x are the rows of this rank, every rank calls with the same options, and all get the same result
+/// but for x, seconds and bytes. Preconditioners are none and jacobi then, and `automatic` chooses from these. An interrupt on one
+/// rank ends all of them. Wrong input on one rank throws on all; after any other exception on one rank the others wait for it, and
+/// its caller has to end them (Communicator::end_all).
 ///
 /// Throws InputError when A is not square, when sizes do not fit, when b or the matrix has a NaN or an infinity (the row is named),
 /// or when the preconditioner needs entries that options.csr does not provide; OutOfMemoryError.

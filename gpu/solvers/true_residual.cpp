@@ -47,6 +47,15 @@ double norm(std::span<double const> v) {
   return std::scalbn(std::sqrt(sum.hi), exponent);
 }
 
+/// From the norms of parts; NaN where one is NaN.
+double norm_over(Communicator* ranks, double of_part) {
+  double const largest = max_over(ranks, of_part);
+  if (ranks == nullptr || !(largest > 0))
+    return largest;
+  double const share = of_part / largest;
+  return largest * std::sqrt(sum_over(ranks, share * share));
+}
+
 }  // namespace
 
 void CsrResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
@@ -85,7 +94,7 @@ void StoredResidualCheck::residual(std::span<double const> x, std::span<double c
 }
 
 double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
-                     std::span<double const> x_low) {
+                     std::span<double const> x_low, Communicator* ranks) {
   if (static_cast<std::int64_t>(x.size()) != system.n_columns() || static_cast<std::int64_t>(b.size()) != system.n_rows())
     throw InputError("true_residual: the matrix has " + std::to_string(system.n_rows()) + " rows and " +
                      std::to_string(system.n_columns()) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +
@@ -94,7 +103,7 @@ double true_residual(ResidualCheck const& system, std::span<double const> x, std
     throw InputError("true_residual: x has " + std::to_string(x.size()) + " entries and x_low has " + std::to_string(x_low.size()));
   HostVector<double> r(b.size());
   system.residual(x, x_low, b, r);
-  double const r_norm = norm(r), b_norm = norm(b);
+  double const r_norm = norm_over(ranks, norm(r)), b_norm = norm_over(ranks, norm(b));
   return b_norm == 0 ? r_norm : r_norm / b_norm;
 }
 

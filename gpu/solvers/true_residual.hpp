@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/formats/matrix.hpp"
 
@@ -49,9 +50,10 @@ private:
 };
 
 /// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither
-/// overflow nor underflow. x_low may be empty. Throws InputError when sizes do not fit.
+/// overflow nor underflow. x_low may be empty. With `ranks` the system has the rows of this rank, and the norms are those of all;
+/// then it is collective. Throws InputError when sizes do not fit.
 [[nodiscard]] double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
-                                   std::span<double const> x_low = {});
+                                   std::span<double const> x_low = {}, Communicator* ranks = nullptr);
 [[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
                                    std::span<double const> x_low = {});
 

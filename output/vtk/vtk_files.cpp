@@ -98,9 +98,23 @@ void write_fields(XmlFile& file, std::vector<Field> const& point_fields, std::ve
   file.text("</CellData>\n");
 }
 
-/// "0 I 0 J 0 K" for so many points in each direction.
-std::string extent_text(std::array<std::int64_t, 3> const& n) {
-  return "0 " + std::to_string(n[0] - 1) + " 0 " + std::to_string(n[1] - 1) + " 0 " + std::to_string(n[2] - 1);
+/// "0 I 0 J 0 K" for so many points in each direction, from these indices on.
+std::string extent_text(std::array<std::int64_t, 3> const& n, std::array<std::int64_t, 3> const& first = {}) {
+  std::string text;
+  for (std::size_t d = 0; d < 3; ++d)
+    text += (d > 0 ? " " : "") + std::to_string(first[d]) + " " + std::to_string(first[d] + n[d] - 1);
+  return text;
+}
+
+std::string vector_text(std::array<double, 3> const& v) {
+  return number(v[0]) + " " + number(v[1]) + " " + number(v[2]);
+}
+
+/// A direction of one point has no spacing; VTK wants one.
+std::array<double, 3> spacing_for_vtk(std::array<double, 3> spacing) {
+  for (double& h : spacing)
+    h = h > 0 ? h : 1;
+  return spacing;
 }
 
 /// order[k]: lexicographic position of VTK's k-th node.
@@ -225,28 +239,24 @@ void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<
 }
 
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place) {
   check_sizes(grid, point_fields, cell_fields);
   XmlFile file(path, "ImageData", "1.0", options);
-  std::string const extent = extent_text(grid.n);
-  std::string origin, spacing;
-  for (std::size_t d = 0; d < 3; ++d) {
-    origin += (d > 0 ? " " : "") + number(grid.low[d]);
-    // A direction of one point has no spacing; VTK wants one.
-    spacing += (d > 0 ? " " : "") + number(grid.spacing[d] > 0 ? grid.spacing[d] : 1);
-  }
-  file.text("<ImageData WholeExtent=\"" + extent + "\" Origin=\"" + origin + "\" Spacing=\"" + spacing + "\">\n<Piece Extent=\"" +
-            extent + "\">\n");
+  PiecePlace const at = place != nullptr ? *place : PiecePlace{{}, grid.low};
+  std::string const extent = extent_text(grid.n, at.first);
+  file.text("<ImageData WholeExtent=\"" + extent + "\" Origin=\"" + vector_text(at.low) + "\" Spacing=\"" +
+            vector_text(spacing_for_vtk(grid.spacing)) + "\">\n<Piece Extent=\"" + extent + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
   file.text("</Piece>\n</ImageData>\n");
   file.commit();
 }
 
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place) {
   check_sizes(grid, point_fields, cell_fields);
   XmlFile file(path, "RectilinearGrid", "1.0", options);
-  std::string const extent = extent_text({grid.n(0), grid.n(1), grid.n(2)});
+  std::string const extent =
+      extent_text({grid.n(0), grid.n(1), grid.n(2)}, place != nullptr ? place->first : std::array<std::int64_t, 3>{});
   file.text("<RectilinearGrid WholeExtent=\"" + extent + "\">\n<Piece Extent=\"" + extent + "\">\n");
   write_fields(file, point_fields, cell_fields, options,
                [&](Field const& field) { return repeated(field, grid, options.precision); });
@@ -352,6 +362,48 @@ void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& e
   }
   text += "  </Collection>\n</VTKFile>\n";
   write_text_file(path, text);
+}
+
+std::string extension_of(PiecesOfMesh::Kind kind) {
+  return kind == PiecesOfMesh::Kind::image ? ".pvti" : kind == PiecesOfMesh::Kind::rectilinear ? ".pvtr" : ".pvtu";
+}
+
+void write_pieces(std::filesystem::path const& path, PiecesOfMesh const& mesh, std::vector<Field> const& point_fields,
+                  std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  using Kind = PiecesOfMesh::Kind;
+  std::string const floating_type = options.precision == VtkPrecision::single ? "Float32" : "Float64";
+  auto const array = [](std::string const& type, std::string const& name, int components) {
+    return "<PDataArray type=\"" + type + "\" Name=\"" + xml_escaped(name) + "\" NumberOfComponents=\"" +
+           std::to_string(components) + "\"/>\n";
+  };
+  auto const arrays = [&](std::vector<Field> const& fields) {
+    std::string text;
+    for (Field const& field : fields)
+      text += array(field.integers.empty() ? floating_type : "Int32", field.name, field.components);
+    return text;
+  };
+  std::string const grid = mesh.kind == Kind::image         ? "PImageData"
+                           : mesh.kind == Kind::rectilinear ? "PRectilinearGrid"
+                                                            : "PUnstructuredGrid";
+  std::string text =
+      "<?xml version=\"1.0\"?>\n<VTKFile type=\"" + grid + "\" version=\"1.0\" byte_order=\"LittleEndian\">\n<" + grid;
+  if (mesh.kind != Kind::unstructured)
+    text += " WholeExtent=\"" + extent_text(mesh.n) + "\"";
+  text += " GhostLevel=\"0\"";
+  if (mesh.kind == Kind::image)
+    text += " Origin=\"" + vector_text(mesh.low) + "\" Spacing=\"" + vector_text(spacing_for_vtk(mesh.spacing)) + "\"";
+  bool const scalars = !point_fields.empty() && point_fields.front().components == 1;
+  text += scalars ? ">\n<PPointData Scalars=\"" + xml_escaped(point_fields.front().name) + "\">\n" : ">\n<PPointData>\n";
+  text += arrays(point_fields) + "</PPointData>\n<PCellData>\n" + arrays(cell_fields) + "</PCellData>\n";
+  if (mesh.kind == Kind::rectilinear)
+    text += "<PCoordinates>\n" + array(floating_type, "x", 1) + array(floating_type, "y", 1) + array(floating_type, "z", 1) +
+            "</PCoordinates>\n";
+  if (mesh.kind == Kind::unstructured)
+    text += "<PPoints>\n" + array(floating_type, "Points", 3) + "</PPoints>\n";
+  for (PiecesOfMesh::Piece const& piece : mesh.pieces)
+    text += "<Piece" + (mesh.kind != Kind::unstructured ? " Extent=\"" + extent_text(piece.n, piece.first) + "\"" : std::string()) +
+            " Source=\"" + xml_escaped(piece.file) + "\"/>\n";
+  write_text_file(path, text + "</" + grid + ">\n</VTKFile>\n");
 }
 
 std::string vtk_version() {

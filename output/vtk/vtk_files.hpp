@@ -19,14 +19,38 @@ namespace poisson::output {
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
 
-/// Writes image data (VTI): points and cells follow from a few numbers.
+/// Where a piece of a larger lattice is in that.
+struct PiecePlace {
+  std::array<std::int64_t, 3> first{};  ///< the indices of its first point
+  std::array<double, 3> low{};          ///< the first point of the whole
+};
+
+/// Writes image data (VTI): points and cells follow from a few numbers. `place`: as a piece of larger ones; null: it is all.
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options);
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr);
 
 /// Writes a rectilinear grid (VTR) of the nodes. Its cells are the p^3 cuboids between the nodes of a cell of order p; each has the
 /// cell fields of that cell.
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options);
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr);
+
+/// A mesh in several files, each written by one of the functions above.
+struct PiecesOfMesh {
+  struct Piece {
+    std::string file;                          ///< relative to the file that names it
+    std::array<std::int64_t, 3> first{}, n{};  ///< of lattices: the indices of its first point, and its points per direction
+  };
+  enum class Kind { image, rectilinear, unstructured } kind{};
+  std::array<std::int64_t, 3> n{};         ///< of lattices: points per direction
+  std::array<double, 3> low{}, spacing{};  ///< of image data
+  std::vector<Piece> pieces;
+};
+/// The ending of the file that names such pieces: .pvti, .pvtr or .pvtu.
+[[nodiscard]] std::string extension_of(PiecesOfMesh::Kind kind);
+/// Writes the file by which programs find the pieces (PVTI, PVTR, PVTU). Of the fields, which all pieces have alike, it takes names
+/// and types. Throws EnvironmentError.
+void write_pieces(std::filesystem::path const& path, PiecesOfMesh const& mesh, std::vector<Field> const& point_fields,
+                  std::vector<Field> const& cell_fields, VtkOptions const& options);
 
 /// Writes a structured grid (VTS): n[0] x n[1] points (x, y, z) of a surface, those of n[0] next to each other, and quadrangles
 /// between them. Points with hidden[i] != 0 are blank: programs do not show what touches them.

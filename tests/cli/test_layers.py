@@ -10,11 +10,11 @@ from conftest import CUBE, EXECUTABLE, ROOT
 LAYERS = {"app": {"app", "assembly", "output", "gpu"}, "assembly": {"assembly", "gpu/core"}, "output": {"output", "gpu/core"}, "gpu": {"gpu"}}
 OWNERS = {r"deal\.II/": {"assembly/dealii"}, r"vtk": {"output", "assembly/dealii"}, r"netcdf": {"assembly/dealii"}, r"yaml-cpp/": {"app"}, r"boost/program_options": {"app"},
           r"(cuda|cublas|cusparse|cusolver|cooperative_groups|cub/)": {"gpu/kernels/cuda", "gpu/peers/cuda"},
-          r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
+          r"mpi\.h": {"app/mpi"}, r"cairo": {"output/picture"}, r"(hdf5|H5)": {"output/vtk"}}
 # Rooms of a layer, lowest first: each may include itself and those before it.
 ROOMS = {"assembly": ["text.hpp", "parallel.hpp", "expression", "problem.hpp", "mesh", "space", "dealii", "system", "discretization.hpp", "discretization.cpp"],
          "gpu": ["core", "kernels", "formats", "elements", "preconditioners", "solvers", "spectral", "peers"],
-         "app": ["io", "config", "analysis", "run", "bench", "cli"]}
+         "app": ["mpi", "io", "config", "analysis", "run", "bench", "cli"]}
 NAMESPACES = {"gpu": "poisson", "assembly": "poisson::assembly", "output": "poisson::output", "app": "poisson::app"}
 
 

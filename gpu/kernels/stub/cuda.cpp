@@ -26,6 +26,7 @@
 #include "gpu/kernels/order_levels.hpp"
 #include "gpu/kernels/qr.hpp"
 #include "gpu/kernels/refinement.hpp"
+#include "gpu/kernels/rim.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/kernels/svd.hpp"
@@ -162,6 +163,14 @@ RefinementKernels const& RefinementKernels::cuda() {
 }
 template <>
 VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
+  refuse();
+}
+template <>
+RimKernels<double> const& RimKernels<double>::cuda() {
+  refuse();
+}
+template <>
+RimKernels<DoubleDouble> const& RimKernels<DoubleDouble>::cuda() {
   refuse();
 }
 template <>

@@ -1,0 +1,87 @@
+#include "app/run/launch.hpp"
+
+#include "app/mpi/communicator.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/threads.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <filesystem>
+#include <initializer_list>
+#include <sched.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace poisson::app {
+
+namespace {
+
+constexpr char const* mpi_file_name = "libpoisson_mpi.so";
+
+/// The first of these variables that is a number; `otherwise` without one.
+int number_of_environment(std::initializer_list<char const*> names, int otherwise) {
+  for (char const* const name : names)
+    if (char const* const text = std::getenv(name)) {
+      int value = 0;
+      char const* const end = text + std::strlen(text);
+      if (auto const [stop, error] = std::from_chars(text, end, value); error == std::errc() && stop == end && value >= 0)
+        return value;
+    }
+  return otherwise;
+}
+
+}  // namespace
+
+Launch launch_of_environment() {
+  // Open MPI; MPICH and Intel MPI; Slurm with PMI or PMIx, whose SLURM_NTASKS alone says nothing: a batch script has it, too.
+  Launch launch;
+  launch.size = number_of_environment({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, 1);
+  launch.rank = number_of_environment({"OMPI_COMM_WORLD_RANK", "PMI_RANK"}, 0);
+  if (launch.size <= 1 && (std::getenv("PMIX_RANK") != nullptr || std::getenv("PMI_FD") != nullptr)) {
+    launch.size = number_of_environment({"SLURM_STEP_NUM_TASKS"}, 1);
+    launch.rank = number_of_environment({"PMIX_RANK", "SLURM_PROCID"}, 0);
+  }
+  return launch;
+}
+
+std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
+  std::error_code ignored;
+  auto const beside = std::filesystem::read_symlink("/proc/self/exe", ignored).replace_filename(mpi_file_name);
+  // MPI loads components of its own, which look for its symbols: they must be visible.
+  void* const library = dlopen(exists(beside, ignored) ? beside.c_str() : mpi_file_name, RTLD_NOW | RTLD_GLOBAL);
+  void* const symbol = library == nullptr ? nullptr : dlsym(library, "poisson_open_communicator");
+  if (symbol == nullptr)
+    throw EnvironmentError(
+        "started as one of " + std::to_string(launch.size) +
+        " ranks, but the library for that cannot be loaded; it belongs beside the program, and is built where MPI "
+        "is (POISSON_MPI): " +
+        dlerror());
+  std::string error;
+  std::unique_ptr<Communicator> ranks(reinterpret_cast<OpenCommunicator>(symbol)(error));
+  if (ranks == nullptr)
+    throw EnvironmentError(error);
+  if (ranks->size() != launch.size)
+    throw EnvironmentError("started as one of " + std::to_string(launch.size) + " ranks, but MPI knows of " +
+                           std::to_string(ranks->size()) + ": the program was built with another MPI than that of this launcher");
+  return ranks;
+}
+
+int threads_of_rank(Communicator& ranks) {
+  struct Place {
+    std::array<char, 256> host{};
+    cpu_set_t processors{};
+  } place;
+  gethostname(place.host.data(), place.host.size() - 1);
+  sched_getaffinity(0, sizeof place.processors, &place.processors);
+  int sharing = 0;
+  for (Place const& other : gather(ranks, place))
+    if (other.host == place.host && CPU_EQUAL(&other.processors, &place.processors))
+      ++sharing;
+  return std::max(1, usable_threads() / std::max(sharing, 1));
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "gpu/core/communicator.hpp"
+
+#include <memory>
+
+namespace poisson::app {
+
+/// What a launcher (mpirun, srun) tells a process that it started, in environment variables.
+struct Launch {
+  int rank = 0, size = 1;
+
+  [[nodiscard]] bool has_ranks() const { return size > 1; }
+};
+
+/// Without a launcher one rank.
+[[nodiscard]] Launch launch_of_environment();
+
+/// The ranks that the launcher started, by MPI: `libpoisson_mpi.so`, which is loaded from beside the program only here, so that a
+/// process alone does not wait for MPI. Throws EnvironmentError where it cannot be loaded, or is not the MPI of the launcher.
+[[nodiscard]] std::unique_ptr<Communicator> open_communicator(Launch const& launch);
+
+/// Threads for this rank where the user gives no number: the processors that it may use, shared evenly with the ranks that may use
+/// the same ones. (A launcher that binds ranks gives each its own.) Collective.
+[[nodiscard]] int threads_of_rank(Communicator& ranks);
+
+}  // namespace poisson::app

@@ -1,0 +1,79 @@
+#include "app/run/rank_team.hpp"
+
+#include "app/config/config.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <optional>
+#include <vector>
+
+namespace poisson::app {
+
+namespace {
+
+/// Of exceptions, in the order in which they count.
+enum class FailureKind : std::int32_t { none, input, memory, environment, internal, interrupt };
+
+struct RankFailure {
+  FailureKind kind{};
+  std::string key, message;
+};
+
+RankFailure rank_failure_of(std::exception_ptr const& failure) {
+  if (!failure)
+    return {};
+  try {
+    std::rethrow_exception(failure);
+  } catch (ConfigError const& error) {  // its message has key and place
+    return {FailureKind::input, "", error.what()};
+  } catch (InputError const& error) {
+    return {FailureKind::input, error.key(), error.what()};
+  } catch (OutOfMemoryError const& error) {
+    return {FailureKind::memory, "", error.what()};
+  } catch (EnvironmentError const& error) {
+    return {FailureKind::environment, "", error.what()};
+  } catch (Interrupted const&) {
+    return {FailureKind::interrupt, "", ""};
+  } catch (std::bad_alloc const&) {
+    return {FailureKind::memory, "", "out of memory; 'poisson check CONFIG --ranks R' estimates what a rank needs"};
+  } catch (std::exception const& error) {
+    return {FailureKind::internal, "", error.what()};
+  }
+}
+
+}  // namespace
+
+void RankTeam::agree(std::exception_ptr const& failure) {
+  RankFailure const mine = rank_failure_of(failure);
+  auto const kinds = gather(communicator_, mine.kind);
+  if (std::all_of(kinds.begin(), kinds.end(), [](FailureKind kind) { return kind == FailureKind::none; }))
+    return;
+  agreed_ = true;
+  auto const keys = gather_texts(communicator_, mine.key), messages = gather_texts(communicator_, mine.message);
+  auto found = std::find_if(kinds.begin(), kinds.end(),
+                            [](FailureKind kind) { return kind != FailureKind::none && kind != FailureKind::interrupt; });
+  if (found == kinds.end()) {
+    agreed_ = false;  // which is no error
+    throw Interrupted();
+  }
+  auto const rank = static_cast<std::size_t>(found - kinds.begin());
+  bool const all = std::all_of(messages.begin(), messages.end(), [&](std::string const& other) { return other == messages[rank]; });
+  std::string const message = all ? messages[rank] : told_by(static_cast<int>(rank), messages[rank]);
+  switch (*found) {
+  case FailureKind::input:
+    throw InputError(keys[rank], message);
+  case FailureKind::memory:
+    throw OutOfMemoryError(message);
+  case FailureKind::environment:
+    throw EnvironmentError(message);
+  default:
+    throw std::runtime_error(message);
+  }
+}
+
+std::string RankTeam::of_first(std::string const& text) {
+  return gather_texts(communicator_, text).front();
+}
+
+}  // namespace poisson::app

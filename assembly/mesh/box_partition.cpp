@@ -1,0 +1,158 @@
+#include "assembly/mesh/box_partition.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace poisson::assembly {
+
+namespace {
+
+/// The first cell of a block in one direction.
+std::int64_t first_cell(std::int64_t cells, int blocks, int block) {
+  return cells / blocks * block + std::min<std::int64_t>(cells % blocks, block);
+}
+
+std::int64_t largest_block(std::int64_t cells, int blocks) {
+  return (cells + blocks - 1) / blocks;
+}
+
+}  // namespace
+
+BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks) : n_(cells), order_(order) {
+  // In floating point: products of any counts of cells.
+  auto const cost = [&](std::array<int, 3> const& blocks) {
+    std::array<double, 3> size{};
+    for (std::size_t d = 0; d < 3; ++d)
+      size[d] = static_cast<double>(largest_block(n_[d], blocks[d]));
+    double surface = 0;  // of the cuts through the whole box
+    for (std::size_t d = 0; d < 3; ++d)
+      surface += static_cast<double>(blocks[d] - 1) * static_cast<double>(n_[(d + 1) % 3]) * static_cast<double>(n_[(d + 2) % 3]);
+    return std::tuple(size[0] * size[1] * size[2], surface);
+  };
+  auto const most = [&](std::size_t d, int limit) { return static_cast<int>(std::min<std::int64_t>(limit, n_[d])); };
+  // Cuts across z first, then y: planes of nodes that are together in memory.
+  for (int x = 1; x <= most(0, ranks); ++x)
+    for (int y = 1; y <= most(1, ranks / x); ++y)
+      for (int z = 1; z <= most(2, ranks / (x * y)); ++z)
+        if (std::array<int, 3> const blocks{x, y, z}; cost(blocks) < cost(blocks_))
+          blocks_ = blocks;
+}
+
+std::int64_t BoxPartition::Nodes::size() const {
+  std::int64_t n = 1;
+  for (std::size_t d = 0; d < 3; ++d)
+    n *= std::max<std::int64_t>(high[d] - low[d], 0);
+  return n;
+}
+
+std::int64_t BoxPartition::Nodes::index(std::array<std::int64_t, 3> const& node) const {
+  return ((node[2] - low[2]) * (high[1] - low[1]) + node[1] - low[1]) * (high[0] - low[0]) + node[0] - low[0];
+}
+
+template <class Action>
+void BoxPartition::for_all(Nodes const& nodes, Action const& action) {
+  for (std::int64_t z = nodes.low[2]; z < nodes.high[2]; ++z)
+    for (std::int64_t y = nodes.low[1]; y < nodes.high[1]; ++y)
+      for (std::int64_t x = nodes.low[0]; x < nodes.high[0]; ++x)
+        action(std::array<std::int64_t, 3>{x, y, z});
+}
+
+BoxPartition::Nodes BoxPartition::common(Nodes const& a, Nodes const& b) {
+  Nodes result;
+  for (std::size_t d = 0; d < 3; ++d) {
+    result.low[d] = std::max(a.low[d], b.low[d]);
+    result.high[d] = std::min(a.high[d], b.high[d]);
+  }
+  return result;
+}
+
+std::array<int, 3> BoxPartition::block(int rank) const {
+  return {rank % blocks_[0], rank / blocks_[0] % blocks_[1], rank / (blocks_[0] * blocks_[1])};
+}
+
+BoxPart BoxPartition::cells(int rank) const {
+  BoxPart part;
+  if (rank >= n_used())
+    return part;
+  auto const at = block(rank);
+  for (std::size_t d = 0; d < 3; ++d) {
+    part.first[d] = first_cell(n_[d], blocks_[d], at[d]);
+    part.cells[d] = first_cell(n_[d], blocks_[d], at[d] + 1) - part.first[d];
+  }
+  return part;
+}
+
+BoxPart BoxPartition::assembled_cells(int rank) const {
+  BoxPart part = cells(rank);
+  for (std::size_t d = 0; d < 3; ++d)
+    if (part.first[d] > 0) {
+      --part.first[d];
+      ++part.cells[d];
+    }
+  return part;
+}
+
+BoxPartition::Nodes BoxPartition::owned(int rank) const {
+  BoxPart const part = cells(rank);
+  Nodes nodes;
+  for (std::size_t d = 0; d < 3 && part.n_cells() > 0; ++d) {
+    std::int64_t const end = part.first[d] + part.cells[d];
+    nodes.low[d] = order_ * part.first[d];
+    nodes.high[d] = order_ * end + (end == n_[d] ? 1 : 0);
+  }
+  return nodes;
+}
+
+BoxPartition::Nodes BoxPartition::needed(int rank) const {
+  BoxPart const part = assembled_cells(rank);
+  Nodes nodes;
+  for (std::size_t d = 0; d < 3 && part.n_cells() > 0; ++d) {
+    nodes.low[d] = order_ * part.first[d];
+    nodes.high[d] = order_ * (part.first[d] + part.cells[d]) + 1;
+  }
+  return nodes;
+}
+
+std::vector<int> BoxPartition::touching(int rank) const {
+  std::vector<int> result;
+  if (rank >= n_used())
+    return result;
+  auto const at = block(rank);
+  for (int z = std::max(at[2] - 1, 0); z <= std::min(at[2] + 1, blocks_[2] - 1); ++z)
+    for (int y = std::max(at[1] - 1, 0); y <= std::min(at[1] + 1, blocks_[1] - 1); ++y)
+      for (int x = std::max(at[0] - 1, 0); x <= std::min(at[0] + 1, blocks_[0] - 1); ++x)
+        if (int const other = (z * blocks_[1] + y) * blocks_[0] + x; other != rank)
+          result.push_back(other);
+  return result;
+}
+
+std::int64_t BoxPartition::n_rows(int rank) const {
+  return owned(rank).size();
+}
+
+std::vector<RankNeighbor> BoxPartition::neighbors(int rank) const {
+  std::vector<RankNeighbor> result;
+  Nodes const own = owned(rank), need = needed(rank);
+  for (int const other : touching(rank)) {
+    RankNeighbor neighbor;
+    neighbor.rank = other;
+    for_all(common(own, needed(other)),
+            [&](auto const& node) { neighbor.sent.push_back(static_cast<std::int32_t>(own.index(node))); });
+    neighbor.n_ghosts = common(owned(other), need).size();
+    if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
+      result.push_back(std::move(neighbor));
+  }
+  return result;
+}
+
+HostVector<std::int32_t> BoxPartition::places(int rank) const {
+  Nodes const own = owned(rank), need = needed(rank);
+  HostVector<std::int32_t> result(static_cast<std::size_t>(need.size()));
+  for_all(own, [&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(own.index(node)); });
+  std::int64_t next = own.size();
+  for (int const other : touching(rank))
+    for_all(common(owned(other), need), [&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(next++); });
+  return result;
+}
+
+}  // namespace poisson::assembly

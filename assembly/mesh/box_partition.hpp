@@ -1,0 +1,59 @@
+#pragma once
+
+#include "assembly/problem.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_rows.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace poisson::assembly {
+
+/// A box cut into blocks of cells, one for a rank. In every direction the cells are divided as evenly as whole numbers allow. A
+/// rank owns the nodes of its cells that are not on their upper sides, where these are inside of the box; so every node has one
+/// owner, and rows are coupled with other ranks' rows in their own cells and one layer of cells below them.
+class BoxPartition {
+public:
+  /// The blocks whose largest has the fewest cells; among these those with the least surface between ranks. Not all ranks have
+  /// cells where there are few, or where their number has no good factors. Preconditions: cells >= 1, ranks >= 1.
+  BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks);
+
+  /// Blocks per direction.
+  [[nodiscard]] std::array<int, 3> const& blocks() const { return blocks_; }
+  /// Ranks that have cells; those after them have none.
+  [[nodiscard]] int n_used() const { return blocks_[0] * blocks_[1] * blocks_[2]; }
+  /// The cells of a rank, blocks numbered x fastest; no cells: {} for a rank without rows.
+  [[nodiscard]] BoxPart cells(int rank) const;
+  /// The same with the layer of cells below that has couplings of its rows: what the rank assembles.
+  [[nodiscard]] BoxPart assembled_cells(int rank) const;
+  /// Number of nodes that the rank owns.
+  [[nodiscard]] std::int64_t n_rows(int rank) const;
+  /// Who has what the rank needs, and needs what it has. Ghosts are the nodes of assembled_cells that others own.
+  [[nodiscard]] std::vector<RankNeighbor> neighbors(int rank) const;
+  /// Of every node of assembled_cells(rank), lexicographic, its row, or the number of rows plus that of its ghost. Own rows are
+  /// numbered lexicographically.
+  [[nodiscard]] HostVector<std::int32_t> places(int rank) const;
+
+private:
+  /// A box of nodes: low <= node < high per direction, in the numbering of the whole.
+  struct Nodes {
+    std::array<std::int64_t, 3> low{}, high{};
+    [[nodiscard]] std::int64_t size() const;
+    [[nodiscard]] std::int64_t index(std::array<std::int64_t, 3> const& node) const;
+  };
+  template <class Action>
+  static void for_all(Nodes const& nodes, Action const& action);
+  static Nodes common(Nodes const& a, Nodes const& b);
+  [[nodiscard]] std::array<int, 3> block(int rank) const;
+  [[nodiscard]] Nodes owned(int rank) const;
+  [[nodiscard]] Nodes needed(int rank) const;
+  /// Other ranks whose blocks touch that of the rank, ascending.
+  [[nodiscard]] std::vector<int> touching(int rank) const;
+
+  std::array<std::int64_t, 3> n_;  ///< cells
+  int order_;
+  std::array<int, 3> blocks_{1, 1, 1};
+};
+
+}  // namespace poisson::assembly

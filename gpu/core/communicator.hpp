@@ -1,0 +1,128 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace poisson {
+
+/// A block of bytes in host memory that goes to, or comes from, another rank in every exchange.
+struct Message {
+  int rank = 0;
+  void* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+/// The same messages between neighbouring ranks, sent again and again.
+class Exchange {
+public:
+  virtual ~Exchange() = default;
+  /// Sends what is in the buffers of sends; until finish() returns, no buffer may be touched.
+  virtual void start() = 0;
+  /// Waits until the buffers of receives are filled.
+  virtual void finish() = 0;
+};
+
+/// The ranks that work on one problem: processes, each with its part of the rows. Every function but rank, size and end_all is
+/// collective: all ranks call it, in the same order. Sizes agree unless a function says otherwise.
+class Communicator {
+public:
+  Communicator() = default;
+  Communicator(Communicator const&) = delete;
+  Communicator& operator=(Communicator const&) = delete;
+  virtual ~Communicator() = default;
+  [[nodiscard]] virtual int rank() const = 0;
+  [[nodiscard]] virtual int size() const = 0;
+  /// Puts the `bytes` bytes of every rank one after another into `all`, in the order of the ranks.
+  virtual void all_gather(void const* mine, std::int64_t bytes, void* all) = 0;
+  virtual void barrier() = 0;
+  /// Ranks name each other: what one sends to another the other receives, with as many bytes. At most one message each way between
+  /// two ranks. The communicator and the buffers outlive the result.
+  [[nodiscard]] virtual std::unique_ptr<Exchange> make_exchange(std::span<Message const> sends,
+                                                                std::span<Message const> receives) = 0;
+  /// Ends the processes of all ranks with this exit code. One rank is enough to call it.
+  [[noreturn]] virtual void end_all(int exit_code) = 0;
+};
+
+/// The value of every rank.
+template <class T>
+[[nodiscard]] std::vector<T> gather(Communicator& ranks, T const& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  std::vector<T> all(static_cast<std::size_t>(ranks.size()));
+  ranks.all_gather(&mine, sizeof(T), all.data());
+  return all;
+}
+
+/// The text of every rank, of any length.
+[[nodiscard]] inline std::vector<std::string> gather_texts(Communicator& ranks, std::string const& mine) {
+  auto const lengths = gather(ranks, static_cast<std::int64_t>(mine.size()));
+  auto const longest = static_cast<std::size_t>(*std::max_element(lengths.begin(), lengths.end()));
+  std::vector<std::string> texts(lengths.size());
+  if (longest == 0)
+    return texts;
+  std::string padded = mine, all(longest * lengths.size(), '\0');
+  padded.resize(longest, '\0');
+  ranks.all_gather(padded.data(), static_cast<std::int64_t>(longest), all.data());
+  for (std::size_t r = 0; r < texts.size(); ++r)
+    texts[r] = all.substr(r * longest, static_cast<std::size_t>(lengths[r]));
+  return texts;
+}
+
+/// "rank 2: " before a message, where there are several ranks.
+[[nodiscard]] inline std::string told_by(int rank, std::string const& message) {
+  return "rank " + std::to_string(rank) + ": " + message;
+}
+
+/// The message of the lowest rank that has one, with its rank; empty where none has. `ranks` may be null: then it is the own one.
+[[nodiscard]] inline std::string first_message(Communicator* ranks, std::string const& mine) {
+  if (ranks == nullptr)
+    return mine;
+  auto const all = gather_texts(*ranks, mine);
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (!all[r].empty())
+      return told_by(static_cast<int>(r), all[r]);
+  return "";
+}
+
+// Sums, maxima and conditions over the ranks that may be null: one rank has all, and nothing is communicated. All ranks get the
+// same bits, since they add in the order of the ranks.
+
+template <class T>
+[[nodiscard]] T sum_over(Communicator* ranks, T const& mine) {
+  if (ranks == nullptr)
+    return mine;
+  T sum = 0;
+  for (T const& value : gather(*ranks, mine))
+    sum = sum + value;
+  return sum;
+}
+/// NaN where one of them is.
+[[nodiscard]] inline double max_over(Communicator* ranks, double mine) {
+  if (ranks == nullptr)
+    return mine;
+  double largest = mine;
+  bool first = true;
+  for (double const value : gather(*ranks, mine)) {
+    largest = first || value > largest || value != value ? value : largest;
+    first = false;
+    if (largest != largest)
+      break;
+  }
+  return largest;
+}
+/// Whether it is so on one rank at least.
+[[nodiscard]] inline bool any_of_ranks(Communicator* ranks, bool mine) {
+  if (ranks == nullptr)
+    return mine;
+  auto const all = gather(*ranks, static_cast<std::int32_t>(mine ? 1 : 0));
+  return std::any_of(all.begin(), all.end(), [](std::int32_t value) { return value != 0; });
+}
+
+}  // namespace poisson

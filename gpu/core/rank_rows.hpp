@@ -1,0 +1,47 @@
+#pragma once
+
+#include "gpu/core/csr_matrix.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace poisson {
+
+/// Which entries of a vector a rank needs of others, and which of its own they need. Its own rows are numbered from 0; entries of
+/// others, the ghosts, are numbered from 0 too: those of the first neighbour, those of the next, and so on.
+struct RankNeighbor {
+  int rank = 0;
+  std::vector<std::int32_t> sent;  ///< own rows whose entries the neighbour has as ghosts, in the order of its ghosts
+  std::int64_t n_ghosts = 0;       ///< entries that come from it
+};
+
+/// The rows of one rank of a square matrix. Rows of several ranks are numbered one after another in the order of the ranks.
+struct RankRows {
+  std::vector<RankNeighbor> neighbors;      ///< by rank, ascending
+  std::shared_ptr<CsrMatrix const> matrix;  ///< own rows; columns are the own rows, then the ghosts
+
+  [[nodiscard]] std::int64_t n_ghosts() const {
+    std::int64_t n = 0;
+    for (RankNeighbor const& neighbor : neighbors)
+      n += neighbor.n_ghosts;
+    return n;
+  }
+};
+
+/// RankRows::matrix in two parts.
+struct SplitRows {
+  std::shared_ptr<CsrMatrix const> local;      ///< couplings of own rows with each other: square
+  std::vector<std::int32_t> rim;               ///< rows that are coupled with ghosts, ascending
+  std::shared_ptr<CsrMatrix const> couplings;  ///< of the rim's rows with ghosts: rim.size() x n_ghosts
+};
+
+/// Precondition: rows.matrix has n_ghosts() more columns than rows. Throws std::bad_alloc.
+[[nodiscard]] SplitRows split(RankRows const& rows);
+
+/// A share of a matrix for each of n_ranks ranks, in blocks of rows; `first_rows` has n_ranks + 1 entries, from 0 to the number of
+/// rows. For tests and for matrices that every rank reads from a file. Precondition: the matrix is square, with a pattern that is
+/// symmetric.
+[[nodiscard]] RankRows rows_of_rank(CsrMatrix const& matrix, std::vector<std::int64_t> const& first_rows, int rank);
+
+}  // namespace poisson

@@ -1,0 +1,85 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/linear_operator.hpp"
+#include "gpu/core/rank_rows.hpp"
+#include "gpu/formats/csr.hpp"
+#include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/rim.hpp"
+
+#include <memory>
+
+namespace poisson {
+
+/// Brings entries of a vector of T from their own rank to those that have them as ghosts.
+template <class T>
+class GhostExchange {
+public:
+  /// Collective.
+  GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors);
+  GhostExchange(GhostExchange const&) = delete;
+  GhostExchange& operator=(GhostExchange const&) = delete;
+  /// Sends own entries of x, in the backend's memory; x may be read, but not written, until finish() returns.
+  void start(ConstPointer<T> x);
+  /// Waits for the ghosts. They are in the backend's memory, numbered as in RankNeighbor, until the next start().
+  [[nodiscard]] T const* finish();
+
+private:
+  Context& context_;
+  Array<std::int32_t> sent_;
+  HostVector<T> outgoing_, incoming_;     ///< what the communicator sees
+  Array<T> outgoing_of_device_, ghosts_;  ///< on a device
+  std::unique_ptr<Exchange> exchange_;
+};
+
+/// The rows of this rank of a square matrix whose other rows are on other ranks: n_rows and n_columns are those of this rank, and
+/// x, y and b hold its entries only. Own rows among themselves are a block in any format; few rows on the rim are coupled with
+/// entries of other ranks. A product sends the rim's x, multiplies the block while that is under way, and adds the couplings.
+/// Products are collective, and so is the constructor. A dot is that of this rank's rows.
+class RankMatrix final : public MultiPrecisionOperator {
+public:
+  /// `local`: rows.local in any format; its context, and `ranks`, outlive this.
+  RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks);
+
+  std::int64_t n_rows() const override { return local_->n_rows(); }
+  std::int64_t n_columns() const override { return local_->n_columns(); }
+  std::int64_t bytes_read(double) const override { return bytes_of(double()); }
+  std::int64_t bytes_read(DoubleDouble) const override { return bytes_of(DoubleDouble()); }
+  void product(double alpha, double const* x, double beta, double* y) const override;
+  void product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const override;
+  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
+  void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
+                   std::int32_t const* stop) const override;
+  void diagonal(double* d) const override;
+  void diagonal(Pointer<DoubleDouble> d) const override;
+  Context& context() const override { return local_->context(); }
+  std::int64_t first_row_not_finite() const override { return row_not_finite_; }
+
+  [[nodiscard]] Matrix const& local() const { return *local_; }
+  /// Of the block, the couplings and the rim, without the buffers of messages.
+  [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + couplings_.bytes() + rim_.bytes(); }
+  /// Entries that come from other ranks in a product.
+  [[nodiscard]] std::int64_t n_ghosts() const { return couplings_.n_columns(); }
+
+private:
+  template <class T>
+  std::int64_t bytes_of(T zero) const {
+    return local_->bytes_read(zero) + couplings_.bytes_read(zero) + rim_.bytes();
+  }
+  template <class T>
+  GhostExchange<T>& exchange() const;
+  template <class T>
+  void multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const;
+  template <class T>
+  void multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const;
+
+  std::unique_ptr<Matrix> local_;
+  Csr couplings_;
+  Array<std::int32_t> rim_;
+  mutable GhostExchange<double> exchange_;
+  mutable GhostExchange<DoubleDouble> extended_exchange_;
+  std::int64_t row_not_finite_ = -1;
+};
+
+}  // namespace poisson

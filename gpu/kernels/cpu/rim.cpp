@@ -1,0 +1,68 @@
+#include "gpu/kernels/rim.hpp"
+
+#include "gpu/kernels/cpu/cpu.hpp"
+
+namespace poisson {
+
+namespace {
+
+template <class T>
+[[nodiscard]] T rim_row_product(CsrView const& a, std::int64_t row, T const* ghosts) {
+  DotSum<T> sum{};
+  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
+    if constexpr (std::is_same_v<T, DoubleDouble>)
+      sum.add(DoubleDouble(a.values[e], a.low_values != nullptr ? a.low_values[e] : 0.0), ghosts[a.columns[e]]);
+    else
+      sum.add(a.values[e], ghosts[a.columns[e]]);
+  }
+  return static_cast<T>(sum.value());
+}
+
+template <class T>
+class CpuRim final : public RimKernels<T> {
+public:
+  void pack(Context&, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const override {
+    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        message[i] = load(x, rows[i]);
+    });
+  }
+
+  void add(Context&, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts, Pointer<T> y) const override {
+    cpu::for_blocks(couplings.n_rows, couplings.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        store(y, rows[i], load(y, rows[i]) + alpha * rim_row_product(couplings, i, ghosts));
+    });
+  }
+
+  void add_dot(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x,
+               Pointer<T> y, T* dot, std::int32_t const* stop) const override {
+    if (*stop != 0)
+      return;
+    *dot = *dot + cpu::sum_blocks_to<T>(context, couplings.n_rows, couplings.nnz * cpu::work_of<T>,
+                                        [&](std::int64_t begin, std::int64_t end) {
+                                          DotSum<T> sum{};
+                                          for (std::int64_t i = begin; i < end; ++i) {
+                                            T const value = rim_row_product(couplings, i, ghosts);
+                                            store(y, rows[i], load(y, rows[i]) + value);
+                                            sum.add(load(x, rows[i]), value);
+                                          }
+                                          return static_cast<T>(sum.value());
+                                        });
+  }
+};
+
+}  // namespace
+
+template <>
+RimKernels<double> const& RimKernels<double>::cpu() {
+  static CpuRim<double> const kernels;
+  return kernels;
+}
+template <>
+RimKernels<DoubleDouble> const& RimKernels<DoubleDouble>::cpu() {
+  static CpuRim<DoubleDouble> const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

@@ -1,0 +1,91 @@
+#include "gpu/kernels/rim.hpp"
+
+#include "gpu/kernels/cuda/krylov.cuh"
+
+namespace poisson {
+
+namespace {
+
+constexpr int threads = cuda::pass_threads;
+
+template <class T>
+__device__ T rim_row_product(CsrView const& a, std::int64_t row, T const* ghosts) {
+  DotSum<T> sum{};
+  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
+    if constexpr (std::is_same_v<T, DoubleDouble>)
+      sum.add(DoubleDouble(a.values[e], a.low_values != nullptr ? a.low_values[e] : 0.0), ghosts[a.columns[e]]);
+    else
+      sum.add(a.values[e], ghosts[a.columns[e]]);
+  }
+  return sum.value();
+}
+
+template <class T>
+__global__ void pack_kernel(std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    message[i] = load(x, rows[i]);
+}
+
+template <class T>
+__global__ void add_kernel(CsrView a, std::int32_t const* rows, T alpha, T const* ghosts, Pointer<T> y) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < a.n_rows)
+    store(y, rows[i], load(y, rows[i]) + alpha * rim_row_product(a, i, ghosts));
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads)
+    add_dot_kernel(CsrView a, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x, Pointer<T> y, T* dot,
+                   std::int32_t const* stop, cuda::Reduction<T> reduction) {
+  if (*stop != 0)
+    return;
+  DotSum<T> sum{};
+  for (std::int64_t i = cuda::first_item(1); i < a.n_rows; i += cuda::item_stride(1)) {
+    T const value = rim_row_product(a, i, ghosts);
+    store(y, rows[i], load(y, rows[i]) + value);
+    sum.add(load(x, rows[i]), value);
+  }
+  T total[1] = {sum.value()};
+  if (cuda::grid_sum<threads>(total, reduction.partial, reduction.counter))
+    *dot = *dot + total[0];
+}
+
+template <class T>
+class CudaRim final : public RimKernels<T> {
+public:
+  void pack(Context& context, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const override {
+    if (n == 0)
+      return;
+    pack_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, rows, x, message);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
+           Pointer<T> y) const override {
+    if (couplings.n_rows == 0)
+      return;
+    add_kernel<T>
+        <<<cuda::n_blocks(couplings.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(couplings, rows, alpha, ghosts, y);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void add_dot(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x,
+               Pointer<T> y, T* dot, std::int32_t const* stop) const override {
+    if (couplings.n_rows > 0)
+      cuda::launch_pass<T>(add_dot_kernel<T>, context, couplings.n_rows, 1, couplings, rows, ghosts, x, y, dot, stop);
+  }
+};
+
+}  // namespace
+
+template <>
+RimKernels<double> const& RimKernels<double>::cuda() {
+  static CudaRim<double> const kernels;
+  return kernels;
+}
+template <>
+RimKernels<DoubleDouble> const& RimKernels<DoubleDouble>::cuda() {
+  static CudaRim<DoubleDouble> const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "gpu/core/vector.hpp"
+#include "gpu/kernels/csr.hpp"
+
+#include <cstdint>
+
+namespace poisson {
+
+/// What the rows on the rim of a rank need besides the product with its own block (formats/rank_matrix.hpp). Pointers are in the
+/// backend's memory. Messages between ranks hold plain T, also of DoubleDouble: high and low part of a number side by side.
+template <class T>
+class RimKernels {
+public:
+  virtual ~RimKernels() = default;
+  /// message[i] = x[rows[i]] for i < n. 4 + 16 bytes an entry.
+  virtual void pack(Context& context, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const = 0;
+  /// y[rows[i]] += alpha c_i with c = C ghosts, for all rows of the couplings C. No row is named twice.
+  virtual void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
+                   Pointer<T> y) const = 0;
+  /// The same with alpha = 1, and *dot += sum of x[rows[i]] c_i, in a fixed order. Does nothing when *stop is not 0.
+  virtual void add_dot(Context& context, CsrView const& couplings, std::int32_t const* rows, T const* ghosts, ConstPointer<T> x,
+                       Pointer<T> y, T* dot, std::int32_t const* stop) const = 0;
+
+  static RimKernels const& cpu();
+  static RimKernels const& cuda();
+};
+
+template <>
+RimKernels<double> const& RimKernels<double>::cpu();
+template <>
+RimKernels<double> const& RimKernels<double>::cuda();
+template <>
+RimKernels<DoubleDouble> const& RimKernels<DoubleDouble>::cpu();
+template <>
+RimKernels<DoubleDouble> const& RimKernels<DoubleDouble>::cuda();
+
+}  // namespace poisson

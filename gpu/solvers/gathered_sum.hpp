@@ -1,0 +1,42 @@
+#pragma once
+
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/context.hpp"
+#include "gpu/solvers/krylov.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace poisson {
+
+/// Sums over the ranks of a communicator. Every rank gathers the numbers of all and adds them in the order of the ranks, so that
+/// all have the same bits in every run, and decide alike. `ranks` may be null; then there is nothing to add, and or_null() is null.
+template <class T>
+class GatheredSum final : public RankSum<T> {
+public:
+  explicit GatheredSum(Communicator* ranks) : ranks_(ranks) {}
+
+  void add(Context& context, T* sums, int count) override {
+    auto const n = static_cast<std::size_t>(count);
+    mine_.resize(n);
+    all_.resize(n * static_cast<std::size_t>(ranks_->size()));
+    auto const bytes = static_cast<std::int64_t>(n * sizeof(T));
+    context.download(mine_.data(), sums, bytes);
+    ranks_->all_gather(mine_.data(), bytes, all_.data());
+    for (std::size_t i = 0; i < n; ++i) {
+      T sum = all_[i];
+      for (std::size_t place = n + i; place < all_.size(); place += n)
+        sum = sum + all_[place];
+      mine_[i] = sum;
+    }
+    context.upload(sums, mine_.data(), bytes);
+  }
+
+  [[nodiscard]] RankSum<T>* or_null() { return ranks_ == nullptr ? nullptr : this; }
+
+private:
+  Communicator* ranks_;
+  std::vector<T> mine_, all_;
+};
+
+}  // namespace poisson

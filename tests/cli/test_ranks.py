@@ -1,0 +1,352 @@
+"""The program on several ranks, started by mpirun: the same answers as one rank, and one message when something is wrong."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from conftest import CUBE, EXECUTABLE, read_vtk
+from test_records import DOCUMENTED, keys
+
+MPIRUN = shutil.which("mpirun")
+LIBRARY = pathlib.Path(EXECUTABLE).with_name("libpoisson_mpi.so")
+pytestmark = pytest.mark.skipif(MPIRUN is None or not LIBRARY.exists(), reason="no mpirun, or built without MPI")
+
+# Every condition, a coefficient and a source that vary; blocks of different sizes.
+VARIED = """
+problem:
+  mesh: {generator: box, origin: [-0.5, 0, 0.25], extent: [1.5, 1, 2], cells: [15, 13, 16]}
+  coefficient: "1 + x*x + 0.5*y"
+  source: "sin(3*x) + y*z"
+  boundary:
+    - {ids: [0, 3], type: dirichlet, value: "x + 2*y - z"}
+    - {ids: [1], type: neumann, value: "y"}
+    - {ids: [2, 4], type: robin, alpha: "2 + z", value: "1 - x"}
+    - {ids: [5], type: dirichlet, value: "1"}
+  exact: "x*y + z"
+solver: {preconditioner: jacobi}
+output: {picture: false}
+"""
+
+
+def ranks_command(n, *words):
+    return [MPIRUN, "-n", str(n), "--oversubscribe", "--allow-run-as-root", EXECUTABLE, *map(str, words)]
+
+
+def on_ranks(poisson, n, *words, code=0, **kwargs):
+    done = subprocess.run(ranks_command(n, *words), cwd=poisson.directory, text=True, capture_output=True, timeout=300,
+                          stdin=subprocess.DEVNULL, **kwargs)
+    assert done.returncode == code, f"{words}: exit {done.returncode}, not {code}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def errors_told(done):
+    return [line for line in done.stderr.splitlines() if line.startswith("poisson: error: ")]
+
+
+def residuals(poisson, directory):
+    lines = (poisson.directory / directory / "residuals.csv").read_text().splitlines()[1:]
+    return [float(line.split(",")[1]) for line in lines]
+
+
+def read_pieces(path):
+    from vtkmodules import vtkIOXML
+
+    reader = {".pvti": vtkIOXML.vtkXMLPImageDataReader, ".pvtr": vtkIOXML.vtkXMLPRectilinearGridReader,
+              ".pvtu": vtkIOXML.vtkXMLPUnstructuredGridReader}[path.suffix]()
+    reader.SetFileName(str(path))
+    reader.Update()
+    assert reader.GetErrorCode() == 0
+    return reader.GetOutputDataObject(0)
+
+
+def values(data, name, cells=False):
+    attributes = data.GetCellData() if cells else data.GetPointData()
+    array = attributes.GetArray(name)
+    assert array is not None, name
+    return [array.GetTuple(i) for i in range(array.GetNumberOfTuples())]
+
+
+def compare_records(one, other, n):
+    assert other["ranks"] == n and one["ranks"] == 1
+    for key in ("status", "dofs", "nnz", "order"):
+        assert other[key] == one[key], key
+    assert other["mesh"] == one["mesh"]
+    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= 1
+    assert other["solver"]["residual_true"] <= 3e-12
+    for name, error in one["errors"].items():
+        assert other["errors"][name] == pytest.approx(error, rel=1e-7), name
+    for name, quantity in one["quantities"].items():
+        assert other["quantities"][name] == pytest.approx(quantity, rel=1e-7, abs=1e-9), name
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("matrix_format", ["csr", "half_cds", "auto"])
+def test_ranks_solve_what_one_solves(poisson, n, matrix_format):
+    config = poisson.write(VARIED)
+    chosen = ("--set", f"matrix.format={matrix_format}")
+    poisson("run", config, "--output", "one", "--backend", "cpu", "--quiet", *chosen)
+    done = on_ranks(poisson, n, "run", config, "--output", "ranks", "--backend", "cpu", *chosen)
+    assert done.stdout.count("converged") == done.stdout.count("\n  status") + 1, "told once"
+    one, other = poisson.record("one"), poisson.record("ranks")
+    compare_records(one, other, n)
+    first, second = residuals(poisson, "one"), residuals(poisson, "ranks")
+    for a, b in zip(first[:20], second[:20]):
+        assert b == pytest.approx(a, rel=1e-8)
+    of_ranks = other["of_ranks"]
+    assert of_ranks["rows"]["mean"] * n == pytest.approx(other["dofs"])
+    assert of_ranks["rows"]["max"] < 1.7 * of_ranks["rows"]["mean"]
+    assert of_ranks["timing"]["solve"]["max"] >= of_ranks["timing"]["solve"]["min"] > 0
+    assert set(other["files"]) >= {"solution.pvti", "result.json", "residuals.csv", *(f"solution_{r}.vti" for r in range(n))}
+    whole, pieces = read_vtk(poisson.directory / "one/solution.vti"), read_pieces(poisson.directory / "ranks/solution.pvti")
+    assert pieces.GetDimensions() == whole.GetDimensions() and pieces.GetBounds() == pytest.approx(whole.GetBounds())
+    assert [v[0] for v in values(pieces, "u")] == pytest.approx([v[0] for v in values(whole, "u")], rel=1e-8, abs=1e-10)
+    for a, b in zip(values(whole, "flux", cells=True), values(pieces, "flux", cells=True)):
+        assert b == pytest.approx(a, rel=1e-7, abs=1e-8)
+
+
+def test_check_forecasts_a_rank(poisson):
+    config = poisson.write(VARIED)
+    sizes = ("--set", "problem.mesh.cells=[40, 38, 42]")
+    told = poisson("check", config, "--ranks", 3, *sizes).stdout
+    of_program = re.compile("about .* for the program")  # what the process holds, which differs a little
+    assert of_program.sub("", told) == of_program.sub("", on_ranks(poisson, 3, "check", config, *sizes).stdout)
+    on_ranks(poisson, 3, "run", config, "--output", "out", "--quiet", *sizes)
+    of_ranks = poisson.record("out")["of_ranks"]
+    unknowns = int(re.search(r"unknowns +([\d ]+), and", told)[1].replace(" ", ""))
+    assert unknowns == of_ranks["rows"]["max"]
+    memory = float(re.search(r"host memory +about ([\d.]+) MiB", told)[1]) * 2**20
+    assert 0.7 * memory < of_ranks["host_peak_bytes"]["max"] < 1.2 * memory
+    huge = poisson("check", config, "--ranks", 64, "--set", "problem.mesh.cells=[2048, 2048, 2048]").stdout
+    assert "4 x 4 x 4" in huge and "unknowns       8 602 523 649" in huge
+    poisson("check", config, "--ranks", 0, code=1)
+    done = poisson("check", config, "--ranks", 2, "--set", "problem.mesh={generator: hyper_ball}", code=1)
+    assert "boxes only" in done.stderr
+
+
+def test_the_figures_of_ranks_are_documented(poisson):
+    on_ranks(poisson, 2, "run", poisson.write(CUBE), "--output", "out", "--quiet")
+    found = {key for key in keys(poisson.record("out"), named={"of_ranks.timing"}) if key.startswith("of_ranks")}
+    assert found == {key for key in DOCUMENTED["Run"] if key.startswith("of_ranks")}
+
+
+def test_one_rank_under_mpirun_is_a_plain_run(poisson):
+    config = poisson.write(VARIED)
+    poisson("run", config, "--output", "one", "--backend", "cpu", "--quiet")
+    on_ranks(poisson, 1, "run", config, "--output", "ranks", "--backend", "cpu", "--quiet")
+    assert residuals(poisson, "one") == residuals(poisson, "ranks")
+    assert (poisson.directory / "ranks/solution.vti").exists() and poisson.record("ranks")["ranks"] == 1
+
+
+@pytest.mark.parametrize("settings", [["problem.element.order=2"], ["problem.element.order=3", "solver.method=bicgstab"],
+                                      ["solver.precision=refined", "solver.tolerance=1e-20"], ["solver.precision=double_double"]])
+def test_orders_methods_and_precisions(poisson, settings):
+    config = poisson.write(VARIED)
+    chosen = [word for setting in settings for word in ("--set", setting)] + ["--set", "problem.mesh.cells=[4, 3, 5]"]
+    poisson("run", config, "--output", "one", "--backend", "cpu", "--quiet", *chosen)
+    on_ranks(poisson, 3, "run", config, "--output", "ranks", "--quiet", *chosen)
+    one, other = poisson.record("one"), poisson.record("ranks")
+    assert other["status"] == one["status"] == "converged" and other["dofs"] == one["dofs"] and other["nnz"] == one["nnz"]
+    assert other["solver"]["residual_true"] <= 3 * other["solver"]["tolerance"]
+    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= 0.2 * one["solver"]["iterations"]
+    for name, error in one["errors"].items():
+        assert other["errors"][name] == pytest.approx(error, rel=1e-7), name
+    if "problem.element.order" in settings[0]:
+        whole, pieces = read_vtk(poisson.directory / "one/solution.vtr"), read_pieces(poisson.directory / "ranks/solution.pvtr")
+        assert pieces.GetBounds() == pytest.approx(whole.GetBounds())
+        assert [v[0] for v in values(pieces, "u")] == pytest.approx([v[0] for v in values(whole, "u")], rel=1e-7, abs=1e-9)
+
+
+BALL = """
+problem:
+  mesh: {generator: hyper_ball, refinements: 2, boundaries: [{name: top, where: "z > 0.3"}]}
+  coefficient: "1 + x*x"
+  source: "1 + y"
+  boundary:
+    - {names: [top], type: dirichlet, value: "x"}
+    - {ids: all, type: robin, alpha: "1", value: "z"}
+  exact: "x*y + z"
+solver: {preconditioner: jacobi}
+output: {picture: false, quantities: {share: "flux.top / area.top"}}
+"""
+
+
+@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("settings", [[], ["problem.element.order=2", "problem.mesh.refinements=1"], ["matrix.format=sell_c_sigma"],
+                                      ["problem.mesh.generator=hyper_shell", "problem.mesh.arguments='0,0,0 : 0.5 : 1 : 6'"]])
+def test_other_meshes_in_parts(poisson, n, settings):
+    config = poisson.write(BALL)
+    chosen = [word for setting in settings for word in ("--set", setting)]
+    poisson("run", config, "--output", "one", "--backend", "cpu", "--quiet", *chosen)
+    on_ranks(poisson, n, "run", config, "--output", "ranks", "--quiet", *chosen)
+    compare_records(poisson.record("one"), poisson.record("ranks"), n)
+    whole, pieces = read_vtk(poisson.directory / "one/solution.vtu"), read_pieces(poisson.directory / "ranks/solution.pvtu")
+    assert pieces.GetNumberOfCells() == whole.GetNumberOfCells()
+    assert pieces.GetBounds() == pytest.approx(whole.GetBounds())
+    found = {tuple(round(x, 9) + 0.0 for x in whole.GetPoint(i)): u[0] for i, u in enumerate(values(whole, "u"))}
+    for i, u in enumerate(values(pieces, "u")):
+        assert u[0] == pytest.approx(found[tuple(round(x, 9) + 0.0 for x in pieces.GetPoint(i))], rel=1e-7, abs=1e-9)
+
+
+def test_a_mesh_file_in_parts(poisson):
+    from conftest import ROOT
+
+    text = BALL.replace("generator: hyper_ball, refinements: 2", f"file: {ROOT}/meshes/two_materials.msh").replace("z > 0.3", "z > 0.99")
+    config = poisson.write(text)
+    poisson("run", config, "--output", "one", "--backend", "cpu", "--quiet")
+    on_ranks(poisson, 3, "run", config, "--output", "ranks", "--quiet")
+    compare_records(poisson.record("one"), poisson.record("ranks"), 3)
+
+
+def test_unstructured_pieces(poisson):
+    config = poisson.write(VARIED)
+    on_ranks(poisson, 3, "run", config, "--output", "ranks", "--quiet", "--set", "output.vtk.format=vtu", "--set", "problem.element.order=2")
+    pieces = read_pieces(poisson.directory / "ranks/solution.pvtu")
+    assert pieces.GetNumberOfCells() == 15 * 13 * 16
+    for i, (u, exact) in enumerate(zip(values(pieces, "u"), values(pieces, "exact"))):
+        x, y, z = pieces.GetPoint(i)
+        assert exact[0] == pytest.approx(x * y + z)
+
+
+def test_two_runs_have_the_same_bits(poisson):
+    config = poisson.write(VARIED)
+    for directory in ("a", "b"):
+        on_ranks(poisson, 3, "run", config, "--output", directory, "--quiet")
+    assert residuals(poisson, "a") == residuals(poisson, "b")
+    for r in range(3):
+        name = f"solution_{r}.vti"
+        assert (poisson.directory / "a" / name).read_bytes() == (poisson.directory / "b" / name).read_bytes()
+
+
+def test_more_ranks_than_cells(poisson):
+    config = poisson.write(CUBE)
+    done = on_ranks(poisson, 5, "run", config, "--output", "ranks", "--set", "problem.mesh.cells=[1, 1, 3]")
+    assert "2 of 5 ranks have no cells" in done.stderr and done.stderr.count("warning") == 1
+    record = poisson.record("ranks")
+    assert record["status"] == "converged" and record["dofs"] == 16 and record["of_ranks"]["rows"]["min"] == 0
+    assert read_pieces(poisson.directory / "ranks/solution.pvti").GetDimensions() == (2, 2, 4)
+
+
+@pytest.mark.parametrize("setting, told", [
+    ("problem.mesh.regions=[{name: a, where: x < 0.5}]", ["problem.mesh.regions", "regions of a box"]),
+    ("problem.mesh={generator: nothing}", ["problem.mesh.generator", "nothing"]),
+    ("solver.preconditioner=multigrid", ["solver.preconditioner", "multigrid is not possible yet", "several ranks"]),
+    ("matrix.format=matrix_free", ["matrix.format", "matrix_free"]),
+    ("output.probes=[{name: a, at: [0.5, 0.5, 0.5]}]", ["output.probes", "probes"]),
+    ("problem.boundary=[{ids: all, type: neumann, value: '0'}]", ["problem.boundary", "Neumann"]),
+    ("problem.source='sqrt(x-2)'", ["problem.source", "must be finite"]),
+    ("problem.sourc=1", ["did you mean"]),
+])
+def test_what_all_ranks_find_wrong_is_told_once(poisson, setting, told):
+    config = poisson.write(CUBE)
+    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--set", setting, code=1)
+    errors = errors_told(done)
+    assert len(errors) == 1, done.stderr
+    for part in told:
+        assert part in errors[0]
+    assert not (poisson.directory / "out/result.json").exists()
+
+
+def test_what_one_rank_finds_wrong_is_told_with_its_rank(poisson):
+    """The source is infinite in the upper block only."""
+    config = poisson.write(CUBE)
+    done = on_ranks(poisson, 2, "run", config, "--output", "out", "--set", "problem.source='1/(z > 0.9 ? 0 : 1)'", code=1)
+    errors = errors_told(done)
+    assert len(errors) == 1 and "rank 1: " in errors[0] and "problem.source" in errors[0], done.stderr
+
+
+def test_a_missing_file_and_an_earlier_run_are_told_once(poisson):
+    done = on_ranks(poisson, 3, "run", "nothing.yaml", code=1)
+    assert len(errors_told(done)) == 1 and "nothing.yaml" in done.stderr
+    config = poisson.write(CUBE)
+    on_ranks(poisson, 2, "run", config, "--output", "out", "--quiet")
+    done = on_ranks(poisson, 2, "run", config, "--output", "out", "--quiet", code=1)
+    assert len(errors_told(done)) == 1 and "--overwrite" in done.stderr
+    on_ranks(poisson, 3, "run", config, "--output", "out", "--quiet", "--overwrite")
+    assert poisson.record("out")["ranks"] == 3
+    poisson("run", config, "--output", "out", "--quiet", "--overwrite")
+    assert not list((poisson.directory / "out").glob("solution_*.vti")), "the pieces of the earlier run are gone"
+
+
+def test_ranks_with_different_configurations(poisson):
+    """Each rank reads the file that its rank names, as on machines with different disks."""
+    for r in range(2):
+        poisson.write(CUBE.replace("[8, 8, 8]", f"[8, 8, {8 + r}]"), f"case_{r}.yaml")
+    script = poisson.directory / "start"
+    script.write_text(f'#!/bin/sh\nexec {EXECUTABLE} run case_$OMPI_COMM_WORLD_RANK.yaml --output out\n')
+    script.chmod(0o755)
+    done = subprocess.run([MPIRUN, "-n", "2", "--oversubscribe", "--allow-run-as-root", str(script)], cwd=poisson.directory, text=True,
+                          capture_output=True, timeout=100)
+    assert done.returncode == 1 and len(errors_told(done)) == 1 and "different configurations" in done.stderr, done.stderr
+
+
+def test_a_tolerance_that_is_not_reached(poisson):
+    config = poisson.write(VARIED)
+    done = on_ranks(poisson, 2, "run", config, "--output", "out", "--set", "solver.max_iterations=3", code=2)
+    assert not errors_told(done)
+    record = poisson.record("out")
+    assert record["status"] == "max_iterations" and record["exit_code"] == 2 and "solution.pvti" in record["files"]
+
+
+def ranks_of(process):
+    """The processes of the ranks below mpirun."""
+    children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout.split()
+    return [int(pid) for pid in children]
+
+
+def start_long_run(poisson):
+    config = poisson.write(CUBE + "solver: {precision: double_double, preconditioner: none, tolerance: 1e-28}\n")
+    process = subprocess.Popen(ranks_command(2, "run", config, "--output", "out", "--set", "problem.mesh.cells=[48, 48, 48]"),
+                               cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stdout:
+        if line.startswith("  convert"):
+            break
+    return process
+
+
+def test_a_killed_rank_ends_the_others(poisson):
+    process = start_long_run(poisson)
+    os.kill(ranks_of(process)[1], signal.SIGKILL)
+    begin = time.monotonic()
+    process.communicate(timeout=60)
+    assert time.monotonic() - begin < 10 and process.returncode != 0
+    left = {path.name for path in (poisson.directory / "out").iterdir()}
+    assert not {"result.json", "solution.pvti"} & left and not [name for name in left if name.endswith(".vti")], left
+
+
+def test_a_signal_to_one_rank_stops_all_with_their_results(poisson):
+    process = start_long_run(poisson)
+    time.sleep(0.5)
+    os.kill(ranks_of(process)[0], signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130, errors
+    record = poisson.record("out")
+    assert record["status"] == "interrupted" and record["solver"]["iterations"] > 0
+    assert read_pieces(poisson.directory / "out/solution.pvti").GetNumberOfCells() == 48**3
+
+
+def test_other_commands_say_that_they_take_no_ranks(poisson):
+    done = on_ranks(poisson, 2, "info", code=1)
+    assert len(errors_told(done)) == 1 and "2 ranks" in done.stderr
+    assert on_ranks(poisson, 2, "--version").stdout.startswith("poisson ")
+
+
+def test_a_program_without_the_library_says_so(poisson):
+    alone = shutil.copy(EXECUTABLE, poisson.directory / "alone")
+    config = poisson.write(CUBE)
+    command = [alone if word == EXECUTABLE else word for word in ranks_command(2, "run", config)]
+    done = subprocess.run(command, cwd=poisson.directory, text=True, capture_output=True, timeout=100)
+    assert done.returncode == 3 and len(errors_told(done)) == 1 and "libpoisson_mpi.so" in done.stderr, done.stderr
+
+
+def test_the_file_of_the_pieces_is_well_formed(poisson):
+    config = poisson.write(CUBE)
+    on_ranks(poisson, 2, "run", config, "--output", "out", "--quiet")
+    grid = ElementTree.parse(poisson.directory / "out/solution.pvti").getroot()[0]
+    assert grid.attrib["WholeExtent"] == "0 8 0 8 0 8"
+    assert [piece.attrib["Extent"] for piece in grid.iter("Piece")] == ["0 8 0 8 0 4", "0 8 0 8 4 8"]
