@@ -83,6 +83,8 @@ bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh) {
 MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
   MatrixOptions const& matrix = config.matrix;
   bool const free = matrix.format == Format::matrix_free, box = is_box(config.problem, mesh);
+  bool const may_lower = config.solver.preconditioner == PreconditionerKind::multigrid ||
+                         config.solver.preconditioner == PreconditionerKind::automatic;
   if (free) {
     if (!config.analysis.empty())
       throw InputError("matrix.format", "matrix_free has no matrix for analysis.svd; use another format, or auto");
@@ -103,14 +105,14 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
                                         "tensor; use another format, or auto");
     if (matrix.precision != MatrixPrecision::double_)
       throw InputError("solver.matrix_precision", "matrix_free has no entries to store in another precision; use double");
-    return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}};
+    return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}, may_lower};
   }
   MatrixShape const shape = shape_of(config, mesh);
   bool const half_cds = (!matrix.format || *matrix.format == Format::half_cds) &&
                         ((box && needs_no_csr(config)) || (shape.n_lattices > 0 && can_be_assembled_as_stored(config, mesh)));
   if (!half_cds && (matrix.format || shape.n_cells == 0))
     return {};
-  MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}};
+  MatrixPlan plan{backend == Backend::cuda ? AssembledInto::half_cds_on_device : AssembledInto::half_cds_on_host, {}, may_lower};
   if (matrix.format)
     return plan;
   plan.choice = choose_format(shape, matrix.format_options(), backend, forecast_of(matrix, config.solver, shape.n_rows));
@@ -149,6 +151,8 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
       LatticeProblem const problem = discretization_.lattice_problem();
       require(LatticeSystem::peak_bytes(problem, context.backend(), format));
       elements_ = std::make_unique<LatticeSystem>(context, problem, format);
+      if (plan.may_lower && problem.layout.order > 1 && !discretization_.box_problem_of_order_one())
+        lowered_.emplace(problem);
     }
   } catch (DataError const& error) {
     discretization_.refuse(error);
@@ -204,7 +208,7 @@ OrderOneProvider AssembledSystem::order_one(RunConfig const& config, Stages& sta
       auto const box = discretization_.box_problem_of_order_one();
       if (box && order == 1)
         return make_order_one(stages.context(), *box);
-      return make_order_one(stages.context(), discretization_.lattice_problem(), box);
+      return make_order_one(stages.context(), lowered_ ? *lowered_ : LoweredProblem(discretization_.lattice_problem()), box);
     } catch (DataError const&) {  // cells whose vertices alone do not make a cell
       return OrderOne{};
     }

@@ -4,6 +4,7 @@
 #include "assembly/discretization.hpp"
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_system.hpp"
+#include "gpu/elements/order_one.hpp"
 
 #include <cstdint>
 #include <future>
@@ -17,6 +18,7 @@ namespace poisson::app {
 struct MatrixPlan {
   assembly::AssembledInto into = assembly::AssembledInto::csr;
   std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it took half_cds before anything is assembled
+  bool may_lower = false;                ///< multigrid may ask for elements of order 1
 };
 
 /// The shape of the matrix, as far as it is known before it is assembled.
@@ -73,6 +75,7 @@ private:
   assembly::LinearSystem system_;  ///< of elements_ its right-hand side and numbers only
   std::shared_ptr<CsrMatrix const> matrix_;
   std::unique_ptr<ElementSystem> elements_;
+  std::optional<LoweredProblem> lowered_;  ///< for order_one, where it was at hand
   std::int64_t nnz_ = 0;
   std::future<std::string> source_warning_;
 };

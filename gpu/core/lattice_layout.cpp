@@ -22,13 +22,14 @@ LatticeLayout every_node(LatticeView const& fine, std::int32_t step) {
   // First the numbers of the fine unknowns, then their places among those that stay.
   std::vector<std::int32_t> number(static_cast<std::size_t>(fine.n_rim()), -1);
   std::int64_t const fine_first = fine.n_inner();
+#pragma omp parallel for schedule(static)
   for (std::int64_t place = 0; place < places; ++place) {
     LatticeRim::Node const node = rim.node(place % rim.size());
-    std::int32_t const unknown =
+    coarse.rim_unknowns[static_cast<std::size_t>(place)] =
         fine.rim_unknowns[place / rim.size() * rim_of_fine.size() + rim_of_fine.place(step * node.i, step * node.j, step * node.k)];
-    coarse.rim_unknowns[static_cast<std::size_t>(place)] = unknown;
-    number[static_cast<std::size_t>(unknown - fine_first)] = 0;
   }
+  for (std::int32_t const unknown : coarse.rim_unknowns)
+    number[static_cast<std::size_t>(unknown - fine_first)] = 0;
   std::int64_t const n_inner = coarse.n_inner();
   coarse.n_unknowns = n_inner;
   for (std::int32_t& of_unknown : number)

@@ -77,17 +77,19 @@ OrderOne make_order_one(Context& context, BoxProblem const& box) {
   return result;
 }
 
-OrderOne make_order_one(Context& context, LatticeProblem const& problem, std::optional<BoxProblem> const& box) {
+LoweredProblem::LoweredProblem(LatticeProblem const& problem)
+    : lattices(problem.layout), fixed(problem.fixed), vertices(with_order_one(problem)) {}
+
+OrderOne make_order_one(Context& context, LoweredProblem const& lowered, std::optional<BoxProblem> const& box) {
   OrderOne result;
   if (box && BoxSystem::can_assemble(*box, Format::half_cds)) {
     result = make_order_one(context, *box);
   } else {
-    LatticeProblem const vertices = with_order_one(problem);
-    Format const format = problem.layout.cells >= 2 ? Format::half_cds : Format::matrix_free;
-    result.matrix = LatticeSystem(context, vertices, format).take_matrix();
+    Format const format = lowered.lattices.cells >= 2 ? Format::half_cds : Format::matrix_free;
+    result.matrix = LatticeSystem(context, lowered.vertices, format).take_matrix();
   }
-  result.lattices = problem.layout;
-  result.fixed = problem.fixed;
+  result.lattices = lowered.lattices;
+  result.fixed = lowered.fixed;
   return result;
 }
 

@@ -28,9 +28,18 @@ struct OrderOne {
 /// the nearest of the new Gauss points.
 [[nodiscard]] LatticeProblem with_order_one(LatticeProblem const& problem);
 
-/// What multigrid goes on with from a matrix of `problem`, assembled in the context's memory: by `box` where there is one, which is
-/// the same problem on a box with elements of order 1. Throws DataError, OutOfMemoryError, Interrupted.
-[[nodiscard]] OrderOne make_order_one(Context& context, LatticeProblem const& problem, std::optional<BoxProblem> const& box);
+/// What of a problem its OrderOne is made from: a small part of it, so that it need not be made again.
+struct LoweredProblem {
+  explicit LoweredProblem(LatticeProblem const& problem);
+
+  LatticeLayout lattices;          ///< of the problem
+  HostVector<std::uint8_t> fixed;  ///< of the problem
+  LatticeProblem vertices;         ///< with_order_one
+};
+
+/// What multigrid goes on with from a matrix of the problem, assembled in the context's memory: by `box` where there is one, which
+/// is the same problem on a box with elements of order 1. Throws DataError, OutOfMemoryError, Interrupted.
+[[nodiscard]] OrderOne make_order_one(Context& context, LoweredProblem const& lowered, std::optional<BoxProblem> const& box);
 /// The same from a matrix of order 1 in any format. Precondition: BoxSystem assembles `box` into half_cds.
 [[nodiscard]] OrderOne make_order_one(Context& context, BoxProblem const& box);
 

@@ -103,6 +103,8 @@ std::unique_ptr<Matrix> level_matrix(Csr const& matrix, Context& context) {
   return &matrix.context() == &context ? std::move(result) : result->copy_to(context);
 }
 
+}  // namespace
+
 std::vector<double> dense_rows(CsrMatrix const& a) {
   std::vector<double> dense(static_cast<std::size_t>(a.n_rows * a.n_rows), 0.0);
   for (std::int64_t i = 0; i < a.n_rows; ++i)
@@ -110,8 +112,6 @@ std::vector<double> dense_rows(CsrMatrix const& a) {
       dense[static_cast<std::size_t>(i * a.n_rows + a.columns[k])] = a.values[k];
   return dense;
 }
-
-}  // namespace
 
 template <class V>
 MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
@@ -166,13 +166,8 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
         deepest || view.n_rows <= options.multigrid.coarse_size ? Aggregates{} : kernels.aggregate(place, view, couplings);
     options.done(place, "aggregates");
     if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(view.n_rows)) {
-      if (view.n_rows <= most_dense) {
+      if (view.n_rows <= most_dense)
         result.coarsest = dense_rows(current->to_csr());
-        std::vector<double> strongest(static_cast<std::size_t>(view.n_rows));
-        couplings.strongest.download(strongest);
-        for (double const coupling : strongest)
-          result.free.push_back(coupling > 0 ? 1 : 0);
-      }
       return result;
     }
     std::unique_ptr<Csr> const p =

@@ -121,16 +121,6 @@ double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const
   return result * (1 + 1e-4);
 }
 
-/// 1 for the rows that have other entries than the diagonal one.
-std::vector<std::uint8_t> coupled_to_others(std::vector<double> const& dense, std::int64_t n) {
-  std::vector<std::uint8_t> result(static_cast<std::size_t>(n), 0);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j)
-      if (i != j && dense[static_cast<std::size_t>(i * n + j)] != 0)
-        result[static_cast<std::size_t>(i)] = 1;
-  return result;
-}
-
 template <class V>
 std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
   std::int64_t const n = level.n();
@@ -281,7 +271,6 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
   if (box.n() <= most_dense) {
     need_values();
     result.coarsest = dense_rows(context, box);
-    result.free = coupled_to_others(result.coarsest, box.n());
   }
   return result;
 }

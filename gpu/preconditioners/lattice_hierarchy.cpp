@@ -103,8 +103,20 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
       kernels.find_free(context, view, values, found->data());
       free = std::move(found);
     }
+    if (view.n_unknowns <= options.multigrid.coarse_size) {
+      MultigridLevel<V>& level = result.levels.emplace_back();
+      level.matrix = matrix;
+      level.own = std::move(own);
+      level.diagonal = Array<V>(context, view.n_unknowns);
+      static_cast<LinearOperator<V> const&>(*matrix).diagonal(level.diagonal.data());
+      CsrMatrix const csr = matrix->to_csr();
+      level.nnz = std::ssize(csr.values);
+      level.largest = 1;  // nothing is smoothed
+      result.coarsest = dense_rows(csr);
+      return result;
+    }
     bool const deepest = static_cast<int>(result.levels.size()) + 1 == options.multigrid.levels;
-    if (!has_levels(view.cells) || view.n_unknowns <= options.multigrid.coarse_size || deepest) {
+    if (!has_levels(view.cells) || deepest) {
       PreconditionerOptions rest = options;
       rest.multigrid.levels -= static_cast<int>(result.levels.size());
       auto coarser = algebraic_hierarchy<V>(
@@ -112,7 +124,6 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
       for (MultigridLevel<V>& level : coarser.levels)
         result.levels.push_back(std::move(level));
       result.coarsest = std::move(coarser.coarsest);
-      result.free = std::move(coarser.free);
       result.failure = std::move(coarser.failure);
       return result;
     }

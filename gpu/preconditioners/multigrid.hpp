@@ -9,8 +9,8 @@ namespace poisson {
 
 /// One cycle of multigrid, by default a V-cycle in single precision, on levels that multigrid_hierarchy.hpp makes: those of a box
 /// where the operator is a half_cds matrix of one, or matrix-free (options.box_nodes), else by aggregation of the matrix that
-/// options.csr provides. The smoother, before and after the correction, is Chebyshev's method of the fourth kind on D^-1 A (Lottes
-/// 2022, "Optimal polynomial smoothers for multigrid V-cycles", without its weights) or damped Jacobi; V- and W-cycles are
+/// options.csr provides. The smoother, before and after the correction, is a polynomial in D^-1 A by its roots
+/// (smoother_roots.hpp) or damped Jacobi; V- and W-cycles are
 /// symmetric, and positive definite while the largest eigenvalue is not underestimated by much. The coarsest matrix is inverted;
 /// where constants are its null space, on their complement. Where rounding to single makes a matrix of cg indefinite, the cycle is
 /// in double. The setup has a failure() where a matrix is not positive definite. Throws InputError where entries are needed and

@@ -53,8 +53,7 @@ template <class V>
 struct MultigridHierarchy {
   std::vector<MultigridLevel<V>> levels;
   std::vector<double> coarsest;
-  std::vector<std::uint8_t> free;  ///< of the coarsest level: 1 for unknowns that are coupled to others
-  std::string failure;             ///< why there is none, in a sentence for the user
+  std::string failure;  ///< why there is none, in a sentence for the user
 };
 
 /// What the finest level's products are made with, as `matrix` and `own` of `level`: `a` itself where its entries are in V, else a
@@ -62,13 +61,17 @@ struct MultigridHierarchy {
 template <class V>
 [[nodiscard]] bool set_finest_matrix(MultigridLevel<V>& level, Matrix const& a, CsrProvider const& csr);
 
+/// A matrix by its rows, n x n.
+[[nodiscard]] std::vector<double> dense_rows(CsrMatrix const& a);
+
 /// Whether `a` is a half_cds matrix of trilinear elements on a box of these nodes, or a matrix-free operator of them; on 0 nodes it
 /// is not.
 [[nodiscard]] bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes);
 
 /// On a box: P from the matrix itself (BoxLevelKernels), P^T A P by diagonals. Directions are halved where the coupling is strong
 /// (at least a quarter of the strongest), so that stretched cells and orthotropic coefficients become isotropic first. The
-/// diagonals of a matrix-free operator are there during the setup only. Precondition: is_box.
+/// levels of a matrix-free operator are BoxOperator::coarser with linear P, as long as there is one; small ones are stored.
+/// Precondition: is_box.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options);
 

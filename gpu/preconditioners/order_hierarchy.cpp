@@ -122,7 +122,6 @@ MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, Preco
   for (MultigridLevel<V>& next : coarser.levels)
     result.levels.push_back(std::move(next));
   result.coarsest = std::move(coarser.coarsest);
-  result.free = std::move(coarser.free);
   result.failure = std::move(coarser.failure);
   return result;
 }
