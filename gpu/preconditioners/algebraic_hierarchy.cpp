@@ -128,7 +128,6 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
       own = std::make_unique<Csr>(csr(), context);
     current = own.get();
   }
-  Array<V> start;
   options.done(context, "CSR");
   for (;;) {
     if (host != nullptr && &current->context() != host.get() && current->view().nnz <= few_entries) {
@@ -155,10 +154,9 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     level.nnz = view.nnz;
     options.done(context, "level's matrix");
     // A symmetric matrix in the arithmetic of the cycle is read in half the time.
-    if (options.positive && start.size() == 0)
-      start = pseudo_random<V>(context, view.n_rows);
-    double const largest = options.positive ? largest_by_power(*level.matrix, level.diagonal, start)
-                                            : kernels.largest_eigenvalue(place, view, couplings);
+    double const largest = options.positive
+                               ? largest_by_power(*level.matrix, level.diagonal, pseudo_random<V>(context, view.n_rows))
+                               : kernels.largest_eigenvalue(place, view, couplings);
     level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
     options.done(place, "eigenvalue");
     bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;

@@ -153,7 +153,8 @@ public:
         b_(rhs_.upload(context)),
         x_(context, n_),
         r_(context, n_),
-        square_(context, 1) {
+        square_(context, 1),
+        bytes_(result.bytes_per_iteration * static_cast<double>(result.iterations)) {
     x_.set_zero();
     vectors().copy(context_, n_, b_.data(), r_.data());
     norm_ = norm_of_zero_ = norm_of_residual();
@@ -541,7 +542,7 @@ private:
   double norm_ = 0;          ///< ||b - A x||, computed anew after every cycle
   double norm_of_zero_ = 0;  ///< for x = 0
   double b_norm_ = 0;
-  double bytes_ = 0;  ///< compulsory, of all iterations so far
+  double bytes_;  ///< compulsory, of all iterations so far, also those of runs before this one
 };
 
 /// Of the vectors that live as long as the iterations, those inside of the preconditioner included.
@@ -916,8 +917,10 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   } else if (aggregation) {
     // P and P^T, coarser matrices, offsets; of every level the diagonal and three vectors.
     kept = finest_in_single + (2 * 5 * n + nnz * 13 / 100) * (number + 4) + 16 * n + 4 * number * n * 10 / 9;
-    // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates.
-    setup_on_backend = finest_in_single + number * n + 12 * (nnz * 7 / 10 + 2 * 5 * n) + 24 * n + 20 * n;
+    // A P, P, P^T and P^T A P in double with their offsets; diagonal, strongest couplings and aggregates. Rows of higher orders
+    // meet more aggregates.
+    std::int64_t const products = nnz > 40 * n ? nnz * 3 / 4 : nnz * 7 / 10;
+    setup_on_backend = finest_in_single + number * n + 12 * (products + 2 * 5 * n) + 24 * n + 20 * n;
     if (!cpu)  // the columns of strong couplings, and CSR where it is not there
       setup_on_backend += 4 * nnz + (is_csr ? 0 : CsrMatrix::csr_bytes(n, nnz));
   } else if (multigrid && system.is_stencil) {

@@ -301,7 +301,8 @@ def ranks_of(process):
 
 def start_long_run(poisson):
     config = poisson.write(CUBE + "solver: {precision: double_double, preconditioner: none, tolerance: 1e-28}\n")
-    process = subprocess.Popen(ranks_command(2, "run", config, "--output", "out", "--set", "problem.mesh.cells=[48, 48, 48]"),
+    process = subprocess.Popen(ranks_command(2, "run", config, "--output", "out", "--set", "problem.mesh.cells=[72, 72, 72]",
+                                             "--set", "matrix.format=csr"),
                                cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     for line in process.stdout:
         if line.startswith("  convert"):
@@ -327,7 +328,7 @@ def test_a_signal_to_one_rank_stops_all_with_their_results(poisson):
     assert process.returncode == 130, errors
     record = poisson.record("out")
     assert record["status"] == "interrupted" and record["solver"]["iterations"] > 0
-    assert read_pieces(poisson.directory / "out/solution.pvti").GetNumberOfCells() == 48**3
+    assert read_pieces(poisson.directory / "out/solution.pvti").GetNumberOfCells() == 72**3
 
 
 def test_other_commands_say_that_they_take_no_ranks(poisson):
