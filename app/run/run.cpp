@@ -86,10 +86,16 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     bool finite = false;
     record.clock.time(Stage::verify, [&] {
       finite = first_not_finite(u) == u.size();
-      if (finite)
-        record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, u);
-      if (config.problem.exact)
-        record.errors = discretization.errors(u);
+      try {
+        if (finite)
+          record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, u);
+        if (config.problem.exact)
+          record.errors = discretization.errors(u);
+      } catch (Interrupted const&) {  // the solution is there, and is written
+        clear_interrupt();
+        record.status = SolverStatus::interrupted;
+        record.reason = "interrupted while quantities and errors were computed; the solution is complete";
+      }
     });
     stages.output([&](ResultsDirectory& directory) {
       if (internal.keep_unknowns && finite)

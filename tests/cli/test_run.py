@@ -434,6 +434,23 @@ def test_interrupt_writes_what_there_is(cube):
     assert not [f for f in os.listdir(poisson.directory / "out") if f not in r["files"]]
 
 
+def test_interrupt_after_the_solve_keeps_the_solution(cube):
+    poisson, config = cube
+    words = poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[40,40,40]", "--set", "problem.element.order=2", "--set",
+                            "problem.source='1'", "--set", "problem.exact='" + "+".join(["exp(sin(x*y)*cos(z))"] * 200) + "'", "--set",
+                            "output.picture=false", "--threads", "1")
+    process = subprocess.Popen(words, cwd=poisson.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    for line in process.stdout:
+        if line.startswith("  solve"):
+            break
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    r = poisson.record()
+    assert process.returncode == r["exit_code"] == 130, out + err
+    assert r["status"] == "interrupted" and solution_file(poisson.directory / "out").exists() and "errors" not in r
+    assert "the solution is complete" in r["reason"]
+
+
 def test_interrupt_before_the_solve(cube):
     poisson, config = cube
     process = subprocess.Popen(poisson.command("run", config, "--output", "out", "--set", "problem.mesh.cells=[90,90,90]"), cwd=poisson.directory,
