@@ -495,11 +495,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     });
   });
 
-  stages.attempt([&](ResultsDirectory& directory) {
-    directory.try_write("resolved.yaml",
-                        [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
-    directory.try_write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, configuration.text()); });
-  });
+  stages.write_configuration(configuration);
   return stages.finish();
 }
 

@@ -117,11 +117,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       });
   });
 
-  stages.attempt([&](ResultsDirectory& directory) {
-    directory.try_write("resolved.yaml",
-                        [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
-    directory.try_write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, configuration.text()); });
-  });
+  stages.write_configuration(configuration);
   return stages.finish();
 }
 

@@ -334,6 +334,15 @@ void Stages::gather_figures() {
   record.host_peak_bytes = static_cast<std::int64_t>(record.host_peak_of_ranks.largest);
 }
 
+void Stages::write_configuration(Configuration const& configuration) {
+  attempt([&](ResultsDirectory& directory) {
+    directory.try_write("resolved.yaml", [&](fs::path const& path) {
+      output::write_text_file(path, resolved_yaml(with_absolute_files(configuration.config())));
+    });
+    directory.try_write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, configuration.text()); });
+  });
+}
+
 ExitCode Stages::finish() {
   if (team_ == nullptr)
     return finish_on_first();

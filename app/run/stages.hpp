@@ -127,6 +127,9 @@ public:
     report_stage(Stage::analysis, std::to_string(record.analysis.size()) + " of singular values");
   }
 
+  /// Writes the configuration, as it was given and with every key, beside the results.
+  void write_configuration(Configuration const& configuration);
+
   /// Writes the record and prints the table of results. Then throws the first stored error, or returns the exit code. With ranks
   /// all return or throw the same.
   [[nodiscard]] ExitCode finish();

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "gpu/core/dot_sum.hpp"
+#include "gpu/core/host_device.hpp"
 #include "gpu/core/vector.hpp"
 #include "gpu/kernels/csr.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace poisson {
 
@@ -25,6 +28,20 @@ public:
   static RimKernels const& cpu();
   static RimKernels const& cuda();
 };
+
+/// (C ghosts) in a row of the couplings C, on both backends.
+template <class T>
+[[nodiscard]] POISSON_HOST_DEVICE inline T rim_row_product(CsrView const& couplings, std::int64_t row, T const* ghosts) {
+  DotSum<T> sum{};
+  for (std::int64_t e = couplings.row_ptr[row]; e < couplings.row_ptr[row + 1]; ++e) {
+    T const x = ghosts[couplings.columns[e]];
+    if constexpr (std::is_same_v<T, DoubleDouble>)
+      sum.add(DoubleDouble(couplings.values[e], couplings.low_values != nullptr ? couplings.low_values[e] : 0.0), x);
+    else
+      sum.add(couplings.values[e], x);
+  }
+  return static_cast<T>(sum.value());
+}
 
 template <>
 RimKernels<double> const& RimKernels<double>::cpu();

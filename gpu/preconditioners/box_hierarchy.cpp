@@ -179,11 +179,10 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     level.nnz = half_stencil::diagonals * 2 * box.n() - box.n();
   };
   auto const stored = [&](Array<V> values) {
-    double const padding = 1;
     if constexpr (std::is_same_v<V, float>)
       return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values));
     else
-      return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), padding);
+      return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), 1);
   };
   if (stencil != nullptr || std::is_same_v<V, double>)
     add_level(nullptr);
@@ -223,10 +222,10 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     if (!coarsening)
       break;
     bool const isotropic = coarsening->halved[0] && coarsening->halved[1] && coarsening->halved[2];
-    if (stencil == nullptr && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines))
+    bool const beside_jumps = stencil == nullptr && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines);
+    if (beside_jumps)
       level.largest = std::min(level.largest, weighted_bound(context, box, level.diagonal));
-    else if (isotropic)
-      level.polynomial = SmootherPolynomial::fourth_kind;
+    level.polynomial = isotropic && !beside_jumps ? SmootherPolynomial::fourth_kind : SmootherPolynomial::optimal;
     options.done(context, "analysis");
     BoxLevel<V> coarse;
     for (std::size_t d = 0; d < 3; ++d)

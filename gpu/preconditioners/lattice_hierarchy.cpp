@@ -3,6 +3,7 @@
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/preconditioners/power_method.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <type_traits>
@@ -103,7 +104,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
       kernels.find_free(context, view, values, found->data());
       free = std::move(found);
     }
-    if (view.n_unknowns <= options.multigrid.coarse_size) {
+    if (view.n_unknowns <= std::min(options.multigrid.coarse_size, most_dense)) {
       MultigridLevel<V>& level = result.levels.emplace_back();
       level.matrix = matrix;
       level.own = std::move(own);
@@ -116,7 +117,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
       return result;
     }
     bool const deepest = static_cast<int>(result.levels.size()) + 1 == options.multigrid.levels;
-    if (!has_levels(view.cells) || deepest) {
+    if (!has_levels(view.cells) || view.n_unknowns <= options.multigrid.coarse_size || deepest) {
       PreconditionerOptions rest = options;
       rest.multigrid.levels -= static_cast<int>(result.levels.size());
       auto coarser = algebraic_hierarchy<V>(

@@ -7,18 +7,6 @@ namespace poisson {
 namespace {
 
 template <class T>
-[[nodiscard]] T rim_row_product(CsrView const& a, std::int64_t row, T const* ghosts) {
-  DotSum<T> sum{};
-  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
-    if constexpr (std::is_same_v<T, DoubleDouble>)
-      sum.add(DoubleDouble(a.values[e], a.low_values != nullptr ? a.low_values[e] : 0.0), ghosts[a.columns[e]]);
-    else
-      sum.add(a.values[e], ghosts[a.columns[e]]);
-  }
-  return static_cast<T>(sum.value());
-}
-
-template <class T>
 class CpuRim final : public RimKernels<T> {
 public:
   void pack(Context&, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const override {

@@ -9,18 +9,6 @@ namespace {
 constexpr int threads = cuda::pass_threads;
 
 template <class T>
-__device__ T rim_row_product(CsrView const& a, std::int64_t row, T const* ghosts) {
-  DotSum<T> sum{};
-  for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e) {
-    if constexpr (std::is_same_v<T, DoubleDouble>)
-      sum.add(DoubleDouble(a.values[e], a.low_values != nullptr ? a.low_values[e] : 0.0), ghosts[a.columns[e]]);
-    else
-      sum.add(a.values[e], ghosts[a.columns[e]]);
-  }
-  return sum.value();
-}
-
-template <class T>
 __global__ void pack_kernel(std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
