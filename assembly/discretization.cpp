@@ -210,8 +210,6 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   if (csr) {
     memory.csr = CsrMatrix::csr_bytes(n, emptied.nnz);
     memory.constraints = 5 * n + 32 * emptied.fixed;  // a mark and a place of every unknown, and the values
-    if (!counts.box)
-      memory.gaps = emptied.nnz * 3 / 2;  // measured on balls and blocks, orders 1 to 3: 1.4 bytes an entry
   } else if (estimate.lattices_for_elements) {
     memory.lattice_problem = lattice_problem_bytes(estimate.layout);
   }
@@ -224,7 +222,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   memory.largest_output = std::max(of_cells, counts.box ? 8 * n : std::max(24 * n, 4 * local * mesh.cells));
 
   std::int64_t const system = 8 * n;  // the right-hand side
-  estimate.host_bytes = std::max(memory.making_mesh, memory.space + memory.csr + memory.constraints + memory.gaps + system +
+  estimate.host_bytes = std::max(memory.making_mesh, memory.space + memory.csr + memory.constraints + system +
                                                          std::max(memory.lattice_problem, 8 * n + memory.output));
   return estimate;
 }

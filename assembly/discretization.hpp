@@ -50,7 +50,6 @@ struct HostMemory {
   std::int64_t space = 0;            ///< unknowns of cells, nodes, materials, faces of the boundary, numbering; kept to the end
   std::int64_t csr = 0;              ///< the matrix in CSR, without the entries that Dirichlet values empty
   std::int64_t constraints = 0;      ///< of an assembly into CSR
-  std::int64_t gaps = 0;             ///< what the buffers of a pattern of CSR leave in the heap, and the system does not get back
   std::int64_t lattice_problem = 0;  ///< the problem as gpu/elements takes it; of boxes that it assembles into half_cds nothing
   std::int64_t output = 0;           ///< nodes, cells and fields as the writers take them
   std::int64_t largest_output = 0;   ///< the largest of the arrays in a file of VTK

@@ -6,6 +6,7 @@
 #include "app/run/solution_files.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/elements/lattice_operator.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -116,6 +117,7 @@ ExpectedOrderOne order_one_of(RunConfig const& config, assembly::CheckedProblem 
     result.backend = LatticeSystem::peak_bytes(coarse, estimate.varying_fields, backend, Format::half_cds);
   } else {
     result.backend = LatticeSystem::peak_bytes(coarse, estimate.varying_fields, backend, Format::matrix_free);
+    result.tensors = 8 * LatticeOperator::n_tensor_values(mesh.cells, 1);
   }
   return result;
 }
@@ -165,7 +167,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   result.preconditioner = solver.preconditioner;
 
   // What stays: the mesh, the right-hand side, CSR and constraints, the matrix in its format.
-  std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints + memory.gaps;
+  std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints;
   std::int64_t const kept = system_bytes + matrix.host, x = 8 * n;
   // Of fluxes through boundaries: places of unknowns, and for every node of every face what it adds, in vectors that grow.
   std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;

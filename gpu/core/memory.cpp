@@ -66,4 +66,8 @@ void return_freed_memory() {
   ::malloc_trim(0);
 }
 
+void share_one_heap() {
+  ::mallopt(M_ARENA_MAX, 1);
+}
+
 }  // namespace poisson

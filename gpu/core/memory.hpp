@@ -22,6 +22,9 @@ void reset_host_peak();
 /// Gives the system back what was freed: arrays that are smaller than 32 MiB may otherwise stay with the process, and what comes
 /// next may not fit into the gaps.
 void return_freed_memory();
+/// All threads allocate from one heap from now on. glibc's own heaps of threads keep what was freed at their top, also from
+/// return_freed_memory. Call it before there are threads.
+void share_one_heap();
 
 /// std::memcpy by all threads of the CPU backend.
 void parallel_copy(void* to, void const* from, std::int64_t bytes);

@@ -898,8 +898,9 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     std::int64_t const rows = order_one.rows, finest = finer ? finest_in_single + number * n : 0;
     kept = order_one.tables + finest + (finer ? 3 * number * n : 0) + (4 * number + 1) * rows * 8 / 7;
     kept += aggregates ? 27 * rows * number + 10 * rows * (number + 4) : number * 14 * order_one.nodes * 116 / 100;
+    kept += order_one.tensors * number / 8;
     // OrderOne is made; then the power method has four vectors; then coarser levels are made of its matrix.
-    std::int64_t const matrix = aggregates ? 12 * 27 * rows : 8 * 14 * order_one.nodes;
+    std::int64_t const matrix = aggregates ? 12 * 27 * rows + order_one.tensors : 8 * 14 * order_one.nodes;
     std::int64_t const power = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
     std::int64_t const coarser = matrix + kept - (finer ? 3 * number * n : 0) - 3 * number * rows;
     std::int64_t const later = std::max(power, coarser);

@@ -150,6 +150,7 @@ struct ExpectedOrderOne {
   int order = 0;                       ///< of the elements of the operator; 0: there is no OrderOne
   std::int64_t rows = 0;               ///< of its matrix
   std::int64_t nodes = 0;              ///< of half_cds, with copies on rims of lattices; 0: aggregation makes its levels, from CSR
+  std::int64_t tensors = 0;            ///< bytes of its matrix where that is matrix-free
   std::int64_t tables = 0;             ///< bytes of the tables of both levels that the transfer keeps
   std::int64_t host = 0, backend = 0;  ///< bytes while it is made
 };

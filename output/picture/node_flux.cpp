@@ -135,9 +135,10 @@ CellField NodeFlux::field() const {
 }
 
 std::int64_t NodeFlux::bytes(std::int64_t n_cells, int order, std::int64_t n_points) {
-  std::int64_t const n_local = std::int64_t{order + 1} * (order + 1) * (order + 1);
-  constexpr auto of_key = static_cast<std::int64_t>(sizeof(Key) + sizeof(Vec3) + sizeof(int));
-  return n_cells * n_local * of_key + 8 * n_cells * 4 + n_points / 8;
+  // Keys begin as all nodes of all cells. The cells are layers of one, whose nodes most of them share.
+  std::int64_t const p = order, n_local = (p + 1) * (p + 1) * (p + 1), of_layer = (p + 1) * p * p;
+  constexpr auto of_key = static_cast<std::int64_t>(sizeof(Key)), of_node = static_cast<std::int64_t>(sizeof(Vec3) + sizeof(int));
+  return n_cells * (n_local * of_key + of_layer * of_node + 32) + n_points / 8;
 }
 
 }  // namespace poisson::output
