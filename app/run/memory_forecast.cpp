@@ -169,8 +169,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   // What stays: the mesh, the right-hand side, CSR and constraints, the matrix in its format.
   std::int64_t const system_bytes = memory.space + 8 * n + memory.csr + memory.constraints;
   std::int64_t const kept = system_bytes + matrix.host, x = 8 * n;
-  // Of fluxes through boundaries: places of unknowns, and for every node of every face what it adds, in vectors that grow.
-  std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 3 * 40 / 2 * p1 * p1 * estimate.boundary_faces;
+  // Of fluxes through boundaries: places of unknowns, and for every node of every face 40 bytes, in vectors that grow.
+  std::int64_t const p1 = config.problem.order + 1, of_fluxes = 4 * n + 50 * p1 * p1 * estimate.boundary_faces;
   std::int64_t output = 0;
   if (bool const picture = !picture_files(config).empty(); config.output.vtk_enabled || picture) {
     bool const searched = !(config.is_box() && ((config.problem.order == 1 && !config.problem.mesh.is_graded()) ||
