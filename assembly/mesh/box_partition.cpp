@@ -18,7 +18,8 @@ std::int64_t largest_block(std::int64_t cells, int blocks) {
 
 }  // namespace
 
-BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks) : n_(cells), order_(order) {
+BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks)
+    : n_(cells), order_(order), ranks_(ranks) {
   // In floating point: products of any counts of cells.
   auto const cost = [&](std::array<int, 3> const& blocks) {
     std::array<double, 3> size{};
@@ -36,34 +37,6 @@ BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, 
       for (int z = 1; z <= most(2, ranks / (x * y)); ++z)
         if (std::array<int, 3> const blocks{x, y, z}; cost(blocks) < cost(blocks_))
           blocks_ = blocks;
-}
-
-std::int64_t BoxPartition::Nodes::size() const {
-  std::int64_t n = 1;
-  for (std::size_t d = 0; d < 3; ++d)
-    n *= std::max<std::int64_t>(high[d] - low[d], 0);
-  return n;
-}
-
-std::int64_t BoxPartition::Nodes::index(std::array<std::int64_t, 3> const& node) const {
-  return ((node[2] - low[2]) * (high[1] - low[1]) + node[1] - low[1]) * (high[0] - low[0]) + node[0] - low[0];
-}
-
-template <class Action>
-void BoxPartition::for_all(Nodes const& nodes, Action const& action) {
-  for (std::int64_t z = nodes.low[2]; z < nodes.high[2]; ++z)
-    for (std::int64_t y = nodes.low[1]; y < nodes.high[1]; ++y)
-      for (std::int64_t x = nodes.low[0]; x < nodes.high[0]; ++x)
-        action(std::array<std::int64_t, 3>{x, y, z});
-}
-
-BoxPartition::Nodes BoxPartition::common(Nodes const& a, Nodes const& b) {
-  Nodes result;
-  for (std::size_t d = 0; d < 3; ++d) {
-    result.low[d] = std::max(a.low[d], b.low[d]);
-    result.high[d] = std::min(a.high[d], b.high[d]);
-  }
-  return result;
 }
 
 std::array<int, 3> BoxPartition::block(int rank) const {
@@ -92,9 +65,9 @@ BoxPart BoxPartition::assembled_cells(int rank) const {
   return part;
 }
 
-BoxPartition::Nodes BoxPartition::owned(int rank) const {
+NodeBox BoxPartition::owned(int rank) const {
   BoxPart const part = cells(rank);
-  Nodes nodes;
+  NodeBox nodes;
   for (std::size_t d = 0; d < 3 && part.n_cells() > 0; ++d) {
     std::int64_t const end = part.first[d] + part.cells[d];
     nodes.low[d] = order_ * part.first[d];
@@ -103,9 +76,9 @@ BoxPartition::Nodes BoxPartition::owned(int rank) const {
   return nodes;
 }
 
-BoxPartition::Nodes BoxPartition::needed(int rank) const {
+NodeBox BoxPartition::needed(int rank) const {
   BoxPart const part = assembled_cells(rank);
-  Nodes nodes;
+  NodeBox nodes;
   for (std::size_t d = 0; d < 3 && part.n_cells() > 0; ++d) {
     nodes.low[d] = order_ * part.first[d];
     nodes.high[d] = order_ * (part.first[d] + part.cells[d]) + 1;
@@ -126,18 +99,28 @@ std::vector<int> BoxPartition::touching(int rank) const {
   return result;
 }
 
+RankBlocks BoxPartition::node_blocks() const {
+  RankBlocks result;
+  for (std::size_t d = 0; d < 3; ++d)
+    result.nodes[d] = order_ * n_[d] + 1;
+  for (int rank = 0; rank < ranks_; ++rank)
+    result.own.push_back(owned(rank));
+  return result;
+}
+
 std::int64_t BoxPartition::n_rows(int rank) const {
   return owned(rank).size();
 }
 
 std::vector<RankNeighbor> BoxPartition::neighbors(int rank) const {
   std::vector<RankNeighbor> result;
-  Nodes const own = owned(rank), need = needed(rank);
+  NodeBox const own = owned(rank), need = needed(rank);
   for (int const other : touching(rank)) {
     RankNeighbor neighbor;
     neighbor.rank = other;
-    for_all(common(own, needed(other)),
-            [&](auto const& node) { neighbor.sent.push_back(static_cast<std::int32_t>(own.index(node))); });
+    common(own, needed(other)).for_all([&](auto const& node) {
+      neighbor.sent.push_back(static_cast<std::int32_t>(own.index(node)));
+    });
     neighbor.n_ghosts = common(owned(other), need).size();
     if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
       result.push_back(std::move(neighbor));
@@ -146,12 +129,12 @@ std::vector<RankNeighbor> BoxPartition::neighbors(int rank) const {
 }
 
 HostVector<std::int32_t> BoxPartition::places(int rank) const {
-  Nodes const own = owned(rank), need = needed(rank);
+  NodeBox const own = owned(rank), need = needed(rank);
   HostVector<std::int32_t> result(static_cast<std::size_t>(need.size()));
-  for_all(own, [&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(own.index(node)); });
+  own.for_all([&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(own.index(node)); });
   std::int64_t next = own.size();
   for (int const other : touching(rank))
-    for_all(common(owned(other), need), [&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(next++); });
+    common(owned(other), need).for_all([&](auto const& node) { result[need.index(node)] = static_cast<std::int32_t>(next++); });
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include "assembly/problem.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/node_box.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <array>
@@ -31,28 +32,22 @@ public:
   [[nodiscard]] std::int64_t n_rows(int rank) const;
   /// Who has what the rank needs, and needs what it has. Ghosts are the nodes of assembled_cells that others own.
   [[nodiscard]] std::vector<RankNeighbor> neighbors(int rank) const;
+  /// The nodes that ranks own.
+  [[nodiscard]] RankBlocks node_blocks() const;
   /// Of every node of assembled_cells(rank), lexicographic, its row, or the number of rows plus that of its ghost. Own rows are
   /// numbered lexicographically.
   [[nodiscard]] HostVector<std::int32_t> places(int rank) const;
 
 private:
-  /// A box of nodes: low <= node < high per direction, in the numbering of the whole.
-  struct Nodes {
-    std::array<std::int64_t, 3> low{}, high{};
-    [[nodiscard]] std::int64_t size() const;
-    [[nodiscard]] std::int64_t index(std::array<std::int64_t, 3> const& node) const;
-  };
-  template <class Action>
-  static void for_all(Nodes const& nodes, Action const& action);
-  static Nodes common(Nodes const& a, Nodes const& b);
   [[nodiscard]] std::array<int, 3> block(int rank) const;
-  [[nodiscard]] Nodes owned(int rank) const;
-  [[nodiscard]] Nodes needed(int rank) const;
+  [[nodiscard]] NodeBox owned(int rank) const;
+  [[nodiscard]] NodeBox needed(int rank) const;
   /// Other ranks whose blocks touch that of the rank, ascending.
   [[nodiscard]] std::vector<int> touching(int rank) const;
 
   std::array<std::int64_t, 3> n_;  ///< cells
   int order_;
+  int ranks_;
   std::array<int, 3> blocks_{1, 1, 1};
 };
 

@@ -73,6 +73,7 @@ template class GhostExchange<DoubleDouble>;
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
                        Communicator& ranks)
     : local_(std::move(local)),
+      ranks_(ranks),
       couplings_(rows.couplings, local_->context(), local_->precision()),
       rim_(local_->context(), std::span<std::int32_t const>(rows.rim)),
       exchange_(local_->context(), ranks, neighbors),
@@ -84,6 +85,12 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
     for (std::int64_t e = c.row_ptr[i]; e < c.row_ptr[i + 1]; ++e)
       if (!std::isfinite(c.values[e]))
         row_not_finite_ = rows.rim[i];
+}
+
+HostVector<std::int32_t> RankMatrix::rim() const {
+  HostVector<std::int32_t> rows(static_cast<std::size_t>(rim_.size()));
+  rim_.download(std::span<std::int32_t>(rows));
+  return rows;
 }
 
 template <>

@@ -57,6 +57,10 @@ public:
   std::int64_t first_row_not_finite() const override { return row_not_finite_; }
 
   [[nodiscard]] Matrix const& local() const { return *local_; }
+  [[nodiscard]] Communicator& ranks() const { return ranks_; }
+  /// Of the rows on the rim with ghosts, by rows; in host memory.
+  [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
+  [[nodiscard]] HostVector<std::int32_t> rim() const;
   /// Of the block, the couplings and the rim, without the buffers of messages.
   [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + couplings_.bytes() + rim_.bytes(); }
   /// Entries that come from other ranks in a product.
@@ -75,6 +79,7 @@ private:
   void multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const;
 
   std::unique_ptr<Matrix> local_;
+  Communicator& ranks_;
   Csr couplings_;
   Array<std::int32_t> rim_;
   mutable GhostExchange<double> exchange_;

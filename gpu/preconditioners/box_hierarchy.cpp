@@ -3,7 +3,7 @@
 #include "gpu/kernels/box_levels.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/conversion.hpp"
-#include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/box_coarsening.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -24,13 +24,6 @@ constexpr int steps_of_bound = 4;
 constexpr double strong_direction = 0.25;  ///< share of the strongest coupling from which a direction is halved
 /// Directions of so few nodes are not halved: with fewer in x or y the offsets of the diagonals would no longer ascend.
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
-
-std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
-  std::vector<std::int32_t> offsets;
-  for (int k = 0; k < half_stencil::diagonals; ++k)
-    offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(k, nx, nx * ny)));
-  return offsets;
-}
 
 template <class V>
 V const* values_of(HalfCds const& a) {
@@ -75,50 +68,12 @@ private:
   Array<std::uint8_t> free_of_fine_;
 };
 
-/// Nothing where the level is small enough. Where no direction has a coupling, because it
-/// is small beside what was lost to Dirichlet values, all are alike.
-template <class V>
-std::optional<BoxCoarsening<V>> next_coarsening(BoxLevel<V> const& box, BoxLevelAnalysis const& analysis,
-                                                std::int64_t coarse_size) {
-  if (box.n() <= coarse_size)
-    return std::nullopt;
-  double strongest = 0;
-  for (std::size_t d = 0; d < 3; ++d)
-    if (box.nodes[d] > least_nodes[d])
-      strongest = std::max(strongest, analysis.coupling[d]);
-  BoxCoarsening<V> result;
-  bool any = false;
-  for (std::size_t d = 0; d < 3; ++d)
-    any = (result.halved[d] =
-               box.nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) ||
-          any;
-  return any ? std::optional(result) : std::nullopt;
-}
-
 /// Of all rows of a matrix-free level, whose rows on faces are parts of the same sums. D^-1 A has no larger eigenvalue than that of
 /// an element's matrix, which is the largest value of the stencil's symbol; so this bound is one for every condition.
 BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
   box_levels::RowAnalysis const row = box_levels::analyse_row<double>(
       [&](int dx, int dy, int dz) { return box_rows::stencil_entry(stencil.view(), 13 + 9 * dz + 3 * dy + dx); });
   return {{row.coupling[0], row.coupling[1], row.coupling[2]}, row.largest, row.bound};
-}
-
-/// A bound of the eigenvalues of D^-1 A: Gershgorin's for D^-1/2 A D^-1/2, whose entries beside jumps are not larger than
-/// elsewhere, made smaller by some steps towards Perron's vector of |A|.
-template <class V>
-double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const& diagonal) {
-  HostVector<V> weights(static_cast<std::size_t>(level.n()));
-  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * level.n());
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < level.n(); ++i)
-    weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
-  Array<V> z(context, std::span<V const>(weights)), y(context, level.n());
-  double result = 0;
-  for (int step = 0; step < steps_of_bound; ++step) {
-    result = kernels_for<BoxLevelKernels<V>>(context).bound(context, level, z.data(), y.data());
-    std::swap(z, y);
-  }
-  return result * (1 + 1e-4);
 }
 
 template <class V>
@@ -143,6 +98,77 @@ std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
 
 }  // namespace
 
+std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
+  std::vector<std::int32_t> offsets;
+  for (int k = 0; k < half_stencil::diagonals; ++k)
+    offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(k, nx, nx * ny)));
+  return offsets;
+}
+
+template <class V>
+std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes, BoxLevelAnalysis const& analysis,
+                                                std::int64_t coarse_size) {
+  if (nodes[0] * nodes[1] * nodes[2] <= coarse_size)
+    return std::nullopt;
+  double strongest = 0;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (nodes[d] > least_nodes[d])
+      strongest = std::max(strongest, analysis.coupling[d]);
+  BoxCoarsening<V> result;
+  bool any = false;
+  for (std::size_t d = 0; d < 3; ++d)
+    any = (result.halved[d] =
+               nodes[d] > least_nodes[d] && (strongest <= 0 || analysis.coupling[d] >= strong_direction * strongest)) ||
+          any;
+  return any ? std::optional(result) : std::nullopt;
+}
+
+template <class V>
+void set_largest(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis) {
+  level.largest = std::min(safety * analysis.largest, analysis.bound * (1 + 1e-6));
+}
+
+template <class V>
+void set_smoother(MultigridLevel<V>& level, BoxLevelAnalysis const& analysis, BoxCoarsening<V> const& coarsening, bool stencil,
+                  std::function<double()> const& bound) {
+  bool const isotropic = coarsening.halved[0] && coarsening.halved[1] && coarsening.halved[2];
+  bool const beside_jumps = !stencil && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines);
+  if (beside_jumps)
+    level.largest = std::min(level.largest, bound());
+  level.polynomial = isotropic && !beside_jumps ? SmootherPolynomial::fourth_kind : SmootherPolynomial::optimal;
+}
+
+template <class V>
+double weighted_bound(Context& context, BoxLevel<V> const& level, Array<V> const& diagonal,
+                      std::function<void(V*)> const& complete) {
+  HostVector<V> weights(static_cast<std::size_t>(level.n()));
+  context.download(weights.data(), diagonal.data(), std::int64_t{sizeof(V)} * level.n());
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < level.n(); ++i)
+    weights[static_cast<std::size_t>(i)] = V(1) / std::sqrt(weights[static_cast<std::size_t>(i)]);
+  Array<V> z(context, std::span<V const>(weights)), y(context, level.n());
+  double result = 0;
+  for (int step = 0; step < steps_of_bound; ++step) {
+    result = kernels_for<BoxLevelKernels<V>>(context).bound(context, level, z.data(), y.data());
+    std::swap(z, y);
+    complete(z.data());
+  }
+  return result * (1 + 1e-4);
+}
+
+template std::optional<BoxCoarsening<float>> next_coarsening(std::array<std::int64_t, 3> const&, BoxLevelAnalysis const&,
+                                                             std::int64_t);
+template void set_largest(MultigridLevel<float>&, BoxLevelAnalysis const&);
+template void set_smoother(MultigridLevel<float>&, BoxLevelAnalysis const&, BoxCoarsening<float> const&, bool,
+                           std::function<double()> const&);
+template double weighted_bound(Context&, BoxLevel<float> const&, Array<float> const&, std::function<void(float*)> const&);
+template std::optional<BoxCoarsening<double>> next_coarsening(std::array<std::int64_t, 3> const&, BoxLevelAnalysis const&,
+                                                              std::int64_t);
+template void set_largest(MultigridLevel<double>&, BoxLevelAnalysis const&);
+template void set_smoother(MultigridLevel<double>&, BoxLevelAnalysis const&, BoxCoarsening<double> const&, bool,
+                           std::function<double()> const&);
+template double weighted_bound(Context&, BoxLevel<double> const&, Array<double> const&, std::function<void(double*)> const&);
+
 bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& nodes) {
   if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a); stencil != nullptr)
     return stencil->view().box.nodes == nodes;
@@ -151,9 +177,11 @@ bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& 
          std::ranges::equal(matrix->view().offsets, box_offsets(nodes[0], nodes[1]));
 }
 
+namespace {
+
+/// Of `a`, or where that is null of a matrix by its diagonals.
 template <class V>
-MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options) {
-  Context& context = a.context();
+MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, Array<V> diagonals, PreconditionerOptions const& options) {
   auto const& kernels = kernels_for<BoxLevelKernels<V>>(context);
   auto const& conversion = kernels_for<ConversionKernels>(context);
   MultigridHierarchy<V> result;
@@ -161,14 +189,14 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
   for (std::size_t d = 0; d < 3; ++d)
     box.nodes[d] = static_cast<std::int32_t>(options.box_nodes[d]);
   // The stencil of the level, as long as it is known, and its diagonals where they are needed only to make the next level.
-  auto const* stencil = dynamic_cast<BoxOperator const*>(&a);
+  auto const* stencil = dynamic_cast<BoxOperator const*>(a);
   std::unique_ptr<BoxOperator> own_stencil;
   Array<V> scratch;
   Array<std::uint8_t> free;
   auto const add_level = [&](std::unique_ptr<Matrix> own) {
     MultigridLevel<V>& level = result.levels.emplace_back();
     level.own = std::move(own);
-    level.matrix = level.own != nullptr ? level.own.get() : &a;
+    level.matrix = level.own != nullptr ? level.own.get() : a;
     level.diagonal = Array<V>(context, box.n());
     auto const* const stored = dynamic_cast<HalfCds const*>(level.matrix);
     box.values = stored != nullptr ? values_of<V>(*stored) : nullptr;
@@ -184,12 +212,14 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
     else
       return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), 1);
   };
-  if (stencil != nullptr || std::is_same_v<V, double>)
+  if (a == nullptr)
+    add_level(stored(std::move(diagonals)));
+  else if (stencil != nullptr || std::is_same_v<V, double>)
     add_level(nullptr);
   else {
     Array<V> values(context, half_stencil::diagonals * box.n());
     if constexpr (std::is_same_v<V, float>)
-      conversion.round(context, values.size(), static_cast<HalfCds const&>(a).view().values, values.data());
+      conversion.round(context, values.size(), static_cast<HalfCds const&>(*a).view().values, values.data());
     add_level(stored(std::move(values)));
   }
   auto const need_values = [&] {
@@ -216,16 +246,15 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
       return result;
     }
     MultigridLevel<V>& level = result.levels.back();
-    level.largest = std::min(safety * analysis.largest, analysis.bound * (1 + 1e-6));
+    set_largest(level, analysis);
     bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;
-    auto coarsening = deepest ? std::nullopt : next_coarsening(box, analysis, options.multigrid.coarse_size);
+    auto coarsening = deepest
+                          ? std::nullopt
+                          : next_coarsening<V>({box.nodes[0], box.nodes[1], box.nodes[2]}, analysis, options.multigrid.coarse_size);
     if (!coarsening)
       break;
-    bool const isotropic = coarsening->halved[0] && coarsening->halved[1] && coarsening->halved[2];
-    bool const beside_jumps = stencil == nullptr && analysis.largest > (isotropic ? largest_symbol : largest_symbol_of_lines);
-    if (beside_jumps)
-      level.largest = std::min(level.largest, weighted_bound(context, box, level.diagonal));
-    level.polynomial = isotropic && !beside_jumps ? SmootherPolynomial::fourth_kind : SmootherPolynomial::optimal;
+    set_smoother(level, analysis, *coarsening, stencil != nullptr,
+                 [&] { return weighted_bound<V>(context, box, level.diagonal, [](V*) {}); });
     options.done(context, "analysis");
     BoxLevel<V> coarse;
     for (std::size_t d = 0; d < 3; ++d)
@@ -274,7 +303,20 @@ MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const
   return result;
 }
 
+}  // namespace
+
+template <class V>
+MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options) {
+  return make_levels<V>(a.context(), &a, {}, options);
+}
+template <class V>
+MultigridHierarchy<V> levels_of_box(Context& context, Array<V> values, PreconditionerOptions const& options) {
+  return make_levels<V>(context, nullptr, std::move(values), options);
+}
+
 template MultigridHierarchy<float> box_hierarchy(Matrix const&, PreconditionerOptions const&);
 template MultigridHierarchy<double> box_hierarchy(Matrix const&, PreconditionerOptions const&);
+template MultigridHierarchy<float> levels_of_box(Context&, Array<float>, PreconditionerOptions const&);
+template MultigridHierarchy<double> levels_of_box(Context&, Array<double>, PreconditionerOptions const&);
 
 }  // namespace poisson

@@ -93,13 +93,15 @@ public:
 template <class V>
 class MultigridSetup final : public CycleSetup {
 public:
-  MultigridSetup(Context& context, MultigridHierarchy<V> hierarchy, PreconditionerOptions const& options)
-      : context_(context), kernels_(kernels_for<SmootherKernels<V>>(context)), options_(options.multigrid) {
+  /// `n`: rows of the matrix that this rank has.
+  MultigridSetup(Context& context, std::int64_t n, MultigridHierarchy<V> hierarchy, PreconditionerOptions const& options)
+      : context_(context), kernels_(kernels_for<SmootherKernels<V>>(context)), options_(options.multigrid), n_(n) {
     failure_ = std::move(hierarchy.failure);
     if (!failure_.empty())
       return;
     for (MultigridLevel<V>& level : hierarchy.levels)
       levels_.emplace_back(context, std::move(level));
+    entry_ = std::move(hierarchy.entry);
     dot_ = Array<V>(context, 1);
     if (!hierarchy.coarsest.empty())
       invert_coarsest(hierarchy.coarsest, options);
@@ -109,13 +111,20 @@ public:
   void apply(double const* r, double* z, std::int32_t const* stop) const override {
     Level const& finest = levels_.front();
     finest.x = finest.buffers[0].data();
+    if (entry_ != nullptr) {
+      entry_->enter(r, finest.b.data());
+      kernels_.begin(context_, finest.n(), finest.diagonal.data(), finest.b.data(), first_factor(finest), finest.x, stop);
+      visit(0, true, options_.cycle, nullptr, stop);
+      entry_->leave(finest.x, z, stop);
+      return;
+    }
     kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(), finest.x,
                                 stop);
     if (!visit(0, true, options_.cycle, z, stop))
       kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
   }
   bool start_nested(double const* b, double* x, double* coarse) const override {
-    if (levels_.size() < 2)
+    if (levels_.size() < 2 || entry_ != nullptr)
       return false;
     std::int32_t const no = 0;
     Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
@@ -156,13 +165,13 @@ public:
     return bytes;
   }
   Context& context() const override { return context_; }
-  std::int64_t n() const override { return levels_.front().n(); }
+  std::int64_t n() const override { return n_; }
   std::vector<MultigridLevelSummary> multigrid_levels() const override {
     std::vector<MultigridLevelSummary> result;
     for (Level const& level : levels_) {
       std::int64_t bytes = level.vector_bytes() + level.diagonal.bytes() + (level.own != nullptr ? level.own->bytes() : 0);
       bytes += level.to_coarse != nullptr ? level.to_coarse->bytes() : inverse_.bytes();
-      result.push_back({level.n(), level.nnz, bytes, level.largest});
+      result.push_back({level.halo != nullptr ? level.rows_of_all : level.n(), level.nnz, bytes, level.largest});
     }
     return result;
   }
@@ -223,6 +232,8 @@ private:
       step.factor = factor(level, steps, order == Order::forward ? k : steps - 1 - k);
       step.x_after = level.other();
       step.outside = k + 1 == steps ? z : nullptr;
+      if (level.halo != nullptr)
+        level.halo->fill(level.x);
       if (!level.matrix->smooth(step, level.x, stop)) {
         level.a().product_dot(level.x, step.x_after, dot_.data(), stop);
         kernels_.step(context_, level.n(), step, step.x_after, level.x, stop);
@@ -244,10 +255,14 @@ private:
     }
     smooth(level, degree_on(level), Order::forward, begun, nullptr, stop);
     V* const residual = level.other();
+    if (level.halo != nullptr)
+      level.halo->fill(level.x);
     if (!level.matrix->subtract_product(level.b.data(), level.x, residual, stop)) {
       level.a().product_dot(level.x, residual, dot_.data(), stop);
       kernels_.residual(context_, level.n(), level.b.data(), residual, stop);
     }
+    if (level.halo != nullptr)
+      level.halo->fill(residual);
     Level const& coarse = levels_[l + 1];
     coarse.x = coarse.buffers[0].data();
     level.to_coarse->restrict_residual(residual, coarse.diagonal.data(), first_factor(coarse), coarse.b.data(), coarse.x, stop);
@@ -262,7 +277,9 @@ private:
   Context& context_;
   SmootherKernels<V> const& kernels_;
   MultigridOptions options_;
+  std::int64_t n_;
   std::vector<Level> levels_;
+  std::unique_ptr<RankEntry<V>> entry_;
   mutable std::map<std::pair<int, SmootherPolynomial>, std::vector<double>> roots_;
   Array<V> inverse_;  ///< of the coarsest matrix; empty where that is only smoothed
   mutable Array<V> dot_;
@@ -306,14 +323,23 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   Context& context = a.context();
   if (options.multigrid.cycle == MultigridCycle::f && options.positive)
     throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
+  if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
+    // Fewer nodes in x or y have no diagonals of their own.
+    if (options.blocks == nullptr || options.blocks->nodes[0] < 3 || options.blocks->nodes[1] < 3)
+      throw InputError("solver.preconditioner", "multigrid on several ranks needs a box of elements of order 1, with two cells or "
+                                                "more in x and y; use jacobi or auto");
+    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), rank_box_hierarchy<V>(*of_rank, *options.blocks, options),
+                                               options);
+  }
   if (is_box(a, options.box_nodes))
-    return std::make_unique<MultigridSetup<V>>(context, box_hierarchy<V>(dynamic_cast<Matrix const&>(a), options), options);
+    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), box_hierarchy<V>(dynamic_cast<Matrix const&>(a), options),
+                                               options);
   if (auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a); lattices != nullptr && has_levels(*lattices))
-    return std::make_unique<MultigridSetup<V>>(context, lattice_hierarchy<V>(*lattices, options), options);
+    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), lattice_hierarchy<V>(*lattices, options), options);
   if (OrderOne order_one = options.order_one ? options.order_one() : OrderOne{}; order_one.matrix != nullptr) {
     auto const& matrix = dynamic_cast<Matrix const&>(a);
     return std::make_unique<MultigridSetup<V>>(
-        context,
+        context, a.n_rows(),
         order_one.lattices.order > 1 ? order_hierarchy<V>(matrix, std::move(order_one), options)
                                      : hierarchy_of_order_one<V>(std::move(order_one.matrix), order_one.box_nodes, options),
         options);
@@ -330,11 +356,11 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
       auto hierarchy = box_hierarchy<V>(*diagonals, options);
       if (!hierarchy.levels.empty() && hierarchy.levels.front().matrix == diagonals.get())
         hierarchy.levels.front().own = std::move(diagonals);
-      return std::make_unique<MultigridSetup<V>>(context, std::move(hierarchy), options);
+      return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), std::move(hierarchy), options);
     }
   }
   return std::make_unique<MultigridSetup<V>>(
-      context, algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr, context, options), options);
+      context, a.n_rows(), algebraic_hierarchy<V>(dynamic_cast<Matrix const*>(&a), options.csr, context, options), options);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 #include "gpu/preconditioners/options.hpp"
 #include "gpu/preconditioners/smoother_roots.hpp"
 
@@ -33,6 +34,24 @@ public:
   [[nodiscard]] virtual std::int64_t bytes_moved() const = 0;  ///< by one of each
 };
 
+/// On several ranks: a level's vectors have the entries of the rank's own unknowns, and of those around them, which others own.
+template <class V>
+class LevelHalo {
+public:
+  virtual ~LevelHalo() = default;
+  /// Fills in the entries of others that a row of an own unknown reads. x is in the backend's memory. Collective.
+  virtual void fill(V* x) const = 0;
+};
+
+/// On several ranks: between the vectors of the system, of own rows, and those of the finest level. Collective.
+template <class V>
+class RankEntry {
+public:
+  virtual ~RankEntry() = default;
+  virtual void enter(double const* r, V* b) const = 0;
+  virtual void leave(V const* x, double* z, std::int32_t const* stop) const = 0;
+};
+
 /// A matrix of the hierarchy with what its smoother needs. Entries are in V.
 template <class V>
 struct MultigridLevel {
@@ -42,8 +61,10 @@ struct MultigridLevel {
   double largest = 0;                          ///< the smoother damps eigenvalues of D^-1 A up to this one
   std::unique_ptr<GridTransfer<V>> to_coarse;  ///< null on the coarsest level
   SmootherPolynomial polynomial = SmootherPolynomial::optimal;
-  int more_steps = 0;    ///< of the smoother, beyond the degree that the options ask for
-  std::int64_t nnz = 0;  ///< entries of the full matrix, without those that are known to be 0
+  int more_steps = 0;                    ///< of the smoother, beyond the degree that the options ask for
+  std::int64_t nnz = 0;                  ///< entries of the full matrix, without those that are known to be 0
+  std::unique_ptr<LevelHalo<V>> halo{};  ///< null where this rank has all unknowns
+  std::int64_t rows_of_all = 0;          ///< with a halo: unknowns of all ranks
 
   [[nodiscard]] std::int64_t n() const { return matrix->n_rows(); }
 };
@@ -53,7 +74,8 @@ template <class V>
 struct MultigridHierarchy {
   std::vector<MultigridLevel<V>> levels;
   std::vector<double> coarsest;
-  std::string failure;  ///< why there is none, in a sentence for the user
+  std::string failure;                    ///< why there is none, in a sentence for the user
+  std::unique_ptr<RankEntry<V>> entry{};  ///< null on one rank
 };
 
 /// What the finest level's products are made with, as `matrix` and `own` of `level`: `a` itself where its entries are in V, else a
@@ -74,6 +96,12 @@ template <class V>
 /// Precondition: is_box.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options);
+
+/// On a box that several ranks share: each has the levels of its block, with so many nodes around it that coarser levels are made
+/// as on one rank. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
+                                                       PreconditionerOptions const& options);
 
 /// On lattices of order 1 whose cells are even in number: trilinear interpolation in each lattice, P^T A P lattice by lattice, down
 /// to lattices of two cells; from there on algebraic_hierarchy. Coefficients that jump inside of a lattice are not looked at. `a`

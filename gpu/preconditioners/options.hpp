@@ -2,6 +2,7 @@
 
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
+#include "gpu/core/node_box.hpp"
 #include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/setup_steps.hpp"
 
@@ -72,8 +73,9 @@ struct MultigridOptions {
   MultigridSmoother smoother = MultigridSmoother::chebyshev;
   int degree = 2;  ///< of the smoother: products before and after the correction
   MultigridPrecision precision = MultigridPrecision::single;
-  int levels = 30;                 ///< at most, the finest included
-  std::int64_t coarse_size = 400;  ///< unknowns from which on no coarser level is made; the coarsest matrix is inverted
+  int levels = 30;                       ///< at most, the finest included
+  std::int64_t coarse_size = 400;        ///< unknowns from which on no coarser level is made; the coarsest matrix is inverted
+  std::int64_t gathered_size = 1 << 18;  ///< of several ranks: unknowns from which on every rank has the whole level
 };
 
 /// A level of multigrid.
@@ -91,7 +93,8 @@ struct PreconditionerOptions {
   CsrProvider csr{};
   /// Of a matrix of trilinear elements on a box, its nodes per direction; 0 of others. Unknowns are numbered x fastest.
   std::array<std::int64_t, 3> box_nodes{};
-  OrderOneProvider order_one{};  ///< empty where there is no such problem
+  std::shared_ptr<RankBlocks const> blocks{};  ///< the same where several ranks share the matrix: who has which nodes
+  OrderOneProvider order_one{};                ///< empty where there is no such problem
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
   SetupSteps* steps = nullptr;       ///< tells how long the steps of the setup of multigrid take, where it is not null

@@ -561,8 +561,17 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 }
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
-  return {options.preconditioner, options.shift,     options.ordering,  needs_symmetry(options.method), options.csr,
-          options.box_nodes,      options.order_one, options.multigrid, options.constant_null_space,    options.setup_steps};
+  return {options.preconditioner,
+          options.shift,
+          options.ordering,
+          needs_symmetry(options.method),
+          options.csr,
+          options.box_nodes,
+          options.blocks,
+          options.order_one,
+          options.multigrid,
+          options.constant_null_space,
+          options.setup_steps};
 }
 
 /// Whether a matrix in the format has Matrix::as_csr.
@@ -642,13 +651,13 @@ private:
     traits.backend = context_.backend();
     traits.n_rows = sum_over(options_.ranks, a_.n_rows());
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
-    traits.is_box = is_box(a_, options_.box_nodes);
+    traits.is_box = is_box(a_, options_.box_nodes) || options_.blocks != nullptr;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
     traits.lowered_from = options_.order_one && options_.ranks == nullptr ? std::max(options_.element_order, 1) : 0;
-    if (options_.ranks != nullptr)
-      traits.no_entries = "it does not run on several ranks yet";
+    if (options_.ranks != nullptr && options_.blocks == nullptr)
+      traits.no_entries = "on several ranks it needs a box of elements of order 1";
     else if (!options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
@@ -796,16 +805,17 @@ void throw_first(Communicator* ranks, std::string const& mine) {
 }  // namespace
 
 bool runs_on_ranks(PreconditionerKind kind) {
-  return kind == PreconditionerKind::automatic || kind == PreconditionerKind::none || kind == PreconditionerKind::jacobi;
+  return kind == PreconditionerKind::automatic || kind == PreconditionerKind::none || kind == PreconditionerKind::jacobi ||
+         kind == PreconditionerKind::multigrid;
 }
 
 SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
   std::int64_t const n = a.n_rows();
   if (options.ranks != nullptr && !runs_on_ranks(options.preconditioner))
-    throw InputError("solver.preconditioner",
-                     std::string(name_of(options.preconditioner)) + " does not run on several ranks yet; use none, jacobi or auto");
+    throw InputError("solver.preconditioner", std::string(name_of(options.preconditioner)) +
+                                                  " does not run on several ranks yet; use none, jacobi, multigrid or auto");
   if (options.ranks != nullptr && options.initial == InitialGuess::nested)
-    throw InputError("solver.initial", "nested needs the levels of multigrid, which does not run on several ranks yet; use zero");
+    throw InputError("solver.initial", "nested does not run on several ranks yet; use zero");
   if (a.n_columns() != n)
     throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");

@@ -66,11 +66,12 @@ struct SolverOptions {
   Method method = Method::cg;
   Precision precision = Precision::double_;
   PreconditionerKind preconditioner = PreconditionerKind::none;
-  double shift = 0;                         ///< of ic0 and ilu0: see IncompleteLu
-  Ordering ordering = Ordering::automatic;  ///< of the rows in ic0 and ilu0
-  std::array<std::int64_t, 3> box_nodes{};  ///< see PreconditionerOptions
-  OrderOneProvider order_one{};             ///< see PreconditionerOptions
-  int element_order = 0;                    ///< with it: of the elements of A
+  double shift = 0;                            ///< of ic0 and ilu0: see IncompleteLu
+  Ordering ordering = Ordering::automatic;     ///< of the rows in ic0 and ilu0
+  std::array<std::int64_t, 3> box_nodes{};     ///< see PreconditionerOptions
+  std::shared_ptr<RankBlocks const> blocks{};  ///< of `ranks` that share a box of trilinear elements: see PreconditionerOptions
+  OrderOneProvider order_one{};                ///< see PreconditionerOptions
+  int element_order = 0;                       ///< with it: of the elements of A
   MultigridOptions multigrid{};
   double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only

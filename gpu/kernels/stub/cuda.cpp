@@ -5,6 +5,7 @@
 #include "gpu/kernels/bicgstab.hpp"
 #include "gpu/kernels/bidiagonal.hpp"
 #include "gpu/kernels/blas.hpp"
+#include "gpu/kernels/block.hpp"
 #include "gpu/kernels/box.hpp"
 #include "gpu/kernels/box_elements.hpp"
 #include "gpu/kernels/box_levels.hpp"
@@ -59,6 +60,14 @@ AggregationKernels const& AggregationKernels::cuda() {
   refuse();
 }
 BidiagonalKernels const& BidiagonalKernels::cuda() {
+  refuse();
+}
+template <>
+BlockKernels<float> const& BlockKernels<float>::cuda() {
+  refuse();
+}
+template <>
+BlockKernels<double> const& BlockKernels<double>::cuda() {
   refuse();
 }
 template <>

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace poisson {
+
+/// Nodes of a larger box, by their numbers per direction there: low <= node < high. Numbered x fastest.
+struct NodeBox {
+  std::array<std::int64_t, 3> low{}, high{};
+
+  [[nodiscard]] std::int64_t count(std::size_t direction) const {
+    return std::max<std::int64_t>(high[direction] - low[direction], 0);
+  }
+  [[nodiscard]] std::int64_t size() const { return count(0) * count(1) * count(2); }
+  [[nodiscard]] std::int64_t index(std::array<std::int64_t, 3> const& node) const {
+    return ((node[2] - low[2]) * (high[1] - low[1]) + node[1] - low[1]) * (high[0] - low[0]) + node[0] - low[0];
+  }
+  /// Calls action(node) in the order of the numbers.
+  template <class Action>
+  void for_all(Action const& action) const {
+    for (std::int64_t z = low[2]; z < high[2]; ++z)
+      for (std::int64_t y = low[1]; y < high[1]; ++y)
+        for (std::int64_t x = low[0]; x < high[0]; ++x)
+          action(std::array<std::int64_t, 3>{x, y, z});
+  }
+};
+
+[[nodiscard]] inline NodeBox common(NodeBox const& a, NodeBox const& b) {
+  NodeBox result;
+  for (std::size_t d = 0; d < 3; ++d) {
+    result.low[d] = std::max(a.low[d], b.low[d]);
+    result.high[d] = std::min(a.high[d], b.high[d]);
+  }
+  return result;
+}
+
+/// The unknowns of trilinear elements on a box that ranks share: every node belongs to one block, whose rows a rank numbers x
+/// fastest. Ghosts of a rank are the nodes around its block that others own, diagonal neighbours included: by rank, then x fastest.
+struct RankBlocks {
+  std::array<std::int64_t, 3> nodes{};  ///< of the whole box
+  std::vector<NodeBox> own;             ///< of every rank; without nodes for ranks that have no rows
+
+  [[nodiscard]] NodeBox whole() const { return {{}, nodes}; }
+};
+
+}  // namespace poisson

@@ -1,0 +1,110 @@
+#include "gpu/kernels/block.hpp"
+
+#include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/half_cds.hpp"
+
+namespace poisson {
+
+namespace {
+
+constexpr int threads = 256;
+
+template <class From, class To>
+__global__ void copy_kernel(CommonNodes nodes, From const* from, To* to, std::int32_t const* stop) {
+  if (stop != nullptr && *stop != 0)
+    return;
+  std::int64_t const node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (node >= nodes.size())
+    return;
+  std::int64_t const i = node % nodes.count[0], line = node / nodes.count[0], j = line % nodes.count[1], k = line / nodes.count[1];
+  to[nodes.first_to + k * nodes.plane_to + j * nodes.line_to + i] =
+      static_cast<To>(from[nodes.first_from + k * nodes.plane_from + j * nodes.line_from + i]);
+}
+
+template <class V>
+__global__ void pack_places_kernel(std::int64_t n, std::int32_t const* places, V const* x, V* message) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    message[i] = x[places[i]];
+}
+
+template <class V>
+__global__ void unpack_places_kernel(std::int64_t n, std::int32_t const* places, V const* message, V* x) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    x[places[i]] = message[i];
+}
+
+struct Nodes {
+  std::int64_t n[3];
+};
+
+template <class V>
+__global__ void clip_kernel(Nodes nodes, V* values) {
+  std::int64_t const n = nodes.n[0] * nodes.n[1] * nodes.n[2], node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (node >= n)
+    return;
+  std::int64_t const i = node % nodes.n[0], line = node / nodes.n[0], j = line % nodes.n[1], k = line / nodes.n[1];
+  for (int s = 0; s < half_stencil::diagonals; ++s) {
+    std::int64_t const x = i - half_stencil::dx(s), y = j - half_stencil::dy(s), z = k - half_stencil::dz(s);
+    if (x < 0 || x >= nodes.n[0] || y < 0 || y >= nodes.n[1] || z < 0)
+      values[s * n + node] = 0;
+  }
+}
+
+template <class V>
+class CudaBlock final : public BlockKernels<V> {
+public:
+  void copy(Context& context, CommonNodes const& nodes, V const* from, V* to) const override {
+    launch_copy(context, nodes, from, to, nullptr);
+  }
+  void copy_from_double(Context& context, CommonNodes const& nodes, double const* from, V* to) const override {
+    launch_copy(context, nodes, from, to, nullptr);
+  }
+  void copy_to_double(Context& context, CommonNodes const& nodes, V const* from, double* to,
+                      std::int32_t const* stop) const override {
+    launch_copy(context, nodes, from, to, stop);
+  }
+  void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message) const override {
+    if (n == 0)
+      return;
+    pack_places_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, places, x, message);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x) const override {
+    if (n == 0)
+      return;
+    unpack_places_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, places, message, x);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void clip(Context& context, std::array<std::int32_t, 3> const& nodes, V* values) const override {
+    Nodes const box{{nodes[0], nodes[1], nodes[2]}};
+    std::int64_t const n = box.n[0] * box.n[1] * box.n[2];
+    clip_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(box, values);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+private:
+  template <class From, class To>
+  static void launch_copy(Context& context, CommonNodes const& nodes, From const* from, To* to, std::int32_t const* stop) {
+    if (nodes.size() == 0)
+      return;
+    copy_kernel<From, To><<<cuda::n_blocks(nodes.size(), threads), threads, 0, cuda::of(context).stream()>>>(nodes, from, to, stop);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+};
+
+}  // namespace
+
+template <>
+BlockKernels<float> const& BlockKernels<float>::cuda() {
+  static CudaBlock<float> const kernels;
+  return kernels;
+}
+template <>
+BlockKernels<double> const& BlockKernels<double>::cuda() {
+  static CudaBlock<double> const kernels;
+  return kernels;
+}
+
+}  // namespace poisson

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/node_box.hpp"
+#include "gpu/kernels/block.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace poisson {
+
+/// Of a vector with an entry for every node of a larger box: each rank keeps those of its `extended` box, which holds its own nodes
+/// and some around them. Brings the entries of others' nodes from their owners.
+template <class V>
+class BlockExchange {
+public:
+  /// `own`, `needed`: of every rank; the nodes that it owns, and those whose entries it wants, its own among them or not.
+  /// Preconditions: every node has one owner; this rank's `extended` holds both of its boxes. Collective.
+  BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& needed,
+                NodeBox const& extended);
+  BlockExchange(BlockExchange const&) = delete;
+  BlockExchange& operator=(BlockExchange const&) = delete;
+  /// Fills in the entries of nodes that this rank needs and does not own. `x` is in the backend's memory. Collective.
+  void fill(V* x);
+
+private:
+  Context& context_;
+  BlockKernels<V> const& kernels_;
+  Array<std::int32_t> sent_, received_;  ///< places in x
+  HostVector<V> outgoing_, incoming_;    ///< what the communicator sees
+  Array<V> outgoing_of_device_, incoming_of_device_;
+  std::unique_ptr<Exchange> exchange_;
+};
+
+/// Gives every rank the whole vector.
+template <class V>
+class BlockGather {
+public:
+  /// `own`: of every rank. Together they are the nodes of `whole`. `part`: the box of the vector that a rank gives its nodes from.
+  BlockGather(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& part, NodeBox const& whole);
+  /// `x` has the nodes of `part`, `all` those of the whole; in the backend's memory. Collective.
+  void gather(V const* x, V* all);
+
+private:
+  Context& context_;
+  Communicator& ranks_;
+  std::vector<NodeBox> own_;
+  NodeBox part_, whole_;
+  std::int64_t longest_ = 0;  ///< message
+  HostVector<V> mine_, messages_, all_;
+  Array<V> packed_;  ///< on a device
+};
+
+}  // namespace poisson

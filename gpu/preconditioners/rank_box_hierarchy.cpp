@@ -1,0 +1,416 @@
+#include "gpu/core/error.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block.hpp"
+#include "gpu/kernels/conversion.hpp"
+#include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/block_exchange.hpp"
+#include "gpu/preconditioners/box_coarsening.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace poisson {
+
+namespace {
+
+using Counts = std::array<std::int64_t, 3>;
+
+/// How far a row of P^T A P looks beyond the fine node of its unknown: rows of A at a distance of two, with their entries.
+constexpr std::int64_t reach_of_coarsening = 3;
+
+/// What a rank keeps of a level: its own nodes, and so many around them that the rows of coarser levels need no others. It begins
+/// with a node that stays when its direction is halved, and ends with one.
+NodeBox extended(NodeBox const& own, Counts const& nodes) {
+  NodeBox result;
+  for (std::size_t d = 0; d < 3; ++d) {
+    std::int64_t const low = own.size() > 0 ? own.low[d] : 0, high = own.size() > 0 ? own.high[d] : 1;
+    result.low[d] = std::max<std::int64_t>(low - reach_of_coarsening, 0) / 2 * 2;
+    std::int64_t const last = high - 1 + reach_of_coarsening;
+    result.high[d] = std::min(last + last % 2 + 1, nodes[d]);
+  }
+  return result;
+}
+
+std::vector<NodeBox> extended(std::vector<NodeBox> const& own, Counts const& nodes) {
+  std::vector<NodeBox> result;
+  for (NodeBox const& box : own)
+    result.push_back(extended(box, nodes));
+  return result;
+}
+
+/// Own nodes and those beside them.
+std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, Counts const& nodes) {
+  std::vector<NodeBox> result = own;
+  for (NodeBox& box : result)
+    for (std::size_t d = 0; d < 3 && box.size() > 0; ++d) {
+      box.low[d] = std::max<std::int64_t>(box.low[d] - 1, 0);
+      box.high[d] = std::min(box.high[d] + 1, nodes[d]);
+    }
+  return result;
+}
+
+/// The box of the coarse nodes in a box that is extended().
+template <class V>
+NodeBox coarse_box(NodeBox const& fine, BoxCoarsening<V> const& coarsening) {
+  NodeBox result = fine;
+  for (std::size_t d = 0; d < 3; ++d)
+    if (coarsening.halved[d]) {
+      result.low[d] = fine.low[d] / 2;
+      result.high[d] = result.low[d] + BoxCoarsening<V>::coarse_nodes(static_cast<std::int32_t>(fine.count(d)));
+    }
+  return result;
+}
+
+/// The coarse nodes at the places of the fine ones of `own`.
+template <class V>
+NodeBox coarse_own(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse) {
+  NodeBox result = own;
+  if (own.size() == 0)
+    return {};
+  for (std::size_t d = 0; d < 3; ++d)
+    if (coarsening.halved[d]) {
+      result.low[d] = (own.low[d] + 1) / 2;
+      result.high[d] = own.high[d] == fine[d] ? coarse[d] : (own.high[d] + 1) / 2;
+    }
+  return result;
+}
+
+/// The coarse nodes that the fine ones of `own` depend on.
+template <class V>
+NodeBox coarse_parents(NodeBox const& own, BoxCoarsening<V> const& coarsening, Counts const& fine, Counts const& coarse) {
+  NodeBox result = own;
+  if (own.size() == 0)
+    return {};
+  for (std::size_t d = 0; d < 3; ++d)
+    if (coarsening.halved[d]) {
+      result.low[d] = own.low[d] / 2;
+      result.high[d] = own.high[d] == fine[d] ? coarse[d] : own.high[d] / 2 + 1;
+    }
+  return result;
+}
+
+template <class V>
+BoxLevel<V> level_of(NodeBox const& box) {
+  BoxLevel<V> level;
+  for (std::size_t d = 0; d < 3; ++d)
+    level.nodes[d] = static_cast<std::int32_t>(box.count(d));
+  return level;
+}
+
+template <class V>
+std::unique_ptr<Matrix> matrix_of(Context& context, NodeBox const& box, Array<V> values) {
+  if constexpr (std::is_same_v<V, float>)
+    return HalfCds::from_diagonals(context, box.size(), box_offsets(box.count(0), box.count(1)), std::move(values));
+  else
+    return HalfCds::from_diagonals(context, box.size(), box_offsets(box.count(0), box.count(1)), std::move(values), 1);
+}
+
+/// The diagonals of own rows at their places in `box`, 0 elsewhere. Of a half_cds block in its memory, else by way of CSR.
+template <class V>
+Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox const& box) {
+  Context& context = a.context();
+  auto const& kernels = kernels_for<BlockKernels<V>>(context);
+  auto const me = static_cast<std::size_t>(a.ranks().rank());
+  NodeBox const& own = blocks.own[me];
+  std::int64_t const n = box.size();
+  Array<V> values(context, half_stencil::diagonals * n);
+  values.set_zero();
+  // Entries that are not taken from diagonals, by diagonal: their places, and they themselves.
+  std::array<std::vector<std::int32_t>, half_stencil::diagonals> places;
+  std::array<std::vector<V>, half_stencil::diagonals> entries;
+  auto const add = [&](Counts const& row, Counts const& column, double value) {
+    std::int64_t const s = 9 * (row[2] - column[2]) + 3 * (row[1] - column[1]) + row[0] - column[0];
+    if (s < 0)  // the lower entry of another row
+      return;
+    places[static_cast<std::size_t>(s)].push_back(static_cast<std::int32_t>(box.index(row)));
+    entries[static_cast<std::size_t>(s)].push_back(static_cast<V>(value));
+  };
+  std::vector<Counts> nodes;  // own ones, then ghosts
+  own.for_all([&](Counts const& node) { nodes.push_back(node); });
+  std::vector<NodeBox> const around = with_neighbours(blocks.own, blocks.nodes);
+  for (std::size_t other = 0; other < blocks.own.size(); ++other)
+    if (other != me)
+      common(blocks.own[other], around[me]).for_all([&](Counts const& node) { nodes.push_back(node); });
+  if (is_box(a.local(), {own.count(0), own.count(1), own.count(2)})) {
+    auto const& local = dynamic_cast<HalfCds const&>(a.local());
+    CommonNodes const all = common_nodes(own, own, box);
+    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+      kernels.copy_from_double(context, all, local.view().values + s * own.size(), values.data() + s * n);
+  } else if (own.size() > 0) {
+    CsrMatrix const local = a.local().to_csr();
+    for (std::int64_t row = 0; row < local.n_rows; ++row)
+      for (std::int64_t e = local.row_ptr[row]; e < local.row_ptr[row + 1]; ++e)
+        add(nodes[static_cast<std::size_t>(row)], nodes[static_cast<std::size_t>(local.columns[e])], local.values[e]);
+  }
+  CsrMatrix const couplings = a.couplings();
+  HostVector<std::int32_t> const rim = a.rim();
+  for (std::int64_t row = 0; row < couplings.n_rows; ++row)
+    for (std::int64_t e = couplings.row_ptr[row]; e < couplings.row_ptr[row + 1]; ++e)
+      add(nodes[static_cast<std::size_t>(rim[static_cast<std::size_t>(row)])],
+          nodes[static_cast<std::size_t>(own.size() + couplings.columns[e])], couplings.values[e]);
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    Array<std::int32_t> const at(context, std::span<std::int32_t const>(places[s]));
+    Array<V> const of(context, std::span<V const>(entries[s]));
+    kernels.unpack(context, at.size(), at.data(), of.data(), values.data() + static_cast<std::int64_t>(s) * n);
+  }
+  return values;
+}
+
+template <class V>
+class BlockHalo final : public LevelHalo<V> {
+public:
+  BlockHalo(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, Counts const& nodes, NodeBox const& box)
+      : exchange_(context, ranks, own, with_neighbours(own, nodes), box) {}
+  void fill(V* x) const override { exchange_.fill(x); }
+
+private:
+  mutable BlockExchange<V> exchange_;
+};
+
+/// Vectors of the finest level are those of own nodes outside of the cycle.
+template <class V>
+class BlockEntry final : public RankEntry<V> {
+public:
+  BlockEntry(Context& context, NodeBox const& own, NodeBox const& box)
+      : context_(context), in_(common_nodes(own, own, box)), out_(common_nodes(own, box, own)) {}
+  void enter(double const* r, V* b) const override { kernels_for<BlockKernels<V>>(context_).copy_from_double(context_, in_, r, b); }
+  void leave(V const* x, double* z, std::int32_t const* stop) const override {
+    kernels_for<BlockKernels<V>>(context_).copy_to_double(context_, out_, x, z, stop);
+  }
+
+private:
+  Context& context_;
+  CommonNodes in_, out_;
+};
+
+/// The same where every rank has the whole finest level.
+template <class V>
+class GatheredEntry final : public RankEntry<V> {
+public:
+  GatheredEntry(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, NodeBox const& whole)
+      : context_(context),
+        mine_(own[static_cast<std::size_t>(ranks.rank())]),
+        gather_(context, ranks, own, mine_, whole),
+        rounded_(context, mine_.size()),
+        out_(common_nodes(mine_, whole, mine_)) {}
+  void enter(double const* r, V* b) const override {
+    kernels_for<BlockKernels<V>>(context_).copy_from_double(context_, common_nodes(mine_, mine_, mine_), r, rounded_.data());
+    gather_.gather(rounded_.data(), b);
+  }
+  void leave(V const* x, double* z, std::int32_t const* stop) const override {
+    kernels_for<BlockKernels<V>>(context_).copy_to_double(context_, out_, x, z, stop);
+  }
+
+private:
+  Context& context_;
+  NodeBox mine_;
+  mutable BlockGather<V> gather_;
+  mutable Array<V> rounded_;
+  CommonNodes out_;
+};
+
+/// From a level of blocks to the next one, of blocks or whole on every rank. In between vectors are those of the coarse nodes in
+/// the block's box.
+template <class V>
+class BlockTransfer final : public GridTransfer<V> {
+public:
+  BlockTransfer(Context& context, NodeBox const& fine, NodeBox const& coarse, BoxCoarsening<V> const& coarsening, Array<V> weights,
+                Array<std::uint8_t> free_of_fine)
+      : context_(context),
+        kernels_(kernels_for<BoxLevelKernels<V>>(context)),
+        blocks_(kernels_for<BlockKernels<V>>(context)),
+        fine_(level_of<V>(fine)),
+        coarse_(level_of<V>(coarse)),
+        coarsening_(coarsening),
+        weights_(std::move(weights)),
+        free_of_fine_(std::move(free_of_fine)),
+        b_(context, coarse.size()),
+        x_(context, coarse.size()),
+        ones_(context, std::span<V const>(std::vector<V>(static_cast<std::size_t>(coarse.size()), V(1)))) {
+    coarsening_.weights = weights_.data();
+    fine_.free = free_of_fine_.data();
+    b_.set_zero();
+    x_.set_zero();
+  }
+  /// The next level's vectors have the nodes of `box`, those of the rank and some around them.
+  void goes_on_in_blocks(Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& parents,
+                         NodeBox const& coarse, NodeBox const& box) {
+    NodeBox const& mine = own[static_cast<std::size_t>(ranks.rank())];
+    to_next_ = common_nodes(mine, coarse, box);
+    from_next_ = common_nodes(mine, box, coarse);
+    halo_ = std::make_unique<BlockExchange<V>>(context_, ranks, own, parents, coarse);
+  }
+  /// They have all nodes, on every rank.
+  void goes_on_whole(std::unique_ptr<BlockGather<V>> gather, NodeBox const& coarse, NodeBox const& whole) {
+    gather_ = std::move(gather);
+    from_next_ = common_nodes(coarse, whole, coarse);
+  }
+
+  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
+    kernels_.restrict_residual(context_, fine_, coarsening_, coarse_, r, ones_.data(), V(1), b_.data(), x_.data(), stop);
+    if (gather_ != nullptr)
+      gather_->gather(b_.data(), b);
+    else
+      blocks_.copy(context_, to_next_, b_.data(), b);
+    kernels_for<SmootherKernels<V>>(context_).begin(context_, n_of_next_, diagonal, b, factor, x, stop);
+  }
+  void prolong(V const* e, V* x, std::int32_t const* stop) const override {
+    blocks_.copy(context_, from_next_, e, x_.data());
+    if (halo_ != nullptr)
+      halo_->fill(x_.data());
+    kernels_.prolong(context_, fine_, coarsening_, coarse_, x_.data(), x, stop);
+  }
+  std::int64_t bytes() const override { return weights_.bytes() + free_of_fine_.bytes() + 3 * b_.bytes(); }
+  std::int64_t bytes_moved() const override {
+    return 2 * weights_.bytes() + fine_.n() * std::int64_t{3 * sizeof(V)} + 8 * coarse_.n() * std::int64_t{sizeof(V)};
+  }
+  void set_next(std::int64_t n) { n_of_next_ = n; }
+
+private:
+  Context& context_;
+  BoxLevelKernels<V> const& kernels_;
+  BlockKernels<V> const& blocks_;
+  BoxLevel<V> fine_, coarse_;
+  BoxCoarsening<V> coarsening_;
+  Array<V> weights_;
+  Array<std::uint8_t> free_of_fine_;
+  mutable Array<V> b_, x_;  ///< of the coarse nodes
+  Array<V> ones_;
+  CommonNodes to_next_, from_next_;
+  std::unique_ptr<BlockExchange<V>> halo_;
+  std::unique_ptr<BlockGather<V>> gather_;
+  std::int64_t n_of_next_ = 0;
+};
+
+/// All diagonals of the whole level on every rank, from those in `part`.
+template <class V>
+Array<V> gather_diagonals(Context& context, BlockGather<V>& gather, V const* values, NodeBox const& part, NodeBox const& whole) {
+  Array<V> result(context, half_stencil::diagonals * whole.size());
+  for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+    gather.gather(values + s * part.size(), result.data() + s * whole.size());
+  return result;
+}
+
+/// The coarser levels of `from`, which every rank makes for itself.
+template <class V>
+void append(MultigridHierarchy<V>& result, MultigridHierarchy<V> from) {
+  for (MultigridLevel<V>& level : from.levels)
+    result.levels.push_back(std::move(level));
+  result.coarsest = std::move(from.coarsest);
+  result.failure = std::move(from.failure);
+}
+
+}  // namespace
+
+template <class V>
+MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks, PreconditionerOptions const& options) {
+  Context& context = a.context();
+  Communicator& ranks = a.ranks();
+  auto const& kernels = kernels_for<BoxLevelKernels<V>>(context);
+  auto const& conversion = kernels_for<ConversionKernels>(context);
+  auto const me = static_cast<std::size_t>(ranks.rank());
+  MultigridOptions const& multigrid = options.multigrid;
+  MultigridHierarchy<V> result;
+  std::vector<NodeBox> own = blocks.own;
+  NodeBox whole = blocks.whole();
+  PreconditionerOptions rest = options;
+  if (whole.size() <= multigrid.coarse_size) {
+    Array<V> const values = own_diagonals<V>(a, blocks, own[me]);
+    BlockGather<V> gather(context, ranks, own, own[me], whole);
+    rest.box_nodes = whole.high;
+    append(result, levels_of_box<V>(context, gather_diagonals<V>(context, gather, values.data(), own[me], whole), rest));
+    result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, own, whole);
+    return result;
+  }
+  NodeBox box = extended(own[me], whole.high);
+  Array<V> values = own_diagonals<V>(a, blocks, box);
+  result.entry = std::make_unique<BlockEntry<V>>(context, own[me], box);
+  for (;;) {
+    {
+      BlockExchange<V> all(context, ranks, own, extended(own, whole.high), box);
+      for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+        all.fill(values.data() + s * box.size());
+    }
+    BoxLevel<V> fine = level_of<V>(box);
+    kernels_for<BlockKernels<V>>(context).clip(context, {fine.nodes[0], fine.nodes[1], fine.nodes[2]}, values.data());
+    fine.values = values.data();
+    MultigridLevel<V>& level = result.levels.emplace_back();
+    level.own = matrix_of<V>(context, box, std::move(values));  // the entries stay where they are
+    level.matrix = level.own.get();
+    level.diagonal = Array<V>(context, box.size());
+    conversion.copy_diagonal(context, box.size(), fine.values, level.diagonal.data());
+    level.halo = std::make_unique<BlockHalo<V>>(context, ranks, own, whole.high, box);
+    level.rows_of_all = whole.size();
+    level.nnz = half_stencil::diagonals * 2 * whole.size() - whole.size();
+    options.done(context, "level of blocks");
+
+    Array<std::uint8_t> free(context, box.size());
+    BoxLevelAnalysis analysis = kernels.analyse(context, fine, free.data());
+    fine.free = free.data();
+    for (double& coupling : analysis.coupling)
+      coupling = sum_over(&ranks, coupling);
+    analysis.largest = max_over(&ranks, analysis.largest);
+    analysis.bound = max_over(&ranks, analysis.bound);
+    if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
+      result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
+      return result;
+    }
+    set_largest(level, analysis);
+    bool const deepest = static_cast<int>(result.levels.size()) == multigrid.levels;
+    auto coarsening = deepest ? std::nullopt : next_coarsening<V>(whole.high, analysis, multigrid.coarse_size);
+    if (!coarsening)
+      return result;
+    set_smoother(level, analysis, *coarsening, false, [&] {
+      BlockHalo<V> const& halo = static_cast<BlockHalo<V> const&>(*level.halo);
+      return max_over(&ranks, weighted_bound<V>(context, fine, level.diagonal, [&](V* z) { halo.fill(z); }));
+    });
+    options.done(context, "analysis");
+
+    NodeBox const coarse = coarse_box(box, *coarsening), coarse_whole = coarse_box(whole, *coarsening);
+    std::vector<NodeBox> parents, own_of_coarse;
+    for (NodeBox const& nodes : own) {
+      parents.push_back(coarse_parents(nodes, *coarsening, whole.high, coarse_whole.high));
+      own_of_coarse.push_back(coarse_own(nodes, *coarsening, whole.high, coarse_whole.high));
+    }
+    BoxLevel<V> of_coarse = level_of<V>(coarse);
+    Array<V> coarse_values(context, half_stencil::diagonals * coarse.size()), weights(context, 27 * coarse.size());
+    Array<std::uint8_t> free_of_coarse(context, coarse.size());
+    coarsening->weights = weights.data();
+    of_coarse.free = free_of_coarse.data();
+    kernels.coarsen(context, fine, *coarsening, of_coarse, weights.data(), free_of_coarse.data(), coarse_values.data());
+    auto transfer = std::make_unique<BlockTransfer<V>>(context, box, coarse, *coarsening, std::move(weights), std::move(free));
+    whole = coarse_whole;
+    own = std::move(own_of_coarse);
+    options.done(context, "P and P^T A P");
+    if (whole.size() <= multigrid.gathered_size) {
+      auto gather = std::make_unique<BlockGather<V>>(context, ranks, own, coarse, whole);
+      Array<V> all = gather_diagonals<V>(context, *gather, coarse_values.data(), coarse, whole);
+      transfer->goes_on_whole(std::move(gather), coarse, whole);
+      transfer->set_next(whole.size());
+      level.to_coarse = std::move(transfer);
+      rest.box_nodes = whole.high;
+      rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
+      append(result, levels_of_box<V>(context, std::move(all), rest));
+      return result;
+    }
+    box = extended(own[me], whole.high);
+    values = Array<V>(context, half_stencil::diagonals * box.size());
+    values.set_zero();
+    CommonNodes const kept = common_nodes(own[me], coarse, box);
+    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+      kernels_for<BlockKernels<V>>(context).copy(context, kept, coarse_values.data() + s * coarse.size(),
+                                                 values.data() + s * box.size());
+    transfer->goes_on_in_blocks(ranks, own, parents, coarse, box);
+    transfer->set_next(box.size());
+    level.to_coarse = std::move(transfer);
+  }
+}
+
+template MultigridHierarchy<float> rank_box_hierarchy(RankMatrix const&, RankBlocks const&, PreconditionerOptions const&);
+template MultigridHierarchy<double> rank_box_hierarchy(RankMatrix const&, RankBlocks const&, PreconditionerOptions const&);
+
+}  // namespace poisson

@@ -1,0 +1,193 @@
+#include "gpu/core/error.hpp"
+#include "gpu/elements/box_system.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/preconditioners/multigrid.hpp"
+#include "gpu/solvers/solver.hpp"
+#include "tests/gpu/cases.hpp"
+#include "tests/gpu/elements/functions.hpp"
+#include "tests/gpu/matrices.hpp"
+#include "tests/gpu/thread_ranks.hpp"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <map>
+#include <numeric>
+
+/// Multigrid on blocks of a box, which ranks share, against that of one rank.
+namespace poisson::testing {
+
+namespace {
+
+using Type = BoxProblem::Face::Type;
+using Counts = std::array<std::int64_t, 3>;
+
+struct Blocks {
+  Counts cells, blocks;
+  std::vector<Data> k{constant(1)};
+  Point extent{1, 1, 1};
+  std::array<Type, 6> types{Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet, Type::dirichlet};
+  int idle = 0;  ///< more ranks, without nodes
+};
+
+std::vector<Blocks> boxes() {
+  constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
+  std::vector<Blocks> result;
+  result.push_back({{16, 16, 16}, {1, 1, 2}});
+  result.push_back({{17, 12, 13}, {2, 1, 1}});
+  result.push_back({{13, 14, 15}, {3, 2, 1}});
+  result.push_back({{12, 23, 11}, {1, 5, 1}});
+  result.push_back({{9, 10, 11}, {2, 2, 2}});
+  result.push_back({{16, 10, 12}, {1, 2, 1}, {constant(1)}, {1, 1, 1}, mixed, 2});
+  result.push_back({{12, 14, 24}, {1, 2, 2}, {constant(1)}, {1, 1, 0.02}});
+  result.push_back({{14, 13, 12}, {2, 1, 2}, {constant(1), constant(1), constant(1000)}});
+  result.push_back({{4, 3, 60}, {1, 1, 7}, {constant(1)}, {1, 1, 15}});
+  result.push_back({{7, 6, 5}, {2, 1, 3}});
+  result.push_back({{16, 16, 16}, {2, 1, 2}, {octants(1e4)}});
+  result.push_back({{15, 14, 13}, {1, 3, 1}, {ball(1e4)}});
+  return result;
+}
+
+RankBlocks blocks_of(Blocks const& box) {
+  RankBlocks result;
+  for (std::size_t d = 0; d < 3; ++d)
+    result.nodes[d] = box.cells[d] + 1;
+  NodeBox{{}, box.blocks}.for_all([&](Counts const& at) {
+    NodeBox& own = result.own.emplace_back();
+    for (std::size_t d = 0; d < 3; ++d) {
+      own.low[d] = result.nodes[d] * at[d] / box.blocks[d];
+      own.high[d] = result.nodes[d] * (at[d] + 1) / box.blocks[d];
+    }
+  });
+  result.own.resize(result.own.size() + static_cast<std::size_t>(box.idle));
+  return result;
+}
+
+NodeBox grown(NodeBox box, Counts const& nodes) {
+  for (std::size_t d = 0; d < 3 && box.size() > 0; ++d) {
+    box.low[d] = std::max<std::int64_t>(box.low[d] - 1, 0);
+    box.high[d] = std::min(box.high[d] + 1, nodes[d]);
+  }
+  return box;
+}
+
+/// The rows of one block of the whole matrix; ghosts as RankBlocks says.
+RankRows rows_of_block(CsrMatrix const& a, RankBlocks const& blocks, int rank) {
+  RankRows result;
+  auto const me = static_cast<std::size_t>(rank);
+  NodeBox const whole = blocks.whole(), own = blocks.own[me], around = grown(own, blocks.nodes);
+  std::map<std::int64_t, std::int32_t> place;
+  own.for_all([&](Counts const& node) { place[whole.index(node)] = static_cast<std::int32_t>(own.index(node)); });
+  for (std::size_t other = 0; other < blocks.own.size(); ++other) {
+    if (other == me || own.size() == 0)
+      continue;
+    RankNeighbor neighbor{static_cast<int>(other), {}, 0};
+    common(own, grown(blocks.own[other], blocks.nodes)).for_all([&](Counts const& node) {
+      neighbor.sent.push_back(static_cast<std::int32_t>(own.index(node)));
+    });
+    common(blocks.own[other], around).for_all([&](Counts const& node) {
+      place[whole.index(node)] = static_cast<std::int32_t>(place.size());
+      ++neighbor.n_ghosts;
+    });
+    if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
+      result.neighbors.push_back(neighbor);
+  }
+  auto rows = std::make_shared<CsrMatrix>();
+  rows->n_rows = own.size();
+  rows->n_columns = own.size() + result.n_ghosts();
+  rows->row_ptr.push_back(0);
+  own.for_all([&](Counts const& node) {
+    std::int64_t const row = whole.index(node);
+    std::map<std::int32_t, double> entries;
+    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
+      entries[place.at(a.columns[e])] = a.values[e];
+    for (auto const& [column, value] : entries) {
+      rows->columns.push_back(column);
+      rows->values.push_back(value);
+    }
+    rows->row_ptr.push_back(static_cast<std::int64_t>(rows->columns.size()));
+  });
+  result.matrix = std::move(rows);
+  return result;
+}
+
+std::vector<double> part(std::vector<double> const& all, RankBlocks const& blocks, int rank) {
+  std::vector<double> result;
+  blocks.own[static_cast<std::size_t>(rank)].for_all(
+      [&](Counts const& node) { result.push_back(all[static_cast<std::size_t>(blocks.whole().index(node))]); });
+  return result;
+}
+
+std::unique_ptr<RankMatrix> matrix_on_rank(CsrMatrix const& a, RankBlocks const& blocks, Format format, Context& context,
+                                           Communicator& ranks) {
+  RankRows const rows = rows_of_block(a, blocks, ranks.rank());
+  SplitRows const parts = split(rows);
+  std::unique_ptr<Matrix> local;
+  try {
+    local = make_matrix(parts.local->n_rows > 0 ? format : Format::csr, parts.local, context);
+  } catch (InputError const&) {  // a block that the format refuses
+    local = make_matrix(Format::csr, parts.local, context);
+  }
+  return std::make_unique<RankMatrix>(std::move(local), parts, rows.neighbors, ranks);
+}
+
+}  // namespace
+
+template <class B>
+class RankMultigrid : public OnBackend<B::value> {
+protected:
+  std::unique_ptr<Matrix> assembled(Blocks const& box) {
+    BoxProblem problem{box.cells, {0, 0, 0}, box.extent, {}, constant(1).code, {}};
+    for (Data const& component : box.k)
+      problem.coefficient.push_back(component.code);
+    for (std::size_t i = 0; i < 6; ++i)
+      problem.faces[i] = {box.types[i], static_cast<int>(i), constant(box.types[i] == Type::robin ? 0.5 : 0).code, constant(2).code};
+    return BoxSystem(*this->context, problem).take_matrix();
+  }
+  /// M^-1 r, on one rank.
+  std::vector<double> applied(MultiPrecisionOperator const& a, PreconditionerOptions const& options, std::vector<double> const& r) {
+    auto const setup = make_multigrid(a, options);
+    EXPECT_EQ(setup->failure(), "");
+    Array<std::int32_t> stop(a.context(), 1);
+    stop.set_zero();
+    Array<double> const of_r(a.context(), std::span<double const>(r));
+    Array<double> z(a.context(), a.n_rows());
+    setup->applied_in(0.0)->apply(of_r.data(), z.data(), stop.data());
+    std::vector<double> result(r.size());
+    z.download(std::span<double>(result));
+    return result;
+  }
+};
+TYPED_TEST_SUITE(RankMultigrid, Backends, BackendNames);
+
+/// The same map, whether levels are in blocks down to few unknowns, or on every rank from the second or the first on.
+TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
+  for (Blocks const& box : boxes())
+    for (std::int64_t const gathered : {30, 1 << 18})
+      for (MultigridCycle const cycle : {MultigridCycle::v, MultigridCycle::w}) {
+        auto const whole = this->assembled(box);
+        CsrMatrix const csr = whole->to_csr();
+        RankBlocks const blocks = blocks_of(box);
+        PreconditionerOptions options;
+        options.kind = PreconditionerKind::multigrid;
+        options.multigrid.precision = MultigridPrecision::double_;
+        options.multigrid.coarse_size = 30;
+        options.multigrid.cycle = cycle;
+        options.box_nodes = blocks.nodes;
+        auto const r = random_vector(csr.n_rows, 5);
+        std::vector<double> const expected = this->applied(*whole, options, r);
+        double const scale = std::sqrt(std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0));
+        options.multigrid.gathered_size = gathered;
+        options.blocks = std::make_shared<RankBlocks const>(blocks);
+        for (Format const format : {Format::half_cds, Format::csr})
+          ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
+            auto const own = make_context(this->context->backend());
+            auto const a = matrix_on_rank(csr, blocks, format, *own, ranks);
+            auto const z = this->applied(*a, options, part(r, blocks, ranks.rank()));
+            auto const right = part(expected, blocks, ranks.rank());
+            for (std::size_t i = 0; i < z.size(); ++i)
+              ASSERT_NEAR(z[i], right[i], 1e-11 * scale) << box.cells[0] << " cells, rank " << ranks.rank() << ", row " << i;
+          });
+      }
+}
+
+}  // namespace poisson::testing
