@@ -9,6 +9,7 @@
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <array>
@@ -189,13 +190,14 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   system.n_rows = rows;
   system.nnz = entries;
   system.bytes_per_product = block + 16 * rows;
-  SolverOptions solver = config.solver;
-  if (solver.preconditioner == PreconditionerKind::automatic)
-    solver.preconditioner = PreconditionerKind::jacobi;
+  system.rows_of_all = mesh.dofs;
+  if (has_blocks(config))
+    system.block_nodes = nodes_of_block(partition.node_blocks(), largest);
+  SolverMemory const solver = solver_memory(system, config.solver);
   std::vector<MemoryForecast::OfStage> const stages{
       {"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
       {"convert", kept + 2 * block + 8 * rows},
-      {"solve", kept + block + 16 * rows + solver_memory(system, solver).host},
+      {"solve", kept + block + 16 * rows + solver.host},
       {"output", kept + block + 16 * rows + 8 * around.mesh.dofs + own.memory.output + own.memory.largest_output}};
   std::int64_t const program = around.memory.program + bytes_of_mpi;
   std::int64_t peak = 0;
@@ -219,7 +221,9 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
             << "each product\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(peak + program)) << " at most, "
             << bytes_text(static_cast<double>(program)) << " of them for the program\n"
-            << "#     by stage     " << stages_text(stages) << "\n";
+            << "#     by stage     " << stages_text(stages) << "\n"
+            << "#   preconditioner " << name_of(solver.preconditioner)
+            << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto)" : "") << ", predicted\n";
   return 0;
 }
 

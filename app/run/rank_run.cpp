@@ -278,6 +278,11 @@ private:
 
 }  // namespace
 
+bool has_blocks(RunConfig const& config) {
+  auto const cells = cells_of(config);
+  return config.is_box() && config.problem.order == 1 && cells[0] >= 2 && cells[1] >= 2;
+}
+
 void require_runs_on_ranks(RunConfig const& config) {
   auto const refuse = [](bool wrong, char const* key, std::string const& what) {
     if (wrong)
@@ -296,7 +301,9 @@ void require_runs_on_ranks(RunConfig const& config) {
          "problem.boundary", "periodic boundaries are not possible yet");
   refuse(config.matrix.format == Format::matrix_free, "matrix.format", "matrix_free is not possible yet");
   refuse(!runs_on_ranks(config.solver.preconditioner), "solver.preconditioner",
-         std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, jacobi and none are)");
+         std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
+  refuse(config.solver.preconditioner == PreconditionerKind::multigrid && !has_blocks(config), "solver.preconditioner",
+         "multigrid is possible on boxes of order 1 with two cells or more in x and y, and not yet on others,");
   refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");
   refuse(config.solver.to_discretization, "solver.tolerance", "a tolerance from the discretisation error is not possible yet");
   refuse(config.backend == Backend::cuda, "backend", "cuda is not possible yet");
@@ -402,7 +409,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     record.integral_f = sum_over(&ranks, source);
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
 
-    stages.convert(std::move(rows));
+    stages.convert(std::move(rows), has_blocks(config) ? std::make_shared<RankBlocks const>(mesh.box->node_blocks()) : nullptr);
     HostVector<double> const x = stages.solve(b, false);
     stages.verify(b, x);
 

@@ -5,6 +5,9 @@
 
 namespace poisson::app {
 
+/// Whether the ranks share blocks of a box on which multigrid has levels.
+[[nodiscard]] bool has_blocks(RunConfig const& config);
+
 /// Throws InputError for the first key that asks for what several ranks cannot do yet.
 void require_runs_on_ranks(RunConfig const& config);
 

@@ -182,8 +182,9 @@ void Stages::adopt(std::unique_ptr<Matrix> matrix, std::optional<FormatChoice> c
   record_matrix();
 }
 
-void Stages::convert(RankRows rows) {
+void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
   rows_ = std::move(rows);
+  blocks_ = std::move(blocks);
   Communicator& ranks = team_->communicator();
   static_cast<void>(context());
   record.clock.time(Stage::convert, [&] {
@@ -252,6 +253,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   Communicator* const ranks = team_ != nullptr ? &team_->communicator() : nullptr;
   if (ranks != nullptr) {
     solver.ranks = ranks;
+    solver.blocks = blocks_;
     solver.box_nodes = {};
     solver.csr = {};
     solver.order_one = {};

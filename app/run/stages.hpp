@@ -89,8 +89,9 @@ public:
   /// Converts the matrix to the format of the configuration, in the backend's memory.
   void convert(std::shared_ptr<CsrMatrix const> matrix);
 
-  /// Takes the rows of this rank, and converts those of its own block.
-  void convert(RankRows rows);
+  /// Takes the rows of this rank, and converts those of its own block. `blocks`: of a box of order 1 who has which nodes, else
+  /// null.
+  void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks);
 
   /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
@@ -158,6 +159,7 @@ private:
   std::shared_ptr<CsrMatrix const> matrix_;  ///< null when the matrix was not assembled into CSR
   std::unique_ptr<Matrix> stored_;
   RankRows rows_;  ///< with ranks
+  std::shared_ptr<RankBlocks const> blocks_;
   std::unique_ptr<RankMatrix> rank_matrix_;
 };
 

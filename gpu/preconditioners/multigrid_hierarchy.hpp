@@ -103,6 +103,9 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
                                                        PreconditionerOptions const& options);
 
+/// Nodes of the rank's block with those around it, of which it has the finest level.
+[[nodiscard]] std::int64_t nodes_of_block(RankBlocks const& blocks, int rank);
+
 /// On lattices of order 1 whose cells are even in number: trilinear interpolation in each lattice, P^T A P lattice by lattice, down
 /// to lattices of two cells; from there on algebraic_hierarchy. Coefficients that jump inside of a lattice are not looked at. `a`
 /// is of at least four cells a side.

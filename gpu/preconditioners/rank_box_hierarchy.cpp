@@ -306,6 +306,10 @@ void append(MultigridHierarchy<V>& result, MultigridHierarchy<V> from) {
 
 }  // namespace
 
+std::int64_t nodes_of_block(RankBlocks const& blocks, int rank) {
+  return extended(blocks.own[static_cast<std::size_t>(rank)], blocks.nodes).size();
+}
+
 template <class V>
 MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks, PreconditionerOptions const& options) {
   Context& context = a.context();

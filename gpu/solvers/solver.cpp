@@ -580,6 +580,7 @@ bool becomes_csr(Format format) {
 }
 
 constexpr char const* no_entries_of_matrix_free = "matrix_free has no entries";
+constexpr char const* no_blocks = "on several ranks it needs a box of elements of order 1";
 
 /// Compulsory, without preconditioner.
 std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_t bytes_per_product) {
@@ -657,7 +658,7 @@ private:
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
     traits.lowered_from = options_.order_one && options_.ranks == nullptr ? std::max(options_.element_order, 1) : 0;
     if (options_.ranks != nullptr && options_.blocks == nullptr)
-      traits.no_entries = "on several ranks it needs a box of elements of order 1";
+      traits.no_entries = no_blocks;
     else if (!options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
@@ -864,17 +865,24 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   SolverOptions known = options;
   bool const lattice_levels = system.n_lattice_nodes > 0 && has_levels(system.lattice_cells);
   ExpectedOrderOne const& order_one = system.order_one;
-  bool const box_levels = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil || system.has_csr);
+  bool const box_levels = system.block_nodes > 0 ||
+                          (options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil || system.has_csr));
   if (known.preconditioner == PreconditionerKind::automatic && known.initial == InitialGuess::nested)
     known.preconditioner = PreconditionerKind::multigrid;
   if (known.preconditioner == PreconditionerKind::automatic) {
     SystemTraits traits;
     traits.backend = system.backend;
-    traits.n_rows = n;
-    traits.nnz = nnz;
-    traits.bytes_per_iteration = bytes_per_iteration(options.method, n, system.bytes_per_product);
+    // Of all ranks, as if this one were the mean.
+    double const share = system.rows_of_all > 0 && n > 0 ? static_cast<double>(system.rows_of_all) / static_cast<double>(n) : 1;
+    auto const of_all = [share](std::int64_t count) { return static_cast<std::int64_t>(share * static_cast<double>(count)); };
+    traits.n_rows = of_all(n);
+    traits.nnz = of_all(nnz);
+    traits.bytes_per_iteration = of_all(bytes_per_iteration(options.method, n, system.bytes_per_product));
     traits.digits = -std::log10(options.tolerance);
-    traits.is_box = options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil);
+    traits.is_box =
+        system.block_nodes > 0 || (options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil));
+    if (system.rows_of_all > 0 && system.block_nodes == 0)
+      traits.no_entries = no_blocks;
     traits.has_lattice_levels = lattice_levels;
     traits.lowered_from = order_one.order;
     traits.has_csr = becomes_csr(system.format);
@@ -901,7 +909,13 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
                            ? CsrMatrix::csr_bytes(n, nnz)
                            : 0;  // on the host
   std::int64_t setup_on_backend = kept;
-  if (lowers) {
+  if (multigrid && system.block_nodes > 0) {
+    // Diagonals, the main one, three vectors; of an eighth of the nodes P by its columns and three vectors more. The same of
+    // coarser levels, and of one that every rank has. Before a level's matrix is complete, that of the finer one is still there.
+    std::int64_t const whole = std::min(options.multigrid.gathered_size, system.rows_of_all / 8);
+    kept = (number * (14 + 4) + 1) * (system.block_nodes + whole) * 8 / 7 + number * (27 + 3) * (system.block_nodes + whole) / 7;
+    setup_on_backend = kept + number * 14 * (system.block_nodes / 8 + whole);
+  } else if (lowers) {
     // The tables; of the finest level its copy, the diagonal and three vectors; of the next the same, and of coarser ones an
     // eighth.
     bool const finer = order_one.order > 1, aggregates = order_one.nodes == 0;

@@ -223,6 +223,32 @@ def test_two_runs_have_the_same_bits(poisson):
         assert (poisson.directory / "a" / name).read_bytes() == (poisson.directory / "b" / name).read_bytes()
 
 
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("setting", ["matrix.format=half_cds", "matrix.format=csr", "solver.precision=refined", "solver.method=bicgstab",
+                                     "solver.multigrid={precision: double, cycle: w, coarse_size: 100}",
+                                     "problem.coefficient='1 + 1e4*(x > 0.3 && y < 0.6)'", "problem.mesh.cells=[5, 4, 90]"])
+def test_multigrid_is_that_of_one_rank(poisson, n, setting):
+    config = poisson.write(VARIED.replace("jacobi", "multigrid"))
+    chosen = ("--set", setting, "--backend", "cpu", "--quiet")
+    poisson("run", config, "--output", "one", *chosen)
+    on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen)
+    one, other = poisson.record("one"), poisson.record("ranks")
+    compare_records(one, other, n)
+    assert other["solver"]["preconditioner"] == "multigrid"
+    levels, expected = other["solver"]["multigrid"]["levels"], one["solver"]["multigrid"]["levels"]
+    assert [level["rows"] for level in levels] == [level["rows"] for level in expected]
+
+
+def test_auto_takes_multigrid_where_it_has_levels(poisson):
+    config = poisson.write(CUBE)
+    large = ("--set", "problem.mesh.cells=[48, 48, 48]", "--quiet", "--backend", "cpu")
+    on_ranks(poisson, 2, "run", config, "--output", "ranks", *large)
+    assert poisson.record("ranks")["solver"]["preconditioner"] == "multigrid"
+    on_ranks(poisson, 2, "run", config, "--output", "second", *large, "--set", "problem.element.order=2", "--set",
+             "problem.mesh.cells=[24, 24, 24]")
+    assert poisson.record("second")["solver"]["preconditioner"] in ("none", "jacobi")
+
+
 def test_more_ranks_than_cells(poisson):
     config = poisson.write(CUBE)
     done = on_ranks(poisson, 5, "run", config, "--output", "ranks", "--set", "problem.mesh.cells=[1, 1, 3]")
@@ -235,7 +261,8 @@ def test_more_ranks_than_cells(poisson):
 @pytest.mark.parametrize("setting, told", [
     ("problem.mesh.regions=[{name: a, where: x < 0.5}]", ["problem.mesh.regions", "regions of a box"]),
     ("problem.mesh={generator: nothing}", ["problem.mesh.generator", "nothing"]),
-    ("solver.preconditioner=multigrid", ["solver.preconditioner", "multigrid is not possible yet", "several ranks"]),
+    ("solver.preconditioner=ic0", ["solver.preconditioner", "ic0 is not possible yet", "several ranks"]),
+    ("solver.preconditioner=multigrid", ["solver.preconditioner", "boxes of order 1", "several ranks"]),
     ("matrix.format=matrix_free", ["matrix.format", "matrix_free"]),
     ("output.probes=[{name: a, at: [0.5, 0.5, 0.5]}]", ["output.probes", "probes"]),
     ("problem.boundary=[{ids: all, type: neumann, value: '0'}]", ["problem.boundary", "Neumann"]),
@@ -243,8 +270,9 @@ def test_more_ranks_than_cells(poisson):
     ("problem.sourc=1", ["did you mean"]),
 ])
 def test_what_all_ranks_find_wrong_is_told_once(poisson, setting, told):
+    order = 2 if "multigrid" in setting else 1
     config = poisson.write(CUBE)
-    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--set", setting, code=1)
+    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--set", setting, "--set", f"problem.element.order={order}", code=1)
     errors = errors_told(done)
     assert len(errors) == 1, done.stderr
     for part in told:
