@@ -181,9 +181,9 @@ void tell_of_sweep(Configuration const& configuration, Console& console) {
     console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
 }
 
-/// `poisson run` on the ranks that a launcher has started. What all ranks find wrong the first one tells; after what one alone
-/// finds wrong no rank goes on.
-int run_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
+/// `poisson run` or `poisson solve` on the ranks that a launcher has started. What all ranks find wrong the first one tells; after
+/// what one alone finds wrong no rank goes on.
+int run_on_ranks(Launch const& launch, std::string const& command, std::vector<std::string> const& words) {
   std::unique_ptr<Communicator> communicator;
   try {
     communicator = open_communicator(launch);
@@ -197,12 +197,14 @@ int run_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
   try {
     Arguments a;
     team.together([&] {
-      a = parse("run", words);
-      configuration = load_configuration(a.config, a.sets);
+      a = parse(command, words);
+      configuration.emplace(command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets));
     });
     if (int const threads = threads_of_rank(*communicator); a.options.run.threads == 0)
       a.options.run.threads = threads;
     Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
+    if (command == "solve")
+      return solve_system_on_ranks(*configuration, a.options.run, console, team);
     tell_of_sweep(*configuration, console);
     return run_case_on_ranks(*configuration, a.options.run, console, team);
   } catch (...) {
@@ -222,8 +224,8 @@ int run_command(std::vector<std::string> words) {
     bool const helps = std::find_if(words.begin(), words.end(), [](auto const& word) {
                          return word == "--help" || word == "-h" || word == "--version";
                        }) != words.end();
-    if (!helps && !words.empty() && words.front() == "run")
-      return run_on_ranks(launch, {words.begin() + 1, words.end()});
+    if (!helps && !words.empty() && (words.front() == "run" || words.front() == "solve"))
+      return run_on_ranks(launch, words.front(), {words.begin() + 1, words.end()});
     bool const checks = !words.empty() && words.front() == "check";
     if (launch.rank > 0)  // the first one speaks for all
       return helps || checks ? exit_done : exit_usage;
@@ -231,7 +233,7 @@ int run_command(std::vector<std::string> words) {
       words.insert(words.end(), {"--ranks", std::to_string(launch.size)});
     else if (!helps)
       throw usage_error("", "started as " + std::to_string(launch.size) +
-                                " ranks, and only 'poisson run' and 'poisson check' work on several; found '" +
+                                " ranks, and only 'poisson run', 'poisson solve' and 'poisson check' work on several; found '" +
                                 (words.empty() ? "" : words.front()) + "'");
   }
   if (words.empty()) {

@@ -32,17 +32,6 @@ using assembly::BoxPart;
 using assembly::BoxPartition;
 using Counts = std::array<std::int64_t, 3>;
 
-/// All ranks must read the same; a file may differ between machines.
-void require_same_configuration(RunConfig const& config, RankTeam& team) {
-  auto const all = gather_texts(team.communicator(), resolved_yaml(config));
-  team.together([&] {
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank] != all[0])
-        throw InputError("the ranks have different configurations: that of rank " + std::to_string(rank) +
-                         " is not that of rank 0; give all of them the same file and options");
-  });
-}
-
 Counts cells_of(RunConfig const& config) {
   Counts cells = config.problem.mesh.cells;
   for (std::int64_t& n : cells)
@@ -278,6 +267,21 @@ private:
 
 }  // namespace
 
+void require_same_configuration(RunConfig const& config, RankTeam& team) {
+  auto const all = gather_texts(team.communicator(), resolved_yaml(config));
+  team.together([&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw InputError("the ranks have different configurations: that of rank " + std::to_string(rank) +
+                         " is not that of rank 0; give all of them the same file and options");
+  });
+}
+
+void require_backend_of_ranks(RunConfig const& config) {
+  if (config.backend == Backend::cuda)
+    throw InputError("backend", "cuda is not possible yet on several ranks; run it without mpirun");
+}
+
 bool has_blocks(RunConfig const& config) {
   auto const cells = cells_of(config);
   return config.is_box() && config.problem.order == 1 && cells[0] >= 2 && cells[1] >= 2;
@@ -306,7 +310,7 @@ void require_runs_on_ranks(RunConfig const& config) {
          "multigrid is possible on boxes of order 1 with two cells or more in x and y, and not yet on others,");
   refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");
   refuse(config.solver.to_discretization, "solver.tolerance", "a tolerance from the discretisation error is not possible yet");
-  refuse(config.backend == Backend::cuda, "backend", "cuda is not possible yet");
+  require_backend_of_ranks(config);
   refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
   OutputSpec const& output = config.output;
   refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format", "hdf is not possible yet");

@@ -8,6 +8,11 @@ namespace poisson::app {
 /// Whether the ranks share blocks of a box on which multigrid has levels.
 [[nodiscard]] bool has_blocks(RunConfig const& config);
 
+/// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
+void require_same_configuration(RunConfig const& config, RankTeam& team);
+/// Throws InputError where the backend is not possible on several ranks.
+void require_backend_of_ranks(RunConfig const& config);
+
 /// Throws InputError for the first key that asks for what several ranks cannot do yet.
 void require_runs_on_ranks(RunConfig const& config);
 

@@ -1,6 +1,7 @@
 #include "app/run/solve.hpp"
 
 #include "app/io/matrix_market.hpp"
+#include "app/run/rank_run.hpp"
 #include "app/run/stages.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/kernels/csr.hpp"
@@ -9,6 +10,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace poisson::app {
 
@@ -86,51 +90,174 @@ void require_suitable(SolverOptions const& solver, CsrMatrix const& matrix, std:
 
 }  // namespace
 
-ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console) {
-  RunConfig const& config = configuration.config();
-  SystemSpec const& system = *config.system;
+namespace {
+
+struct SystemOfFiles {
+  std::shared_ptr<CsrMatrix const> matrix;
+  HostVector<double> b;
+};
+
+SystemOfFiles read_system(RunConfig const& config, Console& console) {
+  SystemOfFiles result;
+  result.matrix = std::make_shared<CsrMatrix const>(read_square_matrix(config.system->matrix));
+  result.b = read_rhs(*config.system, result.matrix->n_rows);
+  require_suitable(config.solver, *result.matrix, config.system->matrix, console);
+  return result;
+}
+
+/// Says what is wrong with a file before any other is read or a directory is made.
+void require_files(SystemSpec const& system) {
   for (auto const& path : {system.matrix, system.rhs})
     if (std::error_code ignored; !path.empty() && !fs::is_regular_file(path, ignored))
-      static_cast<void>(read_matrix_market(path));  // says what is wrong, before any other file is read or a directory is made
-  Stages stages(config, options, console, system.matrix);
-  ResultRecord& record = stages.record;
-  record.system = system;
+      static_cast<void>(read_matrix_market(path));
+}
 
-  stages.unless_interrupted([&] {
-    std::shared_ptr<CsrMatrix const> matrix;
-    HostVector<double> b;
-    record.clock.time(Stage::read, [&] {
-      matrix = std::make_shared<CsrMatrix const>(read_square_matrix(system.matrix));
-      b = read_rhs(system, matrix->n_rows);
-      require_suitable(config.solver, *matrix, system.matrix, console);
-    });
-    record.dofs = matrix->n_rows;
-    record.nnz = matrix->nnz();
-    record.csr_bytes = matrix->bytes();
-    record.fingerprint = fingerprint(config);
-    stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+void begin_record(ResultRecord& record, RunConfig const& config, CsrMatrix const& matrix) {
+  record.system = *config.system;
+  record.dofs = matrix.n_rows;
+  record.nnz = matrix.nnz();
+  record.csr_bytes = matrix.bytes();
+  record.fingerprint = fingerprint(config);
+}
 
-    stages.convert(matrix);
-    HostVector<double> const x = stages.solve(b, false);
-    stages.verify(b, x);
-    stages.output([&](ResultsDirectory& directory) {
-      if (std::size_t const row = first_not_finite(x); row < x.size())
-        console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
-                        " of the solution (counted from 1) is not finite");
-      else {
-        directory.try_write("solution.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x)); });
-        if (auto const& low = record.result.x_low; !low.empty())
-          directory.try_write("solution_low.mtx",
-                              [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(low)); });
-      }
-    });
+void write_solution(Stages& stages, std::span<double const> x, std::span<double const> x_low, Console& console) {
+  stages.output([&](ResultsDirectory& directory) {
+    if (std::size_t const row = first_not_finite(x); row < x.size()) {
+      console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
+                      " of the solution (counted from 1) is not finite");
+      return;
+    }
+    directory.try_write("solution.mtx", [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x)); });
+    if (!x_low.empty())
+      directory.try_write("solution_low.mtx",
+                          [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(x_low)); });
   });
+}
 
+ExitCode finish(Stages& stages, RunConfig const& config) {
   stages.attempt([&](ResultsDirectory& directory) {
     directory.try_write("resolved.yaml",
                         [&](fs::path const& path) { output::write_text_file(path, resolved_yaml(with_absolute_files(config))); });
   });
   return stages.finish();
+}
+
+/// The first row of every rank, and the number of rows: as many entries for each of them as whole rows allow.
+std::vector<std::int64_t> share_out(CsrMatrix const& matrix, int ranks) {
+  std::vector<std::int64_t> first{0};
+  for (int rank = 1; rank < ranks; ++rank) {
+    auto const entries = static_cast<std::int64_t>(static_cast<double>(matrix.nnz()) * rank / ranks);
+    auto const row = std::lower_bound(matrix.row_ptr.begin(), matrix.row_ptr.end() - 1, entries) - matrix.row_ptr.begin();
+    first.push_back(std::max<std::int64_t>(first.back(), row));
+  }
+  first.push_back(matrix.n_rows);
+  return first;
+}
+
+/// All ranks must read the same; a file may differ between machines.
+void require_same_system(SystemOfFiles const& system, RankTeam& team) {
+  struct Summary {
+    std::int64_t n, nnz;
+    double sum, sum_of_b;
+  } summary{system.matrix->n_rows, system.matrix->nnz(), 0, 0};
+  for (double const v : system.matrix->values)
+    summary.sum += v;
+  for (double const v : system.b)
+    summary.sum_of_b += v;
+  auto const all = gather(team.communicator(), summary);
+  team.together([&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank].n != all[0].n || all[rank].nnz != all[0].nnz || all[rank].sum != all[0].sum ||
+          all[rank].sum_of_b != all[0].sum_of_b)
+        throw InputError("the ranks have different systems: the files of rank " + std::to_string(rank) +
+                         " are not those of rank 0; give all of them the same files");
+  });
+}
+
+/// The vector of all rows, from that of this rank's. Empty where it is so on all ranks.
+HostVector<double> gather_rows(Communicator& ranks, std::span<double const> mine, std::vector<std::int64_t> const& first_rows) {
+  HostVector<double> all;
+  if (!any_of_ranks(&ranks, !mine.empty()))
+    return all;
+  std::int64_t longest = 0;
+  for (std::size_t r = 0; r + 1 < first_rows.size(); ++r)
+    longest = std::max(longest, first_rows[r + 1] - first_rows[r]);
+  std::vector<double> padded(mine.begin(), mine.end()), messages(static_cast<std::size_t>(longest * ranks.size()));
+  padded.resize(static_cast<std::size_t>(longest));
+  ranks.all_gather(padded.data(), longest * std::int64_t{sizeof(double)}, messages.data());
+  for (std::size_t r = 0; r + 1 < first_rows.size(); ++r) {
+    auto const* const from = messages.data() + static_cast<std::int64_t>(r) * longest;
+    all.insert(all.end(), from, from + (first_rows[r + 1] - first_rows[r]));
+  }
+  return all;
+}
+
+}  // namespace
+
+ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console) {
+  RunConfig const& config = configuration.config();
+  require_files(*config.system);
+  Stages stages(config, options, console, config.system->matrix);
+  ResultRecord& record = stages.record;
+  record.system = *config.system;
+
+  stages.unless_interrupted([&] {
+    SystemOfFiles system;
+    record.clock.time(Stage::read, [&] { system = read_system(config, console); });
+    begin_record(record, config, *system.matrix);
+    stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+
+    stages.convert(std::move(system.matrix));
+    HostVector<double> const x = stages.solve(system.b, false);
+    stages.verify(system.b, x);
+    write_solution(stages, x, record.result.x_low, console);
+  });
+  return finish(stages, config);
+}
+
+ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
+  RunConfig const& config = configuration.config();
+  Communicator& ranks = team.communicator();
+  require_same_configuration(config, team);
+  team.together([&] {
+    if (auto const kind = config.solver.preconditioner;
+        kind != PreconditionerKind::automatic && kind != PreconditionerKind::none && kind != PreconditionerKind::jacobi)
+      throw InputError("solver.preconditioner", std::string(name_of(kind)) + " is not possible yet (auto, jacobi and none are) for "
+                                                                             "a matrix on several ranks; run it without mpirun");
+    require_backend_of_ranks(config);
+    require_files(*config.system);
+  });
+  InternalRunOptions internal;
+  internal.team = &team;
+  Stages stages(config, options, console, config.system->matrix + " on " + std::to_string(team.size()) + " ranks", internal);
+  ResultRecord& record = stages.record;
+  record.system = *config.system;
+
+  stages.unless_interrupted([&] {
+    RankRows rows;
+    HostVector<double> b;
+    std::vector<std::int64_t> first_rows;
+    record.clock.time(Stage::read, [&] {
+      SystemOfFiles system;
+      team.together([&] { system = read_system(config, console); });
+      require_same_system(system, team);
+      begin_record(record, config, *system.matrix);
+      team.together([&] {
+        first_rows = share_out(*system.matrix, team.size());
+        rows = rows_of_rank(*system.matrix, first_rows, team.rank());
+        auto const own = static_cast<std::size_t>(team.rank());
+        b.assign(system.b.begin() + first_rows[own], system.b.begin() + first_rows[own + 1]);
+      });
+    });
+    stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+
+    stages.convert(std::move(rows), nullptr);
+    HostVector<double> const x = stages.solve(b, false);
+    stages.verify(b, x);
+    HostVector<double> const all = gather_rows(ranks, x, first_rows), low = gather_rows(ranks, record.result.x_low, first_rows);
+    write_solution(stages, all, low, console);
+  });
+  return finish(stages, config);
 }
 
 }  // namespace poisson::app

@@ -65,29 +65,34 @@ SplitRows split(RankRows const& rows) {
 RankRows rows_of_rank(CsrMatrix const& matrix, std::vector<std::int64_t> const& first_rows, int rank) {
   std::int64_t const begin = first_rows[rank], end = first_rows[rank + 1], n = end - begin;
   auto const is_own = [&](std::int64_t column) { return begin <= column && column < end; };
-  std::set<std::int32_t> ghosts;  // ascending, and so by rank
-  std::map<int, std::set<std::int32_t>> sent;
-  auto const owner = [&](std::int64_t column) {
-    return static_cast<int>(std::upper_bound(first_rows.begin(), first_rows.end(), column) - first_rows.begin()) - 1;
+  auto const owner = [&](std::int64_t row) {
+    return static_cast<int>(std::upper_bound(first_rows.begin(), first_rows.end(), row) - first_rows.begin()) - 1;
   };
+  std::map<int, std::set<std::int32_t>> ghosts, sent;  // by rank, ascending
   for (std::int64_t row = begin; row < end; ++row)
     for (std::int64_t e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
-      if (std::int32_t const column = matrix.columns[e]; !is_own(column)) {
-        ghosts.insert(column);
-        sent[owner(column)].insert(static_cast<std::int32_t>(row - begin));  // by symmetry its row needs ours
-      }
+      if (std::int32_t const column = matrix.columns[e]; !is_own(column))
+        ghosts[owner(column)].insert(column);
+  for (std::size_t other = 0; other + 1 < first_rows.size(); ++other)
+    if (static_cast<int>(other) != rank)
+      for (std::int64_t e = matrix.row_ptr[first_rows[other]]; e < matrix.row_ptr[first_rows[other + 1]]; ++e)
+        if (std::int32_t const column = matrix.columns[e]; is_own(column))
+          sent[static_cast<int>(other)].insert(static_cast<std::int32_t>(column - begin));
   RankRows result;
   std::map<std::int32_t, std::int32_t> place;
-  for (std::int32_t const ghost : ghosts) {
-    auto const number = static_cast<std::int32_t>(n + static_cast<std::int64_t>(place.size()));
-    place[ghost] = number;
-    if (int const from = owner(ghost); result.neighbors.empty() || result.neighbors.back().rank != from)
-      result.neighbors.push_back({from, {sent[from].begin(), sent[from].end()}, 0});
-    ++result.neighbors.back().n_ghosts;
+  for (std::size_t other = 0; other + 1 < first_rows.size(); ++other) {
+    auto const& from = ghosts[static_cast<int>(other)];
+    auto const& to = sent[static_cast<int>(other)];
+    for (std::int32_t const ghost : from) {
+      auto const number = static_cast<std::int32_t>(n + std::ssize(place));
+      place[ghost] = number;
+    }
+    if (!from.empty() || !to.empty())
+      result.neighbors.push_back({static_cast<int>(other), {to.begin(), to.end()}, std::ssize(from)});
   }
   auto own = std::make_shared<CsrMatrix>();
   own->n_rows = n;
-  own->n_columns = n + static_cast<std::int64_t>(ghosts.size());
+  own->n_columns = n + std::ssize(place);
   own->row_ptr.push_back(0);
   struct Entry {
     std::int32_t column;

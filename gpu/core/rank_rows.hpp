@@ -40,8 +40,8 @@ struct SplitRows {
 [[nodiscard]] SplitRows split(RankRows const& rows);
 
 /// A share of a matrix for each of n_ranks ranks, in blocks of rows; `first_rows` has n_ranks + 1 entries, from 0 to the number of
-/// rows. For tests and for matrices that every rank reads from a file. Precondition: the matrix is square, with a pattern that is
-/// symmetric.
+/// rows. For tests and for matrices that every rank reads from a file. Precondition: the matrix is square. Goes through all of its
+/// entries.
 [[nodiscard]] RankRows rows_of_rank(CsrMatrix const& matrix, std::vector<std::int64_t> const& first_rows, int rank);
 
 }  // namespace poisson

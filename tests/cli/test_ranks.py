@@ -379,3 +379,67 @@ def test_the_file_of_the_pieces_is_well_formed(poisson):
     grid = ElementTree.parse(poisson.directory / "out/solution.pvti").getroot()[0]
     assert grid.attrib["WholeExtent"] == "0 8 0 8 0 8"
     assert [piece.attrib["Extent"] for piece in grid.iter("Piece")] == ["0 8 0 8 0 4", "0 8 0 8 4 8"]
+
+
+SYMMETRIC = """%%MatrixMarket matrix coordinate real symmetric
+{n} {n} {nnz}
+{entries}
+"""
+
+
+def write_chain(poisson, n, name="chain.mtx"):
+    """A chain of couplings, some to the row 50 before, and a little more on the diagonal."""
+    entries = {}
+    for i in range(n):
+        for j in (i - 1, i - 50):
+            if j >= 0 and (j == i - 1 or i % 7 == 0):
+                entries[i, j] = -1.0 - 0.1 * (i % 4)
+                for k in (i, j):
+                    entries[k, k] = entries.get((k, k), 0) - entries[i, j]
+        entries[i, i] = entries.get((i, i), 0) + 0.01 * (1 + i % 3)
+    lines = [f"{i + 1} {j + 1} {v!r}" for (i, j), v in entries.items()]
+    (poisson.directory / name).write_text(SYMMETRIC.format(n=n, nnz=len(lines), entries="\n".join(lines)))
+    return name
+
+
+def read_vector(path):
+    lines = [line for line in path.read_text().splitlines() if not line.startswith("%")]
+    return [float(line) for line in lines[1:]]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("setting", ["matrix.format=csr", "matrix.format=auto", "matrix.format=sell_c_sigma", "solver.precision=refined",
+                                     "solver.method=bicgstab"])
+def test_a_system_of_files(poisson, n, setting):
+    matrix = write_chain(poisson, 401)
+    chosen = ("--matrix", matrix, "--set", setting, "--set", "solver.preconditioner=jacobi", "--backend", "cpu", "--quiet")
+    poisson("solve", *chosen, "--output", "one")
+    on_ranks(poisson, n, "solve", *chosen, "--output", "ranks")
+    one, other = poisson.record("one"), poisson.record("ranks")
+    assert other["ranks"] == n and other["dofs"] == 401 and other["nnz"] == one["nnz"] and other["status"] == "converged"
+    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= (1 if "bicgstab" not in setting else 20)
+    assert other["solver"]["residual_true"] <= 1.1e-12
+    first, second = (read_vector(poisson.directory / name / "solution.mtx") for name in ("one", "ranks"))
+    assert len(first) == 401 and second == pytest.approx(first, rel=1e-8)
+    assert (poisson.directory / "ranks/solution_low.mtx").exists() == ("refined" in setting)
+
+
+def test_more_ranks_than_rows_of_a_file(poisson):
+    matrix = write_chain(poisson, 3)
+    on_ranks(poisson, 5, "solve", "--matrix", matrix, "--output", "ranks", "--backend", "cpu", "--quiet")
+    poisson("solve", "--matrix", matrix, "--output", "one", "--backend", "cpu", "--quiet")
+    first, second = (read_vector(poisson.directory / name / "solution.mtx") for name in ("one", "ranks"))
+    assert second == pytest.approx(first, rel=1e-10)
+
+
+@pytest.mark.parametrize("words, told", [
+    (["--matrix", "none.mtx"], "none.mtx: there is no such file"),
+    (["--matrix", "chain.mtx", "--rhs", "chain.mtx"], "chain.mtx"),
+    (["--matrix", "chain.mtx", "--set", "solver.preconditioner=ic0"], "solver.preconditioner"),
+    (["--matrix", "chain.mtx", "--set", "matrix.format=matrix_free"], "matrix_free"),
+])
+def test_a_wrong_system_is_told_once(poisson, words, told):
+    write_chain(poisson, 60)
+    done = on_ranks(poisson, 3, "solve", *words, "--output", "out", "--backend", "cpu", code=1)
+    errors = errors_told(done)
+    assert len(errors) == 1 and told in errors[0], done.stderr
