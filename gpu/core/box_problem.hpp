@@ -19,7 +19,8 @@ struct BoxProblem {
   ExpressionCode source;                    ///< f
 
   struct Face {
-    enum class Type { dirichlet, neumann, robin };
+    /// cut: this box is part of a larger one, and what is beyond is left out; `value` is 0.
+    enum class Type { dirichlet, neumann, robin, cut };
     Type type{};
     int rank = 0;          ///< at edges the Dirichlet face of the lowest rank counts
     ExpressionCode value;  ///< u; k du/dn; k du/dn + alpha u

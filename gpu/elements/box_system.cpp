@@ -189,9 +189,9 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
     first[d] = face % 2 == 0 ? 0 : box_.nodes[d] - 1;
     BoxFace& view = box_.faces[f];
     view.rank = condition.rank;
-    view.type = dirichlet                         ? BoxFace::Type::dirichlet
-                : condition.type == Type::neumann ? BoxFace::Type::neumann
-                                                  : BoxFace::Type::robin;
+    view.type = dirichlet                       ? BoxFace::Type::dirichlet
+                : condition.type == Type::robin ? BoxFace::Type::robin
+                                                : BoxFace::Type::neumann;
     face_values_[f] = Array<double>(context_, size);
     evaluate(condition.value, coordinates, first, count, ValueCheck::finite, face_values_[f].data(), DataError::Quantity::value,
              face);
@@ -204,6 +204,8 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
     FieldSums const sums = integrals(view.value, first, count, area, weighted);
     boundary_.sum += sums.sum;
     boundary_.absolute += sums.absolute;
+    if (condition.type == Type::cut)  // the larger box tells
+      pure_neumann_ = false;
     if (condition.type == Type::robin) {
       face_alphas_[f] = Array<double>(context_, size);
       evaluate(condition.alpha, coordinates, first, count, ValueCheck::not_negative, face_alphas_[f].data(),

@@ -51,7 +51,7 @@ public:
   /// x[places[i]] = message[i]. No place is named twice.
   virtual void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x) const = 0;
   /// Diagonals of half_stencil on a box of these nodes, laid out as HalfCdsView says: entries that couple with nodes beyond the box
-  /// become 0.
+  /// become -0.0: nothing is stored.
   virtual void clip(Context& context, std::array<std::int32_t, 3> const& nodes, V* values) const = 0;
 
   static BlockKernels const& cpu();

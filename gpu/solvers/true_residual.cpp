@@ -93,6 +93,18 @@ void StoredResidualCheck::residual(std::span<double const> x, std::span<double c
   CsrResidualCheck(csr).residual(x, x_low, b, r);
 }
 
+void BlockResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                                  std::span<double> r) const {
+  auto const n = static_cast<std::size_t>(n_rows());
+  StoredResidualCheck(local_).residual(x.first(n), x_low.empty() ? x_low : x_low.first(n), b, r);
+  std::vector<double> of_b, of_r(rim_.size());
+  for (std::int32_t const row : rim_)
+    of_b.push_back(b[static_cast<std::size_t>(row)]);
+  CsrResidualCheck(rim_rows_).residual(x, x_low, of_b, of_r);
+  for (std::size_t i = 0; i < rim_.size(); ++i)
+    r[static_cast<std::size_t>(rim_[i])] = of_r[i];
+}
+
 double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
                      std::span<double const> x_low, Communicator* ranks) {
   if (static_cast<std::int64_t>(x.size()) != system.n_columns() || static_cast<std::int64_t>(b.size()) != system.n_rows())

@@ -49,6 +49,23 @@ private:
   Matrix const& matrix_;
 };
 
+/// Of rows of a rank: those of the rim from their entries, ghosts among them, others as they are stored in the block of own rows.
+/// All outlive it; x has the ghosts after own entries.
+class BlockResidualCheck final : public ResidualCheck {
+public:
+  BlockResidualCheck(Matrix const& local, std::span<std::int32_t const> rim, CsrMatrix const& rim_rows)
+      : local_(local), rim_(rim), rim_rows_(rim_rows) {}
+  [[nodiscard]] std::int64_t n_rows() const override { return local_.n_rows(); }
+  [[nodiscard]] std::int64_t n_columns() const override { return rim_rows_.n_columns; }
+  void residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
+                std::span<double> r) const override;
+
+private:
+  Matrix const& local_;
+  std::span<std::int32_t const> rim_;
+  CsrMatrix const& rim_rows_;
+};
+
 /// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither
 /// overflow nor underflow. x_low may be empty. With `ranks` the system has the rows of this rank, and the norms are those of all;
 /// then it is collective. Throws InputError when sizes do not fit.

@@ -49,11 +49,11 @@ public:
         std::int64_t const j = l % nodes[1] - half_stencil::dy(s), k = l / nodes[1] - half_stencil::dz(s);
         V* const of_line = values + s * n + l * line;
         if (j < 0 || j >= nodes[1] || k < 0)
-          std::fill(of_line, of_line + line, V(0));
+          std::fill(of_line, of_line + line, -V(0));
         else if (half_stencil::dx(s) > 0)
-          of_line[0] = 0;
+          of_line[0] = -V(0);
         else if (half_stencil::dx(s) < 0)
-          of_line[line - 1] = 0;
+          of_line[line - 1] = -V(0);
       }
   }
 };

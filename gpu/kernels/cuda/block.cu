@@ -48,7 +48,7 @@ __global__ void clip_kernel(Nodes nodes, V* values) {
   for (int s = 0; s < half_stencil::diagonals; ++s) {
     std::int64_t const x = i - half_stencil::dx(s), y = j - half_stencil::dy(s), z = k - half_stencil::dz(s);
     if (x < 0 || x >= nodes.n[0] || y < 0 || y >= nodes.n[1] || z < 0)
-      values[s * n + node] = 0;
+      values[s * n + node] = -V(0);
   }
 }
 

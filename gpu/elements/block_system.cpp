@@ -1,0 +1,128 @@
+#include "gpu/elements/block_system.hpp"
+
+#include "gpu/formats/half_cds.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+using Counts = std::array<std::int64_t, 3>;
+
+/// Own nodes that have neighbours which are not, by their places in `around`.
+std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own) {
+  std::vector<std::int32_t> result;
+  auto const is_inner = [&](std::size_t d, std::int64_t i) {
+    return (i > own.low[d] || own.low[d] == around.low[d]) && (i < own.high[d] - 1 || own.high[d] == around.high[d]);
+  };
+  for (std::int64_t z = own.low[2]; z < own.high[2]; ++z)
+    for (std::int64_t y = own.low[1]; y < own.high[1]; ++y) {
+      bool const line_is_inner = is_inner(1, y) && is_inner(2, z);
+      for (std::int64_t x = own.low[0]; x < own.high[0]; ++x) {
+        if (line_is_inner && is_inner(0, x)) {
+          x = std::max(x, own.high[0] - 2);  // the last one is next
+          continue;
+        }
+        result.push_back(static_cast<std::int32_t>(around.index({x, y, z})));
+      }
+    }
+  return result;
+}
+
+}  // namespace
+
+BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own, std::span<std::int32_t const> places,
+                       Context& context) {
+  BlockSystem result;
+  std::unique_ptr<Matrix> const matrix = around.take_matrix();
+  double const* const values = dynamic_cast<HalfCds const&>(*matrix).view().values;
+  std::int64_t const n = own.size(), n_around = around_nodes.size();
+  auto const& kernels = kernels_for<BlockKernels<double>>(context);
+
+  Array<double> block(context, half_stencil::diagonals * n);
+  CommonNodes const copied = common_nodes(own, around_nodes, own);
+  for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+    kernels.copy(context, copied, values + s * n_around, block.data() + s * n);
+  std::array<std::int32_t, 3> nodes{};
+  std::vector<std::int32_t> offsets;
+  for (std::size_t d = 0; d < 3; ++d)
+    nodes[d] = static_cast<std::int32_t>(own.count(d));
+  for (int s = 0; s < half_stencil::diagonals; ++s)
+    offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(s, own.count(0), own.count(0) * own.count(1))));
+  kernels.clip(context, nodes, block.data());
+
+  // The rim's rows: their lower entries are stored there, the upper ones at their neighbours.
+  std::vector<std::int32_t> const rim = nodes_on_rim(around_nodes, own);
+  std::int64_t const n_rim = std::ssize(rim), line = around_nodes.count(0), plane = line * around_nodes.count(1);
+  constexpr int stencil = 27;
+  std::vector<HostVector<double>> entries(stencil);
+  std::vector<std::int32_t> at(rim.size());
+  Array<double> packed(context, n_rim);
+  for (int e = 0; e < stencil; ++e) {
+    int const s = e < 13 ? 13 - e : e - 13;  // lower entries, then the upper ones
+    std::int64_t const offset = e > 13 ? half_stencil::offset(s, line, plane) : 0;
+    for (std::size_t i = 0; i < rim.size(); ++i)  // beyond the box any place will do
+      at[i] = static_cast<std::int32_t>(std::min(rim[i] + offset, n_around - 1));
+    Array<std::int32_t> const from(context, std::span<std::int32_t const>(at));
+    kernels.pack(context, n_rim, from.data(), values + s * n_around, packed.data());
+    entries[static_cast<std::size_t>(e)].resize(rim.size());
+    packed.download(std::span<double>(entries[static_cast<std::size_t>(e)]));
+  }
+  std::int64_t const n_ghosts = n_around - n;
+  auto couplings = std::make_shared<CsrMatrix>();
+  couplings->n_columns = n_ghosts;
+  couplings->row_ptr.push_back(0);
+  CsrMatrix& rows = result.rim_rows;
+  rows.n_rows = 0;
+  rows.n_columns = n + n_ghosts;
+  rows.row_ptr.push_back(0);
+  std::vector<std::int32_t> of_rim;
+  std::vector<std::pair<std::int32_t, double>> row;
+  for (std::size_t i = 0; i < rim.size(); ++i) {
+    std::int64_t const x = rim[i] % line, y = rim[i] / line % around_nodes.count(1), z = rim[i] / plane;
+    row.clear();
+    for (int e = 0; e < stencil; ++e) {
+      std::int64_t const i2 = x + e % 3 - 1, j2 = y + e / 3 % 3 - 1, k2 = z + e / 9 - 1;
+      double const value = entries[static_cast<std::size_t>(e)][i];
+      bool const exists = i2 >= 0 && j2 >= 0 && k2 >= 0 && i2 < line && j2 < around_nodes.count(1) && k2 < around_nodes.count(2);
+      if (exists && !(value == 0 && std::signbit(value)))  // -0.0: nothing is stored
+        row.emplace_back(places[static_cast<std::size_t>((k2 * around_nodes.count(1) + j2) * line + i2)], value);
+    }
+    std::sort(row.begin(), row.end());
+    if (row.empty() || row.back().first < n)  // a Dirichlet value, or beside one
+      continue;
+    of_rim.push_back(places[static_cast<std::size_t>(rim[i])]);
+    for (auto const& [column, value] : row) {
+      rows.columns.push_back(column);
+      rows.values.push_back(value);
+      if (column >= n) {
+        couplings->columns.push_back(static_cast<std::int32_t>(column - n));
+        couplings->values.push_back(value);
+      }
+    }
+    rows.row_ptr.push_back(std::ssize(rows.columns));
+    couplings->row_ptr.push_back(std::ssize(couplings->columns));
+  }
+  couplings->n_rows = rows.n_rows = std::ssize(of_rim);
+  result.rows.rim = std::move(of_rim);
+  result.rows.couplings = std::move(couplings);
+
+  std::int64_t const row_not_finite = matrix->row_not_finite;
+  result.local = HalfCds::from_diagonals(context, n, std::move(offsets), std::move(block), 1);
+  if (row_not_finite >= 0)
+    if (std::int32_t const place = places[static_cast<std::size_t>(row_not_finite)]; place < n)
+      result.local->row_not_finite = place;
+  HostVector<double> const rhs = around.take_rhs();
+  result.rhs.resize(static_cast<std::size_t>(n));
+  BlockKernels<double>::cpu().copy(context, copied, rhs.data(), result.rhs.data());
+  return result;
+}
+
+}  // namespace poisson
