@@ -306,8 +306,6 @@ void require_runs_on_ranks(RunConfig const& config) {
   refuse(config.matrix.format == Format::matrix_free, "matrix.format", "matrix_free is not possible yet");
   refuse(!runs_on_ranks(config.solver.preconditioner), "solver.preconditioner",
          std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
-  refuse(config.solver.preconditioner == PreconditionerKind::multigrid && !has_blocks(config), "solver.preconditioner",
-         "multigrid is possible on boxes of order 1 with two cells or more in x and y, and not yet on others,");
   refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");
   refuse(config.solver.to_discretization, "solver.tolerance", "a tolerance from the discretisation error is not possible yet");
   require_backend_of_ranks(config);

@@ -220,10 +220,11 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
   Communicator& ranks = team.communicator();
   require_same_configuration(config, team);
   team.together([&] {
-    if (auto const kind = config.solver.preconditioner;
-        kind != PreconditionerKind::automatic && kind != PreconditionerKind::none && kind != PreconditionerKind::jacobi)
-      throw InputError("solver.preconditioner", std::string(name_of(kind)) + " is not possible yet (auto, jacobi and none are) for "
-                                                                             "a matrix on several ranks; run it without mpirun");
+    if (auto const kind = config.solver.preconditioner; !runs_on_ranks(kind))
+      throw InputError("solver.preconditioner",
+                       std::string(name_of(kind)) +
+                           " is not possible yet (auto, multigrid, jacobi and none are) on several ranks; run it "
+                           "without mpirun");
     require_backend_of_ranks(config);
     require_files(*config.system);
   });

@@ -74,6 +74,7 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
                        Communicator& ranks)
     : local_(std::move(local)),
       ranks_(ranks),
+      neighbors_(neighbors),
       couplings_(rows.couplings, local_->context(), local_->precision()),
       rim_(local_->context(), std::span<std::int32_t const>(rows.rim)),
       exchange_(local_->context(), ranks, neighbors),

@@ -58,6 +58,7 @@ public:
 
   [[nodiscard]] Matrix const& local() const { return *local_; }
   [[nodiscard]] Communicator& ranks() const { return ranks_; }
+  [[nodiscard]] std::vector<RankNeighbor> const& neighbors() const { return neighbors_; }
   /// Of the rows on the rim with ghosts, by rows; in host memory.
   [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
@@ -80,6 +81,7 @@ private:
 
   std::unique_ptr<Matrix> local_;
   Communicator& ranks_;
+  std::vector<RankNeighbor> neighbors_;
   Csr couplings_;
   Array<std::int32_t> rim_;
   mutable GhostExchange<double> exchange_;

@@ -8,28 +8,41 @@
 
 namespace poisson {
 
+namespace {
+
+/// The nodes that each other rank needs of those that this one owns, or the other way round.
+template <class V>
+std::vector<typename BlockExchange<V>::Places> places_of(std::vector<NodeBox> const& a, std::vector<NodeBox> const& b, bool sends,
+                                                         std::size_t me, NodeBox const& extended) {
+  std::vector<typename BlockExchange<V>::Places> result;
+  for (std::size_t other = 0; other < a.size(); ++other) {
+    NodeBox const nodes = sends ? common(a[me], b[other]) : common(a[other], b[me]);
+    if (other == me || nodes.size() == 0)
+      continue;
+    auto& places = result.emplace_back();
+    places.rank = static_cast<int>(other);
+    nodes.for_all([&](auto const& node) { places.of_x.push_back(static_cast<std::int32_t>(extended.index(node))); });
+  }
+  return result;
+}
+
+}  // namespace
+
 template <class V>
 BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own,
                                 std::vector<NodeBox> const& needed, NodeBox const& extended)
+    : BlockExchange(context, ranks, places_of<V>(own, needed, true, static_cast<std::size_t>(ranks.rank()), extended),
+                    places_of<V>(own, needed, false, static_cast<std::size_t>(ranks.rank()), extended)) {}
+
+template <class V>
+BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<Places> const& sends,
+                                std::vector<Places> const& receives)
     : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)) {
-  auto const me = static_cast<std::size_t>(ranks.rank());
-  struct Part {
-    int rank;
-    std::int64_t size;
-  };
   std::vector<std::int32_t> sent, received;
-  std::vector<Part> sends, receives;
-  auto const add = [&](NodeBox const& nodes, std::size_t other, std::vector<std::int32_t>& places, std::vector<Part>& parts) {
-    if (nodes.size() == 0)
-      return;
-    nodes.for_all([&](auto const& node) { places.push_back(static_cast<std::int32_t>(extended.index(node))); });
-    parts.push_back({static_cast<int>(other), nodes.size()});
-  };
-  for (std::size_t other = 0; other < own.size(); ++other)
-    if (other != me) {
-      add(common(own[me], needed[other]), other, sent, sends);
-      add(common(own[other], needed[me]), other, received, receives);
-    }
+  for (Places const& places : sends)
+    sent.insert(sent.end(), places.of_x.begin(), places.of_x.end());
+  for (Places const& places : receives)
+    received.insert(received.end(), places.of_x.begin(), places.of_x.end());
   sent_ = Array<std::int32_t>(context, std::span<std::int32_t const>(sent));
   received_ = Array<std::int32_t>(context, std::span<std::int32_t const>(received));
   outgoing_.resize(sent.size());
@@ -38,12 +51,13 @@ BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vect
     outgoing_of_device_ = Array<V>(context, sent_.size());
     incoming_of_device_ = Array<V>(context, received_.size());
   }
-  auto const messages = [](std::vector<Part> const& parts, V* buffer) {
+  auto const messages = [](std::vector<Places> const& of_ranks, V* buffer) {
     std::vector<Message> result;
-    for (Part const& part : parts) {
-      result.push_back({part.rank, buffer, part.size * std::int64_t{sizeof(V)}});
-      buffer += part.size;
-    }
+    for (Places const& places : of_ranks)
+      if (!places.of_x.empty()) {
+        result.push_back({places.rank, buffer, std::ssize(places.of_x) * std::int64_t{sizeof(V)}});
+        buffer += places.of_x.size();
+      }
     return result;
   };
   exchange_ = ranks.make_exchange(messages(sends, outgoing_.data()), messages(receives, incoming_.data()));

@@ -16,6 +16,13 @@ namespace poisson {
 template <class V>
 class BlockExchange {
 public:
+  /// Places in x whose entries go to another rank, or come from it.
+  struct Places {
+    int rank = 0;
+    std::vector<std::int32_t> of_x;
+  };
+  /// Precondition: what one rank sends the other one receives, in the same order. Collective.
+  BlockExchange(Context& context, Communicator& ranks, std::vector<Places> const& sends, std::vector<Places> const& receives);
   /// `own`, `needed`: of every rank; the nodes that it owns, and those whose entries it wants, its own among them or not.
   /// Preconditions: every node has one owner; this rank's `extended` holds both of its boxes. Collective.
   BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& needed,

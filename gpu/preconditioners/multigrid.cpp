@@ -180,7 +180,7 @@ private:
   struct Level : MultigridLevel<V> {
     Level(Context& context, MultigridLevel<V> of) : MultigridLevel<V>(std::move(of)) {
       for (Array<V>* const vector : {&b, &buffers[0], &buffers[1]}) {
-        *vector = Array<V>(context, this->n());
+        *vector = Array<V>(context, this->matrix->n_columns());  // with the ghosts of rows of a rank
         vector->set_zero();
       }
     }
@@ -325,10 +325,10 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
     throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
     // Fewer nodes in x or y have no diagonals of their own.
-    if (options.blocks == nullptr || options.blocks->nodes[0] < 3 || options.blocks->nodes[1] < 3)
-      throw InputError("solver.preconditioner", "multigrid on several ranks needs a box of elements of order 1, with two cells or "
-                                                "more in x and y; use jacobi or auto");
-    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), rank_box_hierarchy<V>(*of_rank, *options.blocks, options),
+    bool const in_blocks = options.blocks != nullptr && options.blocks->nodes[0] >= 3 && options.blocks->nodes[1] >= 3;
+    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(),
+                                               in_blocks ? rank_box_hierarchy<V>(*of_rank, *options.blocks, options)
+                                                         : rank_algebraic_hierarchy<V>(*of_rank, options),
                                                options);
   }
   if (is_box(a, options.box_nodes))

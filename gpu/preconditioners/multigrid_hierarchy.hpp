@@ -103,6 +103,11 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
                                                        PreconditionerOptions const& options);
 
+/// For any matrix whose rows several ranks share: smoothed aggregation as algebraic_hierarchy's, with aggregates that no two ranks
+/// share, made on the host. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> rank_algebraic_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
+
 /// Nodes of the rank's block with those around it, of which it has the finest level.
 [[nodiscard]] std::int64_t nodes_of_block(RankBlocks const& blocks, int rank);
 

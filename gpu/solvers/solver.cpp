@@ -580,7 +580,6 @@ bool becomes_csr(Format format) {
 }
 
 constexpr char const* no_entries_of_matrix_free = "matrix_free has no entries";
-constexpr char const* no_blocks = "on several ranks it needs a box of elements of order 1";
 
 /// Compulsory, without preconditioner.
 std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_t bytes_per_product) {
@@ -657,9 +656,7 @@ private:
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
     traits.lowered_from = options_.order_one && options_.ranks == nullptr ? std::max(options_.element_order, 1) : 0;
-    if (options_.ranks != nullptr && options_.blocks == nullptr)
-      traits.no_entries = no_blocks;
-    else if (!options_.csr)
+    if (options_.ranks == nullptr && !options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;
@@ -881,8 +878,6 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     traits.digits = -std::log10(options.tolerance);
     traits.is_box =
         system.block_nodes > 0 || (options.box_nodes[0] > 0 && (system.format == Format::half_cds || system.is_stencil));
-    if (system.rows_of_all > 0 && system.block_nodes == 0)
-      traits.no_entries = no_blocks;
     traits.has_lattice_levels = lattice_levels;
     traits.lowered_from = order_one.order;
     traits.has_csr = becomes_csr(system.format);

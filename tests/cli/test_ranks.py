@@ -262,7 +262,6 @@ def test_more_ranks_than_cells(poisson):
     ("problem.mesh.regions=[{name: a, where: x < 0.5}]", ["problem.mesh.regions", "regions of a box"]),
     ("problem.mesh={generator: nothing}", ["problem.mesh.generator", "nothing"]),
     ("solver.preconditioner=ic0", ["solver.preconditioner", "ic0 is not possible yet", "several ranks"]),
-    ("solver.preconditioner=multigrid", ["solver.preconditioner", "boxes of order 1", "several ranks"]),
     ("matrix.format=matrix_free", ["matrix.format", "matrix_free"]),
     ("output.probes=[{name: a, at: [0.5, 0.5, 0.5]}]", ["output.probes", "probes"]),
     ("problem.boundary=[{ids: all, type: neumann, value: '0'}]", ["problem.boundary", "Neumann"]),
@@ -270,9 +269,8 @@ def test_more_ranks_than_cells(poisson):
     ("problem.sourc=1", ["did you mean"]),
 ])
 def test_what_all_ranks_find_wrong_is_told_once(poisson, setting, told):
-    order = 2 if "multigrid" in setting else 1
     config = poisson.write(CUBE)
-    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--set", setting, "--set", f"problem.element.order={order}", code=1)
+    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--set", setting, code=1)
     errors = errors_told(done)
     assert len(errors) == 1, done.stderr
     for part in told:

@@ -47,6 +47,17 @@ std::vector<Blocks> boxes() {
   return result;
 }
 
+std::vector<Blocks> boxes_in_rows() {
+  std::vector<Blocks> result;
+  result.push_back({{16, 14, 15}, {1, 1, 2}});
+  result.push_back({{13, 14, 15}, {3, 1, 1}});
+  result.push_back({{12, 13, 11}, {1, 5, 1}});
+  result.push_back({{11, 10, 12}, {2, 2, 1}, {octants(1e3)}});
+  result.push_back({{9, 8, 7}, {1, 1, 3}});
+  result.back().idle = 1;
+  return result;
+}
+
 RankBlocks blocks_of(Blocks const& box) {
   RankBlocks result;
   for (std::size_t d = 0; d < 3; ++d)
@@ -140,7 +151,8 @@ protected:
     for (Data const& component : box.k)
       problem.coefficient.push_back(component.code);
     for (std::size_t i = 0; i < 6; ++i)
-      problem.faces[i] = {box.types[i], static_cast<int>(i), constant(box.types[i] == Type::robin ? 0.5 : 0).code, constant(2).code};
+      problem.faces[i] = {box.types[i], static_cast<int>(i), constant(box.types[i] == Type::robin ? 0.5 : 0).code,
+                          constant(2).code};
     return BoxSystem(*this->context, problem).take_matrix();
   }
   /// M^-1 r, on one rank.
@@ -188,6 +200,42 @@ TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
               ASSERT_NEAR(z[i], right[i], 1e-11 * scale) << box.cells[0] << " cells, rank " << ranks.rank() << ", row " << i;
           });
       }
+}
+
+/// Aggregates of ranks are others than those of one rank: not the same map, but one as good, symmetric, of any rows.
+TYPED_TEST(RankMultigrid, OfAnyRows) {
+  for (Blocks const& box : boxes_in_rows()) {
+    auto const whole = this->assembled(box);
+    auto const csr = std::make_shared<CsrMatrix const>(whole->to_csr());
+    RankBlocks const blocks = blocks_of(box);
+    std::vector<double> const b(static_cast<std::size_t>(csr->n_rows), 1.0);
+    SolverOptions options;
+    options.preconditioner = PreconditionerKind::multigrid;
+    options.multigrid.coarse_size = 30;
+    options.csr = [&] { return csr; };
+    std::vector<double> x(b.size());
+    SolverResult const one = solve(*whole, b, x, options);
+    ASSERT_EQ(one.status, SolverStatus::converged);
+    options.csr = {};
+    for (std::int64_t const gathered : {40, 1 << 18})
+      for (Precision const precision : {Precision::double_, Precision::refined})
+        ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
+          SolverOptions of_ranks = options;
+          of_ranks.ranks = &ranks;
+          of_ranks.precision = precision;
+          of_ranks.multigrid.gathered_size = gathered;
+          auto const own = make_context(this->context->backend());
+          auto const a = matrix_on_rank(*csr, blocks, Format::csr, *own, ranks);
+          std::vector<double> const b_own = part(b, blocks, ranks.rank()), right = part(x, blocks, ranks.rank());
+          std::vector<double> x_own(b_own.size());
+          SolverResult const result = solve(*a, b_own, x_own, of_ranks);
+          ASSERT_EQ(result.status, SolverStatus::converged) << result.reason;
+          EXPECT_LE(result.iterations, one.iterations + one.iterations / 4 + 2);
+          EXPECT_GE(std::ssize(result.multigrid_levels), 2);
+          for (std::size_t i = 0; i < right.size(); ++i)
+            ASSERT_NEAR(x_own[i], right[i], 1e-10 * std::abs(right[i]) + 1e-13);
+        });
+  }
 }
 
 }  // namespace poisson::testing
