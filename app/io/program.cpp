@@ -16,6 +16,7 @@ namespace poisson::app {
 namespace {
 
 constexpr int not_started = 127;  ///< as a shell says it
+constexpr int interrupt_signals[] = {SIGINT, SIGTERM, SIGHUP};
 
 /// The variables "NAME=value" of this process, with `changes`.
 std::vector<std::string> environment_with(std::vector<std::pair<std::string, std::string>> const& changes) {
@@ -56,8 +57,20 @@ pid_t start(Program const& program) {
   int const input = file_with(program.input);
   int const log = open(program.log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   pid_t const self = getpid();
+  // A signal that came between fork and execve would be taken by a handler of this process, and forgotten.
+  sigset_t interrupts, before;
+  sigemptyset(&interrupts);
+  for (int const signal : interrupt_signals)
+    sigaddset(&interrupts, signal);
+  pthread_sigmask(SIG_BLOCK, &interrupts, &before);
   pid_t const process = input < 0 || log < 0 ? -1 : fork();
   if (process == 0) {
+    for (int const signal : interrupt_signals) {
+      struct sigaction action {};
+      if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN)
+        std::signal(signal, SIG_DFL);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != self || dup2(input, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
       _exit(not_started);
@@ -67,6 +80,7 @@ pid_t start(Program const& program) {
     _exit(not_started);
   }
   int const error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (input >= 0)
     close(input);
   if (log >= 0)
