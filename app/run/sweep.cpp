@@ -1,7 +1,6 @@
 #include "app/run/sweep.hpp"
 
 #include "app/analysis/snapshots.hpp"
-#include "app/io/program.hpp"
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
 #include "app/run/report_page.hpp"
@@ -94,31 +93,6 @@ void make_cases_folder(fs::path const& folder, bool anew) {
     throw EnvironmentError("cannot create '" + folder.string() + "': " + made.message());
 }
 
-/// The program that runs a case, with the `place`-th of the devices.
-Program program_of(SweepCase const& c, Configuration const& configuration, SweepOptions const& options, fs::path const& root,
-                   std::vector<std::string> const& devices, std::size_t place, int lock) {
-  Program program;
-  program.file = "/proc/self/exe";
-  program.words = {"poisson", "sweep"};
-  program.words.insert(program.words.end(), options.words.begin(), options.words.end());
-  // By name, so that a file that was edited since is noticed.
-  for (std::string const& word : {std::string("--case"), name_of_case(c), std::string("--overwrite")})
-    program.words.push_back(word);
-  if (options.run.threads > 0)
-    program.words.push_back("--threads=" + std::to_string(options.run.threads));
-  if (options.run.verbose)
-    program.words.emplace_back("--verbose");
-  if (options.run.path == stdin_name)
-    program.input = configuration.text();
-  if (!devices.empty())
-    program.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
-  program.log = root / c.directory / case_log;
-  program.kept_descriptor = lock;
-  std::error_code ignored;
-  fs::create_directories(program.log.parent_path(), ignored);
-  return program;
-}
-
 /// Runs what is waiting, each case in a process of its own, `jobs` at a time; an interrupt is passed on to them and waited for. The
 /// j-th of those that run at a time gets a device of its own, or shares it where there are fewer.
 void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration, SweepOptions const& options, int jobs,
@@ -140,7 +114,11 @@ void run_cases(std::vector<SweepCase>& cases, Configuration const& configuration
         continue;
       auto const place = static_cast<std::size_t>(std::find(taken.begin(), taken.end(), false) - taken.begin());
       try {
-        pid_t const pid = start(program_of(c, configuration, options, root, devices, place, lock));
+        Program program = program_of_case(c, configuration, options, devices, place);
+        program.kept_descriptor = lock;
+        std::error_code ignored;
+        fs::create_directories(program.log.parent_path(), ignored);
+        pid_t const pid = start(program);
         running.emplace(pid, Running{next - 1, place, Timer()});
         taken[place] = true;
       } catch (std::exception const& error) {
@@ -317,6 +295,27 @@ std::vector<std::string> devices_for_cases(std::string const& gpus, int present,
     chosen.push_back(names[static_cast<std::size_t>(number)]);
   }
   return chosen;
+}
+
+Program program_of_case(SweepCase const& c, Configuration const& configuration, SweepOptions const& options,
+                        std::vector<std::string> const& devices, std::size_t place) {
+  Program program;
+  program.file = "/proc/self/exe";
+  program.words = {"poisson", "sweep"};
+  program.words.insert(program.words.end(), options.words.begin(), options.words.end());
+  // By name, so that a file that was edited since is noticed.
+  for (std::string const& word : {std::string("--case"), name_of_case(c), std::string("--overwrite")})
+    program.words.push_back(word);
+  if (options.run.threads > 0)
+    program.words.push_back("--threads=" + std::to_string(options.run.threads));
+  if (options.run.verbose)
+    program.words.emplace_back("--verbose");
+  if (options.run.path == stdin_name)
+    program.input = configuration.text();
+  if (!devices.empty())
+    program.environment.emplace_back("CUDA_VISIBLE_DEVICES", devices[place % devices.size()]);
+  program.log = fs::path(configuration.config().output.directory) / c.directory / case_log;
+  return program;
 }
 
 ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given, Console& console) {

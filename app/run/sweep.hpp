@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/io/program.hpp"
 #include "app/run/run.hpp"
 #include "app/run/sweep_cases.hpp"
 
@@ -20,6 +21,11 @@ struct SweepOptions {
 /// is how many devices there are, and `visible` that variable in this process (null: not set), which numbers them. Throws
 /// InputError.
 [[nodiscard]] std::vector<std::string> devices_for_cases(std::string const& gpus, int present, char const* visible);
+
+/// This program, to run a case of a sweep. Of the cases that run at a time this one is number `place`; these get the devices in
+/// turn.
+[[nodiscard]] Program program_of_case(SweepCase const& c, Configuration const& configuration, SweepOptions const& options,
+                                      std::vector<std::string> const& devices, std::size_t place);
 
 /// Runs the cases of the configuration's `sweep`, each in a process of its own, so that a failure affects no other case. Writes
 /// sweep.csv, sweep.json and a .pvd (of VTKHDF files a .hdf.series) of all cases. Returns the worst exit code of the cases, or that

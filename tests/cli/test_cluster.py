@@ -367,10 +367,10 @@ def test_errors_of_a_case_on_several_ranks(poisson):
     assert "from 0 to 3" in on_ranks(poisson, 2, "sweep", config, "--output", "out", "--case", 4, code=1).stderr
     assert "give --case K" in on_ranks(poisson, 2, "sweep", config, "--output", "out", code=1).stderr
     assert not (poisson.directory / "out").exists()
-    words = ["--set", "solver.preconditioner=multigrid", "--output", "out"]
-    assert "not possible yet" in on_ranks(poisson, 2, "sweep", config, *words, "--case", 0, code=1).stderr
+    words = ["--set", "problem.coefficient=x - 0.5", "--output", "out"]
+    assert "problem.coefficient" in on_ranks(poisson, 2, "sweep", config, *words, "--case", 0, code=1).stderr
     done = poisson("sweep", config, *words, "--collect", code=3)
-    assert "1 of 4 cases failed; case 0: " in done.stderr and "not possible yet" in done.stderr
+    assert "1 of 4 cases failed; case 0: " in done.stderr and "problem.coefficient" in done.stderr
 
 
 @with_ranks
