@@ -5,7 +5,7 @@
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/rank_run.hpp"
-#include "app/run/sweep.hpp"
+#include "app/run/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -49,6 +49,7 @@ std::string stages_text(std::vector<MemoryForecast::OfStage> const& stages) {
 /// How many cases a sweep has, and the sizes of the smallest and largest. Throws InputError when a case is not valid.
 void print_sweep(Configuration const& configuration) {
   std::vector<SweepCase> const cases = sweep_cases(configuration);
+  auto const text_of = [&](SweepCase const& c) { return values_text(c, configuration.config().sweep.axes); };
   struct Size {
     std::size_t number = 0;
     CaseForecast forecast;
@@ -87,7 +88,7 @@ void print_sweep(Configuration const& configuration) {
         error = cases[i].configuration->locate(wrong);
       }
     if (!error.empty() && n_wrong++ == 0)
-      first_wrong = "case " + std::to_string(i) + " (" + cases[i].text + "): " + error;
+      first_wrong = "case " + std::to_string(i) + " (" + text_of(cases[i]) + "): " + error;
   }
   std::cout << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size())) << "\n";
   auto const line = [&](char const* name, Size const& size) {
@@ -96,7 +97,7 @@ void print_sweep(Configuration const& configuration) {
     std::cout << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "
               << bytes_text(static_cast<double>(memory.host_peak())) << " on the host"
               << (memory.device.empty() ? "" : ", " + bytes_text(static_cast<double>(memory.device_peak())) + " on the device")
-              << "; case " << size.number << ": " << cases[size.number].text << "\n";
+              << "; case " << size.number << ": " << text_of(cases[size.number]) << "\n";
   };
   if (smallest) {
     line("smallest       ", *smallest);

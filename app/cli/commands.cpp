@@ -33,7 +33,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
 
   poisson init [NAME]      a configuration to begin with; without NAME the list of them
   poisson run CONFIG       solve one configuration: mesh, matrix, solution, files for ParaView
-  poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'
+  poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'; --list, --case K, --collect for clusters
   poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
   poisson schema [KEY]     the complete reference configuration, or what is below a key; --json for editors
   poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
@@ -45,7 +45,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help
-  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns
+  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns; also check, sweep --case K, info
 
 CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
@@ -58,6 +58,8 @@ struct Arguments {
   SystemSpec system;
   std::vector<std::string> sets;
   SweepOptions options;
+  std::string sweep_case;  ///< of --case
+  bool list = false, collect = false;
   bool quiet = false;
   bool help = false;
   int ranks = 1;
@@ -102,8 +104,14 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     add("matrix-out", po::value(&a.options.run.matrix_out)->value_name("FILE"),
         "also write the assembled system: the matrix to this .mtx or .mtx.gz, the right-hand side beside it as NAME_rhs.mtx");
   if (command == "sweep") {
-    add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1)");
+    add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1, or one on each of --gpus)");
+    add("gpus", po::value(&a.options.gpus)->value_name("N|LIST"),
+        "share out N devices, or those of a list such as 0,2, among the cases that run at a time");
     add("resume", po::bool_switch(&a.options.resume), "keep finished cases, do only what is missing");
+    add("list", po::bool_switch(&a.list), "only print the cases: number, name of the folder, settings; a tab between them");
+    add("case", po::value(&a.sweep_case)->value_name("K"),
+        "run only the case with this number or name, for jobs of a cluster; also under mpirun");
+    add("collect", po::bool_switch(&a.collect), "run nothing; write the tables from the results of --case");
   }
   auto const [map, files] = read_options(command, words, visible, "config");
   if (a.help)
@@ -131,6 +139,18 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     throw usage_error(command, "--ranks must be between 1 and 1000000, found " + std::to_string(a.ranks));
   if (map.count("jobs") > 0 && (a.options.jobs < 1 || a.options.jobs > 4096))
     throw usage_error(command, "--jobs must be between 1 and 4096, found " + std::to_string(a.options.jobs));
+  if (map.count("gpus") > 0 && a.options.gpus.empty())
+    throw usage_error(command, "--gpus must be a number of devices, or a list such as 0,2; found ''");
+  if (map.count("case") > 0 && a.sweep_case.empty())
+    throw usage_error(command, "--case must be the number or the name of a case, found ''");
+  if (std::string const only = a.list ? "--list" : a.collect ? "--collect" : map.count("case") > 0 ? "--case" : ""; !only.empty()) {
+    std::vector<std::string> others{"jobs", "gpus", "resume", "collect", "case"};
+    if (only != "--case")
+      others.emplace_back("overwrite");
+    for (std::string const& other : others)
+      if (auto const given = map.find(other); "--" + other != only && given != map.end() && !given->second.defaulted())
+        throw usage_error(command, only + " and --" + other + " do not go together; give one of them");
+  }
   if (map.count("matrix-out") > 0 && !SystemFiles::can_be(a.options.run.matrix_out))
     throw usage_error(command,
                       "--matrix-out must name a file that ends in .mtx or .mtx.gz, found '" + a.options.run.matrix_out + "'");
@@ -148,6 +168,9 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
     a.sets.push_back("backend=" + backend);
   }
   a.options.run.path = a.config == "-" ? stdin_name : a.config;
+  a.options.words = {a.config};
+  for (std::string const& set : a.sets)
+    a.options.words.push_back("--set=" + set);
   return a;
 }
 
@@ -181,8 +204,8 @@ void tell_of_sweep(Configuration const& configuration, Console& console) {
     console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
 }
 
-/// `poisson run` or `poisson solve` on the ranks that a launcher has started. What all ranks find wrong the first one tells; after
-/// what one alone finds wrong no rank goes on.
+/// `poisson run`, `poisson solve` and `poisson sweep --case K` on the ranks that a launcher has started. What all ranks find wrong
+/// the first one tells; after what one alone finds wrong no rank goes on.
 int run_on_ranks(Launch const& launch, std::string const& command, std::vector<std::string> const& words) {
   std::unique_ptr<Communicator> communicator;
   try {
@@ -198,6 +221,9 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
     Arguments a;
     team.together([&] {
       a = parse(command, words);
+      if (command == "sweep" && a.sweep_case.empty())
+        throw usage_error(command, "started as " + std::to_string(launch.size) +
+                                       " ranks, which run one case: give --case K, or start the sweep without mpirun");
       configuration.emplace(command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets));
     });
     if (int const threads = threads_of_rank(*communicator); a.options.run.threads == 0)
@@ -205,6 +231,8 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
     Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
     if (command == "solve")
       return solve_system_on_ranks(*configuration, a.options.run, console, team);
+    if (command == "sweep")
+      return run_sweep_case(*configuration, a.sweep_case, a.options.run, console, &team);
     tell_of_sweep(*configuration, console);
     return run_case_on_ranks(*configuration, a.options.run, console, team);
   } catch (...) {
@@ -219,22 +247,36 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
   }
 }
 
+int info_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
+  try {
+    static_cast<void>(parse("info", words));
+    return print_info_on_ranks(launch);
+  } catch (...) {  // the same on all of them
+    if (launch.rank == 0)
+      throw;
+    return exit_code_of(std::current_exception());
+  }
+}
+
 int run_command(std::vector<std::string> words) {
   if (Launch const launch = launch_of_environment(); launch.has_ranks()) {
     bool const helps = std::find_if(words.begin(), words.end(), [](auto const& word) {
                          return word == "--help" || word == "-h" || word == "--version";
                        }) != words.end();
-    if (!helps && !words.empty() && (words.front() == "run" || words.front() == "solve"))
+    if (!helps && !words.empty() && (words.front() == "run" || words.front() == "solve" || words.front() == "sweep"))
       return run_on_ranks(launch, words.front(), {words.begin() + 1, words.end()});
+    if (!helps && !words.empty() && words.front() == "info")
+      return info_on_ranks(launch, {words.begin() + 1, words.end()});
     bool const checks = !words.empty() && words.front() == "check";
     if (launch.rank > 0)  // the first one speaks for all
       return helps || checks ? exit_done : exit_usage;
     if (checks && !helps)
       words.insert(words.end(), {"--ranks", std::to_string(launch.size)});
     else if (!helps)
-      throw usage_error("", "started as " + std::to_string(launch.size) +
-                                " ranks, and only 'poisson run', 'poisson solve' and 'poisson check' work on several; found '" +
-                                (words.empty() ? "" : words.front()) + "'");
+      throw usage_error("",
+                        "started as " + std::to_string(launch.size) +
+                            " ranks, and only 'poisson run', 'solve', 'check', 'info' and 'sweep --case' work on several; found '" +
+                            (words.empty() ? "" : words.front()) + "'");
   }
   if (words.empty()) {
     std::cerr << usage;
@@ -284,6 +326,14 @@ int run_command(std::vector<std::string> words) {
       return print_check_on_ranks(configuration, a.ranks);
     if (command == "check")
       return print_check(configuration);
+    if (a.list) {
+      list_sweep(configuration);
+      return exit_done;
+    }
+    if (a.collect)
+      return collect_sweep(configuration, a.options.run, console);
+    if (!a.sweep_case.empty())
+      return run_sweep_case(configuration, a.sweep_case, a.options.run, console);
     if (command == "sweep")
       return run_sweep(configuration, a.options, console);
     tell_of_sweep(configuration, console);

@@ -1,8 +1,18 @@
 #pragma once
 
+#include "app/run/exit_code.hpp"
+#include "app/run/launch.hpp"
+
+#include <string>
+#include <vector>
+
 namespace poisson::app {
 
-/// `poisson info`: build, libraries, devices, memory, measured copy bandwidth, on standard output.
-void print_info();
+/// Prints what this program was built with and what this machine has: libraries, devices, bandwidths. `hosts`: the machine of every
+/// rank; empty without a launcher.
+void print_info(std::vector<std::string> const& hosts = {});
+
+/// The same on the ranks that a launcher has started; the first prints. Throws EnvironmentError, the same on all of them.
+[[nodiscard]] ExitCode print_info_on_ranks(Launch const& launch);
 
 }  // namespace poisson::app

@@ -68,6 +68,10 @@ public:
   /// Returns whether it was written.
   bool write_record(std::string const& text);
 
+  /// Of the lock, to be kept open in programs that write into folders of this one and may outlive this process: the directory
+  /// stays locked until they end. -1: there is no lock.
+  [[nodiscard]] int lock_descriptor() const noexcept { return lock_ ? lock_->descriptor() : -1; }
+
   /// Names of the files that were written, in order, the record included.
   [[nodiscard]] std::vector<std::string> const& files() const noexcept { return files_; }
   [[nodiscard]] std::vector<Failure> const& failures() const noexcept { return failures_; }

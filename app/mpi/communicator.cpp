@@ -85,3 +85,10 @@ extern "C" __attribute__((visibility("default"))) poisson::Communicator* poisson
   }
   return new poisson::app::MpiCommunicator();
 }
+
+extern "C" __attribute__((visibility("default"))) void poisson_mpi_version(std::string& version) {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  version = text;
+}

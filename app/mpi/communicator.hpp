@@ -9,4 +9,7 @@ namespace poisson::app {
 /// where MPI does not start.
 using OpenCommunicator = Communicator* (*)(std::string& error);
 
+/// The same under the name poisson_mpi_version: what MPI says of its version. MPI need not be initialised.
+using MpiVersion = void (*)(std::string& version);
+
 }  // namespace poisson::app

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -34,6 +35,18 @@ int number_of_environment(std::initializer_list<char const*> names, int otherwis
   return otherwise;
 }
 
+/// A function of the library of MPI; null, with the reason, where it cannot be loaded.
+void* mpi_function(char const* name, std::string& missing) {
+  std::error_code ignored;
+  auto const beside = std::filesystem::read_symlink("/proc/self/exe", ignored).replace_filename(mpi_file_name);
+  // MPI loads components of its own, which look for its symbols: they must be visible.
+  void* const library = dlopen(exists(beside, ignored) ? beside.c_str() : mpi_file_name, RTLD_NOW | RTLD_GLOBAL);
+  void* const symbol = library == nullptr ? nullptr : dlsym(library, name);
+  if (symbol == nullptr)
+    missing = dlerror();
+  return symbol;
+}
+
 }  // namespace
 
 Launch launch_of_environment() {
@@ -49,17 +62,14 @@ Launch launch_of_environment() {
 }
 
 std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
-  std::error_code ignored;
-  auto const beside = std::filesystem::read_symlink("/proc/self/exe", ignored).replace_filename(mpi_file_name);
-  // MPI loads components of its own, which look for its symbols: they must be visible.
-  void* const library = dlopen(exists(beside, ignored) ? beside.c_str() : mpi_file_name, RTLD_NOW | RTLD_GLOBAL);
-  void* const symbol = library == nullptr ? nullptr : dlsym(library, "poisson_open_communicator");
+  std::string missing;
+  void* const symbol = mpi_function("poisson_open_communicator", missing);
   if (symbol == nullptr)
     throw EnvironmentError(
         "started as one of " + std::to_string(launch.size) +
         " ranks, but the library for that cannot be loaded; it belongs beside the program, and is built where MPI "
         "is (POISSON_MPI): " +
-        dlerror());
+        missing);
   std::string error;
   std::unique_ptr<Communicator> ranks(reinterpret_cast<OpenCommunicator>(symbol)(error));
   if (ranks == nullptr)
@@ -68,6 +78,21 @@ std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
     throw EnvironmentError("started as one of " + std::to_string(launch.size) + " ranks, but MPI knows of " +
                            std::to_string(ranks->size()) + ": the program was built with another MPI than that of this launcher");
   return ranks;
+}
+
+std::string mpi_description() {
+  std::string text;
+  if (void* const symbol = mpi_function("poisson_mpi_version", text)) {
+    reinterpret_cast<MpiVersion>(symbol)(text);
+    std::replace(text.begin(), text.end(), '\t', ' ');
+    return text.substr(0, text.find_first_of(",\n"));  // Open MPI and MPICH go on with where it was built
+  }
+  return "no MPI: " + text;
+}
+
+std::string host_name() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
 }
 
 int threads_of_rank(Communicator& ranks) {

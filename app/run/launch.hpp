@@ -3,6 +3,7 @@
 #include "gpu/core/communicator.hpp"
 
 #include <memory>
+#include <string>
 
 namespace poisson::app {
 
@@ -19,6 +20,12 @@ struct Launch {
 /// The ranks that the launcher started, by MPI: `libpoisson_mpi.so`, which is loaded from beside the program only here, so that a
 /// process alone does not wait for MPI. Throws EnvironmentError where it cannot be loaded, or is not the MPI of the launcher.
 [[nodiscard]] std::unique_ptr<Communicator> open_communicator(Launch const& launch);
+
+/// The MPI that several ranks would use, "Open MPI v4.1.4", or "no MPI: " and why it cannot be loaded.
+[[nodiscard]] std::string mpi_description();
+
+/// The machine of this process.
+[[nodiscard]] std::string host_name();
 
 /// Threads for this rank where the user gives no number: the processors that it may use, shared evenly with the ranks that may use
 /// the same ones. (A launcher that binds ranks gives each its own.) Collective.

@@ -323,7 +323,8 @@ void require_runs_on_ranks(RunConfig const& config) {
   refuse(output.surface, "output.surface", "the surface is not possible yet");
 }
 
-ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
+ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team,
+                           InternalRunOptions internal) {
   RunConfig const& config = configuration.config();
   Communicator& ranks = team.communicator();
   require_same_configuration(config, team);
@@ -332,7 +333,6 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     if (!options.matrix_out.empty())
       throw InputError("--matrix-out does not work on several ranks; run it without mpirun");
   });
-  InternalRunOptions internal;
   internal.team = &team;
   Stages stages(config, options, console, options.path + " on " + std::to_string(team.size()) + " ranks", internal);
   ResultRecord& record = stages.record;

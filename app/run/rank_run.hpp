@@ -20,6 +20,6 @@ void require_runs_on_ranks(RunConfig const& config);
 /// (assembly/space/space_partition.hpp): its rows, its cells, its piece of the files. Collective: all ranks have the same
 /// configuration, and return or throw the same. Throws InputError for what does not run on several ranks yet.
 [[nodiscard]] ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console,
-                                         RankTeam& team);
+                                         RankTeam& team, InternalRunOptions internal = {});
 
 }  // namespace poisson::app

@@ -18,7 +18,7 @@ inline constexpr char const* report_file = "report.html";
                                         std::filesystem::path const& directory);
 
 /// The page of a sweep: its table, and plots of what its cases found against what was swept. `record` is sweep.json.
-[[nodiscard]] std::string report_of_sweep(RunConfig const& config, std::vector<RunningCase> const& cases,
+[[nodiscard]] std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases,
                                           nlohmann::ordered_json const& record);
 
 }  // namespace poisson::app

@@ -25,7 +25,7 @@ struct Shown {
   char const* pointer;  ///< in result.json; null: a quantity
 };
 
-double value_of(RunningCase const& c, Shown const& shown) {
+double value_of(SweepCase const& c, Shown const& shown) {
   if (shown.pointer != nullptr)
     return number_in(c.result, shown.pointer);
   if (!c.result.is_object() || !c.result.contains("quantities"))
@@ -88,11 +88,11 @@ double fitted_exponent(output::Curve const& curve) {
 
 /// A curve for every combination of the values of the axes that `separate` keeps, of y(case) against x(case), by ascending x.
 template <class X, class Y>
-std::vector<output::Curve> curves_of(std::vector<RunningCase> const& cases, std::vector<SweepAxis> const& axes,
+std::vector<output::Curve> curves_of(std::vector<SweepCase> const& cases, std::vector<SweepAxis> const& axes,
                                      std::vector<bool> const& separate, X const& x, Y const& y) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::pair<double, double>>> points;
-  for (RunningCase const& c : cases) {
+  for (SweepCase const& c : cases) {
     std::string label;
     for (std::size_t a = 0; a < axes.size(); ++a)
       if (separate[a])
@@ -131,16 +131,16 @@ bool constant(std::vector<output::Curve> const& curves) {
 
 class SweepPage {
 public:
-  SweepPage(RunConfig const& config, std::vector<RunningCase> const& cases, Json const& record)
+  SweepPage(RunConfig const& config, std::vector<SweepCase> const& cases, Json const& record)
       : axes_(config.sweep.axes), zip_(config.sweep.mode == SweepMode::zip), cases_(cases), record_(record) {
-    for (RunningCase const& c : cases)
+    for (SweepCase const& c : cases)
       if (c.result.is_object() && c.result.contains("quantities"))
         for (auto const& [name, value] : c.result["quantities"].items())
           if (value.is_number() &&
               std::none_of(quantities_.begin(), quantities_.end(), [&, &known = name](Shown const& q) { return q.name == known; }))
             quantities_.push_back({name, nullptr});
     has_errors_ = std::any_of(cases.begin(), cases.end(),
-                              [](RunningCase const& c) { return std::isfinite(number_in(c.result, "/errors/l2")); });
+                              [](SweepCase const& c) { return std::isfinite(number_in(c.result, "/errors/l2")); });
     // What the user named comes first.
     std::stable_partition(quantities_.begin(), quantities_.end(), [&](Shown const& shown) {
       return std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
@@ -261,8 +261,8 @@ private:
       separate.push_back(!zip_ && !changes_size(axis));
     output::PagePlot plot{shown.name + " against " + size_name, size_name, shown.name};
     plot.curves = curves_of(
-        cases_, axes_, separate, [&](RunningCase const& c) { return number_in(c.result, size); },
-        [&](RunningCase const& c) { return value_of(c, shown); });
+        cases_, axes_, separate, [&](SweepCase const& c) { return number_in(c.result, size); },
+        [&](SweepCase const& c) { return value_of(c, shown); });
     plot.x_log = spread_over(plot.curves, &output::Curve::x, 8);
     plot.y_log = spread_over(plot.curves, &output::Curve::y, 8);
     for (output::Curve& curve : plot.curves)
@@ -282,19 +282,19 @@ private:
       plot.x_names = axis.values;
     plot.curves = curves_of(
         cases_, axes_, separate,
-        [&](RunningCase const& c) {
+        [&](SweepCase const& c) {
           return numbers
                      ? axis_number(c.values[a])
                      : static_cast<double>(std::find(axis.values.begin(), axis.values.end(), c.values[a]) - axis.values.begin());
         },
-        [&](RunningCase const& c) { return value_of(c, shown); });
+        [&](SweepCase const& c) { return value_of(c, shown); });
     plot.x_log = numbers && spread_over(plot.curves, &output::Curve::x, 10);
     plot.y_log = spread_over(plot.curves, &output::Curve::y, 50);
     return plot;
   }
 
   [[nodiscard]] std::vector<output::PageCell> row_of(std::size_t i) const {
-    RunningCase const& c = cases_[i];
+    SweepCase const& c = cases_[i];
     auto const number = [](double value, std::string text) {
       return std::isfinite(value) ? output::PageCell{std::move(text), value} : output::PageCell{"-"};
     };
@@ -307,7 +307,7 @@ private:
       double const as_number = axis_number(value);
       row.push_back(std::isfinite(as_number) ? output::PageCell{value, as_number} : output::PageCell{value});
     }
-    row.push_back({c.result.is_object() ? text_in(c.result, "/status") : c.exit_code < 0 ? "not run" : "failed"});
+    row.push_back({status_of(c)});
     double const dofs = number_in(c.result, "/dofs"), bytes = number_in(c.result, "/memory/host_peak_bytes");
     row.push_back(number(dofs, std::isfinite(dofs) ? with_thousands(static_cast<std::int64_t>(dofs)) : ""));
     row.push_back(short_number(number_in(c.result, "/solver/iterations")));
@@ -328,7 +328,7 @@ private:
 
   std::vector<SweepAxis> const& axes_;
   bool zip_;
-  std::vector<RunningCase> const& cases_;
+  std::vector<SweepCase> const& cases_;
   Json const& record_;
   std::vector<Shown> quantities_;
   bool has_errors_ = false;
@@ -336,9 +336,9 @@ private:
 
 }  // namespace
 
-std::string report_of_sweep(RunConfig const& config, std::vector<RunningCase> const& cases, Json const& record) {
+std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> const& cases, Json const& record) {
   auto const count = [&](auto const& of) { return std::to_string(std::count_if(cases.begin(), cases.end(), of)); };
-  auto const converged = [](RunningCase const& c) { return text_in(c.result, "/status") == "converged"; };
+  auto const converged = [](SweepCase const& c) { return text_in(c.result, "/status") == "converged"; };
   bool const good = std::all_of(cases.begin(), cases.end(), converged);
   std::string const name = fs::path(text_in(record, "/configuration")).stem().string();
   output::Page page(name + ": sweep of " + std::to_string(cases.size()) + " cases", "poisson " POISSON_VERSION ", " + date_text(),

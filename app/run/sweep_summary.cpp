@@ -32,7 +32,7 @@ double observed_order(Json const& coarse, Json const& fine, char const* error) {
 
 /// The earlier case that differs from case `i` in axes which change the mesh, or failing that the element order, only;
 /// cases.size() if there is none.
-std::size_t coarser_case(std::vector<RunningCase> const& cases, std::vector<SweepAxis> const& axes, std::size_t i) {
+std::size_t coarser_case(std::vector<SweepCase> const& cases, std::vector<SweepAxis> const& axes, std::size_t i) {
   auto const is_mesh = [](std::string const& path) { return path.rfind("problem.mesh", 0) == 0; };
   auto const is_order = [](std::string const& path) { return path == "problem.element.order" || path == "problem.element"; };
   bool const any_mesh = std::any_of(axes.begin(), axes.end(), [&](auto const& axis) { return is_mesh(axis.path); });
@@ -50,11 +50,6 @@ std::size_t coarser_case(std::vector<RunningCase> const& cases, std::vector<Swee
       best = j;
   }
   return best;
-}
-
-std::string short_name(std::string const& path) {
-  auto const dot = path.rfind('.');
-  return dot == std::string::npos ? path : path.substr(dot + 1);
 }
 
 struct Column {
@@ -86,10 +81,15 @@ std::string series_text(std::vector<output::PvdEntry> const& steps) {
   return Json{{"file-series-version", "1.0"}, {"files", files}}.dump(2) + "\n";
 }
 
+/// The file that names the pieces of this one where several ranks have written it: solution.pvti for solution.vti.
+std::string name_of_pieces(fs::path const& file) {
+  return file.stem().string() + ".p" + file.extension().string().substr(1);
+}
+
 /// The names of all numbers among the quantities of the cases.
-std::vector<std::string> quantity_names(std::vector<RunningCase> const& cases) {
+std::vector<std::string> quantity_names(std::vector<SweepCase> const& cases) {
   std::vector<std::string> names;
-  for (RunningCase const& c : cases)
+  for (SweepCase const& c : cases)
     if (c.result.is_object() && c.result.contains("quantities"))
       for (auto const& [name, value] : c.result["quantities"].items())
         if (value.is_number() && std::find(names.begin(), names.end(), name) == names.end())
@@ -98,10 +98,10 @@ std::vector<std::string> quantity_names(std::vector<RunningCase> const& cases) {
 }
 
 /// What the quantities tend to on finer meshes.
-std::vector<MeshConvergence> convergence_of(std::vector<RunningCase> const& cases, SweepSpec const& sweep) {
+std::vector<MeshConvergence> convergence_of(std::vector<SweepCase> const& cases, SweepSpec const& sweep) {
   std::vector<CaseOnMesh> converged;
   for (std::size_t i = 0; i < cases.size(); ++i)
-    if (RunningCase const& c = cases[i];
+    if (SweepCase const& c = cases[i];
         c.configuration && text_in(c.result, "/status") == "converged" && c.result.contains("quantities"))
       converged.push_back({i, c.values, &c.configuration->config(), &c.result["quantities"]});
   return mesh_convergence(sweep.axes, converged);
@@ -123,14 +123,13 @@ std::string text_in(Json const& result, char const* pointer) {
   return result[p].is_string() ? result[p].get<std::string>() : result[p].dump();
 }
 
-std::string values_text(RunningCase const& c, std::vector<SweepAxis> const& axes) {
-  std::string text;
-  for (std::size_t a = 0; a < axes.size(); ++a)
-    text += (a > 0 ? ", " : "") + short_name(axes[a].path) + " = " + c.values[a];
-  return text;
+std::string status_of(SweepCase const& c) {
+  if (c.result.is_object())
+    return text_in(c.result, "/status");
+  return c.exit_code >= 0 ? "failed" : c.writer.empty() ? "not run" : "running";
 }
 
-void write_summary(std::vector<RunningCase> const& cases, RunConfig const& config, std::string const& configuration,
+void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config, std::string const& configuration,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory) {
   SweepSpec const& sweep = config.sweep;
   std::ostringstream csv;
@@ -150,14 +149,15 @@ void write_summary(std::vector<RunningCase> const& cases, RunConfig const& confi
   Json list = Json::array();
   std::vector<output::PvdEntry> steps;
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    RunningCase const& c = cases[i];
+    SweepCase const& c = cases[i];
     Json parameters = Json::object(), orders = Json::object();
     csv << i;
     for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
       csv << "," << csv_field(c.values[a]);
       parameters[sweep.axes[a].path] = c.values[a];
     }
-    std::string const status = c.result.is_object() ? text_in(c.result, "/status") : c.exit_code < 0 ? "not_run" : "failed";
+    std::string status = status_of(c);
+    std::replace(status.begin(), status.end(), ' ', '_');
     csv << "," << status << "," << c.exit_code;
     for (auto const& column : columns)
       csv << "," << csv_field(text_in(c.result, column.pointer));
@@ -185,8 +185,12 @@ void write_summary(std::vector<RunningCase> const& cases, RunConfig const& confi
     list.push_back(row);
     if (!c.result.is_object() || !c.configuration)
       continue;
-    if (std::string const file = c.directory + "/" + vtk_file_name(c.configuration->config()); fs::exists(directory.path() / file))
-      steps.push_back({static_cast<double>(i), file});
+    std::string const name = vtk_file_name(c.configuration->config());
+    for (std::string const& file : {name, name_of_pieces(name)})
+      if (fs::exists(directory.path() / c.directory / file)) {
+        steps.push_back({static_cast<double>(i), c.directory + "/" + file});
+        break;
+      }
   }
   directory.try_write("sweep.csv", [&](fs::path const& path) { output::write_text_file(path, csv.str()); });
   directory.try_write(collection, [&](fs::path const& path) {
@@ -225,9 +229,9 @@ void write_summary(std::vector<RunningCase> const& cases, RunConfig const& confi
   directory.write_record(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void print_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep, Console& console) {
+void print_summary(std::vector<SweepCase> const& cases, SweepSpec const& sweep, Console& console) {
   bool const errors =
-      std::any_of(cases.begin(), cases.end(), [](RunningCase const& c) { return !std::isnan(number_in(c.result, "/errors/l2")); });
+      std::any_of(cases.begin(), cases.end(), [](SweepCase const& c) { return !std::isnan(number_in(c.result, "/errors/l2")); });
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"case"};
   for (auto const& axis : sweep.axes)
@@ -238,10 +242,10 @@ void print_summary(std::vector<RunningCase> const& cases, SweepSpec const& sweep
     for (auto const* name : {"L2 error", "order", "H1 error", "order"})
       rows[0].emplace_back(name);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    RunningCase const& c = cases[i];
+    SweepCase const& c = cases[i];
     std::vector<std::string> row{std::to_string(i)};
     row.insert(row.end(), c.values.begin(), c.values.end());
-    row.push_back(c.result.is_object() ? text_in(c.result, "/status") : c.exit_code < 0 ? "not run" : "failed");
+    row.push_back(status_of(c));
     row.push_back(number_text(number_in(c.result, "/dofs"), 10));
     row.push_back(number_text(number_in(c.result, "/solver/iterations"), 10));
     row.push_back(number_text(number_in(c.result, "/solver/residual_true")));

@@ -17,6 +17,8 @@ namespace poisson {
 [[nodiscard]] std::string why_no_cuda();
 /// Empty without CUDA or a usable device.
 [[nodiscard]] std::vector<DeviceDescription> cuda_devices();
+/// The number of devices, without taking any of their memory; usable or not.
+[[nodiscard]] int cuda_device_count();
 [[nodiscard]] DeviceDescription cpu_description();
 
 /// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
@@ -30,6 +32,14 @@ namespace poisson {
 [[nodiscard]] std::unique_ptr<Context> make_cuda_context();
 [[nodiscard]] double measure_cpu_copy_bandwidth(double seconds);
 [[nodiscard]] double measure_cuda_copy_bandwidth(Context& context, double seconds);
+
+/// How fast one device writes to another.
+struct PeerBandwidth {
+  double bytes_per_second = 0;
+  bool direct = false;  ///< without a detour through the host's memory
+};
+/// Of a large array, best of a few; `from` and `to` are different numbers of cuda_devices(). Throws EnvironmentError.
+[[nodiscard]] PeerBandwidth measure_cuda_peer_bandwidth(int from, int to);
 
 /// The set of kernels of type `Kernels` for the context's backend. Every set is an interface declared once in this folder;
 /// `Kernels::cpu()` is defined in kernels/cpu, `Kernels::cuda()` in kernels/cuda or, throwing, in kernels/stub.

@@ -50,6 +50,11 @@ std::vector<std::string> lines_of(int descriptor) {
   return lines;
 }
 
+/// Who holds the lock of a file with these lines.
+std::string holder_in(std::vector<std::string> const& lines) {
+  return lines.empty() ? "a process that has just begun" : lines.front();
+}
+
 bool same_file(int descriptor, char const* path) {
   struct stat opened {
   }, named{};
@@ -81,7 +86,7 @@ DirectoryLock::DirectoryLock(std::filesystem::path const& directory) : path_(dir
       }
       ::close(descriptor_);
       descriptor_ = -1;
-      holder_ = lines.empty() ? "a process that has just begun" : lines.front();
+      holder_ = holder_in(lines);
       if (!has_ended(holder_))
         return;
       usleep(50'000);
@@ -124,6 +129,17 @@ void DirectoryLock::release() noexcept {
   ::close(descriptor_);
   descriptor_ = -1;
   held_ = false;
+}
+
+std::string writer_of(std::filesystem::path const& directory) {
+  int const descriptor = ::open((directory / DirectoryLock::file_name).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (descriptor < 0)
+    return "";
+  std::string writer;
+  if (flock(descriptor, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    writer = holder_in(lines_of(descriptor));
+  ::close(descriptor);
+  return writer;
 }
 
 }  // namespace poisson::output

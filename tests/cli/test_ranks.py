@@ -358,7 +358,7 @@ def test_a_signal_to_one_rank_stops_all_with_their_results(poisson):
 
 
 def test_other_commands_say_that_they_take_no_ranks(poisson):
-    done = on_ranks(poisson, 2, "info", code=1)
+    done = on_ranks(poisson, 2, "schema", code=1)
     assert len(errors_told(done)) == 1 and "2 ranks" in done.stderr
     assert on_ranks(poisson, 2, "--version").stdout.startswith("poisson ")
 

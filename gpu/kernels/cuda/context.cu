@@ -50,6 +50,48 @@ std::int64_t free_memory(cudaMemPool_t pool) {
   return static_cast<std::int64_t>(free + reserved - used);
 }
 
+/// Two events of the current device.
+struct Events {
+  Events() {
+    POISSON_CUDA_CHECK(cudaEventCreate(&start));
+    POISSON_CUDA_CHECK(cudaEventCreate(&stop));
+  }
+  Events(Events const&) = delete;
+  Events& operator=(Events const&) = delete;
+  ~Events() {
+    static_cast<void>(cudaEventDestroy(start));
+    static_cast<void>(cudaEventDestroy(stop));
+  }
+  cudaEvent_t start = nullptr, stop = nullptr;
+};
+
+/// Makes a device the current one, as long as this object exists.
+class CurrentDevice {
+public:
+  explicit CurrentDevice(int device) {
+    POISSON_CUDA_CHECK(cudaGetDevice(&before_));
+    POISSON_CUDA_CHECK(cudaSetDevice(device));
+  }
+  CurrentDevice(CurrentDevice const&) = delete;
+  CurrentDevice& operator=(CurrentDevice const&) = delete;
+  ~CurrentDevice() { static_cast<void>(cudaSetDevice(before_)); }
+
+private:
+  int before_ = 0;
+};
+
+/// Memory of a device that other devices may read and write, which that of a pool is not.
+struct PeerBuffer {
+  PeerBuffer(int device, std::size_t bytes) {
+    CurrentDevice const current(device);
+    POISSON_CUDA_CHECK(cudaMalloc(&data, bytes));
+  }
+  PeerBuffer(PeerBuffer const&) = delete;
+  PeerBuffer& operator=(PeerBuffer const&) = delete;
+  ~PeerBuffer() { static_cast<void>(cudaFree(data)); }
+  void* data = nullptr;
+};
+
 }  // namespace
 
 bool cuda_built() {
@@ -76,12 +118,19 @@ std::string why_no_cuda() {
   return {};
 }
 
-std::vector<DeviceDescription> cuda_devices() {
+int cuda_device_count() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
     cudaGetLastError();
-    return {};
+    return 0;
   }
+  return count;
+}
+
+std::vector<DeviceDescription> cuda_devices() {
+  int const count = cuda_device_count();
+  if (count == 0)
+    return {};
   int current = 0;
   POISSON_CUDA_CHECK(cudaGetDevice(&current));
   std::vector<DeviceDescription> result;
@@ -117,17 +166,7 @@ double measure_cuda_copy_bandwidth(Context& context, double seconds) {
     std::int64_t size;
     void *from, *to;
   } const buffers(device, bytes);
-  struct Events {
-    Events() {
-      POISSON_CUDA_CHECK(cudaEventCreate(&start));
-      POISSON_CUDA_CHECK(cudaEventCreate(&stop));
-    }
-    ~Events() {
-      static_cast<void>(cudaEventDestroy(start));
-      static_cast<void>(cudaEventDestroy(stop));
-    }
-    cudaEvent_t start = nullptr, stop = nullptr;
-  } const events;
+  Events const events;
   device.set_zero(buffers.from, bytes);
   double best = 0;
   for (int repeat = 0; repeat < 8 && !spent(); ++repeat) {
@@ -141,6 +180,34 @@ double measure_cuda_copy_bandwidth(Context& context, double seconds) {
     best = std::max(best, 2e3 * static_cast<double>(bytes) / static_cast<double>(milliseconds));
   }
   return best;
+}
+
+PeerBandwidth measure_cuda_peer_bandwidth(int from, int to) {
+  constexpr std::size_t bytes = std::size_t{1} << 28;
+  CurrentDevice const current(from);
+  int can_access = 0;
+  POISSON_CUDA_CHECK(cudaDeviceCanAccessPeer(&can_access, from, to));
+  if (can_access != 0) {
+    cudaError_t const error = cudaDeviceEnablePeerAccess(to, 0);
+    if (error == cudaErrorPeerAccessAlreadyEnabled)
+      cudaGetLastError();
+    else
+      POISSON_CUDA_CHECK(error);
+  }
+  PeerBuffer const source(from, bytes), target(to, bytes);
+  Events const events;
+  PeerBandwidth result{0, can_access != 0};
+  for (int repeat = 0; repeat < 6; ++repeat) {  // the first is slower, and does not count as the best
+    POISSON_CUDA_CHECK(cudaEventRecord(events.start, nullptr));
+    POISSON_CUDA_CHECK(cudaMemcpyPeerAsync(target.data, to, source.data, from, bytes, nullptr));
+    POISSON_CUDA_CHECK(cudaEventRecord(events.stop, nullptr));
+    POISSON_CUDA_CHECK(cudaEventSynchronize(events.stop));
+    float milliseconds = 0;
+    POISSON_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, events.start, events.stop));
+    result.bytes_per_second =
+        std::max(result.bytes_per_second, 1e3 * static_cast<double>(bytes) / static_cast<double>(milliseconds));
+  }
+  return result;
 }
 
 namespace cuda {

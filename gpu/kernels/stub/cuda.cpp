@@ -47,6 +47,9 @@ bool cuda_built() {
 std::string why_no_cuda() {
   return "this program was built without CUDA; use the cpu backend, or build with the CUDA toolkit (cmake --preset cuda)";
 }
+int cuda_device_count() {
+  return 0;
+}
 std::vector<DeviceDescription> cuda_devices() {
   return {};
 }
@@ -54,6 +57,9 @@ std::unique_ptr<Context> make_cuda_context() {
   refuse();
 }
 double measure_cuda_copy_bandwidth(Context&, double) {
+  refuse();
+}
+PeerBandwidth measure_cuda_peer_bandwidth(int, int) {
   refuse();
 }
 AggregationKernels const& AggregationKernels::cuda() {

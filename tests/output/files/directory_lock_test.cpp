@@ -91,6 +91,20 @@ TEST(DirectoryLock, AHolderThatHasAnnouncedNothing) {
   EXPECT_EQ(second.holder(), "a process that has just begun");
 }
 
+TEST(WriterOf, TheHolderOfTheLockWithoutTakingIt) {
+  TemporaryDirectory directory;
+  EXPECT_EQ(writer_of(directory.path()), "");
+  EXPECT_TRUE(directory.names().empty());
+  Holder holder(directory.path(), {"solution.vtu"});
+  ASSERT_TRUE(holder.locked());
+  EXPECT_EQ(writer_of(directory.path()).rfind(process_text(holder.id()), 0), 0U) << writer_of(directory.path());
+  holder.kill_and_wait();
+  EXPECT_EQ(writer_of(directory.path()), "");
+  DirectoryLock const lock(directory.path());
+  EXPECT_TRUE(lock.held());
+  EXPECT_EQ(lock.left_over(), std::vector<std::string>{"solution.vtu"});  // what the killed one has left is still known
+}
+
 TEST(DirectoryLock, TwoDirectoriesDoNotShareALock) {
   TemporaryDirectory one, other;
   DirectoryLock const first(one.path()), second(other.path());

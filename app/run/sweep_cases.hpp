@@ -1,0 +1,62 @@
+#pragma once
+
+#include "app/config/config.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+/// The cases of a sweep, and what they have left in their folders: DIR/cases/case_NUMBER_FINGERPRINT.
+namespace poisson::app {
+
+inline constexpr char const* cases_folder = "cases";
+inline constexpr char const* case_log = "log.txt";  ///< what a case's process says, in its folder; see exit_code_text
+
+/// A case of a sweep.
+struct SweepCase {
+  std::vector<std::string> values;  ///< one per axis
+  std::string fingerprint;
+  std::string directory;                       ///< relative to the sweep's; empty without a configuration
+  std::optional<Configuration> configuration;  ///< none where the values give no valid one; `error` says why
+  std::string error;                           ///< why there is no result
+  std::string writer;                          ///< the process that runs it now, of a sweep that is collected
+  int exit_code = -1;                          ///< -1: not run
+  bool reused = false;
+  double seconds = 0;
+  nlohmann::ordered_json result;  ///< result.json, or null
+};
+
+/// The cases of `sweep`, numbered from 0: all combinations of the values, or with zip the i-th values together. Throws InputError
+/// where there is nothing to sweep over, or no case is valid.
+[[nodiscard]] std::vector<SweepCase> sweep_cases(Configuration const& configuration);
+struct NumberedCase {
+  std::size_t number, of;  ///< and how many there are
+  SweepCase sweep_case;
+};
+/// The case of this name, its number or the name of its folder, valid or not; takes far less time than all of them. Throws
+/// InputError where there is none, also where a folder's name is of another configuration.
+[[nodiscard]] NumberedCase sweep_case(Configuration const& configuration, std::string const& name);
+
+/// The last word of a key path.
+[[nodiscard]] std::string short_name(std::string const& path);
+/// "cells = [8, 8, 8], order = 2"
+[[nodiscard]] std::string values_text(SweepCase const& c, std::vector<SweepAxis> const& axes);
+/// The name of a case's folder.
+[[nodiscard]] std::string name_of_case(SweepCase const& c);
+/// Whether the sweep has analyses of the solutions of all its cases, which have to be kept for them.
+[[nodiscard]] bool has_snapshots(RunConfig const& config);
+
+/// Takes over the results of cases that an earlier run has finished in the sweep's directory `root`, whatever their number was.
+void reuse_finished(std::span<SweepCase> cases, std::filesystem::path const& root);
+/// The last line of a case's log: that its process has ended, and how.
+[[nodiscard]] std::string exit_code_text(int code);
+/// What a case's process has left that ended with this code: its record, or why there is none.
+void take_result(SweepCase& c, int exit_code, std::filesystem::path const& root);
+/// What all cases have left, whichever processes ran them, or run them now. Returns the names of folders that belong to no case.
+[[nodiscard]] std::vector<std::string> collect_cases(std::vector<SweepCase>& cases, std::filesystem::path const& root);
+
+}  // namespace poisson::app
