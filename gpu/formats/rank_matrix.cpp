@@ -25,27 +25,33 @@ std::int64_t all_ghosts(std::vector<RankNeighbor> const& neighbors) {
 
 template <class T>
 GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors)
-    : context_(context), sent_(context, std::span<std::int32_t const>(all_sent(neighbors))) {
+    : context_(context),
+      devices_(rank_transport(context, ranks).devices.get()),
+      sent_(context, std::span<std::int32_t const>(all_sent(neighbors))) {
   std::int64_t const n_ghosts = all_ghosts(neighbors);
-  outgoing_.resize(static_cast<std::size_t>(sent_.size()));
-  incoming_.resize(static_cast<std::size_t>(n_ghosts));
   if (context.backend() != Backend::cpu) {
     outgoing_of_device_ = Array<T>(context, sent_.size());
     ghosts_ = Array<T>(context, n_ghosts);
   }
-  std::vector<Message> sends, receives;
+  if (devices_ == nullptr) {
+    outgoing_.resize(static_cast<std::size_t>(sent_.size()));
+    incoming_.resize(static_cast<std::size_t>(n_ghosts));
+  }
+  T* const outgoing = devices_ != nullptr ? outgoing_of_device_.data() : outgoing_.data();
+  T* const incoming = devices_ != nullptr ? ghosts_.data() : incoming_.data();
   std::int64_t from = 0, to = 0;
   for (RankNeighbor const& neighbor : neighbors) {
     auto const n_sent = static_cast<std::int64_t>(neighbor.sent.size());
     constexpr std::int64_t size{sizeof(T)};
     if (n_sent > 0)
-      sends.push_back({neighbor.rank, outgoing_.data() + from, size * n_sent});
+      sends_.push_back({neighbor.rank, outgoing + from, size * n_sent});
     if (neighbor.n_ghosts > 0)
-      receives.push_back({neighbor.rank, incoming_.data() + to, size * neighbor.n_ghosts});
+      receives_.push_back({neighbor.rank, incoming + to, size * neighbor.n_ghosts});
     from += n_sent;
     to += neighbor.n_ghosts;
   }
-  exchange_ = ranks.make_exchange(sends, receives);
+  if (devices_ == nullptr)
+    exchange_ = ranks.make_exchange(sends_, receives_);
 }
 
 template <class T>
@@ -53,6 +59,10 @@ void GhostExchange<T>::start(ConstPointer<T> x) {
   bool const device = context_.backend() != Backend::cpu;
   T* const message = device ? outgoing_of_device_.data() : outgoing_.data();
   kernels_for<RimKernels<T>>(context_).pack(context_, sent_.size(), sent_.data(), x, message);
+  if (devices_ != nullptr) {
+    devices_->start(sends_, receives_);
+    return;
+  }
   if (device)
     outgoing_of_device_.download(std::span<T>(outgoing_));
   exchange_->start();
@@ -60,6 +70,10 @@ void GhostExchange<T>::start(ConstPointer<T> x) {
 
 template <class T>
 T const* GhostExchange<T>::finish() {
+  if (devices_ != nullptr) {
+    devices_->finish();
+    return ghosts_.data();
+  }
   exchange_->finish();
   if (context_.backend() == Backend::cpu)
     return incoming_.data();

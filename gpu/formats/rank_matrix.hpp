@@ -6,13 +6,15 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/rim.hpp"
 
 #include <memory>
 
 namespace poisson {
 
-/// Brings entries of a vector of T from their own rank to those that have them as ghosts.
+/// Brings entries of a vector of T from their own rank to those that have them as ghosts: from device to device where
+/// rank_transport can, elsewhere through host memory.
 template <class T>
 class GhostExchange {
 public:
@@ -22,14 +24,17 @@ public:
   GhostExchange& operator=(GhostExchange const&) = delete;
   /// Sends own entries of x, in the backend's memory; x may be read, but not written, until finish() returns.
   void start(ConstPointer<T> x);
-  /// Waits for the ghosts. They are in the backend's memory, numbered as in RankNeighbor, until the next start().
+  /// What is enqueued from now on waits for the ghosts; on the cpu they are there. They are in the backend's memory, numbered as in
+  /// RankNeighbor, until the next start().
   [[nodiscard]] T const* finish();
 
 private:
   Context& context_;
+  DeviceRanks* devices_;  ///< null: messages go through host memory
   Array<std::int32_t> sent_;
-  HostVector<T> outgoing_, incoming_;     ///< what the communicator sees
-  Array<T> outgoing_of_device_, ghosts_;  ///< on a device
+  Array<T> outgoing_of_device_, ghosts_;   ///< on a device
+  std::vector<Message> sends_, receives_;  ///< with devices_: in these arrays
+  HostVector<T> outgoing_, incoming_;      ///< without: what the communicator sees
   std::unique_ptr<Exchange> exchange_;
 };
 
