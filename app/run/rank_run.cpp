@@ -306,7 +306,6 @@ void require_runs_on_ranks(RunConfig const& config) {
          "multigrid is possible on boxes of order 1 with two cells or more in x and y, and not yet on others,");
   refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");
   refuse(config.solver.to_discretization, "solver.tolerance", "a tolerance from the discretisation error is not possible yet");
-  refuse(config.backend == Backend::cuda, "backend", "cuda is not possible yet");
   refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
   OutputSpec const& output = config.output;
   refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format", "hdf is not possible yet");

@@ -14,11 +14,23 @@ std::vector<std::int32_t> all_sent(std::vector<RankNeighbor> const& neighbors) {
   return rows;
 }
 
-std::int64_t all_ghosts(std::vector<RankNeighbor> const& neighbors) {
-  std::int64_t n = 0;
+template <class T>
+using Parts = std::vector<typename RankExchange<T>::Part>;
+
+template <class T>
+Parts<T> parts_sent(std::vector<RankNeighbor> const& neighbors) {
+  Parts<T> parts;
   for (RankNeighbor const& neighbor : neighbors)
-    n += neighbor.n_ghosts;
-  return n;
+    parts.push_back({neighbor.rank, static_cast<std::int64_t>(neighbor.sent.size())});
+  return parts;
+}
+
+template <class T>
+Parts<T> parts_of_ghosts(std::vector<RankNeighbor> const& neighbors) {
+  Parts<T> parts;
+  for (RankNeighbor const& neighbor : neighbors)
+    parts.push_back({neighbor.rank, neighbor.n_ghosts});
+  return parts;
 }
 
 }  // namespace
@@ -26,59 +38,18 @@ std::int64_t all_ghosts(std::vector<RankNeighbor> const& neighbors) {
 template <class T>
 GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors)
     : context_(context),
-      devices_(rank_transport(context, ranks).devices.get()),
-      sent_(context, std::span<std::int32_t const>(all_sent(neighbors))) {
-  std::int64_t const n_ghosts = all_ghosts(neighbors);
-  if (context.backend() != Backend::cpu) {
-    outgoing_of_device_ = Array<T>(context, sent_.size());
-    ghosts_ = Array<T>(context, n_ghosts);
-  }
-  if (devices_ == nullptr) {
-    outgoing_.resize(static_cast<std::size_t>(sent_.size()));
-    incoming_.resize(static_cast<std::size_t>(n_ghosts));
-  }
-  T* const outgoing = devices_ != nullptr ? outgoing_of_device_.data() : outgoing_.data();
-  T* const incoming = devices_ != nullptr ? ghosts_.data() : incoming_.data();
-  std::int64_t from = 0, to = 0;
-  for (RankNeighbor const& neighbor : neighbors) {
-    auto const n_sent = static_cast<std::int64_t>(neighbor.sent.size());
-    constexpr std::int64_t size{sizeof(T)};
-    if (n_sent > 0)
-      sends_.push_back({neighbor.rank, outgoing + from, size * n_sent});
-    if (neighbor.n_ghosts > 0)
-      receives_.push_back({neighbor.rank, incoming + to, size * neighbor.n_ghosts});
-    from += n_sent;
-    to += neighbor.n_ghosts;
-  }
-  if (devices_ == nullptr)
-    exchange_ = ranks.make_exchange(sends_, receives_);
-}
+      sent_(context, std::span<std::int32_t const>(all_sent(neighbors))),
+      exchange_(context, ranks, parts_sent<T>(neighbors), parts_of_ghosts<T>(neighbors)) {}
 
 template <class T>
 void GhostExchange<T>::start(ConstPointer<T> x) {
-  bool const device = context_.backend() != Backend::cpu;
-  T* const message = device ? outgoing_of_device_.data() : outgoing_.data();
-  kernels_for<RimKernels<T>>(context_).pack(context_, sent_.size(), sent_.data(), x, message);
-  if (devices_ != nullptr) {
-    devices_->start(sends_, receives_);
-    return;
-  }
-  if (device)
-    outgoing_of_device_.download(std::span<T>(outgoing_));
-  exchange_->start();
+  kernels_for<RimKernels<T>>(context_).pack(context_, sent_.size(), sent_.data(), x, exchange_.outgoing());
+  exchange_.start();
 }
 
 template <class T>
 T const* GhostExchange<T>::finish() {
-  if (devices_ != nullptr) {
-    devices_->finish();
-    return ghosts_.data();
-  }
-  exchange_->finish();
-  if (context_.backend() == Backend::cpu)
-    return incoming_.data();
-  ghosts_.upload(std::span<T const>(incoming_));
-  return ghosts_.data();
+  return exchange_.finish();
 }
 
 template class GhostExchange<double>;

@@ -6,15 +6,14 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
-#include "gpu/kernels/device_ranks.hpp"
+#include "gpu/kernels/rank_exchange.hpp"
 #include "gpu/kernels/rim.hpp"
 
 #include <memory>
 
 namespace poisson {
 
-/// Brings entries of a vector of T from their own rank to those that have them as ghosts: from device to device where
-/// rank_transport can, elsewhere through host memory.
+/// Brings entries of a vector of T from their own rank to those that have them as ghosts.
 template <class T>
 class GhostExchange {
 public:
@@ -30,12 +29,8 @@ public:
 
 private:
   Context& context_;
-  DeviceRanks* devices_;  ///< null: messages go through host memory
   Array<std::int32_t> sent_;
-  Array<T> outgoing_of_device_, ghosts_;   ///< on a device
-  std::vector<Message> sends_, receives_;  ///< with devices_: in these arrays
-  HostVector<T> outgoing_, incoming_;      ///< without: what the communicator sees
-  std::unique_ptr<Exchange> exchange_;
+  RankExchange<T> exchange_;
 };
 
 /// The rows of this rank of a square matrix whose other rows are on other ranks: n_rows and n_columns are those of this rank, and

@@ -22,6 +22,8 @@ public:
   virtual void start(std::span<Message const> sends, std::span<Message const> receives) = 0;
   /// What is enqueued on the context from now on waits for all exchanges that were started.
   virtual void finish() = 0;
+  /// Puts the `bytes` bytes of every rank one after another into `all`, in the order of the ranks; in the memory of the device.
+  virtual void all_gather(void const* mine, std::int64_t bytes, void* all) = 0;
   /// Replaces `count` numbers in the memory of the device, the same count on every rank, by their sums over the ranks, which are
   /// added in the order of the ranks: all have the same bits in every run.
   virtual void sum(double* numbers, int count) = 0;
@@ -33,6 +35,9 @@ struct RankTransport {
   std::unique_ptr<DeviceRanks> devices;  ///< null: through host memory and the communicator
   std::string name;                      ///< "NCCL 2.28.9"; or "host memory", and why
 };
+
+/// Empty when NCCL can be loaded; otherwise why not.
+[[nodiscard]] std::string why_no_nccl();
 
 /// That of this context and these ranks, made by the first call: NCCL where the contexts of all ranks are on devices, no two on the
 /// same, and all ranks can load it. The environment variable POISSON_NCCL=0, on any rank, keeps to host memory. Preconditions: the

@@ -189,7 +189,7 @@ CudaContext::CudaContext(int index) : index_(index) {
 }
 
 CudaContext::~CudaContext() {
-  rank_transports_.clear();  // first: what waits for other ranks may have to be given up
+  rank_transports_.reset();  // first: what waits for other ranks may have to be given up
   // Errors of calls enqueued before cannot be reported from here.
   static_cast<void>(cudaStreamSynchronize(stream_));
   blas_.reset();  // while its stream is there

@@ -3,12 +3,10 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/dot_sum.hpp"
 #include "gpu/core/vector.hpp"
-#include "gpu/kernels/device_ranks.hpp"
 
 #include <algorithm>
 #include <cstdint>
 #include <cuda_runtime.h>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -50,8 +48,8 @@ public:
   [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
   /// Where blas.cu keeps its handle, from its first use until the context ends.
   [[nodiscard]] std::shared_ptr<void>& blas() { return blas_; }
-  /// Where nccl.cu keeps what it has made, by communicator, until the context ends.
-  [[nodiscard]] std::map<Communicator const*, RankTransport>& rank_transports() { return rank_transports_; }
+  /// Where nccl.cu keeps what it has made, until the context ends.
+  [[nodiscard]] std::shared_ptr<void>& rank_transports() { return rank_transports_; }
 
 private:
   static constexpr std::int64_t staging_bytes = std::int64_t{16} << 20;
@@ -72,8 +70,7 @@ private:
   void* partial_sums_ = nullptr;
   std::int64_t partial_sums_bytes_ = 0;
   unsigned* block_counter_ = nullptr;
-  std::shared_ptr<void> blas_;
-  std::map<Communicator const*, RankTransport> rank_transports_;
+  std::shared_ptr<void> blas_, rank_transports_;
 };
 
 [[nodiscard]] inline CudaContext& of(Context& context) {

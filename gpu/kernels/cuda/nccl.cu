@@ -7,10 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <memory>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace poisson {
 
@@ -26,7 +31,8 @@ struct NcclUniqueId {
 constexpr int nccl_bytes = 0;  // ncclInt8
 
 struct Nccl {
-  DynamicLibrary library{"NCCL", {"libnccl.so.2", "libnccl.so", "/usr/local/cuda/lib64/libnccl.so.2"}};
+  DynamicLibrary library{"NCCL",
+                         {"libnccl.so.2", "libnccl.so", "/usr/local/cuda/lib64/libnccl.so.2", "/usr/local/cuda/lib/libnccl.so.2"}};
   NcclResult (*GetVersion)(int* version) = nullptr;
   char const* (*GetErrorString)(NcclResult result) = nullptr;
   NcclResult (*GetUniqueId)(NcclUniqueId* id) = nullptr;
@@ -105,12 +111,10 @@ public:
   /// Waits for all other ranks, which call it too. Then sums numbers whose sum is known.
   void connect(NcclUniqueId const& id, int rank) {
     check_nccl(nccl().CommInitRank(&comm_, size_, id, rank), "ncclCommInitRank");
-    double number = rank + 1;
-    Array<double> on_device(device_, std::span<double const>(&number, 1));
-    sum(on_device.data(), 1);
-    on_device.download(std::span<double>(&number, 1));
-    if (number != 0.5 * size_ * (size_ + 1))
-      throw EnvironmentError("NCCL: the first all-gather gave other numbers than were sent");
+    // Both before any is looked at: ranks that find something wrong must not leave others waiting.
+    double const sum = sum_of_numbers<double>(rank), extended = rounded(sum_of_numbers<DoubleDouble>(rank));
+    if (double const expected = 0.5 * size_ * (size_ + 1); sum != expected || extended != expected)
+      throw EnvironmentError("NCCL: the first sums of numbers are wrong");
   }
 
   /// All ranks end at about the same time, or by an exception that ends all of them: then nobody waits for the others.
@@ -165,6 +169,14 @@ public:
     under_way_ = false;
   }
 
+  void all_gather(void const* mine, std::int64_t bytes, void* all) override {
+    if (under_way_)  // it stays so: who started the exchange calls finish()
+      POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), done_, 0));
+    if (bytes > 0)
+      check_nccl(nccl().AllGather(mine, all, static_cast<std::size_t>(bytes), nccl_bytes, comm_, device_.stream()),
+                 "ncclAllGather");
+  }
+
   void sum(double* numbers, int count) override { sum_of(numbers, count); }
   void sum(DoubleDouble* numbers, int count) override { sum_of(numbers, count); }
 
@@ -172,15 +184,20 @@ private:
   static constexpr int most_at_once = 32;  // a warp
 
   template <class T>
+  T sum_of_numbers(int rank) {
+    T number = static_cast<double>(rank + 1);
+    Array<T> on_device(device_, std::span<T const>(&number, 1));
+    sum(on_device.data(), 1);
+    on_device.download(std::span<T>(&number, 1));
+    return number;
+  }
+
+  template <class T>
   void sum_of(T* numbers, int count) {
-    if (under_way_)  // it stays so: who started the exchange calls finish()
-      POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), done_, 0));
     T* const all = reinterpret_cast<T*>(gathered_.data());  // whose entries are the largest T
     for (int first = 0; first < count; first += most_at_once) {
       int const n = std::min(most_at_once, count - first);
-      check_nccl(
-          nccl().AllGather(numbers + first, all, static_cast<std::size_t>(n) * sizeof(T), nccl_bytes, comm_, device_.stream()),
-          "ncclAllGather");
+      all_gather(numbers + first, n * std::int64_t{sizeof(T)}, all);
       sum_of_ranks_kernel<T><<<1, most_at_once, 0, device_.stream()>>>(size_, n, all, numbers + first);
       POISSON_CUDA_CHECK(cudaGetLastError());
     }
@@ -225,7 +242,7 @@ bool is_set_to(char const* variable, char const* value) {
 }
 
 /// Why this rank cannot use NCCL, from what all ranks know; empty: it can.
-std::string why_no_nccl(std::vector<Place> const& places, int rank) {
+std::string why_through_host(std::vector<Place> const& places, int rank) {
   if (places.size() < 2)
     return "there is one rank";
   if (is_set_to("POISSON_NCCL", "0"))
@@ -240,7 +257,7 @@ std::string why_no_nccl(std::vector<Place> const& places, int rank) {
     if (mine.host == places[r].host && mine.process == places[r].process && !is_set_to("NCCL_P2P_DIRECT_DISABLE", "1"))
       return "ranks are threads of one process, for which NCCL_P2P_DIRECT_DISABLE must be 1";
   }
-  return nccl().library.missing();
+  return why_no_nccl();
 }
 
 /// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others.
@@ -252,7 +269,7 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
   } catch (EnvironmentError const& error) {
     reason = error.what();
   }
-  std::string const found = why_no_nccl(gather(ranks, mine), ranks.rank());
+  std::string const found = why_through_host(gather(ranks, mine), ranks.rank());
   if (reason.empty())
     reason = found;
   std::unique_ptr<NcclRanks> devices;
@@ -285,11 +302,19 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
 
 }  // namespace
 
+std::string why_no_nccl() {
+  return nccl().library.missing();
+}
+
 RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks) {
+  using Transports = std::map<Communicator const*, RankTransport>;
   auto& device = cuda::of(context);
-  auto found = device.rank_transports().find(&ranks);
-  if (found == device.rank_transports().end())
-    found = device.rank_transports().emplace(&ranks, make_rank_transport(device, ranks)).first;
+  if (device.rank_transports() == nullptr)
+    device.rank_transports() = std::make_shared<Transports>();
+  auto& known = *static_cast<Transports*>(device.rank_transports().get());
+  auto found = known.find(&ranks);
+  if (found == known.end())
+    found = known.emplace(&ranks, make_rank_transport(device, ranks)).first;
   return found->second;
 }
 

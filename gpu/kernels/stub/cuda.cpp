@@ -60,6 +60,9 @@ std::unique_ptr<Context> make_cuda_context(int) {
 double measure_cuda_copy_bandwidth(Context&, double) {
   refuse();
 }
+std::string why_no_nccl() {
+  return why_no_cuda();
+}
 RankTransport const& cuda_rank_transport(Context&, Communicator&) {
   refuse();
 }
