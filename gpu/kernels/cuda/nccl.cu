@@ -98,9 +98,16 @@ __global__ void sum_of_ranks_kernel(int ranks, int count, T const* all, T* numbe
 /// stream, sums among it, and a sum waits for the exchanges started before it.
 class NcclRanks final : public DeviceRanks {
 public:
-  /// What can fail on one rank alone; nothing of it waits for others.
+  /// What can fail on one rank alone; nothing of it waits for others. Where ranks are threads, a thread that allocates pinned
+  /// memory or loads code may wait for kernels of all devices, which may wait for that thread: all of this happens here.
   NcclRanks(cuda::CudaContext& device, int size)
-      : device_(device), size_(size), gathered_(device, std::int64_t{size} * most_at_once) {
+      : device_(device), size_(size), gathered_(device, std::int64_t{size} * most_at_once), number_(device, 1) {
+    DoubleDouble number = 0;
+    number_.upload(std::span<DoubleDouble const>(&number, 1));
+    number_.download(std::span<DoubleDouble>(&number, 1));
+    add_up<double>(0, nullptr);
+    add_up<DoubleDouble>(0, nullptr);
+    device.synchronize();
     int least = 0, greatest = 0;
     POISSON_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     POISSON_CUDA_CHECK(cudaStreamCreateWithPriority(&exchange_stream_, cudaStreamNonBlocking, greatest));
@@ -112,7 +119,7 @@ public:
   void connect(NcclUniqueId const& id, int rank) {
     check_nccl(nccl().CommInitRank(&comm_, size_, id, rank), "ncclCommInitRank");
     // Both before any is looked at: ranks that find something wrong must not leave others waiting.
-    double const sum = sum_of_numbers<double>(rank), extended = rounded(sum_of_numbers<DoubleDouble>(rank));
+    double const sum = sum_of_numbers<double>(rank), extended = sum_of_numbers<DoubleDouble>(rank).hi;
     if (double const expected = 0.5 * size_ * (size_ + 1); sum != expected || extended != expected)
       throw EnvironmentError("NCCL: the first sums of numbers are wrong");
   }
@@ -186,26 +193,33 @@ private:
   template <class T>
   T sum_of_numbers(int rank) {
     T number = static_cast<double>(rank + 1);
-    Array<T> on_device(device_, std::span<T const>(&number, 1));
-    sum(on_device.data(), 1);
-    on_device.download(std::span<T>(&number, 1));
+    T* const on_device = reinterpret_cast<T*>(number_.data());
+    device_.upload(on_device, &number, sizeof number);
+    sum(on_device, 1);
+    device_.download(&number, on_device, sizeof number);
     return number;
+  }
+
+  /// Of what is in gathered_.
+  template <class T>
+  void add_up(int count, T* numbers) {
+    auto const* const all = reinterpret_cast<T const*>(gathered_.data());
+    sum_of_ranks_kernel<T><<<1, most_at_once, 0, device_.stream()>>>(size_, count, all, numbers);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
   template <class T>
   void sum_of(T* numbers, int count) {
-    T* const all = reinterpret_cast<T*>(gathered_.data());  // whose entries are the largest T
     for (int first = 0; first < count; first += most_at_once) {
       int const n = std::min(most_at_once, count - first);
-      all_gather(numbers + first, n * std::int64_t{sizeof(T)}, all);
-      sum_of_ranks_kernel<T><<<1, most_at_once, 0, device_.stream()>>>(size_, n, all, numbers + first);
-      POISSON_CUDA_CHECK(cudaGetLastError());
+      all_gather(numbers + first, n * std::int64_t{sizeof(T)}, gathered_.data());
+      add_up(n, numbers + first);
     }
   }
 
   cuda::CudaContext& device_;
   int size_;
-  Array<DoubleDouble> gathered_;
+  Array<DoubleDouble> gathered_, number_;  ///< of the largest type that is summed
   NcclComm comm_ = nullptr;
   cudaStream_t exchange_stream_ = nullptr;
   /// The messages of the context's stream are complete; the exchange is about to start; it is done.
