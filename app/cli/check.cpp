@@ -187,6 +187,7 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   std::int64_t const block = config.matrix.format == Format::half_cds && config.problem.order == 1 ? 8 * 14 * rows : csr;
   std::int64_t const kept = around.memory.space + own.memory.space + around.memory.constraints + 4 * around.mesh.dofs + csr;
   ExpectedSystem system;
+  system.backend = backend_of(config);
   system.format = Format::csr;
   system.n_rows = rows;
   system.nnz = entries;
@@ -195,11 +196,13 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   if (has_blocks(config))
     system.block_nodes = nodes_of_block(partition.node_blocks(), largest);
   SolverMemory const solver = solver_memory(system, config.solver);
+  bool const on_device = system.backend == Backend::cuda;
+  std::int64_t const block_on_host = on_device ? 0 : block;
   std::vector<MemoryForecast::OfStage> const stages{
       {"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
       {"convert", kept + 2 * block + 8 * rows},
-      {"solve", kept + block + 16 * rows + solver.host},
-      {"output", kept + block + 16 * rows + 8 * around.mesh.dofs + own.memory.output + own.memory.largest_output}};
+      {"solve", kept + block_on_host + 16 * rows + solver.host},
+      {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs + own.memory.output + own.memory.largest_output}};
   std::int64_t const program = around.memory.program + bytes_of_mpi;
   std::int64_t peak = 0;
   for (MemoryForecast::OfStage const& stage : stages)
@@ -222,8 +225,12 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
             << "each product\n";
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(peak + program)) << " at most, "
             << bytes_text(static_cast<double>(program)) << " of them for the program\n"
-            << "#     by stage     " << stages_text(stages) << "\n"
-            << "#   preconditioner " << name_of(solver.preconditioner)
+            << "#     by stage     " << stages_text(stages) << "\n";
+  // CSR is there until it is converted.
+  if (on_device)
+    std::cout << "#   device memory  about " << bytes_text(static_cast<double>(block + std::max(csr, solver.device)))
+              << " at most\n";
+  std::cout << "#   preconditioner " << name_of(solver.preconditioner)
             << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto)" : "") << ", predicted\n";
   return 0;
 }

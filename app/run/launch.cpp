@@ -109,4 +109,11 @@ int threads_of_rank(Communicator& ranks) {
   return std::max(1, usable_threads() / std::max(sharing, 1));
 }
 
+int rank_on_host(Communicator& ranks) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  auto const hosts = gather(ranks, host);
+  return static_cast<int>(std::count(hosts.begin(), hosts.begin() + ranks.rank(), host));
+}
+
 }  // namespace poisson::app

@@ -31,4 +31,7 @@ struct Launch {
 /// the same ones. (A launcher that binds ranks gives each its own.) Collective.
 [[nodiscard]] int threads_of_rank(Communicator& ranks);
 
+/// The number of this rank among those of its host, from 0: the devices of a host go to its ranks in turns. Collective.
+[[nodiscard]] int rank_on_host(Communicator& ranks);
+
 }  // namespace poisson::app

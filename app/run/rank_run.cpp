@@ -277,11 +277,6 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
   });
 }
 
-void require_backend_of_ranks(RunConfig const& config) {
-  if (config.backend == Backend::cuda)
-    throw InputError("backend", "cuda is not possible yet on several ranks; run it without mpirun");
-}
-
 bool has_blocks(RunConfig const& config) {
   auto const cells = cells_of(config);
   return config.is_box() && config.problem.order == 1 && cells[0] >= 2 && cells[1] >= 2;
@@ -308,7 +303,6 @@ void require_runs_on_ranks(RunConfig const& config) {
          std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
   refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");
   refuse(config.solver.to_discretization, "solver.tolerance", "a tolerance from the discretisation error is not possible yet");
-  require_backend_of_ranks(config);
   refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
   OutputSpec const& output = config.output;
   refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format", "hdf is not possible yet");

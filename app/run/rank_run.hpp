@@ -10,8 +10,6 @@ namespace poisson::app {
 
 /// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
 void require_same_configuration(RunConfig const& config, RankTeam& team);
-/// Throws InputError where the backend is not possible on several ranks.
-void require_backend_of_ranks(RunConfig const& config);
 
 /// Throws InputError for the first key that asks for what several ranks cannot do yet.
 void require_runs_on_ranks(RunConfig const& config);

@@ -180,6 +180,7 @@ std::string to_json(ResultRecord const& r) {
     out["of_ranks"] = {{"rows", json_of(r.rows_of_ranks)},
                        {"matrix_bytes", json_of(r.bytes_of_ranks)},
                        {"host_peak_bytes", json_of(r.host_peak_of_ranks)},
+                       {"devices", r.devices_of_ranks},
                        {"timing", std::move(seconds)}};
   }
   out["memory"] = {{"host_peak_bytes", r.host_peak_bytes}, {"device_peak_bytes", r.device_peak_bytes}};

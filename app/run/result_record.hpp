@@ -49,6 +49,7 @@ struct ResultRecord {
   int threads = 0;  ///< of each rank
   int ranks = 1;
   RankFigures rows_of_ranks, bytes_of_ranks, host_peak_of_ranks;  ///< with several ranks; bytes: of the matrix
+  std::vector<std::string> devices_of_ranks;                      ///< their names
   std::vector<std::pair<Stage, RankFigures>> seconds_of_ranks{};  ///< empty with one rank
   SolverOptions solver;
   SolverResult result;

@@ -225,7 +225,6 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
                        std::string(name_of(kind)) +
                            " is not possible yet (auto, multigrid, jacobi and none are) on several ranks; run it "
                            "without mpirun");
-    require_backend_of_ranks(config);
     require_files(*config.system);
   });
   InternalRunOptions internal;

@@ -3,6 +3,7 @@
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
 #include "app/run/format_choice.hpp"
+#include "app/run/launch.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/report.hpp"
 #include "app/run/report_page.hpp"
@@ -10,6 +11,7 @@
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/symmetry.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/files/atomic_file.hpp"
@@ -21,6 +23,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iostream>
+#include <set>
 
 namespace poisson::app {
 
@@ -102,15 +105,24 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
         open_directory();
     });
   set_thread_count(options.threads);
-  std::string const no_cuda = config.backend == Backend::cpu ? ""
-                              : team_ != nullptr             ? "several ranks run on the cpu backend only, so far"
-                                                             : why_no_cuda();
-  if (config.backend == Backend::cuda && !no_cuda.empty())
-    throw EnvironmentError("backend cuda: " + no_cuda);
-  backend_ = config.backend.value_or(no_cuda.empty() ? Backend::cuda : Backend::cpu);
+  int device = -1;
+  if (team_ != nullptr && config.backend != Backend::cpu)
+    if (int const count = cuda_device_count(), number = rank_on_host(team_->communicator()); count > 0)
+      device = number % count;
+  std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda(device);
+  auto const require_cuda = [&] {
+    if (config.backend == Backend::cuda && !no_cuda.empty())
+      throw EnvironmentError("backend cuda: " + no_cuda);
+  };
+  if (team_ == nullptr)
+    require_cuda();
+  else
+    team_->together(require_cuda);
+  bool const all_have_one = !any_of_ranks(team_ != nullptr ? &team_->communicator() : nullptr, !no_cuda.empty());
+  backend_ = config.backend.value_or(all_have_one ? Backend::cuda : Backend::cpu);
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
   future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async : std::launch::deferred,
-                               [backend = backend_] { return make_context(backend); });
+                               [backend = backend_, device] { return make_context(backend, device); });
   record.solver = config.solver;
   record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
   record.backend = name_of(backend_);
@@ -153,6 +165,7 @@ void Stages::tell_choice(FormatChoice const& choice) {
 Context& Stages::context() {
   if (context_ == nullptr) {
     record.clock.time(Stage::device, [&] { context_ = future_context_.get(); });
+    context_->use_in_this_thread();  // another one has made it
     record.device = context_->description().name;
   }
   return *context_;
@@ -221,12 +234,31 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
     record.format = format;
     rank_matrix_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, ranks);
   });
+  record_devices();
   auto const own_bytes = static_cast<double>(rank_matrix_->bytes()), own_entries = static_cast<double>(rows_.matrix->nnz());
   record.matrix_bytes = sum_over(&ranks, rank_matrix_->bytes());
   record.padding_ratio = sum_over(&ranks, rank_matrix_->local().padding_ratio() * own_entries) / sum_over(&ranks, own_entries);
   record.bytes_of_ranks = RankFigures(gather(ranks, own_bytes));
   report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)) +
                                    " on " + std::to_string(team_->size()) + " ranks");
+}
+
+/// On several ranks: whose devices they are, and how messages go between them.
+void Stages::record_devices() {
+  Communicator& ranks = team_->communicator();
+  DeviceDescription const mine = context_->description();
+  record.devices_of_ranks = gather_texts(ranks, mine.name);
+  if (backend_ == Backend::cpu)
+    return;
+  auto const uuids = gather_texts(ranks, mine.uuid);
+  auto const n_devices = std::set<std::string>(uuids.begin(), uuids.end()).size();
+  if (n_devices < uuids.size()) {
+    record.warnings.push_back(std::to_string(uuids.size()) + " ranks share " + std::to_string(n_devices) +
+                              (n_devices == 1 ? " device" : " devices") +
+                              ", and wait for each other; start as many ranks as there are");
+    console_.warning(record.warnings.back());
+  }
+  console_.line("    ranks exchange by " + rank_transport(*context_, ranks).name);
 }
 
 void Stages::record_matrix() {
@@ -334,6 +366,8 @@ void Stages::gather_figures() {
   record.host_peak_of_ranks = RankFigures(gather(ranks, static_cast<double>(host_peak_bytes())));
   record.rows_of_ranks = RankFigures(gather(ranks, static_cast<double>(rows_.matrix != nullptr ? rows_.matrix->n_rows : 0)));
   record.host_peak_bytes = static_cast<std::int64_t>(record.host_peak_of_ranks.largest);
+  auto const device_peaks = gather(ranks, record.device_peak_bytes);
+  record.device_peak_bytes = *std::max_element(device_peaks.begin(), device_peaks.end());
 }
 
 void Stages::write_configuration(Configuration const& configuration) {

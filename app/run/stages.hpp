@@ -146,6 +146,7 @@ private:
   [[nodiscard]] std::unique_ptr<Matrix> store();
 
   void record_matrix();
+  void record_devices();
   void tell_choice(FormatChoice const& choice);
 
   RunConfig const& config_;

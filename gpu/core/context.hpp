@@ -18,13 +18,15 @@ struct Names<Backend> {
 struct DeviceDescription {
   std::string name;
   std::string compute_capability;  ///< "9.0"; empty for the host
+  std::string uuid;                ///< that no other device has; empty for the host
   int multiprocessors = 0;         ///< hardware threads for the host
   std::int64_t memory_total = 0;   ///< bytes
   std::int64_t memory_free = 0;    ///< bytes
 };
 
 /// One device of one backend: arrays, matrices and solvers are made with it and run on it. On a device, work is enqueued on one
-/// stream and runs in the order of the calls. Not copyable. Precondition: it outlives everything made with it.
+/// stream and runs in the order of the calls. Not copyable. Precondition: it outlives everything made with it, and is used by one
+/// thread at a time, which has called use_in_this_thread() or has made it.
 class Context {
 public:
   Context() = default;
@@ -36,6 +38,7 @@ public:
   [[nodiscard]] virtual std::int64_t memory_peak() const = 0;  ///< most bytes allocated at once on a device; 0 on the host
   [[nodiscard]] virtual std::int64_t memory_used() const = 0;  ///< bytes allocated on a device now; 0 on the host
   virtual void synchronize() = 0;                              ///< waits until all enqueued work is done
+  virtual void use_in_this_thread() = 0;                       ///< makes its device the current one of the calling thread
 
   /// Memory of the backend; use it through core/array.hpp. Host pointers of upload and download need not be pinned.
   /// Throws OutOfMemoryError, whose message tells the bytes needed and the bytes free.

@@ -14,57 +14,42 @@ std::vector<std::int32_t> all_sent(std::vector<RankNeighbor> const& neighbors) {
   return rows;
 }
 
-std::int64_t all_ghosts(std::vector<RankNeighbor> const& neighbors) {
-  std::int64_t n = 0;
+template <class T>
+using Parts = std::vector<typename RankExchange<T>::Part>;
+
+template <class T>
+Parts<T> parts_sent(std::vector<RankNeighbor> const& neighbors) {
+  Parts<T> parts;
   for (RankNeighbor const& neighbor : neighbors)
-    n += neighbor.n_ghosts;
-  return n;
+    parts.push_back({neighbor.rank, static_cast<std::int64_t>(neighbor.sent.size())});
+  return parts;
+}
+
+template <class T>
+Parts<T> parts_of_ghosts(std::vector<RankNeighbor> const& neighbors) {
+  Parts<T> parts;
+  for (RankNeighbor const& neighbor : neighbors)
+    parts.push_back({neighbor.rank, neighbor.n_ghosts});
+  return parts;
 }
 
 }  // namespace
 
 template <class T>
 GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors)
-    : context_(context), sent_(context, std::span<std::int32_t const>(all_sent(neighbors))) {
-  std::int64_t const n_ghosts = all_ghosts(neighbors);
-  outgoing_.resize(static_cast<std::size_t>(sent_.size()));
-  incoming_.resize(static_cast<std::size_t>(n_ghosts));
-  if (context.backend() != Backend::cpu) {
-    outgoing_of_device_ = Array<T>(context, sent_.size());
-    ghosts_ = Array<T>(context, n_ghosts);
-  }
-  std::vector<Message> sends, receives;
-  std::int64_t from = 0, to = 0;
-  for (RankNeighbor const& neighbor : neighbors) {
-    auto const n_sent = static_cast<std::int64_t>(neighbor.sent.size());
-    constexpr std::int64_t size{sizeof(T)};
-    if (n_sent > 0)
-      sends.push_back({neighbor.rank, outgoing_.data() + from, size * n_sent});
-    if (neighbor.n_ghosts > 0)
-      receives.push_back({neighbor.rank, incoming_.data() + to, size * neighbor.n_ghosts});
-    from += n_sent;
-    to += neighbor.n_ghosts;
-  }
-  exchange_ = ranks.make_exchange(sends, receives);
-}
+    : context_(context),
+      sent_(context, std::span<std::int32_t const>(all_sent(neighbors))),
+      exchange_(context, ranks, parts_sent<T>(neighbors), parts_of_ghosts<T>(neighbors)) {}
 
 template <class T>
 void GhostExchange<T>::start(ConstPointer<T> x) {
-  bool const device = context_.backend() != Backend::cpu;
-  T* const message = device ? outgoing_of_device_.data() : outgoing_.data();
-  kernels_for<RimKernels<T>>(context_).pack(context_, sent_.size(), sent_.data(), x, message);
-  if (device)
-    outgoing_of_device_.download(std::span<T>(outgoing_));
-  exchange_->start();
+  kernels_for<RimKernels<T>>(context_).pack(context_, sent_.size(), sent_.data(), x, exchange_.outgoing());
+  exchange_.start();
 }
 
 template <class T>
 T const* GhostExchange<T>::finish() {
-  exchange_->finish();
-  if (context_.backend() == Backend::cpu)
-    return incoming_.data();
-  ghosts_.upload(std::span<T const>(incoming_));
-  return ghosts_.data();
+  return exchange_.finish();
 }
 
 template class GhostExchange<double>;

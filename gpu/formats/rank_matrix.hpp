@@ -6,6 +6,7 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/kernels/rank_exchange.hpp"
 #include "gpu/kernels/rim.hpp"
 
 #include <memory>
@@ -22,15 +23,14 @@ public:
   GhostExchange& operator=(GhostExchange const&) = delete;
   /// Sends own entries of x, in the backend's memory; x may be read, but not written, until finish() returns.
   void start(ConstPointer<T> x);
-  /// Waits for the ghosts. They are in the backend's memory, numbered as in RankNeighbor, until the next start().
+  /// What is enqueued from now on waits for the ghosts; on the cpu they are there. They are in the backend's memory, numbered as in
+  /// RankNeighbor, until the next start().
   [[nodiscard]] T const* finish();
 
 private:
   Context& context_;
   Array<std::int32_t> sent_;
-  HostVector<T> outgoing_, incoming_;     ///< what the communicator sees
-  Array<T> outgoing_of_device_, ghosts_;  ///< on a device
-  std::unique_ptr<Exchange> exchange_;
+  RankExchange<T> exchange_;
 };
 
 /// The rows of this rank of a square matrix whose other rows are on other ranks: n_rows and n_columns are those of this rank, and

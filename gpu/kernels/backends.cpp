@@ -1,19 +1,25 @@
 #include "gpu/kernels/backends.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 
 namespace poisson {
 
-std::unique_ptr<Context> make_context(Backend backend) {
+std::unique_ptr<Context> make_context(Backend backend, int device) {
   if (backend == Backend::cpu)
     return make_cpu_context();
-  if (std::string const reason = why_no_cuda(); !reason.empty())
+  if (std::string const reason = why_no_cuda(device); !reason.empty())
     throw EnvironmentError(reason);
-  return make_cuda_context();
+  return make_cuda_context(device);
 }
 
 double measure_copy_bandwidth(Context& context, double seconds) {
   return context.backend() == Backend::cpu ? measure_cpu_copy_bandwidth(seconds) : measure_cuda_copy_bandwidth(context, seconds);
+}
+
+RankTransport const& rank_transport(Context& context, Communicator& ranks) {
+  static RankTransport const by_host{nullptr, "host memory"};
+  return context.backend() == Backend::cpu ? by_host : cuda_rank_transport(context, ranks);
 }
 
 }  // namespace poisson

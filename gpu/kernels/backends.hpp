@@ -13,23 +13,27 @@ namespace poisson {
 
 /// Whether this program was built with CUDA.
 [[nodiscard]] bool cuda_built();
-/// Empty when a CUDA device can be used; otherwise why not, in one sentence for the user.
-[[nodiscard]] std::string why_no_cuda();
+/// Number of CUDA devices that this process sees; 0 without CUDA. It starts none of them.
+[[nodiscard]] int cuda_device_count();
+/// Empty when the CUDA device with this number can be used, which then is the current one of this thread (-1: the current one, the
+/// first unless another was chosen); otherwise why not, in one sentence for the user.
+[[nodiscard]] std::string why_no_cuda(int device = -1);
 /// Empty without CUDA or a usable device.
 [[nodiscard]] std::vector<DeviceDescription> cuda_devices();
 /// The number of devices, without taking any of their memory; usable or not.
 [[nodiscard]] int cuda_device_count();
 [[nodiscard]] DeviceDescription cpu_description();
 
-/// Throws EnvironmentError with why_no_cuda() when `backend` is cuda and there is none.
-[[nodiscard]] std::unique_ptr<Context> make_context(Backend backend);
+/// `device`: which one of cuda_devices(), as for why_no_cuda; the cpu backend has no numbers. Throws EnvironmentError with
+/// why_no_cuda() when `backend` is cuda and there is none.
+[[nodiscard]] std::unique_ptr<Context> make_context(Backend backend, int device = -1);
 
 /// Copy bandwidth in bytes per second, read plus written, of a large array in the backend's memory, best of a few; takes about a
 /// second on a slow machine, and no more than `seconds` (but for the copy that is running then). 0 when not one copy was complete.
 [[nodiscard]] double measure_copy_bandwidth(Context& context, double seconds = std::numeric_limits<double>::infinity());
 
 [[nodiscard]] std::unique_ptr<Context> make_cpu_context();
-[[nodiscard]] std::unique_ptr<Context> make_cuda_context();
+[[nodiscard]] std::unique_ptr<Context> make_cuda_context(int device);
 [[nodiscard]] double measure_cpu_copy_bandwidth(double seconds);
 [[nodiscard]] double measure_cuda_copy_bandwidth(Context& context, double seconds);
 

@@ -28,6 +28,7 @@ struct CgScalars {
   T mean_z = 0;     ///< still to be subtracted from z
   T curvature = 0;  ///< at a breakdown: p . A p, or r . z
   T dot = 0;        ///< p . A p of the current iteration, written by the operator
+  T x_square = 0;   ///< with several ranks: the sum of `direction`, behind `dot`, so that both are added up at once
   T alpha = 0;      ///< times p still to be added to x
 };
 
@@ -139,7 +140,8 @@ POISSON_HOST_DEVICE void scalar_step_of(CgPass pass, CgScalars<T>& s, T const* s
 ///
 /// If one rank has all rows, `local` is null and a pass ends with its scalar step. Else a pass leaves its sums over the n rows of
 /// this rank in `local`, n_sums(pass) numbers in the backend's memory; the caller adds them up over all ranks (and p . q before
-/// `update`), then calls scalar_step. Bytes are for T = double; with DoubleDouble vectors take twice as many, the diagonal as many.
+/// `update`), then calls scalar_step, after `direction` at the latest before the next `update`. Bytes are for T = double; with
+/// DoubleDouble vectors take twice as many, the diagonal as many.
 template <class T>
 class CgKernels {
 public:

@@ -38,6 +38,7 @@ template <class V>
 BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<Places> const& sends,
                                 std::vector<Places> const& receives)
     : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)) {
+  using Part = typename RankExchange<V>::Part;
   std::vector<std::int32_t> sent, received;
   for (Places const& places : sends)
     sent.insert(sent.end(), places.of_x.begin(), places.of_x.end());
@@ -45,67 +46,61 @@ BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vect
     received.insert(received.end(), places.of_x.begin(), places.of_x.end());
   sent_ = Array<std::int32_t>(context, std::span<std::int32_t const>(sent));
   received_ = Array<std::int32_t>(context, std::span<std::int32_t const>(received));
-  outgoing_.resize(sent.size());
-  incoming_.resize(received.size());
-  if (context.backend() != Backend::cpu) {
-    outgoing_of_device_ = Array<V>(context, sent_.size());
-    incoming_of_device_ = Array<V>(context, received_.size());
-  }
-  auto const messages = [](std::vector<Places> const& of_ranks, V* buffer) {
-    std::vector<Message> result;
+  auto const parts = [](std::vector<Places> const& of_ranks) {
+    std::vector<Part> result;
     for (Places const& places : of_ranks)
-      if (!places.of_x.empty()) {
-        result.push_back({places.rank, buffer, std::ssize(places.of_x) * std::int64_t{sizeof(V)}});
-        buffer += places.of_x.size();
-      }
+      if (!places.of_x.empty())
+        result.push_back({places.rank, std::ssize(places.of_x)});
     return result;
   };
-  exchange_ = ranks.make_exchange(messages(sends, outgoing_.data()), messages(receives, incoming_.data()));
+  exchange_ = std::make_unique<RankExchange<V>>(context, ranks, parts(sends), parts(receives));
 }
 
 template <class V>
 void BlockExchange<V>::fill(V* x) {
-  bool const device = context_.backend() != Backend::cpu;
-  kernels_.pack(context_, sent_.size(), sent_.data(), x, device ? outgoing_of_device_.data() : outgoing_.data());
-  if (device)
-    outgoing_of_device_.download(std::span<V>(outgoing_));
+  kernels_.pack(context_, sent_.size(), sent_.data(), x, exchange_->outgoing());
   exchange_->start();
-  exchange_->finish();
-  if (device)
-    incoming_of_device_.upload(std::span<V const>(incoming_));
-  kernels_.unpack(context_, received_.size(), received_.data(), device ? incoming_of_device_.data() : incoming_.data(), x);
+  kernels_.unpack(context_, received_.size(), received_.data(), exchange_->finish(), x);
 }
 
 template <class V>
 BlockGather<V>::BlockGather(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& part,
                             NodeBox const& whole)
-    : context_(context), ranks_(ranks), own_(std::move(own)), part_(part), whole_(whole) {
+    : context_(context),
+      ranks_(ranks),
+      devices_(rank_transport(context, ranks).devices.get()),
+      own_(std::move(own)),
+      part_(part),
+      whole_(whole) {
   for (NodeBox const& nodes : own_)
     longest_ = std::max(longest_, nodes.size());
-  mine_.resize(static_cast<std::size_t>(longest_));
-  std::fill(mine_.begin(), mine_.end(), V(0));
-  messages_.resize(static_cast<std::size_t>(longest_) * own_.size());
-  if (context.backend() != Backend::cpu) {
-    packed_ = Array<V>(context, longest_);
-    packed_.set_zero();
-    all_.resize(static_cast<std::size_t>(whole.size()));
+  packed_ = Array<V>(context, longest_);
+  packed_.set_zero();
+  messages_ = Array<V>(context, longest_ * static_cast<std::int64_t>(own_.size()));
+  if (context.backend() != Backend::cpu && devices_ == nullptr) {
+    packed_of_host_.resize(static_cast<std::size_t>(packed_.size()));
+    messages_of_host_.resize(static_cast<std::size_t>(messages_.size()));
   }
 }
 
 template <class V>
 void BlockGather<V>::gather(V const* x, V* all) {
-  bool const device = context_.backend() != Backend::cpu;
+  auto const& kernels = kernels_for<BlockKernels<V>>(context_);
   NodeBox const& mine = own_[static_cast<std::size_t>(ranks_.rank())];
-  kernels_for<BlockKernels<V>>(context_).copy(context_, common_nodes(mine, part_, mine), x, device ? packed_.data() : mine_.data());
-  if (device)
-    packed_.download(std::span<V>(mine_));
-  ranks_.all_gather(mine_.data(), longest_ * std::int64_t{sizeof(V)}, messages_.data());
-  V* const target = device ? all_.data() : all;
+  kernels.copy(context_, common_nodes(mine, part_, mine), x, packed_.data());
+  std::int64_t const bytes = packed_.bytes();
+  if (devices_ != nullptr)
+    devices_->all_gather(packed_.data(), bytes, messages_.data());
+  else if (context_.backend() == Backend::cpu)
+    ranks_.all_gather(packed_.data(), bytes, messages_.data());
+  else {
+    packed_.download(std::span<V>(packed_of_host_));
+    ranks_.all_gather(packed_of_host_.data(), bytes, messages_of_host_.data());
+    messages_.upload(std::span<V const>(messages_of_host_));
+  }
   for (std::size_t rank = 0; rank < own_.size(); ++rank)
-    BlockKernels<V>::cpu().copy(context_, common_nodes(own_[rank], own_[rank], whole_),
-                                messages_.data() + static_cast<std::int64_t>(rank) * longest_, target);
-  if (device)
-    context_.upload(all, all_.data(), whole_.size() * std::int64_t{sizeof(V)});
+    kernels.copy(context_, common_nodes(own_[rank], own_[rank], whole_),
+                 messages_.data() + static_cast<std::int64_t>(rank) * longest_, all);
 }
 
 template class BlockExchange<float>;

@@ -4,6 +4,7 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/node_box.hpp"
 #include "gpu/kernels/block.hpp"
+#include "gpu/kernels/rank_exchange.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -36,9 +37,7 @@ private:
   Context& context_;
   BlockKernels<V> const& kernels_;
   Array<std::int32_t> sent_, received_;  ///< places in x
-  HostVector<V> outgoing_, incoming_;    ///< what the communicator sees
-  Array<V> outgoing_of_device_, incoming_of_device_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<RankExchange<V>> exchange_;
 };
 
 /// Gives every rank the whole vector.
@@ -53,11 +52,12 @@ public:
 private:
   Context& context_;
   Communicator& ranks_;
+  DeviceRanks* devices_;  ///< null: through host memory
   std::vector<NodeBox> own_;
   NodeBox part_, whole_;
-  std::int64_t longest_ = 0;  ///< message
-  HostVector<V> mine_, messages_, all_;
-  Array<V> packed_;  ///< on a device
+  std::int64_t longest_ = 0;    ///< message
+  Array<V> packed_, messages_;  ///< in the backend's memory
+  HostVector<V> packed_of_host_, messages_of_host_;
 };
 
 }  // namespace poisson

@@ -4,6 +4,8 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/krylov.hpp"
 
+#include <cstddef>
+
 namespace poisson {
 
 namespace {
@@ -38,14 +40,17 @@ public:
 
   void iterate() override {
     system_.a.product_dot(p_.data(), q_.data(), &scalars_.data()->dot, scalars_.stop());
-    scalars_.add_dot();
+    finish_direction(true);
     kernels_.update(system_.context, scalars_.data(), n_, q_.data(), system_.r, system_.inverse_diagonal(), scalars_.history(),
                     scalars_.local());
     scalars_.finish(kernels_, CgPass::update);
     next_direction();
   }
 
-  IterationControl control() override { return scalars_.download().control; }
+  IterationControl control() override {
+    finish_direction(false);
+    return scalars_.download().control;
+  }
   void history(std::span<double> recent) override { scalars_.history(recent); }
   bool may_restart() const override { return false; }
 
@@ -77,8 +82,22 @@ private:
       scalars_.finish(kernels_, CgPass::reduce_z);
     }
     kernels_.direction(system_.context, scalars_.data(), n_, system_.r, system_.inverse_diagonal(), z_.data(), p_.data(), system_.x,
-                       scalars_.local());
-    scalars_.finish(kernels_, CgPass::direction);
+                       scalars_.has_ranks() ? &scalars_.data()->x_square : nullptr);
+    has_x_square_ = scalars_.has_ranks();
+  }
+
+  /// With several ranks: the scalar step of the last direction. A sum over ranks takes as long for two numbers as for one: that of
+  /// x^2 goes with the next p . q, if that `has_dot`.
+  void finish_direction(bool has_dot) {
+    CgScalars<T>* const s = scalars_.data();
+    static_assert(offsetof(CgScalars<T>, x_square) == offsetof(CgScalars<T>, dot) + sizeof(T));
+    if (has_dot)
+      scalars_.add(&s->dot, has_x_square_ ? 2 : 1);
+    else if (has_x_square_)
+      scalars_.add(&s->x_square, 1);
+    if (has_x_square_)
+      kernels_.scalar_step(system_.context, CgPass::direction, s, &s->x_square, scalars_.history());
+    has_x_square_ = false;
   }
 
   KrylovSystem<T> system_;
@@ -86,6 +105,7 @@ private:
   std::int64_t n_;
   Vector<T> p_, q_, z_;
   DeviceScalars<CgScalars<T>, T> scalars_;
+  bool has_x_square_ = false;  ///< of the last direction, and not yet added up
 };
 
 }  // namespace

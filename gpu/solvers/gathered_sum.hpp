@@ -2,6 +2,7 @@
 
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/context.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 #include "gpu/solvers/krylov.hpp"
 
 #include <cstdint>
@@ -10,13 +11,20 @@
 namespace poisson {
 
 /// Sums over the ranks of a communicator. Every rank gathers the numbers of all and adds them in the order of the ranks, so that
-/// all have the same bits in every run, and decide alike. `ranks` may be null; then there is nothing to add, and or_null() is null.
+/// all have the same bits in every run, and decide alike. On devices without the host where rank_transport can. `ranks` may be
+/// null; then there is nothing to add, and or_null() is null.
 template <class T>
 class GatheredSum final : public RankSum<T> {
 public:
-  explicit GatheredSum(Communicator* ranks) : ranks_(ranks) {}
+  /// Collective. `context` is that of the numbers.
+  GatheredSum(Context& context, Communicator* ranks)
+      : ranks_(ranks), devices_(ranks == nullptr ? nullptr : rank_transport(context, *ranks).devices.get()) {}
 
   void add(Context& context, T* sums, int count) override {
+    if (devices_ != nullptr) {
+      devices_->sum(sums, count);
+      return;
+    }
     auto const n = static_cast<std::size_t>(count);
     mine_.resize(n);
     all_.resize(n * static_cast<std::size_t>(ranks_->size()));
@@ -36,6 +44,7 @@ public:
 
 private:
   Communicator* ranks_;
+  DeviceRanks* devices_;
   std::vector<T> mine_, all_;
 };
 

@@ -107,11 +107,12 @@ public:
     ranks_->add(context_, sums_.data(), n_sums(pass));
     kernels.scalar_step(context_, pass, scalars_.data(), sums_.data(), history_.data());
   }
-  /// To be called after product_dot: with several ranks, adds up their dots.
-  void add_dot() {
+  /// With several ranks: adds up `count` numbers among the scalars.
+  void add(T* numbers, int count) {
     if (ranks_ != nullptr)
-      ranks_->add(context_, &scalars_.data()->dot, 1);
+      ranks_->add(context_, numbers, count);
   }
+  [[nodiscard]] bool has_ranks() const { return ranks_ != nullptr; }
 
 private:
   static constexpr std::int64_t largest_n_sums = 5;

@@ -148,7 +148,7 @@ public:
         n_(a.n_rows()),
         n_of_all_(sum_over(options.ranks, n_)),
         largest_diagonal_(largest_diagonal),
-        sum_(options.ranks),
+        sum_(context, options.ranks),
         rhs_(b, options.constant_null_space, options.ranks),
         b_(rhs_.upload(context)),
         x_(context, n_),
@@ -231,7 +231,7 @@ public:
     Vector<T> d(context_, same ? 0 : n_);
     d.set_zero();
     std::unique_ptr<Preconditioner<T>> const preconditioner = setup_ != nullptr ? setup_->applied_in(T(0)) : nullptr;
-    GatheredSum<T> sum(options_.ranks);
+    GatheredSum<T> sum(context_, options_.ranks);
     KrylovSystem<T> const system{a,          preconditioner.get(), context_,     options_.constant_null_space,
                                  inner_x(d), inner_r<T>(),         sum.or_null()};
     auto const method = make_method<T>(options_.method, system);

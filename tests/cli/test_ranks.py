@@ -112,7 +112,7 @@ def test_ranks_solve_what_one_solves(poisson, n, matrix_format):
 
 def test_check_forecasts_a_rank(poisson):
     config = poisson.write(VARIED)
-    sizes = ("--set", "problem.mesh.cells=[40, 38, 42]")
+    sizes = ("--set", "problem.mesh.cells=[40, 38, 42]", "--set", "backend=cpu")
     told = poisson("check", config, "--ranks", 3, *sizes).stdout
     of_program = re.compile("about .* for the program")  # what the process holds, which differs a little
     assert of_program.sub("", told) == of_program.sub("", on_ranks(poisson, 3, "check", config, *sizes).stdout)
@@ -127,6 +127,31 @@ def test_check_forecasts_a_rank(poisson):
     poisson("check", config, "--ranks", 0, code=1)
     done = poisson("check", config, "--ranks", 2, "--set", "problem.mesh={generator: hyper_ball}", code=1)
     assert "boxes only" in done.stderr
+
+
+def test_ranks_without_devices_are_on_the_cpu(poisson):
+    config = poisson.write(CUBE)
+    environment = dict(os.environ, CUDA_VISIBLE_DEVICES="")
+    done = on_ranks(poisson, 2, "run", config, "--output", "no", "--backend", "cuda", "--quiet", code=3, env=environment)
+    assert len(errors_told(done)) == 1 and "backend cuda: " in done.stderr and not (poisson.directory / "no").exists()
+    on_ranks(poisson, 2, "run", config, "--output", "out", "--quiet", env=environment)
+    record = poisson.record("out")
+    assert record["backend"] == "cpu" and record["of_ranks"]["devices"] == [record["device"]] * 2
+
+
+def test_ranks_on_devices_have_the_solution_of_the_cpu(poisson):
+    """Where there is one device, both ranks share it; where there are two, each has its own."""
+    config = poisson.write(VARIED)
+    done = on_ranks(poisson, 2, "run", config, "--output", "out")
+    record = poisson.record("out")
+    if record["backend"] != "cuda":
+        pytest.skip("no CUDA device")
+    assert ("share 1 device" in done.stdout + done.stderr) == ("host memory" in done.stdout)
+    poisson("run", config, "--output", "one", "--backend", "cpu", "--quiet")
+    one = poisson.record("one")
+    assert record["solver"]["residual_true"] < 1e-11 and abs(record["solver"]["iterations"] - one["solver"]["iterations"]) <= 2
+    assert record["quantities"] == {key: pytest.approx(value, rel=1e-9) for key, value in one["quantities"].items()}
+    assert record["memory"]["device_peak_bytes"] > 0
 
 
 def test_the_figures_of_ranks_are_documented(poisson):

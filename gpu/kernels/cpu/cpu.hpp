@@ -30,6 +30,7 @@ public:
   std::int64_t memory_peak() const override { return 0; }
   std::int64_t memory_used() const override { return 0; }
   void synchronize() override {}
+  void use_in_this_thread() override {}
   void* allocate(std::int64_t bytes) override;
   void deallocate(void* pointer, std::int64_t bytes) noexcept override;
   void upload(void* to, void const* from_host, std::int64_t bytes) override;

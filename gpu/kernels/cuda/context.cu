@@ -21,6 +21,11 @@ DeviceDescription describe(int device) {
   result.compute_capability = std::to_string(properties.major) + "." + std::to_string(properties.minor);
   result.multiprocessors = properties.multiProcessorCount;
   result.memory_total = static_cast<std::int64_t>(properties.totalGlobalMem);
+  for (char const byte : properties.uuid.bytes) {
+    constexpr char const* digits = "0123456789abcdef";
+    auto const value = static_cast<unsigned char>(byte);
+    result.uuid += {digits[value / 16], digits[value % 16]};
+  }
   return result;
 }
 
@@ -98,11 +103,21 @@ bool cuda_built() {
   return true;
 }
 
-std::string why_no_cuda() {
+int cuda_device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess)
+    return count;
+  cudaGetLastError();  // clears it
+  return 0;
+}
+
+std::string why_no_cuda(int device) {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
   if (error == cudaSuccess && count == 0)
     error = cudaErrorNoDevice;
+  if (error == cudaSuccess && device >= 0)
+    error = cudaSetDevice(device);
   if (error != cudaSuccess) {
     cudaGetLastError();  // clears it
     return std::string("no CUDA device can be used: ") + cudaGetErrorString(error) +
@@ -116,15 +131,6 @@ std::string why_no_cuda() {
            "; build with -DCMAKE_CUDA_ARCHITECTURES set to its compute capability";
   }
   return {};
-}
-
-int cuda_device_count() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();
-    return 0;
-  }
-  return count;
 }
 
 std::vector<DeviceDescription> cuda_devices() {
@@ -143,8 +149,8 @@ std::vector<DeviceDescription> cuda_devices() {
   return result;
 }
 
-std::unique_ptr<Context> make_cuda_context() {
-  return std::make_unique<cuda::CudaContext>();
+std::unique_ptr<Context> make_cuda_context(int device) {
+  return std::make_unique<cuda::CudaContext>(device);
 }
 
 double measure_cuda_copy_bandwidth(Context& context, double seconds) {
@@ -222,14 +228,16 @@ void check(cudaError_t error, char const* call, char const* file, int line) {
   throw EnvironmentError(text.str());
 }
 
-CudaContext::CudaContext() {
-  int device = 0;
-  POISSON_CUDA_CHECK(cudaGetDevice(&device));
-  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device));
-  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, device));
-  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&shared_memory_per_block_, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+CudaContext::CudaContext(int index) : index_(index) {
+  if (index_ >= 0)
+    use_in_this_thread();
+  else
+    POISSON_CUDA_CHECK(cudaGetDevice(&index_));
+  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, index_));
+  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&l2_bytes_, cudaDevAttrL2CacheSize, index_));
+  POISSON_CUDA_CHECK(cudaDeviceGetAttribute(&shared_memory_per_block_, cudaDevAttrMaxSharedMemoryPerBlockOptin, index_));
   POISSON_CUDA_CHECK(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-  pool_ = pool_of(device);
+  pool_ = pool_of(index_);
   if (pool_ != nullptr) {
     std::size_t free = 0, total = 0;
     POISSON_CUDA_CHECK(cudaMemGetInfo(&free, &total));
@@ -241,6 +249,7 @@ CudaContext::CudaContext() {
 }
 
 CudaContext::~CudaContext() {
+  rank_transports_.reset();  // first: what waits for other ranks may have to be given up
   // Errors of calls enqueued before cannot be reported from here.
   static_cast<void>(cudaStreamSynchronize(stream_));
   blas_.reset();  // while its stream is there
@@ -256,9 +265,7 @@ CudaContext::~CudaContext() {
 }
 
 DeviceDescription CudaContext::description() const {
-  int device = 0;
-  POISSON_CUDA_CHECK(cudaGetDevice(&device));
-  DeviceDescription result = describe(device);
+  DeviceDescription result = describe(index_);
   POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));  // memory is free once kernels have ended
   result.memory_free = free_memory(pool_);
   return result;
@@ -266,6 +273,10 @@ DeviceDescription CudaContext::description() const {
 
 void CudaContext::synchronize() {
   POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));
+}
+
+void CudaContext::use_in_this_thread() {
+  POISSON_CUDA_CHECK(cudaSetDevice(index_));
 }
 
 void* CudaContext::allocate(std::int64_t bytes) {

@@ -20,19 +20,22 @@ void check(cudaError_t error, char const* call, char const* file, int line);
 /// One stream, on which everything is enqueued in order; memory with its high-water mark; pinned buffers for transfers.
 class CudaContext final : public Context {
 public:
-  CudaContext();
+  /// On the device with this number, which becomes the current one of this thread; -1: on the current one.
+  explicit CudaContext(int index);
   ~CudaContext() override;
   Backend backend() const override { return Backend::cuda; }
   DeviceDescription description() const override;
   std::int64_t memory_peak() const override { return peak_; }
   std::int64_t memory_used() const override { return used_; }
   void synchronize() override;
+  void use_in_this_thread() override;
   void* allocate(std::int64_t bytes) override;
   void deallocate(void* pointer, std::int64_t bytes) noexcept override;
   void upload(void* to, void const* from_host, std::int64_t bytes) override;
   void download(void* to_host, void const* from, std::int64_t bytes) override;
   void set_zero(void* pointer, std::int64_t bytes) override;
 
+  [[nodiscard]] int index() const { return index_; }  ///< of the device
   [[nodiscard]] cudaStream_t stream() const { return stream_; }
   [[nodiscard]] int multiprocessors() const { return multiprocessors_; }
   [[nodiscard]] std::int64_t l2_bytes() const { return l2_bytes_; }
@@ -45,6 +48,8 @@ public:
   [[nodiscard]] unsigned* block_counter() const { return block_counter_; }
   /// Where blas.cu keeps its handle, from its first use until the context ends.
   [[nodiscard]] std::shared_ptr<void>& blas() { return blas_; }
+  /// Where nccl.cu keeps what it has made, until the context ends.
+  [[nodiscard]] std::shared_ptr<void>& rank_transports() { return rank_transports_; }
 
 private:
   static constexpr std::int64_t staging_bytes = std::int64_t{16} << 20;
@@ -56,6 +61,7 @@ private:
   void release(void* pointer) noexcept;
   [[nodiscard]] void* partial_sums_buffer(std::int64_t bytes);
 
+  int index_ = 0;  ///< of the device
   cudaStream_t stream_ = nullptr;
   cudaMemPool_t pool_ = nullptr;  ///< from which arrays are; null where the device has none
   int multiprocessors_ = 1, l2_bytes_ = 0, shared_memory_per_block_ = 0;
@@ -64,7 +70,7 @@ private:
   void* partial_sums_ = nullptr;
   std::int64_t partial_sums_bytes_ = 0;
   unsigned* block_counter_ = nullptr;
-  std::shared_ptr<void> blas_;
+  std::shared_ptr<void> blas_, rank_transports_;
 };
 
 [[nodiscard]] inline CudaContext& of(Context& context) {

@@ -17,6 +17,7 @@
 #include "gpu/kernels/cod_sell_conversion.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/csr.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
 #include "gpu/kernels/ilu.hpp"
@@ -44,22 +45,28 @@ namespace {
 bool cuda_built() {
   return false;
 }
-std::string why_no_cuda() {
-  return "this program was built without CUDA; use the cpu backend, or build with the CUDA toolkit (cmake --preset cuda)";
-}
 int cuda_device_count() {
   return 0;
+}
+std::string why_no_cuda(int) {
+  return "this program was built without CUDA; use the cpu backend, or build with the CUDA toolkit (cmake --preset cuda)";
 }
 std::vector<DeviceDescription> cuda_devices() {
   return {};
 }
-std::unique_ptr<Context> make_cuda_context() {
+std::unique_ptr<Context> make_cuda_context(int) {
   refuse();
 }
 double measure_cuda_copy_bandwidth(Context&, double) {
   refuse();
 }
 PeerBandwidth measure_cuda_peer_bandwidth(int, int) {
+  refuse();
+}
+std::string why_no_nccl() {
+  return why_no_cuda();
+}
+RankTransport const& cuda_rank_transport(Context&, Communicator&) {
   refuse();
 }
 AggregationKernels const& AggregationKernels::cuda() {

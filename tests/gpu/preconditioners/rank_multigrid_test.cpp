@@ -6,6 +6,7 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/rank_devices.hpp"
 #include "tests/gpu/thread_ranks.hpp"
 
 #include <cmath>
@@ -236,6 +237,38 @@ TYPED_TEST(RankMultigrid, OfAnyRows) {
             ASSERT_NEAR(x_own[i], right[i], 1e-10 * std::abs(right[i]) + 1e-13);
         });
   }
+}
+
+using RankMultigridOnDevices = OnDevices;
+
+/// Levels in blocks, and gathered ones.
+TEST_F(RankMultigridOnDevices, HasTheBitsOfThatThroughHostMemory) {
+  auto const host = make_context(Backend::cpu);
+  BoxProblem problem{{23, 17, 31}, {0, 0, 0}, {1, 1, 1}, {constant(1).code}, constant(1).code, {}};
+  for (auto& face : problem.faces)
+    face.value = constant(0).code;
+  CsrMatrix const csr = BoxSystem(*host, problem).matrix().to_csr();
+  auto const b = random_vector(csr.n_rows, 5);
+  RankBlocks const blocks = blocks_of({problem.cells, {1, 1, 2}});
+  SolverOptions options;
+  options.preconditioner = PreconditionerKind::multigrid;
+  options.multigrid.coarse_size = 30;
+  options.multigrid.gathered_size = 1000;
+  options.blocks = std::make_shared<RankBlocks const>(blocks);
+  std::vector<std::vector<double>> expected(2), found(2);
+  for (bool const through_host : {true, false})
+    run(2, through_host, [&](Communicator& ranks, Context& context) {
+      auto const a = matrix_on_rank(csr, blocks, Format::half_cds, context, ranks);
+      auto const own = part(b, blocks, ranks.rank());
+      std::vector<double>& x = (through_host ? expected : found)[static_cast<std::size_t>(ranks.rank())];
+      x.resize(own.size());
+      SolverOptions with_ranks = options;
+      with_ranks.ranks = &ranks;
+      SolverResult const result = poisson::solve(*a, own, x, with_ranks);
+      EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+      EXPECT_LT(result.iterations, 20);
+    });
+  EXPECT_EQ(found, expected) << "other bits";
 }
 
 }  // namespace poisson::testing

@@ -1,0 +1,335 @@
+#include "gpu/kernels/device_ranks.hpp"
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/dynamic_library.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/kernels/cuda/cuda.cuh"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+// What is needed of nccl.h, so that neither the build nor the start of the program needs NCCL. Constants and signatures are those
+// of version 2.7, the first with ncclSend, and of all since.
+using NcclResult = int;  // of an enumeration; 0: success
+using NcclComm = struct NcclCommunicator*;
+struct NcclUniqueId {
+  std::array<char, 128> internal;
+};
+constexpr int nccl_bytes = 0;  // ncclInt8
+
+struct Nccl {
+  DynamicLibrary library{"NCCL",
+                         {"libnccl.so.2", "libnccl.so", "/usr/local/cuda/lib64/libnccl.so.2", "/usr/local/cuda/lib/libnccl.so.2"}};
+  NcclResult (*GetVersion)(int* version) = nullptr;
+  char const* (*GetErrorString)(NcclResult result) = nullptr;
+  NcclResult (*GetUniqueId)(NcclUniqueId* id) = nullptr;
+  NcclResult (*CommInitRank)(NcclComm* comm, int size, NcclUniqueId id, int rank) = nullptr;
+  NcclResult (*CommDestroy)(NcclComm comm) = nullptr;
+  NcclResult (*CommAbort)(NcclComm comm) = nullptr;
+  NcclResult (*AllGather)(void const* mine, void* all, std::size_t count, int type, NcclComm comm, cudaStream_t stream) = nullptr;
+  NcclResult (*Send)(void const* data, std::size_t count, int type, int to, NcclComm comm, cudaStream_t stream) = nullptr;
+  NcclResult (*Recv)(void* data, std::size_t count, int type, int from, NcclComm comm, cudaStream_t stream) = nullptr;
+  NcclResult (*GroupStart)() = nullptr;
+  NcclResult (*GroupEnd)() = nullptr;
+
+  Nccl() {
+    library.find(GetVersion, "ncclGetVersion");
+    library.find(GetErrorString, "ncclGetErrorString");
+    library.find(GetUniqueId, "ncclGetUniqueId");
+    library.find(CommInitRank, "ncclCommInitRank");
+    library.find(CommDestroy, "ncclCommDestroy");
+    library.find(CommAbort, "ncclCommAbort");
+    library.find(AllGather, "ncclAllGather");
+    library.find(Send, "ncclSend");
+    library.find(Recv, "ncclRecv");
+    library.find(GroupStart, "ncclGroupStart");
+    library.find(GroupEnd, "ncclGroupEnd");
+  }
+};
+
+Nccl const& nccl() {
+  static Nccl const functions;
+  return functions;
+}
+
+void check_nccl(NcclResult result, char const* what) {
+  if (result == 0)
+    return;
+  cudaGetLastError();  // clears an error that is not sticky
+  throw EnvironmentError(std::string("NCCL: ") + what + " failed: " + nccl().GetErrorString(result) +
+                         " (NCCL_DEBUG=WARN tells more; with POISSON_NCCL=0 messages go through host memory)");
+}
+
+std::string nccl_version() {
+  int version = 0;
+  check_nccl(nccl().GetVersion(&version), "ncclGetVersion");
+  int const of_major = version < 10000 ? 1000 : 10000;  // 2708 is 2.7.8, 22809 is 2.28.9
+  return "NCCL " + std::to_string(version / of_major) + "." + std::to_string(version % of_major / 100) + "." +
+         std::to_string(version % 100);
+}
+
+/// numbers[i] = sum over r of all[r * count + i], in the order of r; one thread for each.
+template <class T>
+__global__ void sum_of_ranks_kernel(int ranks, int count, T const* all, T* numbers) {
+  int const i = static_cast<int>(threadIdx.x);
+  if (i >= count)
+    return;
+  T sum = all[i];
+  for (int r = 1; r < ranks; ++r)
+    sum = sum + all[std::int64_t{r} * count + i];
+  numbers[i] = sum;
+}
+
+/// One NCCL communicator on two streams: sums on the context's own, exchanges on another one with priority. Operations of a
+/// communicator must run in one order on all ranks. Here they do: an exchange begins behind all that was enqueued on the context's
+/// stream, sums among it, and a sum waits for the exchanges started before it.
+class NcclRanks final : public DeviceRanks {
+public:
+  /// What can fail on one rank alone; nothing of it waits for others. Where ranks are threads, a thread that allocates pinned
+  /// memory or loads code may wait for kernels of all devices, which may wait for that thread: all of this happens here.
+  NcclRanks(cuda::CudaContext& device, int size)
+      : device_(device), size_(size), gathered_(device, std::int64_t{size} * most_at_once), number_(device, 1) {
+    DoubleDouble number = 0;
+    number_.upload(std::span<DoubleDouble const>(&number, 1));
+    number_.download(std::span<DoubleDouble>(&number, 1));
+    add_up<double>(0, nullptr);
+    add_up<DoubleDouble>(0, nullptr);
+    device.synchronize();
+    int least = 0, greatest = 0;
+    POISSON_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    POISSON_CUDA_CHECK(cudaStreamCreateWithPriority(&exchange_stream_, cudaStreamNonBlocking, greatest));
+    for (cudaEvent_t* const event : {&packed_, &begun_, &done_})
+      POISSON_CUDA_CHECK(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+  }
+
+  /// Waits for all other ranks, which call it too. Then sums numbers whose sum is known.
+  void connect(NcclUniqueId const& id, int rank) {
+    check_nccl(nccl().CommInitRank(&comm_, size_, id, rank), "ncclCommInitRank");
+    // Both before any is looked at: ranks that find something wrong must not leave others waiting.
+    double const sum = sum_of_numbers<double>(rank), extended = sum_of_numbers<DoubleDouble>(rank).hi;
+    if (double const expected = 0.5 * size_ * (size_ + 1); sum != expected || extended != expected)
+      throw EnvironmentError("NCCL: the first sums of numbers are wrong");
+  }
+
+  /// All ranks end at about the same time, or by an exception that ends all of them: then nobody waits for the others.
+  ~NcclRanks() override {
+    if (comm_ != nullptr) {
+      if (std::uncaught_exceptions() > 0 || failed_)
+        static_cast<void>(nccl().CommAbort(comm_));
+      else {
+        static_cast<void>(cudaStreamSynchronize(exchange_stream_));
+        static_cast<void>(cudaStreamSynchronize(device_.stream()));
+        static_cast<void>(nccl().CommDestroy(comm_));
+      }
+    }
+    for (cudaEvent_t const event : {packed_, begun_, done_})
+      if (event != nullptr)
+        static_cast<void>(cudaEventDestroy(event));
+    if (exchange_stream_ != nullptr)
+      static_cast<void>(cudaStreamDestroy(exchange_stream_));
+  }
+
+  /// It did not connect everywhere.
+  void give_up() { failed_ = true; }
+
+  void start(std::span<Message const> sends, std::span<Message const> receives) override {
+    if (sends.empty() && receives.empty())
+      return;
+    POISSON_CUDA_CHECK(cudaEventRecord(packed_, device_.stream()));
+    POISSON_CUDA_CHECK(cudaStreamWaitEvent(exchange_stream_, packed_, 0));
+    // Kernels that follow on the context's stream may fill the device for long: NCCL's is to be there first.
+    POISSON_CUDA_CHECK(cudaEventRecord(begun_, exchange_stream_));
+    POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), begun_, 0));
+    // In a group messages wait for no other, so that their order does not matter. A group that was begun must be ended.
+    check_nccl(nccl().GroupStart(), "ncclGroupStart");
+    NcclResult result = 0;
+    for (Message const& message : receives)
+      if (result == 0)
+        result =
+            nccl().Recv(message.data, static_cast<std::size_t>(message.bytes), nccl_bytes, message.rank, comm_, exchange_stream_);
+    for (Message const& message : sends)
+      if (result == 0)
+        result =
+            nccl().Send(message.data, static_cast<std::size_t>(message.bytes), nccl_bytes, message.rank, comm_, exchange_stream_);
+    NcclResult const ended = nccl().GroupEnd();
+    check_nccl(result != 0 ? result : ended, "an exchange of messages");
+    POISSON_CUDA_CHECK(cudaEventRecord(done_, exchange_stream_));
+    under_way_ = true;
+  }
+
+  void finish() override {
+    if (under_way_)
+      POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), done_, 0));
+    under_way_ = false;
+  }
+
+  void all_gather(void const* mine, std::int64_t bytes, void* all) override {
+    if (under_way_)  // it stays so: who started the exchange calls finish()
+      POISSON_CUDA_CHECK(cudaStreamWaitEvent(device_.stream(), done_, 0));
+    if (bytes > 0)
+      check_nccl(nccl().AllGather(mine, all, static_cast<std::size_t>(bytes), nccl_bytes, comm_, device_.stream()),
+                 "ncclAllGather");
+  }
+
+  void sum(double* numbers, int count) override { sum_of(numbers, count); }
+  void sum(DoubleDouble* numbers, int count) override { sum_of(numbers, count); }
+
+private:
+  static constexpr int most_at_once = 32;  // a warp
+
+  template <class T>
+  T sum_of_numbers(int rank) {
+    T number = static_cast<double>(rank + 1);
+    T* const on_device = reinterpret_cast<T*>(number_.data());
+    device_.upload(on_device, &number, sizeof number);
+    sum(on_device, 1);
+    device_.download(&number, on_device, sizeof number);
+    return number;
+  }
+
+  /// Of what is in gathered_.
+  template <class T>
+  void add_up(int count, T* numbers) {
+    auto const* const all = reinterpret_cast<T const*>(gathered_.data());
+    sum_of_ranks_kernel<T><<<1, most_at_once, 0, device_.stream()>>>(size_, count, all, numbers);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  template <class T>
+  void sum_of(T* numbers, int count) {
+    for (int first = 0; first < count; first += most_at_once) {
+      int const n = std::min(most_at_once, count - first);
+      all_gather(numbers + first, n * std::int64_t{sizeof(T)}, gathered_.data());
+      add_up(n, numbers + first);
+    }
+  }
+
+  cuda::CudaContext& device_;
+  int size_;
+  Array<DoubleDouble> gathered_, number_;  ///< of the largest type that is summed
+  NcclComm comm_ = nullptr;
+  cudaStream_t exchange_stream_ = nullptr;
+  /// The messages of the context's stream are complete; the exchange is about to start; it is done.
+  cudaEvent_t packed_ = nullptr, begun_ = nullptr, done_ = nullptr;
+  bool under_way_ = false, failed_ = false;
+};
+
+/// What ranks must know of each other.
+struct Place {
+  std::array<char, 256> host{};
+  std::int64_t process = 0;
+  std::array<char, 16> device{};      // its uuid, which no other has anywhere
+  std::array<std::int32_t, 3> bus{};  // instances of one device (MIG) share it, and NCCL refuses them
+  [[nodiscard]] bool same_device(Place const& other) const {
+    return device == other.device || (host == other.host && bus == other.bus);
+  }
+};
+
+Place place_of(cuda::CudaContext const& device) {
+  Place place;
+  gethostname(place.host.data(), place.host.size() - 1);
+  place.process = getpid();
+  cudaDeviceProp properties{};
+  POISSON_CUDA_CHECK(cudaGetDeviceProperties(&properties, device.index()));
+  static_assert(sizeof properties.uuid.bytes == sizeof place.device);
+  std::memcpy(place.device.data(), properties.uuid.bytes, sizeof place.device);
+  place.bus = {properties.pciDomainID, properties.pciBusID, properties.pciDeviceID};
+  return place;
+}
+
+bool is_set_to(char const* variable, char const* value) {
+  char const* const text = std::getenv(variable);
+  return text != nullptr && std::strcmp(text, value) == 0;
+}
+
+/// Why this rank cannot use NCCL, from what all ranks know; empty: it can.
+std::string why_through_host(std::vector<Place> const& places, int rank) {
+  if (places.size() < 2)
+    return "there is one rank";
+  if (is_set_to("POISSON_NCCL", "0"))
+    return "POISSON_NCCL is 0";
+  Place const& mine = places[static_cast<std::size_t>(rank)];
+  for (std::size_t r = 0; r < places.size(); ++r) {
+    if (static_cast<int>(r) == rank)
+      continue;
+    if (mine.same_device(places[r]))
+      return "it shares its device with rank " + std::to_string(r);
+    // It then writes into buffers of other threads' devices, which memory of pools does not allow.
+    if (mine.host == places[r].host && mine.process == places[r].process && !is_set_to("NCCL_P2P_DIRECT_DISABLE", "1"))
+      return "ranks are threads of one process, for which NCCL_P2P_DIRECT_DISABLE must be 1";
+  }
+  return why_no_nccl();
+}
+
+/// Every step that can fail on one rank alone ends with a common decision, and only then one follows that waits for others.
+RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks) {
+  std::string reason;
+  Place mine;
+  try {
+    mine = place_of(device);
+  } catch (EnvironmentError const& error) {
+    reason = error.what();
+  }
+  std::string const found = why_through_host(gather(ranks, mine), ranks.rank());
+  if (reason.empty())
+    reason = found;
+  std::unique_ptr<NcclRanks> devices;
+  NcclUniqueId id{};
+  std::string name;
+  if (reason.empty())
+    try {
+      devices = std::make_unique<NcclRanks>(device, ranks.size());
+      name = nccl_version();
+      if (ranks.rank() == 0)
+        check_nccl(nccl().GetUniqueId(&id), "ncclGetUniqueId");
+    } catch (EnvironmentError const& error) {
+      reason = error.what();
+    }
+  auto const by_host = [](std::string const& why) { return RankTransport{nullptr, "host memory: " + why}; };
+  if (std::string const why = first_message(&ranks, reason); !why.empty())
+    return by_host(why);
+  id = gather(ranks, id).front();
+  try {
+    devices->connect(id, ranks.rank());
+  } catch (EnvironmentError const& error) {
+    reason = error.what();
+  }
+  if (std::string const why = first_message(&ranks, reason); !why.empty()) {
+    devices->give_up();
+    return by_host(why);
+  }
+  return {std::move(devices), name};
+}
+
+}  // namespace
+
+std::string why_no_nccl() {
+  return nccl().library.missing();
+}
+
+RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks) {
+  using Transports = std::map<Communicator const*, RankTransport>;
+  auto& device = cuda::of(context);
+  if (device.rank_transports() == nullptr)
+    device.rank_transports() = std::make_shared<Transports>();
+  auto& known = *static_cast<Transports*>(device.rank_transports().get());
+  auto found = known.find(&ranks);
+  if (found == known.end())
+    found = known.emplace(&ranks, make_rank_transport(device, ranks)).first;
+  return found->second;
+}
+
+}  // namespace poisson

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/context.hpp"
+#include "gpu/core/double_double.hpp"
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace poisson {
+
+/// The devices of all ranks, which send each other messages without the host. Every function enqueues, and does not wait; all ranks
+/// call them in the same order, but for exchanges in which a rank has no messages. On every device the operations then run one
+/// after another in the order of the calls, so that no two ranks wait for each other.
+class DeviceRanks {
+public:
+  virtual ~DeviceRanks() = default;
+  /// Sends and receives, beside what is enqueued on the context from now on, and behind what was before. Buffers are in the memory
+  /// of the device; until finish(), those of sends are not written and those of receives not touched. What one rank sends to
+  /// another that one receives, with as many bytes.
+  virtual void start(std::span<Message const> sends, std::span<Message const> receives) = 0;
+  /// What is enqueued on the context from now on waits for all exchanges that were started.
+  virtual void finish() = 0;
+  /// Puts the `bytes` bytes of every rank one after another into `all`, in the order of the ranks; in the memory of the device.
+  virtual void all_gather(void const* mine, std::int64_t bytes, void* all) = 0;
+  /// Replaces `count` numbers in the memory of the device, the same count on every rank, by their sums over the ranks, which are
+  /// added in the order of the ranks: all have the same bits in every run.
+  virtual void sum(double* numbers, int count) = 0;
+  virtual void sum(DoubleDouble* numbers, int count) = 0;
+};
+
+/// How data in the memory of contexts goes from rank to rank.
+struct RankTransport {
+  std::unique_ptr<DeviceRanks> devices;  ///< null: through host memory and the communicator
+  std::string name;                      ///< "NCCL 2.28.9"; or "host memory", and why
+};
+
+/// Empty when NCCL can be loaded; otherwise why not.
+[[nodiscard]] std::string why_no_nccl();
+
+/// That of this context and these ranks, made by the first call: NCCL where the contexts of all ranks are on devices, no two on the
+/// same, and all ranks can load it. The environment variable POISSON_NCCL=0, on any rank, keeps to host memory. Preconditions: the
+/// contexts of all ranks have the same backend; `ranks` outlives the context. Collective. Throws what the communicator throws.
+[[nodiscard]] RankTransport const& rank_transport(Context& context, Communicator& ranks);
+[[nodiscard]] RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks);
+
+}  // namespace poisson
