@@ -56,6 +56,10 @@ struct MeshSpec {
     return growth != std::array<double, 3>{1, 1, 1} ||
            std::any_of(coordinates.begin(), coordinates.end(), [](auto const& x) { return !x.empty(); });
   }
+  /// Box only: cells per direction after all refinements.
+  [[nodiscard]] std::array<std::int64_t, 3> refined_cells() const {
+    return {cells[0] << refinements, cells[1] << refinements, cells[2] << refinements};
+  }
   /// Gives a direction these vertices, two or more. Origin, extent and cells follow.
   void set_coordinates(std::size_t direction, std::vector<double> x) {
     origin[direction] = x.front();

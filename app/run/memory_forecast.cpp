@@ -48,20 +48,13 @@ MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estima
   return result;
 }
 
-std::array<std::int64_t, 3> cells_of_box(RunConfig const& config) {
-  std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
-  for (std::int64_t& c : cells)
-    c <<= config.problem.mesh.refinements;
-  return cells;
-}
-
 MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
   MatrixMemory result;
   std::int64_t const n = estimate.mesh.dofs;
   bool const cpu = backend == Backend::cpu, free = format == Format::matrix_free;
   std::int64_t peak = 0, kept = 0, on_host = 0;
   if (!estimate.lattices_for_elements) {
-    std::array<std::int64_t, 3> const cells = cells_of_box(config);
+    std::array<std::int64_t, 3> const cells = config.problem.mesh.refined_cells();
     std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
     for (std::size_t d = 0; d < 3; ++d)
       surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
@@ -90,9 +83,9 @@ ExpectedOrderOne order_one_of(RunConfig const& config, assembly::CheckedProblem 
   ExpectedOrderOne result;
   assembly::Estimate const estimate = problem.estimate(assembly::AssembledInto::matrix_free_on_host);
   assembly::MeshSummary const& mesh = estimate.mesh;
-  if (mesh.lexicographic && BoxSystem::fits(cells_of_box(config))) {
+  if (mesh.lexicographic && BoxSystem::fits(config.problem.mesh.refined_cells())) {
     result.nodes = mesh.vertices;
-    result.backend = BoxSystem::peak_bytes(cells_of_box(config), estimate.varying_fields, Format::half_cds, backend);
+    result.backend = BoxSystem::peak_bytes(config.problem.mesh.refined_cells(), estimate.varying_fields, Format::half_cds, backend);
   }
   result.order = config.problem.order;
   result.rows = mesh.vertices;

@@ -15,6 +15,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace poisson::app {
 
@@ -43,7 +44,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       record.warnings.push_back(note);
       console.warning(note);
     }
-    RequestedQuantities const requested(config, discretization);
+    std::vector<assembly::LocatedPoint> const points = discretization.locate(requested_points(config));
+    RequestedQuantities const requested(config, discretization.summary(), discretization.extent(), are_inside(points),
+                                        [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
     require_pictures_in_mesh(config, discretization);
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
@@ -84,11 +87,14 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn_of_source();
     HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
     bool finite = false;
+    std::vector<assembly::PointValues> at_points;
     record.clock.time(Stage::verify, [&] {
       finite = first_not_finite(u) == u.size();
       try {
-        if (finite)
-          record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, u);
+        if (finite) {
+          at_points = values_inside(discretization, u, points);
+          record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, at_points);
+        }
         if (config.problem.exact)
           record.errors = discretization.errors(u);
       } catch (Interrupted const&) {  // the solution is there, and is written
@@ -105,7 +111,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
         console.warning(note);
       }
       if (finite) {
-        requested.write_files(u, directory);
+        requested.write_files(at_points, directory);
         if (config.output.surface)
           write_surface(discretization, u, config, directory);
       }

@@ -237,7 +237,6 @@ def test_more_ranks_than_cells(poisson):
     ("problem.mesh={generator: nothing}", ["problem.mesh.generator", "nothing"]),
     ("solver.preconditioner=multigrid", ["solver.preconditioner", "multigrid is not possible yet", "several ranks"]),
     ("matrix.format=matrix_free", ["matrix.format", "matrix_free"]),
-    ("output.probes=[{name: a, at: [0.5, 0.5, 0.5]}]", ["output.probes", "probes"]),
     ("problem.boundary=[{ids: all, type: neumann, value: '0'}]", ["problem.boundary", "Neumann"]),
     ("problem.source='sqrt(x-2)'", ["problem.source", "must be finite"]),
     ("problem.sourc=1", ["did you mean"]),
