@@ -20,6 +20,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <tuple>
 
 namespace poisson::assembly {
 
@@ -652,6 +653,15 @@ std::vector<PointValues> Discretization::values_at(std::span<double const> u, st
 
 PointLoads const& Discretization::point_loads() const {
   return impl_->data.point_loads;
+}
+
+std::vector<CellFace> Discretization::boundary_faces() const {
+  std::vector<CellFace> faces;
+  for (BoundaryFace const& face : impl_->space.boundary_faces)
+    faces.push_back({face.cell, face.face});
+  std::sort(faces.begin(), faces.end(),
+            [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+  return faces;
 }
 
 BoundarySurface Discretization::surface(std::span<double const> u) const {

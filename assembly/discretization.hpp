@@ -167,6 +167,8 @@ public:
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
   /// u and what follows from it at points inside the mesh.
   [[nodiscard]] std::vector<PointValues> values_at(std::span<double const> u, std::span<LocatedPoint const> points) const;
+  /// The faces of cells on the boundary of the mesh, by cell, then face. Of a part: those on the boundary of the whole.
+  [[nodiscard]] std::vector<CellFace> boundary_faces() const;
   /// u and its flux on the boundary of the mesh.
   [[nodiscard]] BoundarySurface surface(std::span<double const> u) const;
   /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u

@@ -76,6 +76,10 @@ RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
   mesh.around.emplace(whole, part.around_cells, part.unknowns);
   if (part.own_cells.empty())
     return mesh;
+  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank.
+  std::sort(part.in_own_cells.begin(), part.in_own_cells.end(), [&](std::int32_t a, std::int32_t b) {
+    return part.unknowns[static_cast<std::size_t>(a)] < part.unknowns[static_cast<std::size_t>(b)];
+  });
   for (std::int32_t const place : part.in_own_cells)
     mesh.own_unknowns.push_back(part.unknowns[static_cast<std::size_t>(place)]);
   mesh.own_cells = std::move(part.own_cells);

@@ -1,5 +1,6 @@
 #include "app/run/rank_run.hpp"
 
+#include "app/run/pictures.hpp"
 #include "app/run/quantities.hpp"
 #include "app/run/rank_files.hpp"
 #include "app/run/rank_mesh.hpp"
@@ -37,14 +38,13 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
 
 /// The requested quantities, checked. Collective; all ranks have or throw the same.
 std::unique_ptr<RequestedQuantities> requested_on_ranks(RunConfig const& config, RankMesh const& mesh, RankTeam& team,
-                                                        std::vector<bool> const& inside) {
+                                                        std::vector<bool> const& inside, assembly::Extent const& extent) {
   std::array<double, 3> nearest{};  // to the first probe that is outside
   for (std::size_t i = 0; i < config.output.probes.size(); ++i)
     if (!inside[i]) {
       nearest = nearest_node(mesh, team, config.output.probes[i].at);
       break;
     }
-  assembly::Extent const extent = extent_of(mesh, team);
   std::unique_ptr<RequestedQuantities> requested;
   team.together([&] {
     requested = std::make_unique<RequestedQuantities>(config, mesh.whole, extent, inside, [&](auto const&) { return nearest; });
@@ -79,11 +79,12 @@ void require_runs_on_ranks(RunConfig const& config) {
   refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
   OutputSpec const& output = config.output;
   refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format", "hdf is not possible yet");
-  refuse(!output.slices.empty(), "output.slices", "slices are not possible yet");
-  refuse(!output.contours.empty(), "output.contours", "contours are not possible yet");
   refuse(output.writes(SolutionField::flux_points), "output.vtk.fields", "flux_points is not possible yet");
-  refuse(!output.pictures.empty(), "output.pictures", "pictures are not possible yet");
-  refuse(output.surface, "output.surface", "the surface is not possible yet");
+  refuse(std::any_of(output.pictures.begin(), output.pictures.end(),
+                     [](PictureSpec const& picture) {
+                       return picture.quantity == PictureQuantity::flux || picture.quantity == PictureQuantity::arrows;
+                     }),
+         "output.pictures", "pictures of the flux are not possible yet");
 }
 
 ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
@@ -102,8 +103,6 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
-  if (config.output.picture)
-    console.line("    solution.png is not drawn on several ranks yet");
 
   int const rank = team.rank();
   stages.unless_interrupted([&] {
@@ -134,7 +133,9 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       console.warning(std::to_string(team.size() - static_cast<int>(writers.size())) + " of " + std::to_string(team.size()) +
                       " ranks have no cells: the mesh has no better division");
     RankPoints const points(mesh, team, requested_points(config));
-    auto const requested = requested_on_ranks(config, mesh, team, points.inside());
+    assembly::Extent const extent = extent_of(mesh, team);
+    auto const requested = requested_on_ranks(config, mesh, team, points.inside(), extent);
+    team.together([&] { require_pictures_in_mesh(config, extent); });
     for (std::string const& note : requested->notes())
       console.line("    " + note);
 
@@ -195,14 +196,12 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
         u.push_back(u_around[static_cast<std::size_t>(place)]);
     });
     bool const finite = !any_of_ranks(&ranks, first_not_finite(u) < u.size());
-    SolutionPieces pieces(mesh, writers, config);
+    RankFiles files(mesh, team, writers, config, u);
     std::vector<assembly::PointValues> at_points;
     try {
-      if (config.output.vtk_enabled) {
-        std::string const folder = stages.shared_path();
-        if (record.clock.time(Stage::output, [&] { return pieces.write(team, u, folder); }))
-          throw Interrupted();
-      }
+      std::string const folder = stages.shared_path();
+      if (record.clock.time(Stage::output, [&] { return files.write_piece(folder); }))
+        throw Interrupted();
       record.clock.time(Stage::verify, [&] {
         if (finite) {
           at_points = points.values(u);
@@ -215,14 +214,17 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
         if (config.problem.exact)
           record.errors = errors_on_ranks(mesh, team, u);
       });
+      record.clock.time(Stage::output, [&] { files.gather(record, extent, finite); });
     } catch (Interrupted const&) {  // thrown on all ranks; the solution is there, and is written
       clear_interrupt();
       record.status = SolverStatus::interrupted;
       record.reason = "interrupted after the solve; the solution is complete";
     }
     stages.output([&](ResultsDirectory& directory) {
-      if (config.output.vtk_enabled)
-        pieces.list_in(directory);
+      for (std::string const& note : files.write_files(record, directory)) {
+        record.warnings.push_back(note);
+        console.warning(note);
+      }
       if (!at_points.empty())
         requested->write_files(at_points, directory);
     });

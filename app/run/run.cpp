@@ -47,7 +47,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     std::vector<assembly::LocatedPoint> const points = discretization.locate(requested_points(config));
     RequestedQuantities const requested(config, discretization.summary(), discretization.extent(), are_inside(points),
                                         [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
-    require_pictures_in_mesh(config, discretization);
+    require_pictures_in_mesh(config, discretization.extent());
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
@@ -113,7 +113,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       if (finite) {
         requested.write_files(at_points, directory);
         if (config.output.surface)
-          write_surface(discretization, u, config, directory);
+          write_surface(discretization.surface(u), discretization.summary(), config, directory);
       }
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)

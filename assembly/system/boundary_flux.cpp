@@ -354,9 +354,11 @@ BoundarySurface boundary_surface(Space const& space, ReferenceElement const& ele
     Point3 const x = space.point(unknown);
     surface.points.insert(surface.points.end(), x.begin(), x.end());
     surface.u.push_back(u[unknown]);
+    surface.unknowns.push_back(unknown);
   }
   surface.flux.resize(3 * unknowns.size());
-  std::vector<int> faces_around(unknowns.size());
+  std::vector<int>& faces_around = surface.faces_around;
+  faces_around.resize(unknowns.size());
   int const p = space.order;
   std::vector<std::int64_t> own(tables.face_nodes[0].size());
   for (BoundaryFace const& face : space.boundary_faces) {

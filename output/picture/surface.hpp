@@ -18,6 +18,13 @@ struct BoundingBox {
 };
 [[nodiscard]] BoundingBox bounding_box(Mesh const& mesh);
 
+/// The least and the largest value of what is shown.
+struct ValueRange {
+  double low = 0, high = 0;
+  bool any = false;       ///< at least one finite value
+  bool constant = false;  ///< up to rounding
+};
+
 struct BoundaryFace {
   std::int64_t cell = 0;
   int face = 0;  ///< 2 * axis + (0 at the cell's start, 1 at its end)
