@@ -82,12 +82,16 @@ public:
 
 private:
   friend class Discretization;
+  friend PlaceCounts count_places(ProblemSpec const& spec);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 /// What CheckedProblem predicts.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
+
+/// What named places hold in a box, or in a part of it. Errors: InputError for wrong expressions.
+[[nodiscard]] PlaceCounts count_places(ProblemSpec const& spec);
 
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. The
 /// constructor builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns: lexicographically
@@ -144,11 +148,23 @@ public:
   /// conditions.
   [[nodiscard]] bool is_pure_neumann() const;
   [[nodiscard]] bool has_dirichlet(unsigned boundary_id) const;
-  /// The fluxes through boundaries with Dirichlet conditions, as far as the first n_unknowns unknowns make them; see
+  /// The fluxes through boundaries with Dirichlet conditions, as far as the unknowns with counted[i] != 0 make them; see
   /// boundary_fluxes.
-  [[nodiscard]] std::map<unsigned, double> dirichlet_fluxes(std::span<double const> u, std::int64_t n_unknowns) const;
-  /// The integral of f, by the assembly's quadrature, without point and line sources.
-  [[nodiscard]] double source_integral() const;
+  [[nodiscard]] std::map<unsigned, double> dirichlet_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const;
+  /// The integrals of f and |f|, by the assembly's quadrature, without point and line sources; and those of Neumann and Robin
+  /// values over the boundary.
+  [[nodiscard]] FieldSums source_integral() const;
+  [[nodiscard]] FieldSums boundary_integral() const;
+  /// Multiplies f so that its integral over the whole mesh, now of_whole.sum, becomes `total`. Throws InputError where it is 0.
+  void scale_source(double total, FieldSums const& of_whole);
+  /// The Dirichlet value of every unknown; NaN where it has none. Of a part of a box whose boundaries have names, an unknown on its
+  /// rim may have its face outside of it: set_dirichlet_values gives those of the whole.
+  [[nodiscard]] std::vector<double> dirichlet_values() const;
+  void set_dirichlet_values(std::span<double const> values);
+  [[nodiscard]] bool has_exact() const;
+  /// Of `exact`. In a pure Neumann problem a part takes the mean over the whole mesh off it.
+  [[nodiscard]] ExactMean mean_of_exact() const;
+  void set_mean_of_exact(double mean);
   /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.

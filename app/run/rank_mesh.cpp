@@ -1,10 +1,19 @@
 #include "app/run/rank_mesh.hpp"
 
 #include "app/config/problem.hpp"
+#include "assembly/space/places.hpp"
+#include "assembly/system/point_loads.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <set>
+#include <sstream>
+#include <tuple>
 #include <utility>
 
 namespace poisson::app {
@@ -32,27 +41,148 @@ std::vector<std::int32_t> nodes_in(BoxPart const& part, BoxPart const& larger, i
   return result;
 }
 
-RankMesh mesh_of_box(RunConfig const& config, int rank, int ranks) {
+/// Sums over the ranks.
+assembly::PlaceCounts merged(Communicator& ranks, assembly::PlaceCounts const& mine) {
+  assembly::PlaceCounts all = mine;
+  for (auto const list : {&assembly::PlaceCounts::boundaries, &assembly::PlaceCounts::regions})
+    for (auto& entry : all.*list) {
+      entry.held = sum_over(&ranks, entry.held);
+      entry.cut = sum_over(&ranks, entry.cut);
+    }
+  auto const unite = [&](std::set<unsigned>& ids) {
+    std::string text;
+    for (unsigned const id : ids)
+      text += std::to_string(id) + " ";
+    for (std::string const& of_rank : gather_texts(ranks, text)) {
+      std::istringstream words(of_rank);
+      for (unsigned id = 0; words >> id;)
+        ids.insert(id);
+    }
+  };
+  unite(all.boundary_ids);
+  unite(all.material_ids);
+  return all;
+}
+
+/// What the named places hold in the whole box; so that every part knows the ids that there are.
+void find_places(assembly::ProblemSpec& spec, BoxPart const& own, RankMesh& mesh, RankTeam& team) {
+  assembly::PlaceCounts counts;
+  counts.boundaries.resize(spec.mesh.boundaries.size());
+  counts.regions.resize(spec.mesh.regions.size());
+  team.together([&] {
+    if (own.n_cells() == 0)
+      return;
+    spec.mesh.part = own;
+    counts = assembly::count_places(spec);
+    counts.boundaries.resize(spec.mesh.boundaries.size());
+    counts.regions.resize(spec.mesh.regions.size());
+  });
+  counts = merged(team.communicator(), counts);
+  team.together([&] {
+    auto const& [origin, extent] = std::tie(spec.mesh.origin, spec.mesh.extent);
+    mesh.notes = check_places(spec.mesh, counts, origin, {origin[0] + extent[0], origin[1] + extent[1], origin[2] + extent[2]});
+  });
+  mesh.whole.boundary_ids = counts.boundary_ids;
+  mesh.whole.material_ids = counts.material_ids;
+  std::erase_if(mesh.whole.boundary_names, [&](auto const& name) { return !counts.boundary_ids.contains(name.first); });
+  std::erase_if(mesh.whole.material_names, [&](auto const& name) { return !counts.material_ids.contains(name.first); });
+  spec.mesh.places_of_whole = std::move(counts);
+}
+
+/// Scales f on the parts, where its integral is given.
+void scale_source(RankMesh& mesh, RankTeam& team, double total) {
+  FieldSums sums;
+  team.together([&] {
+    if (mesh.own)
+      sums = mesh.own->source_integral();
+  });
+  sums = {sum_over(&team.communicator(), sums.sum), sum_over(&team.communicator(), sums.absolute)};
+  team.together([&] {
+    if (!mesh.own)
+      return;
+    mesh.around->scale_source(total, sums);
+    mesh.own->scale_source(total, sums);
+  });
+}
+
+/// Throws InputError for the first point of a source that is in no part.
+void require_sources_inside(RankMesh const& mesh, RankTeam& team) {
+  Communicator& ranks = team.communicator();
+  std::vector<assembly::PointLoads::Place> places;
+  std::vector<bool> found;
+  if (mesh.own)
+    places = mesh.own->point_loads().places;
+  for (auto const& place : places)
+    found.push_back(place.found);
+  // The first rank has cells, and so all places.
+  found.resize(static_cast<std::size_t>(gather(ranks, static_cast<std::int64_t>(places.size())).front()), false);
+  found = any_in_lists(ranks, found);
+  auto const missing = std::find(found.begin(), found.end(), false);
+  if (missing == found.end())
+    return;
+  auto const i = static_cast<std::size_t>(missing - found.begin());
+  assembly::PointLoads::Place const place = gather(ranks, i < places.size() ? places[i] : assembly::PointLoads::Place{}).front();
+  auto const nearest = nearest_node(mesh, team, place.at);
+  team.together([&] { refuse_place(place, nearest); });
+}
+
+/// On the rim of a part whose boundaries have names an unknown may have its Dirichlet face in another part: its rank tells.
+void exchange_dirichlet_values(RankMesh& mesh, RankTeam& team) {
+  std::vector<double> values, own(static_cast<std::size_t>(mesh.n_rows));
+  team.together([&] {
+    if (!mesh.around)
+      return;
+    values = mesh.around->dirichlet_values();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (mesh.places[i] < mesh.n_rows)
+        own[static_cast<std::size_t>(mesh.places[i])] = values[i];
+  });
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team.communicator(), mesh.neighbors);
+  exchange.start(own.data());
+  double const* const ghosts = exchange.finish();
+  if (!mesh.around)
+    return;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (mesh.places[i] >= mesh.n_rows)
+      values[i] = ghosts[mesh.places[i] - mesh.n_rows];
+  mesh.around->set_dirichlet_values(values);
+}
+
+RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
   RankMesh mesh;
-  int const order = config.problem.order;
+  int const order = config.problem.order, rank = team.rank();
   assembly::ProblemSpec spec = problem_of(config);
   spec.mesh.shared = true;
-  mesh.whole = assembly::CheckedProblem(spec).mesh();
-  BoxPartition const& partition = mesh.box.emplace(config.problem.mesh.refined_cells(), order, ranks);
-  mesh.neighbors = partition.neighbors(rank);
-  mesh.n_rows = partition.n_rows(rank);
-  BoxPart const own = partition.cells(rank), around = partition.assembled_cells(rank);
-  if (own.n_cells() == 0)
-    return mesh;
-  mesh.places = partition.places(rank);
-  mesh.in_own = nodes_in(own, around, order);
-  spec.mesh.part = around;
-  mesh.around.emplace(spec);
+  BoxPart own, around;
+  team.together([&] {
+    mesh.whole = assembly::CheckedProblem(spec).mesh();
+    BoxPartition const& partition = mesh.box.emplace(spec.mesh.refined_cells(), order, team.size());
+    mesh.neighbors = partition.neighbors(rank);
+    mesh.n_rows = partition.n_rows(rank);
+    own = partition.cells(rank);
+    around = partition.assembled_cells(rank);
+  });
   mesh.part = own;
   mesh.order = order;
-  mesh.cells = config.problem.mesh.refined_cells();
-  spec.mesh.part = own;
-  mesh.own.emplace(std::move(spec));
+  mesh.cells = spec.mesh.refined_cells();
+  if (spec.mesh.has_places())
+    find_places(spec, own, mesh, team);
+  team.together([&] {
+    if (own.n_cells() == 0)
+      return;
+    mesh.places = mesh.box->places(rank);
+    mesh.in_own = nodes_in(own, around, order);
+    spec.mesh.part = around;
+    mesh.around.emplace(spec);
+    spec.mesh.part = own;
+    mesh.own.emplace(spec);
+  });
+  if (spec.source_total)
+    scale_source(mesh, team, *spec.source_total);
+  require_sources_inside(mesh, team);
+  if (!spec.mesh.boundaries.empty())
+    exchange_dirichlet_values(mesh, team);
   return mesh;
 }
 
@@ -112,41 +242,52 @@ std::int64_t RankMesh::unknown_of_whole(std::int64_t unknown) const {
   return in_larger(unknown, of_part, first, of_whole);
 }
 
-RankMesh rank_mesh(RunConfig const& config, int rank, int ranks) {
-  return config.is_box() ? mesh_of_box(config, rank, ranks) : mesh_in_parts(config, rank, ranks);
+std::vector<std::uint8_t> RankMesh::have_rows() const {
+  std::vector<std::uint8_t> result;
+  for (std::int32_t const place : places)
+    result.push_back(place < n_rows ? 1 : 0);
+  return result;
 }
 
-std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix const& assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
-                                         std::int64_t n_ghosts) {
-  auto result = std::make_shared<CsrMatrix>();
-  result->n_rows = n_rows;
-  result->n_columns = n_rows + n_ghosts;
-  result->row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
-  result->row_ptr[0] = 0;
-  HostVector<std::int64_t> from(static_cast<std::size_t>(n_rows));
-  for (std::int64_t node = 0; node < assembled.n_rows; ++node)
-    if (auto const row = static_cast<std::size_t>(places[static_cast<std::size_t>(node)]);
-        static_cast<std::int64_t>(row) < n_rows) {
-      from[row] = node;
-      result->row_ptr[row + 1] = assembled.row_ptr[node + 1] - assembled.row_ptr[node];
-    }
-  for (std::size_t row = 0; row < from.size(); ++row)
-    result->row_ptr[row + 1] += result->row_ptr[row];
-  auto const nnz = static_cast<std::size_t>(result->row_ptr.back());
-  result->columns.resize(nnz);
-  result->values.resize(nnz);
-  std::vector<std::pair<std::int32_t, double>> entries;
-  for (std::size_t row = 0; row < from.size(); ++row) {
-    entries.clear();
-    for (auto e = static_cast<std::size_t>(assembled.row_ptr[from[row]]);
-         e < static_cast<std::size_t>(assembled.row_ptr[from[row] + 1]); ++e)
-      entries.emplace_back(places[static_cast<std::size_t>(assembled.columns[e])], assembled.values[e]);
-    std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    auto out = static_cast<std::size_t>(result->row_ptr[row]);
-    for (auto const& [column, value] : entries) {
-      result->columns[out] = column;
-      result->values[out++] = value;
-    }
+RankMesh rank_mesh(RunConfig const& config, RankTeam& team) {
+  if (config.is_box())
+    return mesh_of_box(config, team);
+  std::optional<RankMesh> mesh;
+  team.together([&] { mesh.emplace(mesh_in_parts(config, team.rank(), team.size())); });
+  return std::move(*mesh);
+}
+
+std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x) {
+  struct Candidate {
+    double square = std::numeric_limits<double>::infinity();
+    std::array<double, 3> node{};
+  } mine;
+  team.together([&] {
+    if (!mesh.own)
+      return;
+    mine.node = mesh.own->nearest_node(x);
+    mine.square = 0;
+    for (std::size_t d = 0; d < 3; ++d)
+      mine.square += (mine.node[d] - x[d]) * (mine.node[d] - x[d]);
+  });
+  auto const all = gather(team.communicator(), mine);
+  auto const key = [](Candidate const& c) { return std::tuple(c.square, c.node[2], c.node[1], c.node[0]); };
+  return std::min_element(all.begin(), all.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); })->node;
+}
+
+std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine) {
+  auto const n = mine.size(), n_ranks = static_cast<std::size_t>(ranks.size());
+  std::size_t const at_once = std::max<std::size_t>((1 << 24) / n_ranks, 1024);
+  std::vector<bool> result(n, false);
+  std::vector<char> part, all;
+  for (std::size_t first = 0; first < n; first += at_once) {
+    std::size_t const count = std::min(at_once, n - first);
+    part.assign(mine.begin() + static_cast<std::ptrdiff_t>(first), mine.begin() + static_cast<std::ptrdiff_t>(first + count));
+    all.resize(count * n_ranks);
+    ranks.all_gather(part.data(), static_cast<std::int64_t>(count), all.data());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i] != 0)
+        result[first + i % count] = true;
   }
   return result;
 }

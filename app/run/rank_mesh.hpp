@@ -1,14 +1,13 @@
 #pragma once
 
 #include "app/config/run_config.hpp"
+#include "app/run/rank_team.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
-#include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +26,8 @@ struct RankMesh {
   bool pure_neumann = false;  ///< of a box that is known when it is assembled
   std::vector<std::string> notes;
 
+  /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
+  [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
   /// The number in the whole mesh of a cell of `own`, and of an unknown of it.
   [[nodiscard]] std::int64_t cell_of_whole(std::int64_t cell) const;
   [[nodiscard]] std::int64_t unknown_of_whole(std::int64_t unknown) const;
@@ -38,12 +39,13 @@ struct RankMesh {
   std::vector<std::int32_t> own_cells, own_unknowns;  ///< of other meshes
 };
 
-/// What rank `rank` of `ranks` has. Throws as Discretization.
-[[nodiscard]] RankMesh rank_mesh(RunConfig const& config, int rank, int ranks);
+/// What this rank has. Collective. Throws as Discretization.
+[[nodiscard]] RankMesh rank_mesh(RunConfig const& config, RankTeam& team);
 
-/// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (RankMesh::places). Columns
-/// ascend.
-[[nodiscard]] std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix const& assembled, HostVector<std::int32_t> const& places,
-                                                       std::int64_t n_rows, std::int64_t n_ghosts);
+/// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.
+[[nodiscard]] std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x);
+
+/// Whether it is so on one rank at least, for every entry of lists of equal length. Collective.
+[[nodiscard]] std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine);
 
 }  // namespace poisson::app

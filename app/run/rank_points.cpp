@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <tuple>
 #include <utility>
 
 namespace poisson::app {
@@ -13,24 +12,6 @@ namespace poisson::app {
 namespace {
 
 using Point = std::array<double, 3>;
-
-/// Whether it is so on one rank at least, for every entry of lists of equal length.
-std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine) {
-  auto const n = mine.size(), n_ranks = static_cast<std::size_t>(ranks.size());
-  std::size_t const at_once = std::max<std::size_t>((1 << 24) / n_ranks, 1024);
-  std::vector<bool> result(n, false);
-  std::vector<char> part, all;
-  for (std::size_t first = 0; first < n; first += at_once) {
-    std::size_t const count = std::min(at_once, n - first);
-    part.assign(mine.begin() + static_cast<std::ptrdiff_t>(first), mine.begin() + static_cast<std::ptrdiff_t>(first + count));
-    all.resize(count * n_ranks);
-    ranks.all_gather(part.data(), static_cast<std::int64_t>(count), all.data());
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (all[i] != 0)
-        result[first + i % count] = true;
-  }
-  return result;
-}
 
 }  // namespace
 
@@ -79,24 +60,6 @@ std::vector<assembly::PointValues> RankPoints::values(std::span<double const> u)
         values[i] = f.values;
       }
   return values;
-}
-
-std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, Point const& x) {
-  struct Candidate {
-    double square = std::numeric_limits<double>::infinity();
-    Point node{};
-  } mine;
-  team.together([&] {
-    if (!mesh.own)
-      return;
-    mine.node = mesh.own->nearest_node(x);
-    mine.square = 0;
-    for (std::size_t d = 0; d < 3; ++d)
-      mine.square += (mine.node[d] - x[d]) * (mine.node[d] - x[d]);
-  });
-  auto const all = gather(team.communicator(), mine);
-  auto const key = [](Candidate const& c) { return std::tuple(c.square, c.node[2], c.node[1], c.node[0]); };
-  return std::min_element(all.begin(), all.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); })->node;
 }
 
 assembly::Extent extent_of(RankMesh const& mesh, RankTeam& team) {

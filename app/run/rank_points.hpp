@@ -29,9 +29,6 @@ private:
   std::vector<bool> inside_;
 };
 
-/// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.
-[[nodiscard]] std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x);
-
 /// The bounding box of the whole mesh. Collective.
 [[nodiscard]] assembly::Extent extent_of(RankMesh const& mesh, RankTeam& team);
 

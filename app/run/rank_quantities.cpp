@@ -82,28 +82,26 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
 assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
                                          std::span<double const> u) {
   std::optional<assembly::Quantities> mine;
-  std::vector<double> fluxes;  // of every boundary of a mesh in parts
+  std::vector<double> fluxes;  // of every boundary
   team.together([&] {
+    std::map<unsigned, double> known;
     if (mesh.own)
       mine = mesh.own->quantities(u);
-    if (mesh.box)
-      return;
-    auto const known = mesh.around ? mesh.around->dirichlet_fluxes(u_around, mesh.n_rows) : std::map<unsigned, double>{};
+    // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
+    if (mesh.around)
+      known = mesh.around->dirichlet_fluxes(u_around, mesh.have_rows());
     for (unsigned const id : mesh.whole.boundary_ids) {
       auto const found = known.find(id);
       fluxes.push_back(found == known.end() ? 0 : found->second);
-      // The residuals of a part's own cells are not all that an unknown on its rim has.
       if (mine && mesh.around->has_dirichlet(id) && mine->boundaries.contains(id))
         mine->boundaries[id].flux = 0;
     }
   });
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
-  if (!mesh.box) {
-    auto const sums = sum_lists(team.communicator(), fluxes);
-    auto next = sums.begin();
-    for (unsigned const id : mesh.whole.boundary_ids)
-      all.boundaries[id].flux += *next++;
-  }
+  auto const sums = sum_lists(team.communicator(), fluxes);
+  auto next = sums.begin();
+  for (unsigned const id : mesh.whole.boundary_ids)
+    all.boundaries[id].flux += *next++;
   return all;
 }
 

@@ -6,11 +6,11 @@
 #include "app/run/rank_mesh.hpp"
 #include "app/run/rank_points.hpp"
 #include "app/run/rank_quantities.hpp"
+#include "app/run/rank_system.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/interrupt.hpp"
-#include "gpu/kernels/backends.hpp"
 #include "gpu/solvers/solver.hpp"
 
 #include <algorithm>
@@ -60,13 +60,6 @@ void require_runs_on_ranks(RunConfig const& config) {
       throw InputError(key, what + " on several ranks; run it without mpirun");
   };
   assembly::ProblemSpec const& problem = config.problem;
-  refuse(config.is_box() && !problem.mesh.boundaries.empty(), "problem.mesh.boundaries",
-         "boundaries of a box that are named by their place are not possible yet");
-  refuse(config.is_box() && !problem.mesh.regions.empty(), "problem.mesh.regions", "regions of a box are not possible yet");
-  refuse(problem.mesh.is_graded(), "problem.mesh.growth", "graded boxes are not possible yet");
-  refuse(!problem.point_sources.empty(), "problem.point_sources", "point sources are not possible yet");
-  refuse(!problem.line_sources.empty(), "problem.line_sources", "line sources are not possible yet");
-  refuse(problem.source_total.has_value(), "problem.source_total", "a total of the source is not possible yet");
   refuse(std::any_of(problem.boundary.begin(), problem.boundary.end(),
                      [](auto const& condition) { return condition.type == assembly::BoundaryType::periodic; }),
          "problem.boundary", "periodic boundaries are not possible yet");
@@ -78,7 +71,8 @@ void require_runs_on_ranks(RunConfig const& config) {
   refuse(config.backend == Backend::cuda, "backend", "cuda is not possible yet");
   refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
   OutputSpec const& output = config.output;
-  refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format", "hdf is not possible yet");
+  refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format",
+         "one .hdf file is not possible yet (vtu is: solution.pvtu names its pieces)");
   refuse(output.writes(SolutionField::flux_points), "output.vtk.fields", "flux_points is not possible yet");
   refuse(std::any_of(output.pictures.begin(), output.pictures.end(),
                      [](PictureSpec const& picture) {
@@ -104,17 +98,14 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
 
-  int const rank = team.rank();
   stages.unless_interrupted([&] {
     std::optional<RankMesh> made;
-    record.clock.time(Stage::mesh, [&] { team.together([&] { made.emplace(rank_mesh(config, rank, team.size())); }); });
+    record.clock.time(Stage::mesh, [&] { made.emplace(rank_mesh(config, team)); });
     RankMesh& mesh = *made;
     for (std::string const& note : mesh.notes) {
       record.warnings.push_back(note);
       console.warning(note);
     }
-    auto& around = mesh.around;
-    auto& own = mesh.own;
     record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
     std::string cut = "in " + std::to_string(team.size()) + " parts";
@@ -125,7 +116,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     stages.report_stage(Stage::mesh,
                         with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns, " + cut);
     std::vector<int> writers;
-    auto const have_cells = gather(ranks, static_cast<std::int32_t>(own ? 1 : 0));
+    auto const have_cells = gather(ranks, static_cast<std::int32_t>(mesh.own ? 1 : 0));
     for (int r = 0; r < team.size(); ++r)
       if (have_cells[static_cast<std::size_t>(r)] != 0)
         writers.push_back(r);
@@ -139,59 +130,23 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     for (std::string const& note : requested->notes())
       console.line("    " + note);
 
-    assembly::LinearSystem system;
-    RankRows rows;
-    HostVector<double> b;
-    double source = 0;
-    record.clock.time(Stage::assembly, [&] {
-      team.together([&] {
-        rows.neighbors = mesh.neighbors;
-        if (!around) {
-          auto empty = std::make_shared<CsrMatrix>();
-          empty->row_ptr.push_back(0);
-          rows.matrix = std::move(empty);
-          return;
-        }
-        system = around->assemble();
-        rows.matrix = rows_in(system.matrix, mesh.places, mesh.n_rows, rows.n_ghosts());
-        b.resize(static_cast<std::size_t>(mesh.n_rows));
-        for (std::size_t unknown = 0; unknown < mesh.places.size(); ++unknown)
-          if (mesh.places[unknown] < mesh.n_rows)
-            b[static_cast<std::size_t>(mesh.places[unknown])] = system.rhs[unknown];
-        system.matrix = {};
-        system.rhs = {};
-        if (own)
-          source = own->source_integral();
-      });
-      bool const pure_neumann = mesh.box ? !any_of_ranks(&ranks, system.anchored) : mesh.pure_neumann;
-      team.together([&] {
-        if (pure_neumann)
-          throw InputError("problem.boundary",
-                           "pure Neumann problems are not possible yet on several ranks; run it without mpirun");
-      });
-    });
-    record.nnz = sum_over(&ranks, rows.matrix->nnz());
+    std::optional<RankSystem> system;
+    record.clock.time(Stage::assembly, [&] { system.emplace(mesh, team); });
+    record.nnz = sum_over(&ranks, system->rows.matrix->nnz());
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
-    record.integral_f = sum_over(&ranks, source);
+    record.integral_f = system->integral_f;
+    record.compatibility_defect = system->compatibility_defect;
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
+    if (system->pure_neumann())
+      console.line("    " + pure_neumann_note(*system->compatibility_defect));
 
-    stages.convert(std::move(rows));
-    HostVector<double> const x = stages.solve(b, false);
-    stages.verify(b, x);
+    stages.convert(std::move(system->rows));
+    HostVector<double> const x = stages.solve(system->b, system->pure_neumann());
+    stages.verify(system->b, x);
 
     HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells
     record.clock.time(Stage::reconstruct, [&] {
-      auto const host = make_context(Backend::cpu);
-      GhostExchange<double> exchange(*host, ranks, mesh.neighbors);
-      exchange.start(x.data());
-      double const* const ghosts = exchange.finish();
-      if (!around)
-        return;
-      u_around.resize(mesh.places.size());
-      for (std::size_t i = 0; i < mesh.places.size(); ++i)
-        u_around[i] =
-            mesh.places[i] < mesh.n_rows ? x[static_cast<std::size_t>(mesh.places[i])] : ghosts[mesh.places[i] - mesh.n_rows];
-      system.constraints.expand(u_around);
+      u_around = system->reconstruct(x);
       for (std::int32_t const place : mesh.in_own)
         u.push_back(u_around[static_cast<std::size_t>(place)]);
     });

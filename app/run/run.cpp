@@ -60,8 +60,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system.pure_neumann()) {
       record.compatibility_defect = system.compatibility_defect();
-      console.line("    pure Neumann: compatibility defect " + number_text(system.compatibility_defect()) +
-                   " of the data, removed; the solution has mean zero");
+      console.line("    " + pure_neumann_note(system.compatibility_defect()));
     }
     record.integral_f = system.integral_f();
 

@@ -18,6 +18,12 @@ struct ErrorNorms {
   double linf = 0;  ///< the largest over quadrature points and nodes
 };
 
+/// The integral of the exact solution over the mesh, or a part of it, and the volume.
+struct ExactMean {
+  double integral = 0, volume = 0;
+  [[nodiscard]] double mean() const { return integral / volume; }
+};
+
 /// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards.
 struct BoundaryFlux {
   double area = 0, flux = 0;

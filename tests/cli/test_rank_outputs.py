@@ -210,3 +210,129 @@ def test_what_does_not_meet_the_mesh_is_told_as_on_one_rank(poisson, setting):
     words = ("run", config, "--output", "out", "--set", setting)
     one, other = poisson(*words, "--backend", "cpu", code=1), on_ranks(poisson, 3, *words, code=1)
     assert errors_told(other) == errors_told(one) and len(errors_told(one)) == 1
+
+
+# --- places, graded boxes, sources, pure Neumann problems
+
+# Boundaries that end inside of faces, and on edges; a region of other conductivity and source.
+PLACES = """
+problem:
+  mesh:
+    generator: box
+    cells: [8, 7, 9]
+    extent: [1, 1, 1.5]
+    boundaries: [{name: heater, where: "z > 1.49 && x < 0.5"}, {name: side, where: "x > 0.99 && y + z < 1.3"}]
+    regions: [{name: core, where: "(x-0.5)^2 + (y-0.5)^2 + (z-0.7)^2 < 0.1"}]
+  coefficient: {core: "10", default: "1 + z"}
+  source: {core: "5", default: "x"}
+  boundary:
+    - {names: [heater], type: dirichlet, value: "1 + y"}
+    - {names: [side], type: dirichlet, value: "0"}
+    - {ids: [2], type: robin, alpha: "1", value: "0.3"}
+    - {ids: all, type: neumann, value: "0.1*z"}
+solver: {preconditioner: jacobi}
+output: {quantities: {share: "flux.heater / flux.side + volume.core + area.side"}, slices: [{name: cut, origin: [0, 0, 0.7], normal: [1, 2, 3]}],
+         surface: true}
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("settings", [[], ["problem.element.order=2", "problem.mesh.cells=[4, 4, 5]"],
+                                      ["problem.mesh.growth=[1.2, 1, 0.8]"]])
+def test_named_places_of_a_box(poisson, n, settings):
+    config = poisson.write(PLACES)
+    one, other = both(poisson, config, n, *settings_of(*settings))
+    assert "errors" not in one
+    compare_records(one | {"errors": {}}, other, n)
+    assert one["mesh"]["boundary_names"] == other["mesh"]["boundary_names"] and one["mesh"]["material_names"] == {"1": "core"}
+    assert one["warnings"] == other["warnings"]
+    compare_shapes(poisson, "surface.vtp")
+    compare_shapes(poisson, "slice_cut.vtp")
+    compare_pictures(poisson, "materials.png")
+
+
+@pytest.mark.parametrize("setting", ["problem.mesh.regions=[{name: a, where: x > 2}]", "problem.mesh.boundaries=[{name: a, where: x > 2}]",
+                                     "problem.mesh.regions=[{name: a, where: x > q}]",
+                                     "problem.boundary=[{names: [b], type: dirichlet, value: '1'}, {ids: all, type: neumann, value: '0'}]",
+                                     "problem.coefficient={a: '1', default: '2'}",
+                                     "problem.point_sources=[{at: [0.5, 0.5, 0.5], value: 1}, {at: [0.5, 0.5, 1.4], value: 1}]",
+                                     "problem.line_sources=[{from: [0.5, 0.5, 0.1], to: [0.5, 1.9, 0.2], value: '1'}]"])
+def test_what_is_wrong_with_the_problem_is_told_as_on_one_rank(poisson, setting):
+    config = poisson.write(CUBE)
+    words = ("run", config, "--output", "out", "--set", setting)
+    one, other = poisson(*words, "--backend", "cpu", code=1), on_ranks(poisson, 3, *words, code=1)
+    assert errors_told(other) == errors_told(one) and len(errors_told(one)) == 1
+
+
+GRADED = [["problem.mesh.growth=[1.3, 1, 0.7]"], ["problem.mesh.growth=[1.3, 1, 1]", "problem.mesh.growth_to=[middle, end, end]"],
+          ["problem.mesh.coordinates={z: [0.25, 0.3, 0.5, 0.9, 1.4, 2.25]}", "problem.mesh.refinements=1"],
+          ["problem.mesh.growth=[1.3, 1, 0.7]", "problem.element.order=2"]]
+
+
+@pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.parametrize("settings", GRADED)
+def test_graded_boxes(poisson, n, settings):
+    text = VARIED.replace("[15, 13, 16]", "[6, 5, 7]" if "coordinates" not in settings[0] else "[6, 5]")
+    if "coordinates" in settings[0]:
+        text = text.replace("origin: [-0.5, 0, 0.25], extent: [1.5, 1, 2], cells: [6, 5]",
+                            "coordinates: {x: [-0.5, 0, 0.2, 1], y: [0, 0.5, 1], z: [0.25, 0.3, 0.5, 0.9, 1.4, 2.25]}")
+        settings = settings[1:]
+    config = poisson.write(text)
+    one, other = both(poisson, config, n, *settings_of(*settings))
+    compare_records(one, other, n)
+    from conftest import read_vtk
+    from test_ranks import values
+
+    whole, pieces = read_vtk(poisson.directory / "one/solution.vtr"), read_pieces(poisson.directory / "ranks/solution.pvtr")
+    assert pieces.GetDimensions() == whole.GetDimensions() and pieces.GetBounds() == pytest.approx(whole.GetBounds())
+    assert [v[0] for v in values(pieces, "u")] == pytest.approx([v[0] for v in values(whole, "u")], rel=1e-7, abs=1e-9)
+    for a, b in zip(values(whole, "flux", cells=True), values(pieces, "flux", cells=True)):
+        assert b == pytest.approx(a, rel=1e-6, abs=1e-7)
+
+
+SOURCES = """
+problem:
+  mesh: {MESH}
+  source: "1 + x*x"
+  source_total: 3
+  point_sources: [{at: [0.31, 0.2, 0.17], value: 2}, {at: [0.25, 0.25, 0.5], value: -1}, {at: [0.5, 0.5, 0.5], value: 0.5}]
+  line_sources: [{from: [0.1, 0.2, 0.1], to: [0.5, 0.5, 0.6], value: "exp(x)"}, {from: [0.5, 0.5, 0], to: [0.5, 0.5, 0.45], value: "1 + z"}]
+  boundary: [{ids: [0], type: dirichlet, value: "y"}, {ids: all, type: robin, alpha: "1", value: "0"}]
+solver: {preconditioner: jacobi}
+output: {picture: false}
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("mesh", ["cells: [6, 5, 8]", "cells: [6, 6, 6], growth: [1.1, 1, 1.2]",
+                                  "generator: hyper_ball, refinements: 1"])
+def test_points_lines_and_totals_of_sources(poisson, n, mesh):
+    config = poisson.write(SOURCES.replace("MESH", mesh))
+    one, other = both(poisson, config, n)
+    compare_records(one | {"errors": {}}, other, n)
+    assert one["quantities"]["integral_f"] > 4
+
+
+NEUMANN = """
+problem:
+  mesh: {MESH}
+  source: "sin(3*x) + y"
+  boundary: [{ids: all, type: neumann, value: "0"}]
+  exact: "cos(3*x)/9 + y"
+solver: {preconditioner: jacobi}
+output: {picture: false, probes: [{name: a, at: [0.3, 0.2, 0.1]}]}
+"""
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("mesh, order", [("cells: [6, 5, 8]", 1), ("cells: [3, 3, 4]", 2), ("generator: hyper_ball, refinements: 1", 1)])
+def test_pure_neumann_problems(poisson, n, mesh, order):
+    """The data contradict each other by less than is refused: the source's integral is 0 up to quadrature."""
+    text = NEUMANN.replace("MESH", mesh).replace('"sin(3*x) + y"', '"x*y*z + x + 0.3*y"' if "ball" in mesh else '"cos(pi*x) + cos(2*pi*z)*y"')
+    config = poisson.write(text)
+    one, other = both(poisson, config, n, *settings_of(f"problem.element.order={order}"))
+    assert one["status"] == "converged"
+    compare_records(one, other, n)
+    assert other["compatibility_defect"] == pytest.approx(one["compatibility_defect"], abs=1e-12)
+    assert abs(other["quantities"]["mean"]) < 1e-10
+    assert other["quantities"]["probe.a.exact"] == pytest.approx(one["quantities"]["probe.a.exact"], abs=1e-12)
