@@ -690,8 +690,12 @@ SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nod
   SolutionFields fields =
       solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
   if (flux_at_nodes)
-    fields.flux_points = assembly::flux_at_nodes(impl_->space, impl_->element, impl_->data, u, nodes);
+    fields.flux_points = this->flux_at_nodes(u, nodes);
   return fields;
+}
+
+HostVector<double> Discretization::flux_at_nodes(std::span<double const> u, OutputNodes nodes) const {
+  return assembly::flux_at_nodes(impl_->space, impl_->element, impl_->data, u, nodes);
 }
 
 MeshParts Discretization::parts() const {

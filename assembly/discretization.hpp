@@ -171,6 +171,8 @@ public:
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,
                                       bool flux_at_nodes = false) const;
+  /// -k grad u per node, as SolutionFields::flux_points.
+  [[nodiscard]] HostVector<double> flux_at_nodes(std::span<double const> u, OutputNodes nodes) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.
   [[nodiscard]] MeshParts parts() const;
   /// The axis-aligned bounding box of all nodes.

@@ -179,14 +179,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     if (picture)
       output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
   }
-  if (config.output.surface) {
-    // BoundarySurface: the unknowns of all faces, then by node x, u, flux and faces around it, by quadrangle nodes, ids and flux.
-    // The other results are gone by then.
-    std::int64_t const p2 = (p1 - 1) * (p1 - 1), faces = estimate.boundary_faces;
-    std::int64_t const of_face = 4 * p1 * p1 + p2 * (24 + 8 + 24 + 4) + p2 * (32 + 4 + 4 + 8);
-    output = std::max(output, of_face * faces +
-                                  output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces));
-  }
+  if (config.output.surface)  // the other results are gone by then
+    output = std::max(output, bytes_of_surface(config, estimate.boundary_faces));
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);
   add("assembly", csr ? system_bytes : memory.space + matrix.host_assembly);
@@ -203,6 +197,14 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     result.device.push_back({"solve", matrix.device + solver.device});
   }
   return result;
+}
+
+std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces) {
+  // BoundarySurface: the unknowns of all faces, then by node x, u, flux, its number and faces around it, by quadrangle nodes, ids
+  // and flux.
+  std::int64_t const p = config.problem.order, p2 = p * p;
+  std::int64_t const of_face = 4 * (p + 1) * (p + 1) + p2 * (24 + 8 + 24 + 8 + 4) + p2 * (32 + 4 + 4 + 8);
+  return of_face * faces + output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces);
 }
 
 void require_host_memory_for(MemoryForecast const& forecast) {

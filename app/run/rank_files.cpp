@@ -3,6 +3,8 @@
 #include "app/io/output_mesh.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
 #include <array>
@@ -52,10 +54,14 @@ bool RankFiles::write_piece(fs::path const& folder) {
   bool interrupted = false;
   for (bool done = false; !done;)
     try {
+      HostVector<double> const flux =
+          config_.output.writes(SolutionField::flux_points) ? flux_at_own_nodes() : HostVector<double>();
       team_.together([&] {
         if (!mesh_.own)
           return;
         output_ = solution_output(*mesh_.own, u_, config_);
+        if (!flux.empty())
+          output_->fields.flux_points = flux;
         if (config_.output.vtk_enabled)
           try {
             fields_ = app::write_piece(*output_, config_, folder / name(team_.rank()), place(team_.rank()));
@@ -70,6 +76,31 @@ bool RankFiles::write_piece(fs::path const& folder) {
     }
   failure_ = first_message(&team_.communicator(), failure_);
   return interrupted;
+}
+
+/// The mean over all cells around a node: the rank of its row has them.
+HostVector<double> RankFiles::flux_at_own_nodes() const {
+  HostVector<double> around, result;
+  team_.together([&] {
+    if (mesh_.around)
+      around = mesh_.around->flux_at_nodes(u_around_, output_nodes(config_));
+    result.resize(3 * mesh_.in_own.size());
+  });
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
+  HostVector<double> rows(static_cast<std::size_t>(mesh_.n_rows));
+  for (std::size_t d = 0; d < 3; ++d) {
+    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
+      if (mesh_.places[i] < mesh_.n_rows)
+        rows[static_cast<std::size_t>(mesh_.places[i])] = around[3 * i + d];
+    exchange.start(rows.data());
+    double const* const ghosts = exchange.finish();
+    for (std::size_t i = 0; i < mesh_.in_own.size(); ++i) {
+      std::int32_t const place = mesh_.places[static_cast<std::size_t>(mesh_.in_own[i])];
+      result[3 * i + d] = place < mesh_.n_rows ? rows[static_cast<std::size_t>(place)] : ghosts[place - mesh_.n_rows];
+    }
+  }
+  return result;
 }
 
 void RankFiles::gather(ResultRecord const& record, assembly::Extent const& extent, bool finite) {

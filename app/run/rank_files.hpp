@@ -22,9 +22,11 @@ namespace poisson::app {
 /// what is gathered from the parts: slices, contours, the surface and pictures. Functions but write_files are collective.
 class RankFiles {
 public:
-  /// `writers`: the ranks that have cells. `u`: of the unknowns of own cells. All arguments outlive this.
-  RankFiles(RankMesh const& mesh, RankTeam& team, std::vector<int> writers, RunConfig const& config, std::span<double const> u)
-      : mesh_(mesh), team_(team), writers_(std::move(writers)), config_(config), u_(u) {}
+  /// `writers`: the ranks that have cells. `u_around` and `u`: of the unknowns of mesh.around and mesh.own. All arguments outlive
+  /// this.
+  RankFiles(RankMesh const& mesh, RankTeam& team, std::vector<int> writers, RunConfig const& config,
+            std::span<double const> u_around, std::span<double const> u)
+      : mesh_(mesh), team_(team), writers_(std::move(writers)), config_(config), u_around_(u_around), u_(u) {}
 
   /// Writes the piece of this rank into `folder`, also when that is interrupted. Returns whether it was. What went wrong with files
   /// is kept for write_files. Throws InputError where `exact` is not finite.
@@ -42,13 +44,14 @@ private:
   [[nodiscard]] output::PiecePlace place(int rank) const;
   [[nodiscard]] output::PiecesOfMesh pieces() const;
   [[nodiscard]] assembly::BoundarySurface gathered_surface() const;
+  [[nodiscard]] HostVector<double> flux_at_own_nodes() const;
   void list_pieces(ResultsDirectory& directory) const;
 
   RankMesh const& mesh_;
   RankTeam& team_;
   std::vector<int> writers_;
   RunConfig const& config_;
-  std::span<double const> u_;
+  std::span<double const> u_around_, u_;
   std::optional<SolutionOutput> output_;  ///< of own cells
   PieceFields fields_;
   std::string failure_;

@@ -73,7 +73,6 @@ void require_runs_on_ranks(RunConfig const& config) {
   OutputSpec const& output = config.output;
   refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format",
          "one .hdf file is not possible yet (vtu is: solution.pvtu names its pieces)");
-  refuse(output.writes(SolutionField::flux_points), "output.vtk.fields", "flux_points is not possible yet");
   refuse(std::any_of(output.pictures.begin(), output.pictures.end(),
                      [](PictureSpec const& picture) {
                        return picture.quantity == PictureQuantity::flux || picture.quantity == PictureQuantity::arrows;
@@ -151,7 +150,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
         u.push_back(u_around[static_cast<std::size_t>(place)]);
     });
     bool const finite = !any_of_ranks(&ranks, first_not_finite(u) < u.size());
-    RankFiles files(mesh, team, writers, config, u);
+    RankFiles files(mesh, team, writers, config, u_around, u);
     std::vector<assembly::PointValues> at_points;
     try {
       std::string const folder = stages.shared_path();

@@ -48,12 +48,6 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
     output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place);
 }
 
-/// Lagrange cells need equidistant nodes; all else takes those of the unknowns.
-assembly::OutputNodes output_nodes(RunConfig const& config) {
-  return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
-                                                                                     : assembly::OutputNodes::unknowns;
-}
-
 /// Those that the configuration asks for.
 PieceFields fields_of(assembly::SolutionFields const& f, RunConfig const& config) {
   PieceFields result;
@@ -149,6 +143,11 @@ void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record
     if (written)
       record.captions[picture.file] = picture.caption;
   }
+}
+
+assembly::OutputNodes output_nodes(RunConfig const& config) {
+  return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
+                                                                                     : assembly::OutputNodes::unknowns;
 }
 
 SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config) {

@@ -34,6 +34,8 @@ struct SolutionOutput {
 };
 [[nodiscard]] SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u,
                                              RunConfig const& config);
+/// The nodes of that file: Lagrange cells need equidistant ones; all else takes those of the unknowns.
+[[nodiscard]] assembly::OutputNodes output_nodes(RunConfig const& config);
 
 /// The fields of a piece without their values.
 struct PieceFields {

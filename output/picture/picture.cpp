@@ -409,10 +409,16 @@ std::vector<int> merged(std::vector<int> const& mine, Communicator* ranks) {
 std::vector<SurfaceTriangle> merged(std::vector<SurfaceTriangle> triangles, Communicator* ranks) {
   if (ranks == nullptr)
     return triangles;
-  auto const parts = gather_on_first(*ranks, triangles);
-  triangles.clear();
+  auto parts = gather_on_first(*ranks, triangles);
+  triangles = {};
+  std::size_t n = 0;
   for (auto const& part : parts)
+    n += part.size();
+  triangles.reserve(n);
+  for (auto& part : parts) {
     triangles.insert(triangles.end(), part.begin(), part.end());
+    part = {};
+  }
   return triangles;
 }
 

@@ -203,6 +203,23 @@ def test_materials_are_drawn(poisson):
     compare_pictures(poisson, "solution.png")
 
 
+@pytest.mark.parametrize("problem, order, file", [(VARIED, 1, "vti"), (VARIED, 2, "vtr"), (VARIED, 3, "vtu"), (BALL, 2, "vtu")])
+def test_the_flux_at_nodes(poisson, problem, order, file):
+    """Nodes on the rim of a part have cells of several ranks around them."""
+    from conftest import read_vtk
+    from test_ranks import values
+
+    config = poisson.write(problem.replace("[15, 13, 16]", "[5, 4, 6]").replace("refinements: 2", "refinements: 1"))
+    both(poisson, config, 3, *settings_of(f"problem.element.order={order}", "output.vtk.fields=[u, flux_points]",
+                                          f"output.vtk.format={'vtu' if file == 'vtu' else 'image'}"))
+    whole, pieces = read_vtk(poisson.directory / f"one/solution.{file}"), read_pieces(poisson.directory / f"ranks/solution.p{file}")
+    place = lambda data, i: tuple(round(x, 7) + 0.0 for x in data.GetPoint(i))  # noqa: E731
+    found = {place(whole, i): flux for i, flux in enumerate(values(whole, "flux_points"))}
+    assert len(found) == whole.GetNumberOfPoints()
+    for i, flux in enumerate(values(pieces, "flux_points")):
+        assert flux == pytest.approx(found[place(pieces, i)], rel=1e-6, abs=1e-7)
+
+
 @pytest.mark.parametrize("setting", ["output.slices=[{name: a, origin: [0, 0, 4], normal: [0, 0, 1]}]",
                                      "output.pictures=[{name: a, normal: z, at: 3}]"])
 def test_what_does_not_meet_the_mesh_is_told_as_on_one_rank(poisson, setting):
