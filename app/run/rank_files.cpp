@@ -118,7 +118,7 @@ void RankFiles::gather(ResultRecord const& record, assembly::Extent const& exten
         for (assembly::CellFace const& face : mesh_.own->boundary_faces())
           faces.push_back({face.cell, face.face});
     });
-    output::PicturePart const part{team_.communicator(), faces};
+    output::PicturePart const part{team_.communicator(), faces, [&](std::int64_t node) { return mesh_.unknown_of_whole(node); }};
     pictures_ = draw_pictures(config_, {mesh_.whole, extent}, mesh, fields, picture_title(record), &part);
   }
   output_.reset();

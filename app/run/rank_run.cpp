@@ -73,11 +73,6 @@ void require_runs_on_ranks(RunConfig const& config) {
   OutputSpec const& output = config.output;
   refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format",
          "one .hdf file is not possible yet (vtu is: solution.pvtu names its pieces)");
-  refuse(std::any_of(output.pictures.begin(), output.pictures.end(),
-                     [](PictureSpec const& picture) {
-                       return picture.quantity == PictureQuantity::flux || picture.quantity == PictureQuantity::arrows;
-                     }),
-         "output.pictures", "pictures of the flux are not possible yet");
 }
 
 ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {

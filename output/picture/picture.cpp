@@ -440,7 +440,8 @@ struct Painting {
   std::optional<NodeFlux> flux;
 
   Painting(Mesh const& mesh, PictureField const& what, bool positive, std::span<BoundaryFace const> faces,
-           std::vector<std::int64_t> const& cut_through, Communicator* ranks) {
+           std::vector<std::int64_t> const& cut_through, PicturePart const* part) {
+    Communicator* const ranks = part != nullptr ? &part->ranks : nullptr;
     int const n_local = mesh.nodes_per_cell();
     auto const in_cells = [n_local](auto const& value_of) {
       return CellField{1, [n_local, value_of](std::int64_t cell, double* out) { std::fill_n(out, n_local, value_of(cell)); }};
@@ -472,7 +473,7 @@ struct Painting {
       FluxData const& data = std::get<FluxLength>(what).data;
       require_size(data.u.size(), mesh.n_points(), " nodes");
       require_size(data.coefficient.size(), mesh.n_cells() * data.coefficient_components, " values of cells");
-      flux.emplace(mesh, data, drawn_cells(faces, cut_through));
+      flux.emplace(mesh, data, drawn_cells(faces, cut_through), part);
       field = flux->field();
     }
   }
@@ -514,7 +515,7 @@ PictureSurface picture_surface(Mesh const& mesh, PictureField const& what, Pictu
   auto const cut_through = cut_cells(mesh, result.cut);
   result.n_faces = static_cast<double>(sum_over(ranks, static_cast<std::int64_t>(section ? 6 * cut_through.size() : faces.size())));
   int const subdivisions = subdivisions_of(result.n_faces, mesh.order());
-  Painting painting(mesh, what, options.logarithmic, faces, cut_through, ranks);
+  Painting painting(mesh, what, options.logarithmic, faces, cut_through, part);
   auto const triangles = [&](CellField const& field) {
     return merged(cut_surface(mesh, field, result.cut, faces, cut_through, subdivisions), ranks);
   };

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "gpu/core/communicator.hpp"
 #include "output/grid.hpp"
 #include "output/picture/color_map_names.hpp"
 #include "output/picture/flux_data.hpp"
@@ -68,12 +67,6 @@ using PictureField = std::variant<PointValues, CellValues, CellClasses, FluxLeng
 [[nodiscard]] std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
                                          PictureOptions const& options, bool flux = false);
 
-/// A part of a mesh that one of several ranks has.
-struct PicturePart {
-  Communicator& ranks;
-  std::span<BoundaryFace const> faces;  ///< those of the part's cells that are on the boundary of the whole mesh; ordered
-};
-
 /// The triangles of a picture, and what is known of the whole field.
 struct PictureSurface {
   BoundingBox box;  ///< of what is drawn
@@ -85,8 +78,7 @@ struct PictureSurface {
   std::vector<int> classes;  ///< of CellClasses, ascending
 };
 /// The triangles of the picture that picture_png draws of a field. Of a `part` (null: the mesh is all) it is collective: the first
-/// rank gets the surface of all parts, in the order of the ranks, and the others an empty one. A part may have no cells; FluxLength
-/// works on one rank only.
+/// rank gets the surface of all parts, in the order of the ranks, and the others an empty one. A part may have no cells.
 [[nodiscard]] PictureSurface picture_surface(Mesh const& mesh, PictureField const& field, PictureOptions const& options,
                                              PicturePart const* part = nullptr);
 /// Draws it. Of the field only its kind counts, and names.

@@ -113,7 +113,8 @@ SHAPES = """
   surface: true
   slices: [{name: cut, origin: [0.2, 0.5, 1.25], normal: [1, 0.3, 0.5]}, {name: between, origin: [0, 0, 1.25], normal: [0, 0, 1]}]
   contours: [{name: levels, values: [0.5, 1.1, 77]}]
-  pictures: [{name: k, quantity: coefficient}, {name: e, quantity: error, normal: x}]
+  pictures: [{name: k, quantity: coefficient}, {name: e, quantity: error, normal: x},
+             {name: f, quantity: flux}, {name: a, quantity: arrows, normal: y}]
 """
 WITH_SHAPES = VARIED.replace("output: {picture: false}", "output:" + SHAPES.rstrip())
 
@@ -173,7 +174,7 @@ def test_shapes_of_a_box(poisson, n, settings):
     compare_records(one, other, n)
     for name in ("surface.vtp", "slice_cut.vtp", "slice_between.vtp", "contour_levels.vtp"):
         compare_shapes(poisson, name)
-    for name in ("solution.png", "picture_k.png", "picture_e.png"):
+    for name in ("solution.png", "picture_k.png", "picture_e.png", "picture_f.png", "picture_a.png"):
         compare_pictures(poisson, name)
     assert len(one["warnings"]) == 1 and "u is nowhere 77; it is from" in one["warnings"][0]
     assert other["warnings"] == one["warnings"]
@@ -197,8 +198,9 @@ def test_materials_are_drawn(poisson):
     from conftest import ROOT
 
     text = BALL.replace("generator: hyper_ball, refinements: 2", f"file: {ROOT}/meshes/two_materials.msh").replace("z > 0.3", "z > 0.99")
-    config = poisson.write(text.replace("picture: false, ", ""))
+    config = poisson.write(text.replace("picture: false, ", "pictures: [{name: f, quantity: flux, normal: z}], "))
     both(poisson, config, 3)
+    compare_pictures(poisson, "picture_f.png")
     compare_pictures(poisson, "materials.png")
     compare_pictures(poisson, "solution.png")
 
