@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
+#include <tuple>
 
 namespace poisson::assembly {
 
@@ -328,7 +330,7 @@ struct Discretization::Impl {
   explicit Impl(CheckedProblem::Impl checked)
       : element(checked.spec.order),
         space(checked.counts.box ? Space(*checked.counts.box, element) : checked.coarse->space(element)),
-        notes(name_places(space, element, checked.spec, checked.names)),
+        notes(name_and_check(space, element, checked)),
         data(checked.spec, names_in(space, checked.names)),
         has_places(checked.spec.mesh.has_places()),
         summary(std::move(checked.summary)),
@@ -343,8 +345,8 @@ struct Discretization::Impl {
     keep(summary.material_names, space.material_ids);
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
-    if (checked.spec.source_total)
-      scale_source(*checked.spec.source_total);
+    if (checked.spec.source_total && !checked.spec.mesh.part)
+      scale_source(*checked.spec.source_total, assembly::source_integral(space, element, data));
     data.point_loads = assembly::point_loads(space, element, checked.spec);
     if (checked.spec.mesh.part)
       pure_neumann = false;  // which a part does not know; see LinearSystem::anchored
@@ -366,10 +368,30 @@ struct Discretization::Impl {
       if (all.constrained(unknowns[i]))
         of_whole.set(static_cast<std::int32_t>(i), all.value(unknowns[i]));
     of_whole.close();
+    std::vector<std::int32_t> here(static_cast<std::size_t>(whole.data.point_loads.loads.empty() ? 0 : whole.space.n_dofs), -1);
+    for (std::size_t i = 0; i < unknowns.size() && !here.empty(); ++i)
+      here[unknowns[i]] = static_cast<std::int32_t>(i);
+    std::erase_if(data.point_loads.loads, [&](PointLoads::Load& load) { return (load.unknown = here[load.unknown]) < 0; });
   }
 
-  void scale_source(double total) {
-    FieldSums const sums = assembly::source_integral(space, element, data);
+  /// Notes on places. A part of a mesh has the ids of the whole, of which the places were checked.
+  static std::vector<std::string> name_and_check(Space& space, ReferenceElement const& element,
+                                                 CheckedProblem::Impl const& checked) {
+    if (!checked.spec.mesh.has_places())
+      return {};
+    PlaceCounts const counts = name_places(space, element, checked.spec, checked.names);
+    if (!checked.spec.mesh.part) {
+      Extent const extent = extent_of(space);
+      return check_places(checked.spec.mesh, counts, extent.low, extent.high);
+    }
+    if (auto const& whole = checked.spec.mesh.places_of_whole) {
+      space.boundary_ids = whole->boundary_ids;
+      space.material_ids = whole->material_ids;
+    }
+    return {};
+  }
+
+  void scale_source(double total, FieldSums const& sums) {
     if (!(std::abs(sums.sum) > 1e-14 * sums.absolute))
       throw InputError("problem.source_total",
                        "the integral of problem.source is 0, and no factor makes that " + to_text(total) + "; change the source");
@@ -385,7 +407,9 @@ struct Discretization::Impl {
       pure_neumann = assembly::is_pure_neumann(space, element, data);
     return *pure_neumann;
   }
-  [[nodiscard]] double shift_of_exact() const { return is_pure_neumann() ? mean_of_exact(space, element, data) : 0; }
+  [[nodiscard]] double shift_of_exact() const {
+    return of_part ? *of_part : is_pure_neumann() ? assembly::mean_of_exact(space, element, data).mean() : 0;
+  }
 
   /// Those names whose ids the space has.
   static PlaceNames names_in(Space const& space, PlaceNames names) {
@@ -403,7 +427,15 @@ struct Discretization::Impl {
   std::int64_t couplings;                    ///< pairs of unknowns that share a cell
   mutable std::optional<bool> pure_neumann;  ///< known once it was asked for
   Constraints of_whole;                      ///< of a part of a mesh: the Dirichlet values of its unknowns
+  std::optional<double> of_part;             ///< of a part: what is taken off the exact solution
 };
+
+PlaceCounts count_places(ProblemSpec const& spec) {
+  CheckedProblem const problem(spec);
+  ReferenceElement const element(spec.order);
+  Space space(*problem.impl_->counts.box, element);
+  return name_places(space, element, spec, problem.impl_->names);
+}
 
 Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
   check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
@@ -416,7 +448,7 @@ Discretization::Discretization(ProblemSpec spec, AssembledInto into) : Discretiz
 Discretization::Discretization(Discretization const& whole, std::span<std::int32_t const> cells,
                                std::span<std::int32_t const> unknowns)
     : impl_(std::make_unique<Impl>(*whole.impl_, cells, unknowns)) {
-  assert(!whole.impl_->space.box && whole.impl_->data.point_loads.loads.empty());
+  assert(!whole.impl_->space.box);
 }
 
 Discretization::~Discretization() = default;
@@ -594,16 +626,54 @@ bool Discretization::has_dirichlet(unsigned boundary_id) const {
   return impl_->data.boundary_at(boundary_id).type == BoundaryType::dirichlet;
 }
 
-std::map<unsigned, double> Discretization::dirichlet_fluxes(std::span<double const> u, std::int64_t n_unknowns) const {
+std::map<unsigned, double> Discretization::dirichlet_fluxes(std::span<double const> u,
+                                                            std::span<std::uint8_t const> counted) const {
   std::map<unsigned, double> result;
-  for (auto const& [id, found] : boundary_fluxes(impl_->space, impl_->element, impl_->data, u, n_unknowns))
+  for (auto const& [id, found] : boundary_fluxes(impl_->space, impl_->element, impl_->data, u, counted))
     if (has_dirichlet(id))
       result[id] = found.flux;
   return result;
 }
 
-double Discretization::source_integral() const {
-  return assembly::source_integral(impl_->space, impl_->element, impl_->data).sum;
+FieldSums Discretization::source_integral() const {
+  return assembly::source_integral(impl_->space, impl_->element, impl_->data);
+}
+
+FieldSums Discretization::boundary_integral() const {
+  return boundary_terms(impl_->space, impl_->element, impl_->data).values;
+}
+
+void Discretization::scale_source(double total, FieldSums const& of_whole) {
+  impl_->scale_source(total, of_whole);
+}
+
+std::vector<double> Discretization::dirichlet_values() const {
+  Constraints const constraints = boundary_terms(impl_->space, impl_->element, impl_->data).constraints;
+  std::vector<double> values(static_cast<std::size_t>(impl_->space.n_dofs), std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t i = 0; i < impl_->space.n_dofs; ++i)
+    if (constraints.constrained(i))
+      values[static_cast<std::size_t>(i)] = constraints.value(i);
+  return values;
+}
+
+void Discretization::set_dirichlet_values(std::span<double const> values) {
+  impl_->of_whole = Constraints(impl_->space.n_dofs);
+  for (std::int64_t i = 0; i < impl_->space.n_dofs; ++i)
+    if (double const value = values[static_cast<std::size_t>(i)]; !std::isnan(value))
+      impl_->of_whole.set(static_cast<std::int32_t>(i), value);
+  impl_->of_whole.close();
+}
+
+bool Discretization::has_exact() const {
+  return impl_->data.exact.has_value();
+}
+
+ExactMean Discretization::mean_of_exact() const {
+  return assembly::mean_of_exact(impl_->space, impl_->element, impl_->data);
+}
+
+void Discretization::set_mean_of_exact(double mean) {
+  impl_->of_part = mean;
 }
 
 Quantities Discretization::quantities(std::span<double const> u) const {
@@ -618,8 +688,12 @@ SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nod
   SolutionFields fields =
       solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
   if (flux_at_nodes)
-    fields.flux_points = assembly::flux_at_nodes(impl_->space, impl_->element, impl_->data, u, nodes);
+    fields.flux_points = this->flux_at_nodes(u, nodes);
   return fields;
+}
+
+HostVector<double> Discretization::flux_at_nodes(std::span<double const> u, OutputNodes nodes) const {
+  return assembly::flux_at_nodes(impl_->space, impl_->element, impl_->data, u, nodes);
 }
 
 MeshParts Discretization::parts() const {
@@ -650,6 +724,15 @@ std::vector<PointValues> Discretization::values_at(std::span<double const> u, st
 
 PointLoads const& Discretization::point_loads() const {
   return impl_->data.point_loads;
+}
+
+std::vector<CellFace> Discretization::boundary_faces() const {
+  std::vector<CellFace> faces;
+  for (BoundaryFace const& face : impl_->space.boundary_faces)
+    faces.push_back({face.cell, face.face});
+  std::sort(faces.begin(), faces.end(),
+            [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+  return faces;
 }
 
 BoundarySurface Discretization::surface(std::span<double const> u) const {

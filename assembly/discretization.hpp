@@ -81,12 +81,16 @@ public:
 
 private:
   friend class Discretization;
+  friend PlaceCounts count_places(ProblemSpec const& spec);
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 /// What CheckedProblem predicts.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
+
+/// What named places hold in a box, or in a part of it. Errors: InputError for wrong expressions.
+[[nodiscard]] PlaceCounts count_places(ProblemSpec const& spec);
 
 /// A Galerkin discretisation of -div(k grad u) = f with Q_p elements. The
 /// constructor builds the mesh (a box needs none: everything follows from the indices) and numbers the unknowns: lexicographically
@@ -143,17 +147,31 @@ public:
   /// conditions.
   [[nodiscard]] bool is_pure_neumann() const;
   [[nodiscard]] bool has_dirichlet(unsigned boundary_id) const;
-  /// The fluxes through boundaries with Dirichlet conditions, as far as the first n_unknowns unknowns make them; see
+  /// The fluxes through boundaries with Dirichlet conditions, as far as the unknowns with counted[i] != 0 make them; see
   /// boundary_fluxes.
-  [[nodiscard]] std::map<unsigned, double> dirichlet_fluxes(std::span<double const> u, std::int64_t n_unknowns) const;
-  /// The integral of f, by the assembly's quadrature, without point and line sources.
-  [[nodiscard]] double source_integral() const;
+  [[nodiscard]] std::map<unsigned, double> dirichlet_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const;
+  /// The integrals of f and |f|, by the assembly's quadrature, without point and line sources; and those of Neumann and Robin
+  /// values over the boundary.
+  [[nodiscard]] FieldSums source_integral() const;
+  [[nodiscard]] FieldSums boundary_integral() const;
+  /// Multiplies f so that its integral over the whole mesh, now of_whole.sum, becomes `total`. Throws InputError where it is 0.
+  void scale_source(double total, FieldSums const& of_whole);
+  /// The Dirichlet value of every unknown; NaN where it has none. Of a part of a box whose boundaries have names, an unknown on its
+  /// rim may have its face outside of it: set_dirichlet_values gives those of the whole.
+  [[nodiscard]] std::vector<double> dirichlet_values() const;
+  void set_dirichlet_values(std::span<double const> values);
+  [[nodiscard]] bool has_exact() const;
+  /// Of `exact`. In a pure Neumann problem a part takes the mean over the whole mesh off it.
+  [[nodiscard]] ExactMean mean_of_exact() const;
+  void set_mean_of_exact(double mean);
   /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,
                                       bool flux_at_nodes = false) const;
+  /// -k grad u per node, as SolutionFields::flux_points.
+  [[nodiscard]] HostVector<double> flux_at_nodes(std::span<double const> u, OutputNodes nodes) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.
   [[nodiscard]] MeshParts parts() const;
   /// The axis-aligned bounding box of all nodes.
@@ -166,6 +184,8 @@ public:
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
   /// u and what follows from it at points inside the mesh.
   [[nodiscard]] std::vector<PointValues> values_at(std::span<double const> u, std::span<LocatedPoint const> points) const;
+  /// The faces of cells on the boundary of the mesh, by cell, then face. Of a part: those on the boundary of the whole.
+  [[nodiscard]] std::vector<CellFace> boundary_faces() const;
   /// u and its flux on the boundary of the mesh.
   [[nodiscard]] BoundarySurface surface(std::span<double const> u) const;
   /// w_i, the integral of the basis function of unknown i (a lumped mass matrix): sum_i w_i u_i v_i approximates the integral of u

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,15 @@ struct NamedPlace {
 
 /// Until where the cells of a graded box grow: to its end, or to its middle, from where on they shrink in the same way.
 enum class GrowthTo { end, middle };
+
+/// What the entries of `boundaries` and `regions` of a mesh hold, and the ids that its faces and cells have with them.
+struct PlaceCounts {
+  struct OfEntry {
+    std::int64_t held = 0, cut = 0;  ///< faces, or cells; and those that the place cuts
+  };
+  std::vector<OfEntry> boundaries, regions;
+  std::set<unsigned> boundary_ids, material_ids;
+};
 
 /// Cells first, first + 1, ... of a box, `cells` of them in each direction, counted after all refinements.
 struct BoxPart {
@@ -46,6 +56,8 @@ struct MeshSpec {
   /// Box only: the part of it that this process works on, where several share it. What bounds the part inside of the box is no
   /// boundary. Conditions and sources are those of the whole box.
   std::optional<BoxPart> part{};
+  /// Of a part with named places: what these hold in the whole box.
+  std::optional<PlaceCounts> places_of_whole{};
   bool shared = false;  ///< several processes share the mesh, so that 32-bit indices need not number all of it
   std::vector<NamedPlace> boundaries, regions;  ///< of faces that two entries hold, the later one counts; so of cells
 
@@ -55,6 +67,10 @@ struct MeshSpec {
   [[nodiscard]] bool is_graded() const {
     return growth != std::array<double, 3>{1, 1, 1} ||
            std::any_of(coordinates.begin(), coordinates.end(), [](auto const& x) { return !x.empty(); });
+  }
+  /// Box only: cells per direction after all refinements.
+  [[nodiscard]] std::array<std::int64_t, 3> refined_cells() const {
+    return {cells[0] << refinements, cells[1] << refinements, cells[2] << refinements};
   }
   /// Gives a direction these vertices, two or more. Origin, extent and cells follow.
   void set_coordinates(std::size_t direction, std::vector<double> x) {

@@ -4,6 +4,7 @@
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
+#include "app/run/pictures.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
@@ -12,6 +13,7 @@
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/solvers/solver.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <iostream>
@@ -182,6 +184,14 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   spec.mesh.part = partition.cells(largest);
   assembly::Estimate const own = assembly::estimate(spec);
 
+  // The first rank gathers pictures and the surface: what comes from all ranks, and what is made of it.
+  std::int64_t faces = 0;
+  for (std::size_t d = 0; d < 3; ++d)
+    faces += 2 * cells[d] * cells[(d + 1) % 3];
+  std::int64_t gathered = 2 * bytes_of_pictures(config, mesh.cells, faces, 0);
+  if (config.output.surface)
+    gathered = std::max(gathered, 2 * bytes_of_surface(config, faces));
+
   // Rows with their couplings stay for the true residual; their own block is stored once more, in its format.
   std::int64_t const entries = around.entries * rows / around.mesh.dofs, csr = CsrMatrix::csr_bytes(rows, entries);
   std::int64_t const block = config.matrix.format == Format::half_cds && config.problem.order == 1 ? 8 * 14 * rows : csr;
@@ -198,11 +208,12 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   SolverMemory const solver = solver_memory(system, config.solver);
   bool const on_device = system.backend == Backend::cuda;
   std::int64_t const block_on_host = on_device ? 0 : block;
-  std::vector<MemoryForecast::OfStage> const stages{
-      {"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
-      {"convert", kept + 2 * block + 8 * rows},
-      {"solve", kept + block_on_host + 16 * rows + solver.host},
-      {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs + own.memory.output + own.memory.largest_output}};
+  std::vector<MemoryForecast::OfStage> const stages{{"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
+                                                    {"convert", kept + 2 * block + 8 * rows},
+                                                    {"solve", kept + block_on_host + 16 * rows + solver.host},
+                                                    {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs +
+                                                                   own.memory.output +
+                                                                   std::max(own.memory.largest_output, gathered)}};
   std::int64_t const program = around.memory.program + bytes_of_mpi;
   std::int64_t peak = 0;
   for (MemoryForecast::OfStage const& stage : stages)

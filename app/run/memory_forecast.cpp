@@ -49,20 +49,13 @@ MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estima
   return result;
 }
 
-std::array<std::int64_t, 3> cells_of_box(RunConfig const& config) {
-  std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
-  for (std::int64_t& c : cells)
-    c <<= config.problem.mesh.refinements;
-  return cells;
-}
-
 MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
   MatrixMemory result;
   std::int64_t const n = estimate.mesh.dofs;
   bool const cpu = backend == Backend::cpu, free = format == Format::matrix_free;
   std::int64_t peak = 0, kept = 0, on_host = 0;
   if (!estimate.lattices_for_elements) {
-    std::array<std::int64_t, 3> const cells = cells_of_box(config);
+    std::array<std::int64_t, 3> const cells = config.problem.mesh.refined_cells();
     std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
     for (std::size_t d = 0; d < 3; ++d)
       surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
@@ -91,9 +84,9 @@ ExpectedOrderOne order_one_of(RunConfig const& config, assembly::CheckedProblem 
   ExpectedOrderOne result;
   assembly::Estimate const estimate = problem.estimate(assembly::AssembledInto::matrix_free_on_host);
   assembly::MeshSummary const& mesh = estimate.mesh;
-  if (mesh.lexicographic && BoxSystem::fits(cells_of_box(config))) {
+  if (mesh.lexicographic && BoxSystem::fits(config.problem.mesh.refined_cells())) {
     result.nodes = mesh.vertices;
-    result.backend = BoxSystem::peak_bytes(cells_of_box(config), estimate.varying_fields, Format::half_cds, backend);
+    result.backend = BoxSystem::peak_bytes(config.problem.mesh.refined_cells(), estimate.varying_fields, Format::half_cds, backend);
   }
   result.order = config.problem.order;
   result.rows = mesh.vertices;
@@ -188,14 +181,8 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     if (picture)
       output += bytes_of_pictures(config, mesh.cells, estimate.boundary_faces, searched ? n : 0);
   }
-  if (config.output.surface) {
-    // BoundarySurface: the unknowns of all faces, then by node x, u, flux and faces around it, by quadrangle nodes, ids and flux.
-    // The other results are gone by then.
-    std::int64_t const p2 = (p1 - 1) * (p1 - 1), faces = estimate.boundary_faces;
-    std::int64_t const of_face = 4 * p1 * p1 + p2 * (24 + 8 + 24 + 4) + p2 * (32 + 4 + 4 + 8);
-    output = std::max(output, of_face * faces +
-                                  output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces));
-  }
+  if (config.output.surface)  // the other results are gone by then
+    output = std::max(output, bytes_of_surface(config, estimate.boundary_faces));
   auto const add = [&](char const* name, std::int64_t bytes) { result.host.push_back({name, result.program + bytes}); };
   add("mesh", memory.making_mesh);
   add("assembly", csr ? system_bytes : memory.space + matrix.host_assembly);
@@ -212,6 +199,14 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     result.device.push_back({"solve", matrix.device + solver.device});
   }
   return result;
+}
+
+std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces) {
+  // BoundarySurface: the unknowns of all faces, then by node x, u, flux, its number and faces around it, by quadrangle nodes, ids
+  // and flux.
+  std::int64_t const p = config.problem.order, p2 = p * p;
+  std::int64_t const of_face = 4 * (p + 1) * (p + 1) + p2 * (24 + 8 + 24 + 8 + 4) + p2 * (32 + 4 + 4 + 8);
+  return of_face * faces + output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces);
 }
 
 void require_host_memory_for(MemoryForecast const& forecast) {

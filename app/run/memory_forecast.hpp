@@ -33,4 +33,7 @@ struct MemoryForecast {
 /// Throws EnvironmentError where the machine has less memory than the run will need, with the figures of the largest stage.
 void require_host_memory_for(MemoryForecast const& forecast);
 
+/// Bytes of the surface (surface.vtp) with so many faces of cells, and of its making.
+[[nodiscard]] std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces);
+
 }  // namespace poisson::app

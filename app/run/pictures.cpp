@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <utility>
 
 namespace poisson::app {
 namespace {
@@ -61,8 +62,8 @@ double shown_coefficient(assembly::SolutionFields const& fields, std::size_t cel
   return n == 1 ? k[0] : (k[0] + k[1] + k[2]) / 3;
 }
 
-/// Whether k spans more than two decades.
-bool coefficient_spans_decades(assembly::SolutionFields const& fields) {
+/// Whether k spans more than two decades. `ranks` have parts of it, or are null.
+bool coefficient_spans_decades(assembly::SolutionFields const& fields, Communicator* ranks) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   std::size_t const n = fields.coefficient.size() / static_cast<std::size_t>(fields.coefficient_components);
   for (std::size_t cell = 0; cell < n; ++cell) {
@@ -70,7 +71,7 @@ bool coefficient_spans_decades(assembly::SolutionFields const& fields) {
     low = std::min(low, k);
     high = std::max(high, k);
   }
-  return high > 100 * low;
+  return max_over(ranks, high) > -100 * max_over(ranks, -low);
 }
 
 /// A picture to be drawn.
@@ -80,8 +81,8 @@ struct Plan {
   std::string caption;
 };
 
-Plan plan_of(PictureSpec const& picture, assembly::Discretization const& discretization, assembly::SolutionFields const& fields,
-             std::string const& title) {
+Plan plan_of(PictureSpec const& picture, PictureMesh const& of_mesh, assembly::SolutionFields const& fields,
+             std::string const& title, Communicator* ranks) {
   Plan plan;
   output::PictureOptions& options = plan.options;
   options.title = title;
@@ -115,7 +116,7 @@ Plan plan_of(PictureSpec const& picture, assembly::Discretization const& discret
   }
   case PictureQuantity::materials: {
     output::CellClasses classes{fields.material, {}};
-    for (auto const& [id, name] : discretization.summary().material_names)
+    for (auto const& [id, name] : of_mesh.summary.material_names)
       classes.names[static_cast<int>(id)] = name;
     plan.field = std::move(classes);
     options.quantity = "material";
@@ -127,14 +128,14 @@ Plan plan_of(PictureSpec const& picture, assembly::Discretization const& discret
     options.quantity = fields.coefficient_components == 1 ? "k" : "mean k";
     what = fields.coefficient_components == 1 ? "coefficient k" : "coefficient: mean of k in x, y and z";
     if (!picture.scale)
-      options.logarithmic = coefficient_spans_decades(fields);
+      options.logarithmic = coefficient_spans_decades(fields, ranks);
     break;
   }
   options.colors = picture.colors.value_or(options.colors);
   options.range = picture.range;
   options.mesh_lines = picture.mesh;
   options.view = picture.view;
-  options.plane = plane_of(picture, discretization.extent());
+  options.plane = plane_of(picture, of_mesh.extent);
   if (options.range && options.logarithmic && !((*options.range)[0] > 0))  // of a scale that was not asked for
     options.logarithmic = false;
   options.shrink = !picture.size;
@@ -166,9 +167,8 @@ std::vector<std::string> picture_files(RunConfig const& config) {
   return names;
 }
 
-void require_pictures_in_mesh(RunConfig const& config, assembly::Discretization const& discretization) {
+void require_pictures_in_mesh(RunConfig const& config, assembly::Extent const& extent) {
   for (std::size_t i = 0; i < config.output.pictures.size(); ++i) {
-    assembly::Extent const extent = discretization.extent();
     auto const plane = plane_of(config.output.pictures[i], extent);
     if (!plane || (plane->at >= extent.low[plane->axis] && plane->at <= extent.high[plane->axis]))
       continue;
@@ -179,22 +179,41 @@ void require_pictures_in_mesh(RunConfig const& config, assembly::Discretization 
   }
 }
 
-std::vector<DrawnPicture> draw_pictures(RunConfig const& config, assembly::Discretization const& discretization,
-                                        output::Mesh const& mesh, assembly::SolutionFields const& fields,
-                                        std::string const& title) {
+std::vector<DrawnPicture> draw_pictures(RunConfig const& config, PictureMesh const& of_mesh, output::Mesh const& mesh,
+                                        assembly::SolutionFields const& fields, std::string const& title,
+                                        output::PicturePart const* part) {
   std::vector<DrawnPicture> drawn;
-  auto pictures = default_pictures(config, discretization.summary().material_ids.size() > 1);
+  auto pictures = default_pictures(config, of_mesh.summary.material_ids.size() > 1);
   pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
   for (PictureSpec const& picture : pictures) {
-    DrawnPicture& result = drawn.emplace_back();
-    result.file = file_of(picture);
-    try {
-      Plan const plan = plan_of(picture, discretization, fields, title);
+    DrawnPicture result{file_of(picture), {}, {}, {}};
+    auto const prepare = [&] {
+      Plan plan = plan_of(picture, of_mesh, fields, title, part != nullptr ? &part->ranks : nullptr);
       result.caption = plan.caption;
-      result.png = output::picture_png(mesh, plan.field, plan.options);
-    } catch (...) {
-      result.error = std::current_exception();
+      output::PictureSurface surface = output::picture_surface(mesh, plan.field, plan.options, part);
+      return std::pair(std::move(plan), std::move(surface));
+    };
+    auto const draw = [&](Plan const& plan, output::PictureSurface const& surface) {
+      result.png = output::picture_png(surface, plan.field, plan.options);
+    };
+    if (part != nullptr) {  // what one rank cannot do while the others wait for it ends all
+      auto const [plan, surface] = prepare();
+      if (part->ranks.rank() > 0)
+        continue;
+      try {
+        draw(plan, surface);
+      } catch (...) {
+        result.error = std::current_exception();
+      }
+    } else {
+      try {
+        auto const [plan, surface] = prepare();
+        draw(plan, surface);
+      } catch (...) {
+        result.error = std::current_exception();
+      }
     }
+    drawn.push_back(std::move(result));
   }
   return drawn;
 }

@@ -105,27 +105,6 @@ std::vector<Point> points_of(PlaneSpec const& plane) {
   return points;
 }
 
-bool is_outside(assembly::LocatedPoint const& point) {
-  return point.cell < 0;
-}
-
-/// Finds the points of every entry of a list. Throws InputError for one that is outside the mesh.
-template <class Spec>
-std::vector<std::vector<assembly::LocatedPoint>> locate_all(assembly::Discretization const& discretization,
-                                                            std::vector<Spec> const& specs, std::string const& what) {
-  std::vector<std::vector<assembly::LocatedPoint>> located;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    located.push_back(discretization.locate(points_of(specs[i])));
-    if (std::all_of(located.back().begin(), located.back().end(), is_outside))
-      throw InputError("output." + what + "s[" + std::to_string(i) + "]", "no point of this " + what + " is in the mesh");
-  }
-  return located;
-}
-
-}  // namespace
-
-namespace {
-
 /// Throws InputError where all corners of the mesh's bounding box are on one side of the plane.
 void require_in_mesh(SliceSpec const& slice, std::string const& key, assembly::Extent const& extent) {
   double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -143,38 +122,90 @@ void require_in_mesh(SliceSpec const& slice, std::string const& key, assembly::E
 
 }  // namespace
 
-RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Discretization const& discretization)
-    : config_(config), discretization_(discretization) {
-  std::vector<Point> at;
+std::vector<Point> requested_points(RunConfig const& config) {
+  std::vector<Point> points;
   for (ProbeSpec const& probe : config.output.probes)
-    at.push_back(probe.at);
-  probes_ = discretization.locate(at);
-  for (std::size_t i = 0; i < probes_.size(); ++i)
-    if (probes_[i].cell < 0) {
-      Point const nearest = discretization.nearest_node(at[i]);
-      throw InputError("output.probes[" + std::to_string(i) + "].at",
-                       "the point " + text_of(at[i]) + " is outside the mesh; the nearest node is " +
-                           number_text(std::hypot(at[i][0] - nearest[0], at[i][1] - nearest[1], at[i][2] - nearest[2]), 4) +
-                           " away, at " + text_of(nearest));
+    points.push_back(probe.at);
+  auto const add = [&](auto const& specs) {
+    for (auto const& spec : specs) {
+      auto const more = points_of(spec);
+      points.insert(points.end(), more.begin(), more.end());
     }
-  lines_ = locate_all(discretization, config.output.lines, "line");
-  circles_ = locate_all(discretization, config.output.circles, "circle");
-  planes_ = locate_all(discretization, config.output.planes, "plane");
+  };
+  add(config.output.lines);
+  add(config.output.circles);
+  add(config.output.planes);
+  return points;
+}
+
+std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points) {
+  std::vector<bool> inside;
+  for (auto const& point : points)
+    inside.push_back(point.cell >= 0);
+  return inside;
+}
+
+std::vector<assembly::PointValues> values_inside(assembly::Discretization const& discretization, std::span<double const> u,
+                                                 std::vector<assembly::LocatedPoint> const& points) {
+  std::vector<assembly::LocatedPoint> inside;
+  std::copy_if(points.begin(), points.end(), std::back_inserter(inside), [](auto const& point) { return point.cell >= 0; });
+  auto const found = discretization.values_at(u, inside);
+  std::vector<assembly::PointValues> values(points.size());
+  auto next = found.begin();
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (points[i].cell >= 0)
+      values[i] = *next++;
+  return values;
+}
+
+RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Extent const& extent,
+                                         std::vector<bool> inside, NearestNode const& nearest_node)
+    : config_(config), mesh_(mesh), points_(requested_points(config)), inside_(std::move(inside)) {
+  std::size_t const n_probes = config.output.probes.size();
+  for (std::size_t i = 0; i < n_probes; ++i)
+    if (!inside_[i]) {
+      Point const &at = points_[i], nearest = nearest_node(at);
+      throw InputError("output.probes[" + std::to_string(i) + "].at",
+                       "the point " + text_of(at) + " is outside the mesh; the nearest node is " +
+                           number_text(std::hypot(at[0] - nearest[0], at[1] - nearest[1], at[2] - nearest[2]), 4) + " away, at " +
+                           text_of(nearest));
+    }
+  std::size_t first = n_probes;
+  auto const find = [&](char const* what, auto const& specs, auto const& count_of) {
+    std::vector<Range> ranges;
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      Range const range{first, first + static_cast<std::size_t>(count_of(specs[i]))};
+      first = range.end;
+      if (count_outside(range) == static_cast<std::int64_t>(range.end - range.begin))
+        throw InputError("output." + std::string(what) + "s[" + std::to_string(i) + "]",
+                         "no point of this " + std::string(what) + " is in the mesh");
+      ranges.push_back(range);
+    }
+    return ranges;
+  };
+  lines_ = find("line", config.output.lines, [](LineSpec const& line) { return line.points; });
+  circles_ = find("circle", config.output.circles, [](CircleSpec const& circle) { return circle.points; });
+  planes_ = find("plane", config.output.planes, [](PlaneSpec const& plane) { return plane.points[0] * plane.points[1]; });
   for (std::size_t i = 0; i < config.output.slices.size(); ++i)
-    require_in_mesh(config.output.slices[i], "output.slices[" + std::to_string(i) + "]", discretization.extent());
+    require_in_mesh(config.output.slices[i], "output.slices[" + std::to_string(i) + "]", extent);
   // The names are known now, the numbers are not.
   if (!config.output.quantities.empty()) {
     assembly::Quantities of_solution;
-    for (unsigned const id : discretization.summary().boundary_ids)
+    for (unsigned const id : mesh.boundary_ids)
       of_solution.boundaries[id] = {1, 1};
-    for (unsigned const id : discretization.summary().material_ids)
+    for (unsigned const id : mesh.material_ids)
       of_solution.volumes[id] = 1;
-    static_cast<void>(table(of_solution, 1, std::vector<assembly::PointValues>(probes_.size())));
+    static_cast<void>(table(of_solution, 1, std::vector<assembly::PointValues>(n_probes)));
   }
 }
 
+std::int64_t RequestedQuantities::count_outside(Range const& range) const {
+  return std::count(inside_.begin() + static_cast<std::ptrdiff_t>(range.begin),
+                    inside_.begin() + static_cast<std::ptrdiff_t>(range.end), false);
+}
+
 QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution, double integral_f,
-                                         std::vector<assembly::PointValues> const& at_probes) const {
+                                         std::span<assembly::PointValues const> at_probes) const {
   QuantityTable table{{"min", of_solution.min},
                       {"max", of_solution.max},
                       {"mean", of_solution.mean},
@@ -193,7 +224,7 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
     else
       there->second = there->second.get<double>() + value;
   };
-  assembly::MeshSummary const& mesh = discretization_.summary();
+  assembly::MeshSummary const& mesh = mesh_;
   for (auto const& [id, boundary] : of_solution.boundaries)
     add("flux", mesh.boundary_names, id, boundary.flux);
   for (auto const& [id, boundary] : of_solution.boundaries)
@@ -213,24 +244,20 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
 }
 
 QuantityTable RequestedQuantities::evaluate(assembly::Quantities const& of_solution, double integral_f,
-                                            std::span<double const> u) const {
-  return table(of_solution, integral_f, discretization_.values_at(u, probes_));
+                                            std::span<assembly::PointValues const> at_points) const {
+  return table(of_solution, integral_f, at_points.first(config_.output.probes.size()));
 }
 
-RequestedQuantities::Table RequestedQuantities::table_at(std::vector<assembly::LocatedPoint> const& points,
-                                                         std::span<double const> u) const {
+RequestedQuantities::Table RequestedQuantities::table_at(Range const& range,
+                                                         std::span<assembly::PointValues const> at_points) const {
   double const nothing = std::numeric_limits<double>::quiet_NaN();
-  std::vector<assembly::LocatedPoint> inside;
-  std::copy_if(points.begin(), points.end(), std::back_inserter(inside), [](auto const& point) { return !is_outside(point); });
-  auto const values = discretization_.values_at(u, inside);
   Table table{{"x", "y", "z", "u", "gradient_x", "gradient_y", "gradient_z", "flux_x", "flux_y", "flux_z"}, {}};
   if (config_.problem.exact)
     table.names.emplace_back("exact");
   table.columns.resize(table.names.size());
-  std::size_t next = 0;
-  for (auto const& point : points) {
-    assembly::PointValues const* const at = is_outside(point) ? nullptr : &values[next++];
-    std::vector<double> row(point.x.begin(), point.x.end());
+  for (std::size_t i = range.begin; i < range.end; ++i) {
+    assembly::PointValues const* const at = inside_[i] ? &at_points[i] : nullptr;
+    std::vector<double> row(points_[i].begin(), points_[i].end());
     row.push_back(at ? at->u : nothing);
     for (std::size_t d = 0; d < 3; ++d)
       row.push_back(at ? at->gradient[d] : nothing);
@@ -264,7 +291,7 @@ void RequestedQuantities::write_curve(std::string const& name, Table const& tabl
   directory.try_write(name + ".png", [&](std::filesystem::path const& path) { output::write_plot(path, curves, options); });
 }
 
-void RequestedQuantities::write_plane(PlaneSpec const& plane, std::vector<assembly::LocatedPoint> const& points, Table const& table,
+void RequestedQuantities::write_plane(PlaneSpec const& plane, Range const& range, Table const& table,
                                       ResultsDirectory& directory) const {
   std::vector<CsvColumn> columns;
   for (std::size_t c = 0; c < table.columns.size(); ++c)
@@ -274,7 +301,7 @@ void RequestedQuantities::write_plane(PlaneSpec const& plane, std::vector<assemb
   // Columns x, y, z; u; gradient; flux; exact, as table_at makes them.
   auto const vectors = [&](std::size_t first) {
     std::vector<double> values;
-    for (std::size_t i = 0; i < points.size(); ++i)
+    for (std::size_t i = 0; i < range.end - range.begin; ++i)
       for (std::size_t d = 0; d < 3; ++d)
         values.push_back(table.columns[first + d][i]);
     return values;
@@ -284,8 +311,8 @@ void RequestedQuantities::write_plane(PlaneSpec const& plane, std::vector<assemb
   if (config_.problem.exact)
     fields.push_back({"exact", 1, table.columns.back(), {}});
   std::vector<unsigned char> hidden;
-  for (auto const& point : points)
-    hidden.push_back(is_outside(point) ? 1 : 0);
+  for (std::size_t i = range.begin; i < range.end; ++i)
+    hidden.push_back(inside_[i] ? 0 : 1);
   directory.try_write("plane_" + plane.name + ".vts", [&](std::filesystem::path const& path) {
     output::write_vts(path, plane.points, x, hidden, fields, config_.output.vtk);
   });
@@ -301,13 +328,13 @@ void RequestedQuantities::write_plane(PlaneSpec const& plane, std::vector<assemb
   });
 }
 
-void RequestedQuantities::write_files(std::span<double const> u, ResultsDirectory& directory) const {
+void RequestedQuantities::write_files(std::span<assembly::PointValues const> at_points, ResultsDirectory& directory) const {
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     LineSpec const& line = config_.output.lines[i];
     std::vector<double> distance;
-    for (auto const& point : lines_[i])
-      distance.push_back(std::hypot(point.x[0] - line.from[0], point.x[1] - line.from[1], point.x[2] - line.from[2]));
-    Table table = table_at(lines_[i], u);
+    for (std::size_t j = lines_[i].begin; j < lines_[i].end; ++j)
+      distance.push_back(std::hypot(points_[j][0] - line.from[0], points_[j][1] - line.from[1], points_[j][2] - line.from[2]));
+    Table table = table_at(lines_[i], at_points);
     table.insert_first("distance", std::move(distance));
     write_curve("line_" + line.name, table, line.name + ": " + text_of(line.from) + " to " + text_of(line.to), directory);
   }
@@ -316,21 +343,21 @@ void RequestedQuantities::write_files(std::span<double const> u, ResultsDirector
     std::vector<double> angle;
     for (std::int64_t j = 0; j < circle.points; ++j)
       angle.push_back(360 * static_cast<double>(j) / static_cast<double>(circle.points - 1));
-    Table table = table_at(circles_[i], u);
+    Table table = table_at(circles_[i], at_points);
     table.insert_first("angle", std::move(angle));
     write_curve("circle_" + circle.name, table,
                 circle.name + ": radius " + number_text(circle.radius, 6) + " around " + text_of(circle.center), directory);
   }
   for (std::size_t i = 0; i < planes_.size(); ++i)
-    write_plane(config_.output.planes[i], planes_[i], table_at(planes_[i], u), directory);
+    write_plane(config_.output.planes[i], planes_[i], table_at(planes_[i], at_points), directory);
 }
 
 std::vector<std::string> RequestedQuantities::notes() const {
   std::vector<std::string> notes;
-  auto const add = [&](char const* what, std::string const& name, std::vector<assembly::LocatedPoint> const& points) {
-    if (auto const n = std::count_if(points.begin(), points.end(), is_outside); n > 0)
+  auto const add = [&](char const* what, std::string const& name, Range const& range) {
+    if (auto const n = count_outside(range); n > 0)
       notes.push_back(std::string(what) + " '" + name + "': " + with_thousands(n) + " of " +
-                      with_thousands(static_cast<std::int64_t>(points.size())) + " points are outside the mesh");
+                      with_thousands(static_cast<std::int64_t>(range.end - range.begin)) + " points are outside the mesh");
   };
   for (std::size_t i = 0; i < lines_.size(); ++i)
     add("line", config_.output.lines[i].name, lines_[i]);

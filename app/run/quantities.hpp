@@ -6,6 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,17 +21,31 @@ namespace poisson::app {
 /// Those that are not finite are null.
 using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
 
-/// What a configuration asks for besides the fields: probes, lines, circles, planes, and quantities of its own.
+/// The points where a configuration asks for the solution: of probes, then of lines, circles and planes.
+[[nodiscard]] std::vector<std::array<double, 3>> requested_points(RunConfig const& config);
+/// Which points are in the mesh.
+[[nodiscard]] std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points);
+/// The solution at each point that is in the mesh; at others no more than a place.
+[[nodiscard]] std::vector<assembly::PointValues> values_inside(assembly::Discretization const& discretization,
+                                                               std::span<double const> u,
+                                                               std::vector<assembly::LocatedPoint> const& points);
+
+/// What a configuration asks for besides the fields: probes, lines, circles, planes, and quantities of its own. Here `at_points`
+/// is the solution at requested_points, of which those outside the mesh do not count.
 class RequestedQuantities {
 public:
-  /// Finds the points and checks the expressions before anything is solved. Throws InputError for a probe, or a whole line,
-  /// circle or plane, outside the mesh, and for wrong expressions. Both arguments must outlive this.
-  RequestedQuantities(RunConfig const& config, assembly::Discretization const& discretization);
+  using NearestNode = std::function<std::array<double, 3>(std::array<double, 3> const& x)>;
+  /// Checks points and expressions before anything is solved. `inside` says which of requested_points are in the mesh. Throws
+  /// InputError for a probe, or a whole line, circle, plane or slice, outside the mesh, and for wrong expressions. The first two
+  /// arguments must outlive this.
+  RequestedQuantities(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Extent const& extent,
+                      std::vector<bool> inside, NearestNode const& nearest_node);
 
   /// All quantities of a finite solution, those of the user last.
-  [[nodiscard]] QuantityTable evaluate(assembly::Quantities const& of_solution, double integral_f, std::span<double const> u) const;
+  [[nodiscard]] QuantityTable evaluate(assembly::Quantities const& of_solution, double integral_f,
+                                       std::span<assembly::PointValues const> at_points) const;
   /// Writes lines and circles (.csv, .png) and planes (.csv, .vts, .png).
-  void write_files(std::span<double const> u, ResultsDirectory& directory) const;
+  void write_files(std::span<assembly::PointValues const> at_points, ResultsDirectory& directory) const;
   /// How many points are outside the mesh, for every line, circle and plane that has some.
   [[nodiscard]] std::vector<std::string> notes() const;
 
@@ -41,19 +59,24 @@ private:
       columns.insert(columns.begin(), std::move(column));
     }
   };
+  /// Some of the points.
+  struct Range {
+    std::size_t begin = 0, end = 0;
+  };
+  [[nodiscard]] std::int64_t count_outside(Range const& range) const;
   /// x, y, z, u, its gradient, the flux and, where it is known, the exact solution. NaN outside the mesh.
-  [[nodiscard]] Table table_at(std::vector<assembly::LocatedPoint> const& points, std::span<double const> u) const;
+  [[nodiscard]] Table table_at(Range const& range, std::span<assembly::PointValues const> at_points) const;
   /// The first column is the place on the curve.
   void write_curve(std::string const& name, Table const& table, std::string const& title, ResultsDirectory& directory) const;
-  void write_plane(PlaneSpec const& plane, std::vector<assembly::LocatedPoint> const& points, Table const& table,
-                   ResultsDirectory& directory) const;
+  void write_plane(PlaneSpec const& plane, Range const& range, Table const& table, ResultsDirectory& directory) const;
   [[nodiscard]] QuantityTable table(assembly::Quantities const& of_solution, double integral_f,
-                                    std::vector<assembly::PointValues> const& at_probes) const;
+                                    std::span<assembly::PointValues const> at_probes) const;
 
   RunConfig const& config_;
-  assembly::Discretization const& discretization_;
-  std::vector<assembly::LocatedPoint> probes_;
-  std::vector<std::vector<assembly::LocatedPoint>> lines_, circles_, planes_;
+  assembly::MeshSummary const& mesh_;
+  std::vector<std::array<double, 3>> points_;
+  std::vector<bool> inside_;
+  std::vector<Range> lines_, circles_, planes_;
 };
 
 /// The names of the files that write_files writes.

@@ -15,6 +15,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <vector>
 
 namespace poisson::app {
 
@@ -43,8 +44,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       record.warnings.push_back(note);
       console.warning(note);
     }
-    RequestedQuantities const requested(config, discretization);
-    require_pictures_in_mesh(config, discretization);
+    std::vector<assembly::LocatedPoint> const points = discretization.locate(requested_points(config));
+    RequestedQuantities const requested(config, discretization.summary(), discretization.extent(), are_inside(points),
+                                        [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
+    require_pictures_in_mesh(config, discretization.extent());
     record.mesh = discretization.summary();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
@@ -57,8 +60,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system.pure_neumann()) {
       record.compatibility_defect = system.compatibility_defect();
-      console.line("    pure Neumann: compatibility defect " + number_text(system.compatibility_defect()) +
-                   " of the data, removed; the solution has mean zero");
+      console.line("    " + pure_neumann_note(system.compatibility_defect()));
     }
     record.integral_f = system.integral_f();
 
@@ -84,11 +86,14 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       warn_of_source();
     HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
     bool finite = false;
+    std::vector<assembly::PointValues> at_points;
     record.clock.time(Stage::verify, [&] {
       finite = first_not_finite(u) == u.size();
       try {
-        if (finite)
-          record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, u);
+        if (finite) {
+          at_points = values_inside(discretization, u, points);
+          record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, at_points);
+        }
         if (config.problem.exact)
           record.errors = discretization.errors(u);
       } catch (Interrupted const&) {  // the solution is there, and is written
@@ -105,9 +110,9 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
         console.warning(note);
       }
       if (finite) {
-        requested.write_files(u, directory);
+        requested.write_files(at_points, directory);
         if (config.output.surface)
-          write_surface(discretization, u, config, directory);
+          write_surface(discretization.surface(u), discretization.summary(), config, directory);
       }
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)

@@ -3,11 +3,11 @@
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/io/output_mesh.hpp"
+#include "app/run/cuts.hpp"
 #include "app/run/pictures.hpp"
 #include "gpu/core/threads.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
-#include "output/vtk/level_set.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
@@ -48,12 +48,6 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
     output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place);
 }
 
-/// Lagrange cells need equidistant nodes; all else takes those of the unknowns.
-assembly::OutputNodes output_nodes(RunConfig const& config) {
-  return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
-                                                                                     : assembly::OutputNodes::unknowns;
-}
-
 /// Those that the configuration asks for.
 PieceFields fields_of(assembly::SolutionFields const& f, RunConfig const& config) {
   PieceFields result;
@@ -70,88 +64,6 @@ PieceFields fields_of(assembly::SolutionFields const& f, RunConfig const& config
   add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
   add(result.cells, SolutionField::flux, 3, f.flux);
   return result;
-}
-
-/// Triangles with the values of the solution on them.
-class CutFile {
-public:
-  CutFile(output::Mesh const& mesh, assembly::SolutionFields const& fields) : mesh_(mesh), fields_(fields) {}
-
-  void add(output::LevelSet const& set) {
-    auto const first = static_cast<std::int64_t>(points_.size() / 3);
-    for (output::LevelSet::Point const& point : set.points) {
-      auto const a = mesh_.point(point.first), b = mesh_.point(point.second);
-      for (std::size_t d = 0; d < 3; ++d)
-        points_.push_back(point.interpolate(a[d], b[d]));
-      auto const value = [&](std::vector<double>& to, auto const& from) {
-        if (!from.empty())
-          to.push_back(
-              point.interpolate(from[static_cast<std::size_t>(point.first)], from[static_cast<std::size_t>(point.second)]));
-      };
-      value(u_, fields_.u);
-      value(exact_, fields_.exact);
-      value(error_, fields_.error);
-    }
-    for (std::int64_t const point : set.triangles)
-      triangles_.push_back(first + point);
-    for (std::int64_t const cell : set.cells) {
-      for (std::size_t d = 0; d < 3; ++d)
-        flux_.push_back(fields_.flux[3 * static_cast<std::size_t>(cell) + d]);
-      material_.push_back(fields_.material.empty() ? 0 : fields_.material[static_cast<std::size_t>(cell)]);
-    }
-  }
-  [[nodiscard]] bool empty() const { return triangles_.empty(); }
-
-  void write(std::string const& name, output::VtkOptions const& options, ResultsDirectory& directory) const {
-    std::vector<output::Field> of_points{{"u", 1, u_, {}}};
-    if (!exact_.empty())
-      of_points.insert(of_points.end(), {{"exact", 1, exact_, {}}, {"error", 1, error_, {}}});
-    directory.try_write(name, [&](fs::path const& path) {
-      output::write_vtp(path, points_, triangles_, 3, of_points, {{"flux", 3, flux_, {}}, {"material", 1, {}, material_}}, options);
-    });
-  }
-
-private:
-  output::Mesh const& mesh_;
-  assembly::SolutionFields const& fields_;
-  std::vector<double> points_, u_, exact_, error_, flux_;
-  std::vector<std::int64_t> triangles_;
-  std::vector<int> material_;
-};
-
-/// Slices and contours. Returns what is empty.
-std::vector<std::string> write_cuts(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config,
-                                    ResultsDirectory& directory) {
-  std::vector<std::string> notes;
-  for (SliceSpec const& slice : config.output.slices) {
-    CutFile file(mesh, fields);
-    file.add(output::level_set(
-        mesh,
-        [&](std::int64_t node) {
-          auto const x = mesh.point(node);
-          return slice.normal[0] * (x[0] - slice.origin[0]) + slice.normal[1] * (x[1] - slice.origin[1]) +
-                 slice.normal[2] * (x[2] - slice.origin[2]);
-        },
-        0));
-    if (file.empty())
-      notes.push_back("the slice " + slice.name + " meets no cell");
-    file.write("slice_" + slice.name + ".vtp", config.output.vtk, directory);
-  }
-  for (ContourSpec const& contour : config.output.contours) {
-    CutFile file(mesh, fields);
-    for (double const level : contour.values) {
-      output::LevelSet const set = output::level_set(
-          mesh, [&](std::int64_t node) { return fields.u[static_cast<std::size_t>(node)]; }, level);
-      if (set.triangles.empty()) {
-        auto const [low, high] = std::minmax_element(fields.u.begin(), fields.u.end());
-        notes.push_back("contour " + contour.name + ": u is nowhere " + number_text(level, 6) + "; it is from " +
-                        number_text(*low, 6) + " to " + number_text(*high, 6));
-      }
-      file.add(set);
-    }
-    file.write("contour_" + contour.name + ".vtp", config.output.vtk, directory);
-  }
-  return notes;
 }
 
 }  // namespace
@@ -182,20 +94,20 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
   bool const draws = !picture_files(config).empty();
   std::vector<std::string> notes;
   if (!config.output.pictures.empty() && !output::pictures_built())
-    notes.emplace_back("output.pictures: this build has no pictures; build with POISSON_PICTURES=ON and Cairo");
+    notes.emplace_back(no_pictures_note);
   if (!config.output.vtk_enabled && !cuts && !draws)
     return notes;
-  auto const places = output_nodes(config);
-  assembly::OutputMesh const nodes = discretization.output_mesh(places);
-  assembly::SolutionFields const f = discretization.fields(u, places, config.output.writes(SolutionField::flux_points));
+  auto const [nodes, f] = solution_output(discretization, u, config);
   output::Mesh const mesh = as_output(nodes);
-  if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); }))
-    for (std::string& note : write_cuts(mesh, f, config, directory))
-      notes.push_back(std::move(note));
-  auto const write_files = [&] {
+  if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); })) {
+    auto const found = cut_solution(mesh, f, config);
+    write_cuts(found, config.output.vtk, directory);
+    notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  }
+  auto const write_files = [&, &fields = f] {
     if (!config.output.vtk_enabled)
       return;
-    auto const [points, cells] = fields_of(f, config);
+    auto const [points, cells] = fields_of(fields, config);
     std::string const name = vtk_file_name(config);
     if (directory.try_write(
             name, [&, &points = points, &cells = cells](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }) &&
@@ -203,17 +115,26 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
       directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   };
   // Pictures are drawn while the files are written: neither keeps all threads busy.
-  std::string const title = configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) +
-                            " cells of order " + std::to_string(record.order) +
-                            (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
-  auto drawing = std::async(draws ? std::launch::async : std::launch::deferred, [&, threads = record.threads] {
+  std::string const title = picture_title(record);
+  PictureMesh const of_mesh{discretization.summary(), discretization.extent()};
+  auto drawing = std::async(draws ? std::launch::async : std::launch::deferred, [&, &fields = f, threads = record.threads] {
     set_thread_count(threads);
-    return draw_pictures(config, discretization, mesh, f, title);
+    return draw_pictures(config, of_mesh, mesh, fields, title);
   });
   write_files();
-  if (!draws)
-    return notes;
-  for (DrawnPicture const& picture : drawing.get()) {
+  if (draws)
+    write_drawn(drawing.get(), record, directory);
+  return notes;
+}
+
+std::string picture_title(ResultRecord const& record) {
+  return configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) + " cells of order " +
+         std::to_string(record.order) +
+         (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
+}
+
+void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record, ResultsDirectory& directory) {
+  for (DrawnPicture const& picture : pictures) {
     bool const written = directory.try_write(picture.file, [&](fs::path const& path) {
       if (picture.error)
         std::rethrow_exception(picture.error);
@@ -222,16 +143,22 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
     if (written)
       record.captions[picture.file] = picture.caption;
   }
-  return notes;
 }
 
-PieceFields write_piece(assembly::Discretization const& part, std::span<double const> u, RunConfig const& config,
-                        fs::path const& path, output::PiecePlace const& place) {
-  auto const nodes = output_nodes(config);
-  assembly::OutputMesh const mesh = part.output_mesh(nodes);
-  assembly::SolutionFields const values = part.fields(u, nodes);
-  PieceFields fields = fields_of(values, config);
-  write_vtk(path, as_output(mesh), fields.points, fields.cells, config, &place);
+assembly::OutputNodes output_nodes(RunConfig const& config) {
+  return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
+                                                                                     : assembly::OutputNodes::unknowns;
+}
+
+SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config) {
+  auto const places = output_nodes(config);
+  return {discretization.output_mesh(places), discretization.fields(u, places, config.output.writes(SolutionField::flux_points))};
+}
+
+PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs::path const& path,
+                        output::PiecePlace const& place) {
+  PieceFields fields = fields_of(part.fields, config);
+  write_vtk(path, as_output(part.nodes), fields.points, fields.cells, config, &place);
   static int const integer = 0;
   for (auto* const list : {&fields.points, &fields.cells})
     for (output::Field& field : *list) {
@@ -241,10 +168,8 @@ PieceFields write_piece(assembly::Discretization const& part, std::span<double c
   return fields;
 }
 
-void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
+void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary const& mesh, RunConfig const& config,
                    ResultsDirectory& directory) {
-  assembly::BoundarySurface const s = discretization.surface(u);
-  assembly::MeshSummary const& mesh = discretization.summary();
   auto const names_of = [](char const* what, std::set<unsigned> const& ids, assembly::IdNames const& names) {
     output::IdTable table{what, {}, {}};
     for (unsigned const id : ids) {

@@ -2,6 +2,7 @@
 
 #include "app/config/run_config.hpp"
 #include "app/io/results_directory.hpp"
+#include "app/run/pictures.hpp"
 #include "app/run/result_record.hpp"
 #include "assembly/discretization.hpp"
 #include "output/vtk/vtk_files.hpp"
@@ -26,18 +27,34 @@ namespace poisson::app {
                                                             std::span<double const> u, RunConfig const& config,
                                                             ResultRecord& record, ResultsDirectory& directory);
 
+/// The solution on the nodes and cells of a mesh, or of a part of it, as the configuration's file takes them.
+struct SolutionOutput {
+  assembly::OutputMesh nodes;
+  assembly::SolutionFields fields;
+};
+[[nodiscard]] SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u,
+                                             RunConfig const& config);
+/// The nodes of that file: Lagrange cells need equidistant ones; all else takes those of the unknowns.
+[[nodiscard]] assembly::OutputNodes output_nodes(RunConfig const& config);
+
 /// The fields of a piece without their values.
 struct PieceFields {
   std::vector<output::Field> points, cells;
 };
-/// Writes the solution on a part of a box, as a piece of the whole, to `path`, in the format of the configuration (not hdf).
+/// Writes the solution on a part of a mesh, as a piece of the whole, to `path`, in the format of the configuration (not hdf).
 /// Returns what write_pieces needs to know of it. Throws EnvironmentError.
-[[nodiscard]] PieceFields write_piece(assembly::Discretization const& part, std::span<double const> u, RunConfig const& config,
-                                      std::filesystem::path const& path, output::PiecePlace const& place);
+[[nodiscard]] PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, std::filesystem::path const& path,
+                                      output::PiecePlace const& place);
 
-/// Writes the boundary alone (surface.vtp). Precondition: u is finite.
-void write_surface(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config,
+/// The title of pictures.
+[[nodiscard]] std::string picture_title(ResultRecord const& record);
+
+/// Writes the boundary alone (surface.vtp).
+void write_surface(assembly::BoundarySurface const& surface, assembly::MeshSummary const& mesh, RunConfig const& config,
                    ResultsDirectory& directory);
+
+/// Writes the pictures that were drawn, and notes their captions.
+void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record, ResultsDirectory& directory);
 
 /// Writes residuals.csv and, with `picture`, its plot. Throws EnvironmentError.
 void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory);

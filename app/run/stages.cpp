@@ -90,6 +90,11 @@ std::size_t first_not_finite(std::span<double const> values) {
                                   values.begin());
 }
 
+std::string pure_neumann_note(double compatibility_defect) {
+  return "pure Neumann: compatibility defect " + number_text(compatibility_defect) +
+         " of the data, removed; the solution has mean zero";
+}
+
 Stages::Stages(RunConfig const& config, RunOptions const& options, Console& console, std::string const& title,
                InternalRunOptions const& internal)
     : config_(config), console_(console), team_(internal.team) {

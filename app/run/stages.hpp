@@ -28,6 +28,9 @@ namespace poisson::app {
 /// The index of the first value that is not finite; values.size() if all are finite.
 [[nodiscard]] std::size_t first_not_finite(std::span<double const> values);
 
+/// What a run says of a pure Neumann problem.
+[[nodiscard]] std::string pure_neumann_note(double compatibility_defect);
+
 /// What `poisson run` and `poisson solve` share: results directory, backend, record, and the stages from the CSR matrix on. Call
 /// convert, solve, verify, output, analysis and finish in this order.
 ///

@@ -157,7 +157,7 @@ MeshCounts count_box(MeshSpec const& spec) {
   for (std::size_t d = 0; d < 3; ++d)
     box.cells[d] = times(spec.cells[d], std::int64_t{1} << spec.refinements);
   if (spec.part) {
-    box.whole = BoxGrid::Whole{spec.origin, spec.extent, box.cells, spec.part->first};
+    box.whole = BoxGrid::Whole{spec.origin, spec.extent, box.cells, spec.part->first, {}};
     for (std::size_t d = 0; d < 3; ++d) {
       auto const n = static_cast<double>(box.cells[d]);
       box.origin[d] = spec.origin[d] + spec.extent[d] * (static_cast<double>(spec.part->first[d]) / n);
@@ -177,6 +177,11 @@ MeshCounts count_box(MeshSpec const& spec) {
       std::vector<double> const all = graded_coordinates(spec, d);
       std::int64_t const first = spec.part && !all.empty() ? spec.part->first[d] : 0;
       box.coordinates[d].assign(all.begin() + first, all.empty() ? all.end() : all.begin() + first + m[d]);
+      if (spec.part && !all.empty()) {
+        box.origin[d] = box.coordinates[d].front();
+        box.extent[d] = box.coordinates[d].back() - box.coordinates[d].front();
+        box.whole->coordinates[d] = all;
+      }
     }
   for (int face = 0; face < 6; ++face) {
     std::int64_t const faces = face < 2 ? times(n[1], n[2]) : face < 4 ? times(n[0], n[2]) : times(n[0], n[1]);

@@ -33,6 +33,7 @@ struct BoxGrid {
   struct Whole {
     std::array<double, 3> origin{}, extent{};
     std::array<std::int64_t, 3> cells{}, first{};
+    std::array<std::vector<double>, 3> coordinates{};  ///< of the vertices of a graded direction; else empty
   };
   std::optional<Whole> whole{};
 

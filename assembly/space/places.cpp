@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <sstream>
-#include <utility>
 
 namespace poisson::assembly {
 namespace {
+
+constexpr char const *boundaries_key = "problem.mesh.boundaries", *regions_key = "problem.mesh.regions";
 
 /// Points in each direction of a face or cell that tell how much of it a place holds, and the share on the other side of the centre
 /// beyond which the place cuts it. A place whose edge runs along faces, at a little distance, cuts nothing.
@@ -55,28 +56,13 @@ private:
   std::vector<Point3> points_;
 };
 
-std::string extent_text(Space const& space) {
-  Point3 low = space.point(0), high = low;
-  for (std::int64_t i = 1; i < space.n_dofs; ++i) {
-    Point3 const x = space.point(i);
-    for (int d = 0; d < 3; ++d) {
-      low[d] = std::min(low[d], x[d]);
-      high[d] = std::max(high[d], x[d]);
-    }
-  }
-  std::ostringstream text;
-  text << "(" << low[0] << ", " << low[1] << ", " << low[2] << ") to (" << high[0] << ", " << high[1] << ", " << high[2] << ")";
-  return text.str();
-}
-
 /// Entries of one of the lists, what they hold, and how often they cut it.
 class Entries {
 public:
-  Entries(std::vector<NamedPlace> const& list, std::string key, ExpressionNames const& names) : list_(list), key_(std::move(key)) {
+  Entries(std::vector<NamedPlace> const& list, std::string const& key, ExpressionNames const& names)
+      : list_(list), counts_(list.size()) {
     for (std::size_t i = 0; i < list.size(); ++i)
-      where_.emplace_back(list[i].where, key_ + "[" + std::to_string(i) + "].where", names);
-    held_.resize(list.size());
-    cut_.resize(list.size());
+      where_.emplace_back(list[i].where, key + "[" + std::to_string(i) + "].where", names);
   }
   /// The last entry that holds the first of the points; -1: none does.
   std::int64_t find(std::vector<Point3> const& points) {
@@ -84,38 +70,26 @@ public:
       auto const holds = [&](Point3 const& x) { return where_[i](x[0], x[1], x[2]) != 0; };
       bool const held = holds(points[0]);
       auto const others = std::count_if(points.begin() + 1, points.end(), [&](Point3 const& x) { return holds(x) != held; });
-      cut_[i] += static_cast<double>(others) > cut_share * static_cast<double>(points.size() - 1) ? 1 : 0;
+      counts_[i].cut += static_cast<double>(others) > cut_share * static_cast<double>(points.size() - 1) ? 1 : 0;
       if (held) {
-        ++held_[i];
+        ++counts_[i].held;
         return static_cast<std::int64_t>(i);
       }
     }
     return -1;
   }
   void add(Entries const& other) {
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-      held_[i] += other.held_[i];
-      cut_[i] += other.cut_[i];
+    for (std::size_t i = 0; i < counts_.size(); ++i) {
+      counts_[i].held += other.counts_[i].held;
+      counts_[i].cut += other.counts_[i].cut;
     }
   }
-  void check(Space const& space, char const* what, std::vector<std::string>& notes) const {
-    for (std::size_t i = 0; i < list_.size(); ++i) {
-      std::string const key = key_ + "[" + std::to_string(i) + "]";
-      if (held_[i] == 0)
-        throw InputError(key + ".where", std::string("no ") + what + " has its centre where '" + list_[i].where + "' holds" +
-                                             (i + 1 < list_.size() ? ", or later entries hold them all" : "") +
-                                             "; the mesh extends from " + extent_text(space));
-      if (cut_[i] > 0)
-        notes.push_back(key + ": '" + list_[i].name + "' cuts " + std::to_string(cut_[i]) + " " + what +
-                        "s, of which more than a quarter is on the other side than the centre; each counts as a whole");
-    }
-  }
+  [[nodiscard]] std::vector<PlaceCounts::OfEntry> const& counts() const { return counts_; }
 
 private:
   std::vector<NamedPlace> const& list_;
-  std::string key_;
   std::vector<Expression> where_;
-  std::vector<std::int64_t> held_, cut_;
+  std::vector<PlaceCounts::OfEntry> counts_;
 };
 
 /// The entries that hold the n faces or cells, -1 where none does. `place(places, i)` are the points of number i.
@@ -156,33 +130,56 @@ PlaceNames::PlaceNames(MeshCounts const& counts, MeshSpec const& spec)
       material_ids(counts.material_ids),
       boundary_names(counts.boundary_names),
       material_names(counts.material_names) {
-  add_names(spec.boundaries, "problem.mesh.boundaries", boundary_ids, boundary_names, first_boundary);
-  add_names(spec.regions, "problem.mesh.regions", material_ids, material_names, first_material);
+  add_names(spec.boundaries, boundaries_key, boundary_ids, boundary_names, first_boundary);
+  add_names(spec.regions, regions_key, material_ids, material_names, first_material);
 }
 
-std::vector<std::string> name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec,
-                                     PlaceNames const& names) {
-  std::vector<std::string> notes;
-  if (!spec.mesh.has_places())
-    return notes;
+PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec, PlaceNames const& names) {
+  PlaceCounts counts;
   if (!spec.mesh.boundaries.empty()) {
-    Entries entries(spec.mesh.boundaries, "problem.mesh.boundaries", spec.names());
+    Entries entries(spec.mesh.boundaries, boundaries_key, spec.names());
     auto const n = static_cast<std::int64_t>(space.boundary_faces.size());
     auto const found = find_all(
         entries, space, element, n, [&](Places & places, std::int64_t i) -> auto const& {
           return places.points(space.boundary_faces[i].cell, space.boundary_faces[i].face);
         });
     space.set_boundary_ids(found, names.first_boundary);
-    entries.check(space, "boundary face", notes);
+    counts.boundaries = entries.counts();
   }
   if (!spec.mesh.regions.empty()) {
-    Entries entries(spec.mesh.regions, "problem.mesh.regions", spec.names());
+    Entries entries(spec.mesh.regions, regions_key, spec.names());
     auto const found = find_all(
         entries, space, element,
         space.n_cells, [&](Places & places, std::int64_t cell) -> auto const& { return places.points(cell, -1); });
     space.set_materials(found, names.first_material);
-    entries.check(space, "cell", notes);
+    counts.regions = entries.counts();
   }
+  counts.boundary_ids = space.boundary_ids;
+  counts.material_ids = space.material_ids;
+  return counts;
+}
+
+std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& counts, Point3 const& low, Point3 const& high) {
+  std::vector<std::string> notes;
+  auto const check = [&](std::vector<NamedPlace> const& list, std::vector<PlaceCounts::OfEntry> const& of_entries,
+                         char const* of_list, char const* what) {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      std::string const key = std::string(of_list) + "[" + std::to_string(i) + "]";
+      if (of_entries[i].held == 0) {
+        std::ostringstream extent;
+        extent << "(" << low[0] << ", " << low[1] << ", " << low[2] << ") to (" << high[0] << ", " << high[1] << ", " << high[2]
+               << ")";
+        throw InputError(key + ".where", std::string("no ") + what + " has its centre where '" + list[i].where + "' holds" +
+                                             (i + 1 < list.size() ? ", or later entries hold them all" : "") +
+                                             "; the mesh extends from " + extent.str());
+      }
+      if (of_entries[i].cut > 0)
+        notes.push_back(key + ": '" + list[i].name + "' cuts " + std::to_string(of_entries[i].cut) + " " + what +
+                        "s, of which more than a quarter is on the other side than the centre; each counts as a whole");
+    }
+  };
+  check(spec.boundaries, counts.boundaries, boundaries_key, "boundary face");
+  check(spec.regions, counts.regions, regions_key, "cell");
   return notes;
 }
 

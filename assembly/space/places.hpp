@@ -24,9 +24,14 @@ struct PlaceNames {
   unsigned first_boundary = 0, first_material = 0;  ///< ids of the first entries
 };
 
-/// Names faces and cells by their places. Returns notes on faces and cells that a place cuts: more than a quarter of them
-/// is not on the side of their centre. Errors: InputError for a wrong expression, and for a place that holds no face or cell.
-[[nodiscard]] std::vector<std::string> name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec,
-                                                   PlaceNames const& names);
+/// Names faces and cells by their places, and counts them. A place cuts one where more than a quarter of it is not on the side of
+/// its centre. Errors: InputError for a wrong expression.
+[[nodiscard]] PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec,
+                                      PlaceNames const& names);
+
+/// Notes on faces and cells that places cut. Throws InputError for a place that holds no face or cell; low and high are the corners
+/// of the mesh.
+[[nodiscard]] std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& counts, Point3 const& low,
+                                                    Point3 const& high);
 
 }  // namespace poisson::assembly

@@ -202,7 +202,7 @@ void balance_periodic(ProblemData const& data, std::vector<FaceShare> const& sha
 }  // namespace
 
 std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                                 std::span<double const> u, std::int64_t n_unknowns) {
+                                                 std::span<double const> u, std::span<std::uint8_t const> counted) {
   Tables const tables(space, element);
   auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
@@ -310,7 +310,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   std::map<unsigned, double> conormal;
   for (FaceSums const& sums : parts)
     for (FaceShare const& share : sums.shares) {
-      if (share.unknown >= n_unknowns)
+      if (!counted.empty() && counted[share.unknown] == 0)
         continue;
       std::int32_t const at = place[share.unknown];
       conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
@@ -354,9 +354,11 @@ BoundarySurface boundary_surface(Space const& space, ReferenceElement const& ele
     Point3 const x = space.point(unknown);
     surface.points.insert(surface.points.end(), x.begin(), x.end());
     surface.u.push_back(u[unknown]);
+    surface.unknowns.push_back(unknown);
   }
   surface.flux.resize(3 * unknowns.size());
-  std::vector<int> faces_around(unknowns.size());
+  std::vector<int>& faces_around = surface.faces_around;
+  faces_around.resize(unknowns.size());
   int const p = space.order;
   std::vector<std::int64_t> own(tables.face_nodes[0].size());
   for (BoundaryFace const& face : space.boundary_faces) {

@@ -5,7 +5,6 @@
 #include "assembly/system/problem_data.hpp"
 
 #include <cstdint>
-#include <limits>
 #include <map>
 #include <span>
 
@@ -20,12 +19,12 @@ namespace poisson::assembly {
 /// boundary-flux calculations, Computer Methods in Applied Mechanics and Engineering 50 (1985). So all fluxes together equal the
 /// integral of f up to the solver's residual. The residual of an unknown on several Dirichlet boundaries is divided among them:
 /// each gets the integral of k du/dn phi_i over itself, and of the rest a share that goes with the integral of phi_i. Threaded; the
-/// same bits for any number of threads. Of residuals only those of the unknowns i < n_unknowns count: on a part of a mesh that has
-/// all cells around these, the sums over parts are then those of the whole. Errors: InputError for values that a coefficient,
-/// source or condition must not take.
+/// same bits for any number of threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a
+/// mesh that has all cells around these, the sums over parts are then those of the whole. Errors: InputError for values that a
+/// coefficient, source or condition must not take.
 [[nodiscard]] std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element,
                                                                ProblemData const& data, std::span<double const> u,
-                                                               std::int64_t n_unknowns = std::numeric_limits<std::int64_t>::max());
+                                                               std::span<std::uint8_t const> counted = {});
 
 /// u (n_dofs values) and its flux on the boundary. The flux is that of the polynomials of the cells. Memory: of the size of the
 /// boundary. The same bits for any number of threads. Errors: InputError for values that a coefficient must not take.

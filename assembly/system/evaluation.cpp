@@ -303,7 +303,7 @@ FieldSums source_integral(Space const& space, ReferenceElement const& element, P
   return {sums.first, sums.second};
 }
 
-double mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   struct State {
     Function exact;
     CellQuadrature quadrature;
@@ -320,7 +320,7 @@ double mean_of_exact(Space const& space, ReferenceElement const& element, Proble
           sum.second += state.quadrature.weights[q];
         }
       });
-  return sums.first / sums.second;
+  return {sums.first, sums.second};
 }
 
 ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u,

@@ -11,9 +11,9 @@ namespace poisson::assembly {
 /// The integrals of f and |f|, by the quadrature of the assembly. Throws InputError where f is not finite.
 [[nodiscard]] FieldSums source_integral(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// The mean of data.exact over the mesh. Precondition here and in error_norms: data.exact is set. Throws InputError where it is not
-/// finite.
-[[nodiscard]] double mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data);
+/// For the mean of data.exact over the mesh. Precondition here and in error_norms: data.exact is set. Throws InputError where it is
+/// not finite.
+[[nodiscard]] ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// Norms of u - (exact - shift). `u` has space.n_dofs values, here and below. `shift` is the mean of `exact` in a pure Neumann
 /// problem, else 0.

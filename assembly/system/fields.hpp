@@ -18,6 +18,12 @@ struct ErrorNorms {
   double linf = 0;  ///< the largest over quadrature points and nodes
 };
 
+/// The integral of the exact solution over the mesh, or a part of it, and the volume.
+struct ExactMean {
+  double integral = 0, volume = 0;
+  [[nodiscard]] double mean() const { return integral / volume; }
+};
+
 /// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards.
 struct BoundaryFlux {
   double area = 0, flux = 0;
@@ -106,10 +112,18 @@ struct SolutionFields {
   HostVector<double> flux_points;   ///< -k grad u per node, the mean over the cells around it: 3 values; empty unless asked for
 };
 
+/// A face of a cell: 2 * direction + (0 at the cell's start, 1 at its end), in the cell's own frame.
+struct CellFace {
+  std::int64_t cell = 0;
+  int face = 0;
+};
+
 /// The solution on the boundary of the mesh: (order x order) quadrangles between the nodes of every face of a cell.
 struct BoundarySurface {
   std::vector<double> points;           ///< 3 per node: x, y, z; each node is listed once
   std::vector<std::int64_t> quads;      ///< 4 nodes each, counterclockwise seen from outside
+  std::vector<std::int64_t> unknowns;   ///< per node
+  std::vector<int> faces_around;        ///< per node: faces of cells that it is on
   std::vector<double> u;                ///< per node
   std::vector<double> flux;             ///< -k grad u per node, the mean over the faces around it: 3 values
   std::vector<int> boundary, material;  ///< ids, per quadrangle

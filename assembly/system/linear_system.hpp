@@ -4,6 +4,8 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/field_data.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,8 +18,15 @@ struct PointLoads {
     std::int32_t unknown;
     double value;
   };
-  std::vector<Load> loads;  ///< an unknown may have several
-  FieldSums integrals;      ///< of the sources, and of their absolute values
+  /// A point of the sources: that of a point source, or one of a line.
+  struct Place {
+    std::size_t source = 0;
+    bool of_line = false, found = false;  ///< found: it is here
+    std::array<double, 3> at{};
+  };
+  std::vector<Load> loads;    ///< an unknown may have several
+  FieldSums integrals;        ///< of the sources, and of their absolute values
+  std::vector<Place> places;  ///< of a part of a mesh: all of them
 };
 
 /// C^T A C x = C^T (f - A g). Its solution gives u = C x + g, with C and g the constraints.

@@ -28,20 +28,22 @@ class LoadsOfPoints {
 public:
   LoadsOfPoints(Space const& space, ReferenceElement const& element) : space_(space), element_(element), dofs_(space.n_local) {}
 
-  /// Precondition: the point is in the mesh.
-  void add(LocatedPoint const& point, double value) {
+  void add(LocatedPoint const& point, PointLoads::Place place, double value) {
+    result.integrals.sum += value;
+    result.integrals.absolute += std::abs(value);
+    place.found = point.cell >= 0;
+    place.at = point.x;
+    if (space_.n_cells_of_whole > 0)
+      result.places.push_back(place);
+    else if (!place.found)
+      refuse_place(place, nearest_node(space_, place.at));
+    if (!place.found)
+      return;
     auto const values = tabulate(element_.nodes, {point.reference}).values;
     space_.dofs(point.cell, dofs_.data());
     for (std::size_t i = 0; i < dofs_.size(); ++i)
       if (double const load = value * values[i]; load != 0)
         result.loads.push_back({dofs_[i], load});
-    result.integrals.sum += value;
-    result.integrals.absolute += std::abs(value);
-  }
-  [[noreturn]] void refuse(std::string const& key, std::string const& what, Point3 const& x) const {
-    Point3 const nearest = nearest_node(space_, x);
-    throw InputError(key, what + " " + to_text(x) + " is outside the mesh; the nearest node is " + to_text(distance(x, nearest)) +
-                              " away, at " + to_text(nearest));
   }
 
   PointLoads result;
@@ -54,17 +56,23 @@ private:
 
 }  // namespace
 
+void refuse_place(PointLoads::Place const& place, Point3 const& nearest) {
+  std::string const number = std::to_string(place.source);
+  std::string const where = to_text(place.at) + " is outside the mesh; the nearest node is " +
+                            to_text(distance(place.at, nearest)) + " away, at " + to_text(nearest);
+  if (place.of_line)
+    throw InputError("problem.line_sources[" + number + "]", "the line leaves the mesh: its point " + where);
+  throw InputError("problem.point_sources[" + number + "].at", "the point " + where);
+}
+
 PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec) {
   LoadsOfPoints loads(space, element);
   std::vector<Point3> places;
   for (PointSource const& source : spec.point_sources)
     places.push_back(source.at);
   auto const located = locate(space, element, places);
-  for (std::size_t i = 0; i < located.size(); ++i) {
-    if (located[i].cell < 0)
-      loads.refuse("problem.point_sources[" + std::to_string(i) + "].at", "the point", places[i]);
-    loads.add(located[i], spec.point_sources[i].value);
-  }
+  for (std::size_t i = 0; i < located.size(); ++i)
+    loads.add(located[i], {i, false, false, {}}, spec.point_sources[i].value);
 
   // Along a line in a brick a basis function is a polynomial of degree 3 p; elsewhere it is smooth.
   std::vector<double> gauss, weights;
@@ -86,11 +94,8 @@ PointLoads point_loads(Space const& space, ReferenceElement const& element, Prob
         amounts.push_back(weights[q] * size * length * density.finite(places.back(), "the line source"));
       }
     auto const points = locate(space, element, places);
-    for (std::size_t k = 0; k < points.size(); ++k) {
-      if (points[k].cell < 0)
-        loads.refuse(key, "the line leaves the mesh: its point", places[k]);
-      loads.add(points[k], amounts[k]);
-    }
+    for (std::size_t k = 0; k < points.size(); ++k)
+      loads.add(points[k], {i, true, false, {}}, amounts[k]);
   }
   return std::move(loads.result);
 }

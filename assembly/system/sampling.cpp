@@ -361,6 +361,27 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
   return result;
 }
 
+namespace {
+
+/// Where the cells of a box have faces in a direction; of a part of a box those of the whole.
+std::vector<double> faces_of_box(Space const& space, std::size_t d) {
+  std::vector<double> faces;
+  if (!space.box->whole) {
+    for (std::int64_t i = 0; i <= space.box->cells[d]; ++i)
+      faces.push_back(space.box_coordinate(static_cast<int>(d), i * space.order));
+    return faces;
+  }
+  BoxGrid::Whole const& whole = *space.box->whole;
+  if (!whole.coordinates[d].empty())
+    return whole.coordinates[d];
+  for (std::int64_t i = 0; i <= whole.cells[d]; ++i)
+    faces.push_back(whole.origin[d] + whole.extent[d] * (static_cast<double>(i) / static_cast<double>(whole.cells[d])));
+  faces.back() = whole.origin[d] + whole.extent[d];
+  return faces;
+}
+
+}  // namespace
+
 std::vector<double> cell_crossings(Space const& space, ReferenceElement const& element, Point3 const& from, Point3 const& to) {
   auto const point = [&](double t) {
     Point3 x{};
@@ -371,11 +392,9 @@ std::vector<double> cell_crossings(Space const& space, ReferenceElement const& e
   std::vector<double> cuts{0, 1};
   if (space.box) {
     for (std::size_t d = 0; d < 3; ++d)
-      for (std::int64_t i = 0; i <= space.box->cells[d]; ++i) {
-        double const face = space.box_coordinate(static_cast<int>(d), i * space.order), t = (face - from[d]) / (to[d] - from[d]);
-        if (t > 0 && t < 1)
+      for (double const face : faces_of_box(space, d))
+        if (double const t = (face - from[d]) / (to[d] - from[d]); t > 0 && t < 1)
           cuts.push_back(t);
-      }
     std::sort(cuts.begin(), cuts.end());
     return cuts;
   }

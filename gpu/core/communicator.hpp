@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -73,6 +74,44 @@ template <class T>
   for (std::size_t r = 0; r < texts.size(); ++r)
     texts[r] = all.substr(r * longest, static_cast<std::size_t>(lengths[r]));
   return texts;
+}
+
+/// The lists of all ranks, of any lengths, on the first one; the others get none.
+template <class T>
+[[nodiscard]] std::vector<std::vector<T>> gather_on_first(Communicator& ranks, std::vector<T> const& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  constexpr auto most = static_cast<std::int64_t>((std::size_t{1} << 28) / sizeof(T));  // of a message, which MPI counts in 31 bits
+  auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.size()));
+  std::vector<std::vector<T>> all;
+  if (ranks.rank() == 0)
+    for (std::int64_t const size : sizes)
+      all.emplace_back(static_cast<std::size_t>(size));
+  std::int64_t const longest = *std::max_element(sizes.begin(), sizes.end());
+  std::vector<T> outgoing;
+  for (std::int64_t first = 0; first < longest; first += most) {
+    auto const part = [&](std::vector<T>& list) {
+      std::int64_t const n = std::clamp<std::int64_t>(static_cast<std::int64_t>(list.size()) - first, 0, most);
+      return std::pair(list.data() + std::min(first, static_cast<std::int64_t>(list.size())),
+                       n * static_cast<std::int64_t>(sizeof(T)));
+    };
+    std::vector<Message> sends, receives;
+    if (ranks.rank() > 0) {
+      outgoing.assign(mine.begin() + std::min(first, static_cast<std::int64_t>(mine.size())),
+                      mine.begin() + std::min(first + most, static_cast<std::int64_t>(mine.size())));
+      if (!outgoing.empty())
+        sends.push_back({0, outgoing.data(), static_cast<std::int64_t>(outgoing.size() * sizeof(T))});
+    } else {
+      for (std::size_t r = 1; r < all.size(); ++r)
+        if (auto const [data, bytes] = part(all[r]); bytes > 0)
+          receives.push_back({static_cast<int>(r), data, bytes});
+    }
+    auto const exchange = ranks.make_exchange(sends, receives);
+    exchange->start();
+    exchange->finish();
+  }
+  if (ranks.rank() == 0)
+    all.front() = mine;
+  return all;
 }
 
 /// "rank 2: " before a message, where there are several ranks.

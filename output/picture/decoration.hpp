@@ -2,6 +2,7 @@
 
 #include "output/picture/canvas.hpp"
 #include "output/picture/raster.hpp"
+#include "output/picture/surface.hpp"
 
 #include <array>
 #include <string>
@@ -11,13 +12,6 @@
 namespace poisson::output {
 
 /// What stands beside the surface in a picture. Lengths are in pixels; `size` is that of letters.
-
-/// The least and the largest value of what is shown.
-struct ValueRange {
-  double low = 0, high = 0;
-  bool any = false;       ///< at least one finite value
-  bool constant = false;  ///< up to rounding
-};
 
 /// A color bar with ticks, and under it the range of the values, which the colors may not cover.
 void draw_color_bar(Canvas& canvas, ColorScale const& scale, ValueRange const& range, std::string const& quantity, double left,

@@ -24,6 +24,14 @@ std::string picture_png(Mesh const&, PictureField const&, PictureOptions const&)
   refuse("a picture");
 }
 
+PictureSurface picture_surface(Mesh const&, PictureField const&, PictureOptions const&, PicturePart const*) {
+  refuse("a picture");
+}
+
+std::string picture_png(PictureSurface const&, PictureField const&, PictureOptions const&) {
+  refuse("a picture");
+}
+
 std::string plane_png(PlaneValues const&, PictureOptions const&) {
   refuse("a picture");
 }

@@ -1,7 +1,11 @@
 #include "output/picture/node_flux.hpp"
 
 #include <algorithm>
+#include <array>
+#include <compare>
+#include <cstring>
 #include <omp.h>
+#include <string>
 
 namespace poisson::output {
 
@@ -33,9 +37,52 @@ Vec3 conducted(std::span<double const> k, Vec3 const& g) {
           k[5] * g[0] + k[4] * g[1] + k[2] * g[2]};
 }
 
+/// A node in the numbering of the whole mesh, and a material.
+struct SharedKey {
+  std::int64_t node = 0, material = 0;
+  friend auto operator<=>(SharedKey const&, SharedKey const&) = default;
+};
+
+/// The nodes on faces between a part and other parts: their numbers in the whole mesh and in the part, ascending.
+std::vector<std::pair<std::int64_t, std::int64_t>> rim_of(Mesh const& mesh, PicturePart const& part) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> rim;
+  int const p = mesh.order();
+  std::array<int, 3> const stride{1, p + 1, (p + 1) * (p + 1)};
+  auto outer = part.faces.begin();
+  for (BoundaryFace const& face : boundary_faces(mesh)) {
+    while (outer != part.faces.end() && std::pair(outer->cell, outer->face) < std::pair(face.cell, face.face))
+      ++outer;
+    if (outer != part.faces.end() && *outer == face)
+      continue;
+    for (int i = 0; i < mesh.nodes_per_cell(); ++i)
+      if (i / stride[static_cast<std::size_t>(face.face / 2)] % (p + 1) == face.face % 2 * p) {
+        std::int64_t const node = mesh.node(face.cell, i);
+        rim.emplace_back(part.number_in_whole(node), node);
+      }
+  }
+  std::sort(rim.begin(), rim.end());
+  rim.erase(std::unique(rim.begin(), rim.end()), rim.end());
+  return rim;
+}
+
+/// The lists of all ranks in one, ascending, without repetitions.
+std::vector<SharedKey> united(Communicator& ranks, std::vector<SharedKey> const& mine) {
+  std::string bytes(mine.size() * sizeof(SharedKey), '\0');
+  std::memcpy(bytes.data(), mine.data(), bytes.size());
+  std::vector<SharedKey> all;
+  for (std::string const& of_rank : gather_texts(ranks, bytes)) {
+    std::size_t const before = all.size();
+    all.resize(before + of_rank.size() / sizeof(SharedKey));
+    std::memcpy(all.data() + before, of_rank.data(), of_rank.size());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 }  // namespace
 
-NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells)
+NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells, PicturePart const* part)
     : mesh_(mesh), data_(data), derivative_(derivatives_at_nodes(nodes_of_a_cell(mesh))) {
   int const n_local = mesh.nodes_per_cell();
   keys_.reserve(cells.size() * static_cast<std::size_t>(n_local));
@@ -46,6 +93,29 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
       keys_.emplace_back(node, material(cell));
       wanted[static_cast<std::size_t>(node / 64)] |= std::uint64_t{1} << (node % 64);
     }
+  // Nodes between parts have cells on other ranks: what some rank wants to know of them all add up.
+  std::vector<SharedKey> shared;
+  std::vector<Key> shared_here;  // the same in this part; node -1: it is not here
+  if (part != nullptr) {
+    auto const rim = rim_of(mesh, *part);
+    std::vector<std::int64_t> on_rim;
+    for (auto const& [number, node] : rim)
+      on_rim.push_back(node);
+    std::sort(on_rim.begin(), on_rim.end());
+    for (Key const& key : keys_)
+      if (std::binary_search(on_rim.begin(), on_rim.end(), key.first))
+        shared.push_back({part->number_in_whole(key.first), key.second});
+    shared = united(part->ranks, shared);
+    for (SharedKey const& key : shared) {
+      auto const at = std::lower_bound(rim.begin(), rim.end(), std::pair(key.node, std::int64_t{0}));
+      bool const here = at != rim.end() && at->first == key.node;
+      shared_here.emplace_back(here ? at->second : -1, static_cast<int>(key.material));
+      if (!here)
+        continue;
+      keys_.push_back(shared_here.back());
+      wanted[static_cast<std::size_t>(at->second / 64)] |= std::uint64_t{1} << (at->second % 64);
+    }
+  }
   std::sort(keys_.begin(), keys_.end());
   keys_.erase(std::unique(keys_.begin(), keys_.end()), keys_.end());
   auto const is_wanted = [&](std::int64_t node) { return (wanted[static_cast<std::size_t>(node / 64)] >> (node % 64) & 1U) != 0; };
@@ -67,8 +137,8 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
   flux_.resize(keys_.size());
   std::vector<int> count(keys_.size(), 0);
   std::vector<double> in_cell;
-  for (auto const& part : found)
-    for (auto const cell : part) {
+  for (auto const& of_thread : found)
+    for (auto const cell : of_thread) {
       flux_in_cell(cell, in_cell);
       for (int i = 0; i < n_local; ++i) {
         Key const key{mesh.node(cell, i), material(cell)};
@@ -83,6 +153,31 @@ NodeFlux::NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_
           flux_[place][d] += in_cell[d * static_cast<std::size_t>(n_local) + static_cast<std::size_t>(i)];
       }
     }
+  if (!shared.empty()) {  // on all ranks
+    auto const place_of = [&](Key const& key) {
+      return static_cast<std::size_t>(std::lower_bound(keys_.begin(), keys_.end(), key) - keys_.begin());
+    };
+    struct Sum {
+      Vec3 flux{};
+      int count = 0;
+    };
+    std::vector<Sum> mine(shared.size()), all(shared.size() * static_cast<std::size_t>(part->ranks.size()));
+    for (std::size_t i = 0; i < shared.size(); ++i)
+      if (shared_here[i].first >= 0) {
+        std::size_t const place = place_of(shared_here[i]);
+        mine[i] = {flux_[place], count[place]};
+        flux_[place] = {};
+        count[place] = 0;
+      }
+    part->ranks.all_gather(mine.data(), static_cast<std::int64_t>(mine.size() * sizeof(Sum)), all.data());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (Key const& key = shared_here[i % shared.size()]; key.first >= 0) {
+        std::size_t const place = place_of(key);
+        count[place] += all[i].count;
+        for (std::size_t d = 0; d < 3; ++d)
+          flux_[place][d] += all[i].flux[d];
+      }
+  }
   for (std::size_t i = 0; i < flux_.size(); ++i)
     for (double& component : flux_[i])
       component /= count[i];

@@ -15,8 +15,8 @@ namespace poisson::output {
 /// size of `cells`, and a bit for every point.
 class NodeFlux {
 public:
-  /// `cells` ascend. Mesh and data must outlive this.
-  NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells);
+  /// `cells` ascend. Mesh and data must outlive this. Of a `part` of a mesh it is collective, and the means are those of the whole.
+  NodeFlux(Mesh const& mesh, FluxData const& data, std::span<std::int64_t const> cells, PicturePart const* part = nullptr);
   /// Three components, for these cells only. Precondition: this outlives it.
   [[nodiscard]] CellField field() const;
   /// Bytes that an object takes at most while it is made.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <set>
@@ -341,25 +342,85 @@ std::vector<std::int64_t> drawn_cells(std::span<BoundaryFace const> faces, std::
   return cells;
 }
 
-struct LegendEntries {
-  std::vector<int> ids;  ///< ascending
-  Legend entries;
-  explicit LegendEntries(CellClasses const& field) {
-    std::set<int> found;
-    int last = 0;
-    for (int const id : field.classes)
-      if (found.empty() || id != last)
-        found.insert(last = id);
-    ids.assign(found.begin(), found.end());
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      auto const name = field.names.find(ids[i]);
-      entries.emplace_back(class_color(i), name == field.names.end() ? std::to_string(ids[i]) : name->second);
+/// The ids that cells have, ascending.
+std::vector<int> ids_of(CellClasses const& field) {
+  std::set<int> found;
+  int last = 0;
+  for (int const id : field.classes)
+    if (found.empty() || id != last)
+      found.insert(last = id);
+  return {found.begin(), found.end()};
+}
+
+Legend legend_of(std::vector<int> const& ids, std::map<int, std::string> const& names) {
+  Legend legend;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    auto const name = names.find(ids[i]);
+    legend.emplace_back(class_color(i), name == names.end() ? std::to_string(ids[i]) : name->second);
+  }
+  return legend;
+}
+
+// What parts of a mesh have together; of a mesh that is all (no ranks) what is given.
+
+BoundingBox merged(BoundingBox box, bool any, Communicator* ranks) {
+  if (ranks == nullptr)
+    return box;
+  struct Part {
+    BoundingBox box;
+    bool any;
+  };
+  bool first = true;
+  for (Part const& part : gather(*ranks, Part{box, any})) {
+    for (std::size_t d = 0; part.any && d < 3; ++d) {
+      box.low[d] = first ? part.box.low[d] : std::min(box.low[d], part.box.low[d]);
+      box.high[d] = first ? part.box.high[d] : std::max(box.high[d], part.box.high[d]);
     }
+    first = first && !part.any;
   }
-  [[nodiscard]] double index(int id) const {
-    return static_cast<double>(std::lower_bound(ids.begin(), ids.end(), id) - ids.begin());
+  return box;
+}
+
+ValueRange merged(ValueRange const& mine, Communicator* ranks) {
+  if (ranks == nullptr)
+    return mine;
+  std::vector<double> ends;
+  for (ValueRange const& part : gather(*ranks, mine))
+    if (part.any)
+      ends.insert(ends.end(), {part.low, part.high});
+  return range_of(
+      static_cast<std::int64_t>(ends.size()), [&](std::int64_t i) { return ends[static_cast<std::size_t>(i)]; }, false);
+}
+
+std::vector<int> merged(std::vector<int> const& mine, Communicator* ranks) {
+  if (ranks == nullptr)
+    return mine;
+  std::string bytes(mine.size() * sizeof(int), '\0');
+  std::memcpy(bytes.data(), mine.data(), bytes.size());
+  std::set<int> all;
+  for (std::string const& part : gather_texts(*ranks, bytes)) {
+    std::vector<int> ids(part.size() / sizeof(int));
+    std::memcpy(ids.data(), part.data(), part.size());
+    all.insert(ids.begin(), ids.end());
   }
-};
+  return {all.begin(), all.end()};
+}
+
+std::vector<SurfaceTriangle> merged(std::vector<SurfaceTriangle> triangles, Communicator* ranks) {
+  if (ranks == nullptr)
+    return triangles;
+  auto parts = gather_on_first(*ranks, triangles);
+  triangles = {};
+  std::size_t n = 0;
+  for (auto const& part : parts)
+    n += part.size();
+  triangles.reserve(n);
+  for (auto& part : parts) {
+    triangles.insert(triangles.end(), part.begin(), part.end());
+    part = {};
+  }
+  return triangles;
+}
 
 void require_size(std::size_t found, std::int64_t wanted, char const* of) {
   if (found != static_cast<std::size_t>(wanted))
@@ -375,11 +436,12 @@ double mean_component(CellValues const& field, std::int64_t cell) {
 struct Painting {
   CellField field;
   ValueRange range;
-  std::optional<LegendEntries> legend;
+  std::vector<int> classes;
   std::optional<NodeFlux> flux;
 
   Painting(Mesh const& mesh, PictureField const& what, bool positive, std::span<BoundaryFace const> faces,
-           std::vector<std::int64_t> const& cut_through) {
+           std::vector<std::int64_t> const& cut_through, PicturePart const* part) {
+    Communicator* const ranks = part != nullptr ? &part->ranks : nullptr;
     int const n_local = mesh.nodes_per_cell();
     auto const in_cells = [n_local](auto const& value_of) {
       return CellField{1, [n_local, value_of](std::int64_t cell, double* out) { std::fill_n(out, n_local, value_of(cell)); }};
@@ -394,22 +456,24 @@ struct Painting {
                  for (int i = 0; i < n_local; ++i)
                    out[i] = value_at(mesh.node(cell, i));
                }};
-      range = range_of(mesh.n_points(), value_at, positive);
+      range = merged(range_of(mesh.n_points(), value_at, positive), ranks);
     } else if (auto const* const cells = std::get_if<CellValues>(&what)) {
       require_size(cells->values.size(), mesh.n_cells() * cells->components, " values of cells");
       auto const value_of = [of_cells = *cells](std::int64_t cell) { return mean_component(of_cells, cell); };
       field = in_cells(value_of);
-      range = range_of(mesh.n_cells(), value_of, positive);
-    } else if (auto const* const classes = std::get_if<CellClasses>(&what)) {
-      require_size(classes->classes.size(), mesh.n_cells(), " cells");
-      legend.emplace(*classes);
-      field = in_cells(
-          [this, ids = classes->classes](std::int64_t cell) { return legend->index(ids[static_cast<std::size_t>(cell)]); });
+      range = merged(range_of(mesh.n_cells(), value_of, positive), ranks);
+    } else if (auto const* const ids = std::get_if<CellClasses>(&what)) {
+      require_size(ids->classes.size(), mesh.n_cells(), " cells");
+      classes = merged(ids_of(*ids), ranks);
+      field = in_cells([this, of_cells = ids->classes](std::int64_t cell) {
+        return static_cast<double>(std::lower_bound(classes.begin(), classes.end(), of_cells[static_cast<std::size_t>(cell)]) -
+                                   classes.begin());
+      });
     } else {
       FluxData const& data = std::get<FluxLength>(what).data;
       require_size(data.u.size(), mesh.n_points(), " nodes");
       require_size(data.coefficient.size(), mesh.n_cells() * data.coefficient_components, " values of cells");
-      flux.emplace(mesh, data, drawn_cells(faces, cut_through));
+      flux.emplace(mesh, data, drawn_cells(faces, cut_through), part);
       field = flux->field();
     }
   }
@@ -437,51 +501,77 @@ std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, 
          (flux ? NodeFlux::bytes(drawn, order, n_nodes) : 0);
 }
 
-std::string picture_png(Mesh const& mesh, PictureField const& what, PictureOptions const& options) {
-  auto const mesh_box = bounding_box(mesh);
+PictureSurface picture_surface(Mesh const& mesh, PictureField const& what, PictureOptions const& options, PicturePart const* part) {
+  Communicator* const ranks = part != nullptr ? &part->ranks : nullptr;
+  auto const mesh_box = merged(bounding_box(mesh), mesh.n_points() > 0, ranks);
   Eye const eye = eye_of(options);
   bool const section = options.plane && !options.view;  // the plane alone
-  CutAway const cut = cut_of(mesh_box, options, eye);
+  PictureSurface result;
+  result.cut = cut_of(mesh_box, options, eye);
 
-  auto const faces = section ? std::vector<BoundaryFace>{} : boundary_faces(mesh);
-  auto const cut_through = cut_cells(mesh, cut);
-  double const n_faces = section ? 6 * static_cast<double>(cut_through.size()) : static_cast<double>(faces.size());
-  int const subdivisions = subdivisions_of(n_faces, mesh.order());
-  Painting const painting(mesh, what, options.logarithmic, faces, cut_through);
-  auto const triangles = cut_surface(mesh, painting.field, cut, faces, cut_through, subdivisions);
+  std::vector<BoundaryFace> faces;
+  if (!section)
+    faces = part != nullptr ? std::vector<BoundaryFace>(part->faces.begin(), part->faces.end()) : boundary_faces(mesh);
+  auto const cut_through = cut_cells(mesh, result.cut);
+  result.n_faces = static_cast<double>(sum_over(ranks, static_cast<std::int64_t>(section ? 6 * cut_through.size() : faces.size())));
+  int const subdivisions = subdivisions_of(result.n_faces, mesh.order());
+  Painting painting(mesh, what, options.logarithmic, faces, cut_through, part);
+  auto const triangles = [&](CellField const& field) {
+    return merged(cut_surface(mesh, field, result.cut, faces, cut_through, subdivisions), ranks);
+  };
+  result.triangles = triangles(painting.field);
+  if (auto const* const flux = std::get_if<FluxLength>(&what); flux != nullptr && flux->arrows && section)
+    for (std::size_t component = 0; component < 3; ++component) {
+      CellField of_component = painting.field;
+      of_component.component = static_cast<int>(component);
+      result.components[component] = triangles(of_component);
+    }
 
-  auto box = section ? box_of(triangles, mesh_box) : mesh_box;
-  if (options.plane && !section)  // what is left
-    (cut.sign[options.plane->axis] > 0 ? box.high : box.low)[options.plane->axis] = cut.corner[options.plane->axis];
-  Frame const frame(box, eye, options, section, painting.legend ? painting.legend->entries : Legend{});
-
-  ValueRange range = painting.range;
+  result.box = section ? box_of(result.triangles, mesh_box) : mesh_box;
+  if (options.plane && !section) {  // what is left
+    auto const axis = options.plane->axis;
+    (result.cut.sign[axis] > 0 ? result.box.high : result.box.low)[axis] = result.cut.corner[axis];
+  }
+  result.range = painting.range;
   if (painting.flux)
-    range = range_of(
-        static_cast<std::int64_t>(3 * triangles.size()),
-        [&](std::int64_t i) { return triangles[static_cast<std::size_t>(i / 3)].vertex[static_cast<std::size_t>(i % 3)].value; },
+    result.range = range_of(
+        static_cast<std::int64_t>(3 * result.triangles.size()),
+        [&](std::int64_t i) {
+          return result.triangles[static_cast<std::size_t>(i / 3)].vertex[static_cast<std::size_t>(i % 3)].value;
+        },
         options.logarithmic);
+  result.classes = std::move(painting.classes);
+  return result;
+}
+
+std::string picture_png(PictureSurface const& surface, PictureField const& what, PictureOptions const& options) {
+  bool const section = options.plane && !options.view;
+  auto const* const classes = std::get_if<CellClasses>(&what);
+  Legend const legend = classes != nullptr ? legend_of(surface.classes, classes->names) : Legend{};
+  Frame const frame(surface.box, eye_of(options), options, section, legend);
   RasterOptions raster;
-  raster.colors = scale_of(range, options, painting.flux.has_value(), std::holds_alternative<CellValues>(what));
-  if (painting.legend)
-    for (auto const& [color, name] : painting.legend->entries)
-      raster.colors.classes.push_back(color);
-  raster.mesh_lines = options.mesh_lines.value_or(cells_across(n_faces) < 40);
+  raster.colors =
+      scale_of(surface.range, options, std::holds_alternative<FluxLength>(what), std::holds_alternative<CellValues>(what));
+  for (auto const& [color, name] : legend)
+    raster.colors.classes.push_back(color);
+  raster.mesh_lines = options.mesh_lines.value_or(cells_across(surface.n_faces) < 40);
   raster.lit = !section;
 
   Canvas canvas(frame.width, frame.height);
-  canvas.image({0, 0}, frame.width, frame.height, rasterize(triangles, frame.view, cut, raster, frame.width, frame.height));
-  if (auto const* const flux = std::get_if<FluxLength>(&what); flux != nullptr && flux->arrows && section) {
-    Arrows arrows(triangles, frame.view, frame.width, frame.height);
-    for (int component = 0; component < 3; ++component) {
-      CellField part = painting.field;
-      part.component = component;
-      arrows.take(cut_surface(mesh, part, cut, faces, cut_through, subdivisions), static_cast<std::size_t>(component));
-    }
+  canvas.image({0, 0}, frame.width, frame.height,
+               rasterize(surface.triangles, frame.view, surface.cut, raster, frame.width, frame.height));
+  if (!surface.components[0].empty()) {
+    Arrows arrows(surface.triangles, frame.view, frame.width, frame.height);
+    for (std::size_t component = 0; component < 3; ++component)
+      arrows.take(surface.components[component], component);
     arrows.draw(canvas);
   }
-  frame.draw(canvas, {"x", "y", "z"}, raster.colors, range);
+  frame.draw(canvas, {"x", "y", "z"}, raster.colors, surface.range);
   return canvas.png();
+}
+
+std::string picture_png(Mesh const& mesh, PictureField const& field, PictureOptions const& options) {
+  return picture_png(picture_surface(mesh, field, options), field, options);
 }
 
 std::string plane_png(PlaneValues const& plane, PictureOptions const& options) {

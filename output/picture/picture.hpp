@@ -3,6 +3,7 @@
 #include "output/grid.hpp"
 #include "output/picture/color_map_names.hpp"
 #include "output/picture/flux_data.hpp"
+#include "output/picture/surface.hpp"
 
 #include <array>
 #include <filesystem>
@@ -65,6 +66,23 @@ using PictureField = std::variant<PointValues, CellValues, CellClasses, FluxLeng
 /// three cuts, the search for the surface, pixels. `n_nodes` is 0 for grids, where nothing is searched.
 [[nodiscard]] std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, int order, std::int64_t n_nodes,
                                          PictureOptions const& options, bool flux = false);
+
+/// The triangles of a picture, and what is known of the whole field.
+struct PictureSurface {
+  BoundingBox box;  ///< of what is drawn
+  CutAway cut;
+  double n_faces = 0;
+  std::vector<SurfaceTriangle> triangles;
+  std::array<std::vector<SurfaceTriangle>, 3> components;  ///< the same with components of the flux, for arrows
+  ValueRange range;
+  std::vector<int> classes;  ///< of CellClasses, ascending
+};
+/// The triangles of the picture that picture_png draws of a field. Of a `part` (null: the mesh is all) it is collective: the first
+/// rank gets the surface of all parts, in the order of the ranks, and the others an empty one. A part may have no cells.
+[[nodiscard]] PictureSurface picture_surface(Mesh const& mesh, PictureField const& field, PictureOptions const& options,
+                                             PicturePart const* part = nullptr);
+/// Draws it. Of the field only its kind counts, and names.
+[[nodiscard]] std::string picture_png(PictureSurface const& surface, PictureField const& field, PictureOptions const& options);
 
 /// The bytes of a PNG of a field on the mesh, with colour bar or legend, and axes: its boundary without the octant nearest to the
 /// viewer, so that the interior is visible; or with a plane what lies beyond the plane, or without a view the section alone, seen

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/communicator.hpp"
 #include "output/grid.hpp"
 
 #include <array>
@@ -18,6 +19,13 @@ struct BoundingBox {
 };
 [[nodiscard]] BoundingBox bounding_box(Mesh const& mesh);
 
+/// The least and the largest value of what is shown.
+struct ValueRange {
+  double low = 0, high = 0;
+  bool any = false;       ///< at least one finite value
+  bool constant = false;  ///< up to rounding
+};
+
 struct BoundaryFace {
   std::int64_t cell = 0;
   int face = 0;  ///< 2 * axis + (0 at the cell's start, 1 at its end)
@@ -26,6 +34,13 @@ struct BoundaryFace {
 /// The faces that belong to one cell only, ordered by cell and face. For a Grid it takes 4 bytes per node, and memory for the faces
 /// that were met once so far; these are few when cells that are close in the list are close in space.
 [[nodiscard]] std::vector<BoundaryFace> boundary_faces(Mesh const& mesh);
+
+/// A part of a mesh that one of several ranks has.
+struct PicturePart {
+  Communicator& ranks;
+  std::span<BoundaryFace const> faces;  ///< those of the part's cells that are on the boundary of the whole mesh; ordered
+  std::function<std::int64_t(std::int64_t node)> number_in_whole;  ///< of a node of the part
+};
 
 /// The part of space that is cut away: where sign[a] * (x[a] - corner[a]) > 0 for all axes a whose sign is not 0. Three signs: an
 /// octant; one: a half-space; none: nothing is cut away.

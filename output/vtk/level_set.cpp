@@ -145,9 +145,13 @@ std::vector<Triangle> triangles_of(Mesh const& mesh, std::function<double(std::i
 }  // namespace
 
 LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level) {
-  std::vector<Triangle> found = triangles_of(mesh, value, level, [](double v) { return v >= 0; });
-  if (found.empty())
-    found = triangles_of(mesh, value, level, [](double v) { return v > 0; });
+  LevelSet result = level_set(mesh, value, level, true);
+  return result.triangles.empty() ? level_set(mesh, value, level, false) : result;
+}
+
+LevelSet level_set(Mesh const& mesh, std::function<double(std::int64_t)> const& value, double level, bool equal_is_larger) {
+  std::vector<Triangle> const found = equal_is_larger ? triangles_of(mesh, value, level, [](double v) { return v >= 0; })
+                                                      : triangles_of(mesh, value, level, [](double v) { return v > 0; });
   std::vector<Vertex> vertices;
   vertices.reserve(3 * found.size());
   for (Triangle const& triangle : found)

@@ -340,6 +340,20 @@ TEST(Communicators, GatherAndDecide) {
                std::runtime_error);
 }
 
+TEST(Communicators, GatherListsOnTheFirstRank) {
+  ThreadRanks::run(4, [](Communicator& ranks) {
+    std::vector<double> mine;  // rank r has r numbers, but rank 2 none
+    for (int i = 0; i < ranks.rank() && ranks.rank() != 2; ++i)
+      mine.push_back(10 * ranks.rank() + i);
+    auto const all = gather_on_first(ranks, mine);
+    if (ranks.rank() > 0) {
+      EXPECT_TRUE(all.empty());
+    } else {
+      EXPECT_EQ(all, (std::vector<std::vector<double>>{{}, {10}, {}, {30, 31, 32}}));
+    }
+  });
+}
+
 TEST(RanksOfRows, SplitsAHandCheckedMatrix) {
   // 2 -1 . .      rank 0: rows 0 and 1; rank 1: rows 2 and 3
   // -1 2 -1 .

@@ -1,0 +1,60 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/io/results_directory.hpp"
+#include "app/run/rank_mesh.hpp"
+#include "app/run/rank_team.hpp"
+#include "assembly/system/fields.hpp"
+#include "output/grid.hpp"
+#include "output/vtk/vtk_options.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// Triangles with the values of the solution on them.
+struct CutTriangles {
+  struct Point {
+    std::array<std::int64_t, 2> between{};  ///< nodes, in the whole mesh
+    std::array<double, 3> x{};
+    double u = 0, exact = 0, error = 0;
+  };
+  struct Triangle {
+    std::array<std::int64_t, 3> points{};
+    std::int64_t cell = 0;  ///< in the whole mesh
+    std::array<double, 3> flux{};
+    int material = 0;
+  };
+  std::vector<Point> points;
+  std::vector<Triangle> triangles;
+};
+
+/// The slices and contours of a configuration.
+struct Cuts {
+  struct File {
+    std::string name;
+    CutTriangles triangles;
+  };
+  bool has_exact = false;
+  std::vector<File> files;
+  std::vector<std::string> notes;  ///< on what is empty
+};
+
+/// A part of a mesh on one of several ranks.
+struct RankPart {
+  RankMesh const& mesh;
+  RankTeam& team;
+};
+
+/// Cuts the mesh. Precondition: u is finite. With a `part` this is collective, mesh and fields are those of own cells (no nodes
+/// where there are none), and the first rank has all triangles, as one rank would have them; the others have none.
+[[nodiscard]] Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config,
+                                RankPart const* part = nullptr);
+
+/// Writes the files (.vtp).
+void write_cuts(Cuts const& cuts, output::VtkOptions const& options, ResultsDirectory& directory);
+
+}  // namespace poisson::app

@@ -1,0 +1,209 @@
+#include "app/run/rank_files.hpp"
+
+#include "app/io/output_mesh.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace poisson::app {
+
+namespace fs = std::filesystem;
+
+std::string RankFiles::name(int rank) const {
+  return "solution_" + std::to_string(rank) + fs::path(vtk_file_name(config_)).extension().string();
+}
+
+output::PiecePlace RankFiles::place(int rank) const {
+  output::PiecePlace result{{}, config_.problem.mesh.origin};
+  if (mesh_.box)
+    for (std::size_t d = 0; d < 3; ++d)
+      result.first[d] = config_.problem.order * mesh_.box->cells(rank).first[d];
+  return result;
+}
+
+output::PiecesOfMesh RankFiles::pieces() const {
+  using Kind = output::PiecesOfMesh::Kind;
+  assembly::MeshSpec const& spec = config_.problem.mesh;
+  output::PiecesOfMesh mesh;
+  mesh.kind = vtk_format(config_) != output::VtkFormat::image   ? Kind::unstructured
+              : config_.problem.order == 1 && !spec.is_graded() ? Kind::image
+                                                                : Kind::rectilinear;
+  std::array<std::int64_t, 3> const cells = spec.refined_cells();
+  mesh.low = spec.origin;
+  for (std::size_t d = 0; d < 3; ++d) {
+    mesh.n[d] = config_.problem.order * cells[d] + 1;
+    mesh.spacing[d] = spec.extent[d] / static_cast<double>(cells[d]);
+  }
+  for (int const rank : writers_) {
+    output::PiecesOfMesh::Piece piece{name(rank), place(rank).first, {}};
+    if (mesh_.box)
+      for (std::size_t d = 0; d < 3; ++d)
+        piece.n[d] = config_.problem.order * mesh_.box->cells(rank).cells[d] + 1;
+    mesh.pieces.push_back(piece);
+  }
+  return mesh;
+}
+
+bool RankFiles::write_piece(fs::path const& folder) {
+  bool interrupted = false;
+  for (bool done = false; !done;)
+    try {
+      HostVector<double> const flux =
+          config_.output.writes(SolutionField::flux_points) ? flux_at_own_nodes() : HostVector<double>();
+      team_.together([&] {
+        if (!mesh_.own)
+          return;
+        output_ = solution_output(*mesh_.own, u_, config_);
+        if (!flux.empty())
+          output_->fields.flux_points = flux;
+        if (config_.output.vtk_enabled)
+          try {
+            fields_ = app::write_piece(*output_, config_, folder / name(team_.rank()), place(team_.rank()));
+          } catch (EnvironmentError const& error) {
+            failure_ = error.what();
+          }
+      });
+      done = true;
+    } catch (Interrupted const&) {  // the solution is there: it is written first
+      clear_interrupt();
+      interrupted = true;
+    }
+  failure_ = first_message(&team_.communicator(), failure_);
+  return interrupted;
+}
+
+/// The mean over all cells around a node: the rank of its row has them.
+HostVector<double> RankFiles::flux_at_own_nodes() const {
+  HostVector<double> around, result;
+  team_.together([&] {
+    if (mesh_.around)
+      around = mesh_.around->flux_at_nodes(u_around_, output_nodes(config_));
+    result.resize(3 * mesh_.in_own.size());
+  });
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
+  HostVector<double> rows(static_cast<std::size_t>(mesh_.n_rows));
+  for (std::size_t d = 0; d < 3; ++d) {
+    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
+      if (mesh_.places[i] < mesh_.n_rows)
+        rows[static_cast<std::size_t>(mesh_.places[i])] = around[3 * i + d];
+    exchange.start(rows.data());
+    double const* const ghosts = exchange.finish();
+    for (std::size_t i = 0; i < mesh_.in_own.size(); ++i) {
+      std::int32_t const place = mesh_.places[static_cast<std::size_t>(mesh_.in_own[i])];
+      result[3 * i + d] = place < mesh_.n_rows ? rows[static_cast<std::size_t>(place)] : ghosts[place - mesh_.n_rows];
+    }
+  }
+  return result;
+}
+
+void RankFiles::gather(ResultRecord const& record, assembly::Extent const& extent, bool finite) {
+  assembly::SolutionFields const nothing;
+  assembly::SolutionFields const& fields = output_ ? output_->fields : nothing;
+  output::Mesh const mesh = output_ ? as_output(output_->nodes) : output::Mesh(output::Grid{config_.problem.order, {}, {}});
+  if (finite) {
+    RankPart const part{mesh_, team_};
+    cuts_ = cut_solution(mesh, fields, config_, &part);
+  }
+  if (!picture_files(config_).empty()) {
+    std::vector<output::BoundaryFace> faces;
+    team_.together([&] {
+      if (mesh_.own)
+        for (assembly::CellFace const& face : mesh_.own->boundary_faces())
+          faces.push_back({face.cell, face.face});
+    });
+    output::PicturePart const part{team_.communicator(), faces, [&](std::int64_t node) { return mesh_.unknown_of_whole(node); }};
+    pictures_ = draw_pictures(config_, {mesh_.whole, extent}, mesh, fields, picture_title(record), &part);
+  }
+  output_.reset();
+  if (finite && config_.output.surface)
+    surface_ = gathered_surface();
+}
+
+/// Nodes that several ranks have are one; its flux is the mean over the faces around it, of all ranks.
+assembly::BoundarySurface RankFiles::gathered_surface() const {
+  assembly::BoundarySurface mine;
+  team_.together([&] {
+    if (!mesh_.own)
+      return;
+    mine = mesh_.own->surface(u_);
+    for (std::int64_t& unknown : mine.unknowns)
+      unknown = mesh_.unknown_of_whole(unknown);
+  });
+  Communicator& ranks = team_.communicator();
+  auto const points = gather_on_first(ranks, mine.points), u = gather_on_first(ranks, mine.u),
+             flux = gather_on_first(ranks, mine.flux), outward = gather_on_first(ranks, mine.outward_flux);
+  auto const unknowns = gather_on_first(ranks, mine.unknowns), quads = gather_on_first(ranks, mine.quads);
+  auto const around = gather_on_first(ranks, mine.faces_around), boundary = gather_on_first(ranks, mine.boundary),
+             material = gather_on_first(ranks, mine.material);
+  assembly::BoundarySurface all;
+  for (auto const& list : unknowns)
+    all.unknowns.insert(all.unknowns.end(), list.begin(), list.end());
+  std::sort(all.unknowns.begin(), all.unknowns.end());
+  all.unknowns.erase(std::unique(all.unknowns.begin(), all.unknowns.end()), all.unknowns.end());
+  std::size_t const n = all.unknowns.size();
+  all.points.resize(3 * n);
+  all.u.resize(n);
+  all.flux.resize(3 * n);
+  all.faces_around.resize(n);
+  for (std::size_t rank = 0; rank < unknowns.size(); ++rank) {
+    auto const place = [&](std::int64_t node) {
+      return std::lower_bound(all.unknowns.begin(), all.unknowns.end(), unknowns[rank][static_cast<std::size_t>(node)]) -
+             all.unknowns.begin();
+    };
+    for (std::size_t i = 0; i < unknowns[rank].size(); ++i) {
+      auto const at = static_cast<std::size_t>(place(static_cast<std::int64_t>(i)));
+      all.u[at] = u[rank][i];
+      all.faces_around[at] += around[rank][i];
+      for (std::size_t d = 0; d < 3; ++d) {
+        all.points[3 * at + d] = points[rank][3 * i + d];
+        all.flux[3 * at + d] += around[rank][i] * flux[rank][3 * i + d];
+      }
+    }
+    for (std::int64_t const node : quads[rank])
+      all.quads.push_back(place(node));
+    all.boundary.insert(all.boundary.end(), boundary[rank].begin(), boundary[rank].end());
+    all.material.insert(all.material.end(), material[rank].begin(), material[rank].end());
+    all.outward_flux.insert(all.outward_flux.end(), outward[rank].begin(), outward[rank].end());
+  }
+  for (std::size_t i = 0; i < all.flux.size(); ++i)
+    all.flux[i] /= all.faces_around[i / 3];
+  return all;
+}
+
+void RankFiles::list_pieces(ResultsDirectory& directory) const {
+  // Written already: they are listed, or the failure.
+  for (int const rank : writers_)
+    if (!directory.try_write(name(rank), [&](fs::path const& path) {
+          if (!failure_.empty() || !fs::exists(path))
+            throw EnvironmentError(failure_.empty() ? path.string() + " was written and is not there" : failure_);
+        }))
+      return;
+  output::PiecesOfMesh const mesh = pieces();
+  std::string const whole = "solution" + output::extension_of(mesh.kind);
+  if (directory.try_write(whole, [&](fs::path const& path) {
+        output::write_pieces(path, mesh, fields_.points, fields_.cells, config_.output.vtk);
+      }))
+    directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, whole}}); });
+}
+
+std::vector<std::string> RankFiles::write_files(ResultRecord& record, ResultsDirectory& directory) const {
+  std::vector<std::string> notes = cuts_.notes;
+  if (!config_.output.pictures.empty() && !output::pictures_built())
+    notes.emplace_back(no_pictures_note);
+  if (config_.output.vtk_enabled)
+    list_pieces(directory);
+  write_cuts(cuts_, config_.output.vtk, directory);
+  write_drawn(pictures_, record, directory);
+  if (surface_)
+    write_surface(*surface_, mesh_.whole, config_, directory);
+  return notes;
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,295 @@
+#include "app/run/rank_mesh.hpp"
+
+#include "app/config/problem.hpp"
+#include "assembly/space/places.hpp"
+#include "assembly/system/point_loads.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <utility>
+
+namespace poisson::app {
+
+namespace {
+
+using assembly::BoxPart;
+using assembly::BoxPartition;
+using Counts = std::array<std::int64_t, 3>;
+
+/// The places of the nodes of `part` among those of `larger`, which holds it.
+std::vector<std::int32_t> nodes_in(BoxPart const& part, BoxPart const& larger, int order) {
+  Counts n{}, m{}, offset{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    n[d] = order * part.cells[d] + 1;
+    m[d] = order * larger.cells[d] + 1;
+    offset[d] = order * (part.first[d] - larger.first[d]);
+  }
+  std::vector<std::int32_t> result;
+  result.reserve(static_cast<std::size_t>(n[0] * n[1] * n[2]));
+  for (std::int64_t z = 0; z < n[2]; ++z)
+    for (std::int64_t y = 0; y < n[1]; ++y)
+      for (std::int64_t x = 0; x < n[0]; ++x)
+        result.push_back(static_cast<std::int32_t>(((z + offset[2]) * m[1] + y + offset[1]) * m[0] + offset[0] + x));
+  return result;
+}
+
+/// Sums over the ranks.
+assembly::PlaceCounts merged(Communicator& ranks, assembly::PlaceCounts const& mine) {
+  assembly::PlaceCounts all = mine;
+  for (auto const list : {&assembly::PlaceCounts::boundaries, &assembly::PlaceCounts::regions})
+    for (auto& entry : all.*list) {
+      entry.held = sum_over(&ranks, entry.held);
+      entry.cut = sum_over(&ranks, entry.cut);
+    }
+  auto const unite = [&](std::set<unsigned>& ids) {
+    std::string text;
+    for (unsigned const id : ids)
+      text += std::to_string(id) + " ";
+    for (std::string const& of_rank : gather_texts(ranks, text)) {
+      std::istringstream words(of_rank);
+      for (unsigned id = 0; words >> id;)
+        ids.insert(id);
+    }
+  };
+  unite(all.boundary_ids);
+  unite(all.material_ids);
+  return all;
+}
+
+/// What the named places hold in the whole box; so that every part knows the ids that there are.
+void find_places(assembly::ProblemSpec& spec, BoxPart const& own, RankMesh& mesh, RankTeam& team) {
+  assembly::PlaceCounts counts;
+  counts.boundaries.resize(spec.mesh.boundaries.size());
+  counts.regions.resize(spec.mesh.regions.size());
+  team.together([&] {
+    if (own.n_cells() == 0)
+      return;
+    spec.mesh.part = own;
+    counts = assembly::count_places(spec);
+    counts.boundaries.resize(spec.mesh.boundaries.size());
+    counts.regions.resize(spec.mesh.regions.size());
+  });
+  counts = merged(team.communicator(), counts);
+  team.together([&] {
+    auto const& [origin, extent] = std::tie(spec.mesh.origin, spec.mesh.extent);
+    mesh.notes = check_places(spec.mesh, counts, origin, {origin[0] + extent[0], origin[1] + extent[1], origin[2] + extent[2]});
+  });
+  mesh.whole.boundary_ids = counts.boundary_ids;
+  mesh.whole.material_ids = counts.material_ids;
+  std::erase_if(mesh.whole.boundary_names, [&](auto const& name) { return !counts.boundary_ids.contains(name.first); });
+  std::erase_if(mesh.whole.material_names, [&](auto const& name) { return !counts.material_ids.contains(name.first); });
+  spec.mesh.places_of_whole = std::move(counts);
+}
+
+/// Scales f on the parts, where its integral is given.
+void scale_source(RankMesh& mesh, RankTeam& team, double total) {
+  FieldSums sums;
+  team.together([&] {
+    if (mesh.own)
+      sums = mesh.own->source_integral();
+  });
+  sums = {sum_over(&team.communicator(), sums.sum), sum_over(&team.communicator(), sums.absolute)};
+  team.together([&] {
+    if (!mesh.own)
+      return;
+    mesh.around->scale_source(total, sums);
+    mesh.own->scale_source(total, sums);
+  });
+}
+
+/// Throws InputError for the first point of a source that is in no part.
+void require_sources_inside(RankMesh const& mesh, RankTeam& team) {
+  Communicator& ranks = team.communicator();
+  std::vector<assembly::PointLoads::Place> places;
+  std::vector<bool> found;
+  if (mesh.own)
+    places = mesh.own->point_loads().places;
+  for (auto const& place : places)
+    found.push_back(place.found);
+  // The first rank has cells, and so all places.
+  found.resize(static_cast<std::size_t>(gather(ranks, static_cast<std::int64_t>(places.size())).front()), false);
+  found = any_in_lists(ranks, found);
+  auto const missing = std::find(found.begin(), found.end(), false);
+  if (missing == found.end())
+    return;
+  auto const i = static_cast<std::size_t>(missing - found.begin());
+  assembly::PointLoads::Place const place = gather(ranks, i < places.size() ? places[i] : assembly::PointLoads::Place{}).front();
+  auto const nearest = nearest_node(mesh, team, place.at);
+  team.together([&] { refuse_place(place, nearest); });
+}
+
+/// On the rim of a part whose boundaries have names an unknown may have its Dirichlet face in another part: its rank tells.
+void exchange_dirichlet_values(RankMesh& mesh, RankTeam& team) {
+  std::vector<double> values, own(static_cast<std::size_t>(mesh.n_rows));
+  team.together([&] {
+    if (!mesh.around)
+      return;
+    values = mesh.around->dirichlet_values();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (mesh.places[i] < mesh.n_rows)
+        own[static_cast<std::size_t>(mesh.places[i])] = values[i];
+  });
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team.communicator(), mesh.neighbors);
+  exchange.start(own.data());
+  double const* const ghosts = exchange.finish();
+  if (!mesh.around)
+    return;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (mesh.places[i] >= mesh.n_rows)
+      values[i] = ghosts[mesh.places[i] - mesh.n_rows];
+  mesh.around->set_dirichlet_values(values);
+}
+
+RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
+  RankMesh mesh;
+  int const order = config.problem.order, rank = team.rank();
+  assembly::ProblemSpec spec = problem_of(config);
+  spec.mesh.shared = true;
+  BoxPart own, around;
+  team.together([&] {
+    mesh.whole = assembly::CheckedProblem(spec).mesh();
+    BoxPartition const& partition = mesh.box.emplace(spec.mesh.refined_cells(), order, team.size());
+    mesh.neighbors = partition.neighbors(rank);
+    mesh.n_rows = partition.n_rows(rank);
+    own = partition.cells(rank);
+    around = partition.assembled_cells(rank);
+  });
+  mesh.part = own;
+  mesh.order = order;
+  mesh.cells = spec.mesh.refined_cells();
+  if (spec.mesh.has_places())
+    find_places(spec, own, mesh, team);
+  team.together([&] {
+    if (own.n_cells() == 0)
+      return;
+    mesh.places = mesh.box->places(rank);
+    mesh.in_own = nodes_in(own, around, order);
+    spec.mesh.part = around;
+    mesh.around.emplace(spec);
+    spec.mesh.part = own;
+    mesh.own.emplace(spec);
+  });
+  if (spec.source_total)
+    scale_source(mesh, team, *spec.source_total);
+  require_sources_inside(mesh, team);
+  if (!spec.mesh.boundaries.empty())
+    exchange_dirichlet_values(mesh, team);
+  return mesh;
+}
+
+/// Every rank makes the whole mesh and keeps its part.
+RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
+  RankMesh mesh;
+  // As for a matrix that is not in CSR: the memory of that is a rank's, not this process's.
+  assembly::Discretization const whole(problem_of(config), assembly::AssembledInto::half_cds_on_host);
+  mesh.whole = whole.summary();
+  mesh.notes = whole.notes();
+  if (mesh.whole.periodic)
+    throw InputError("problem.boundary", "periodic boundaries are not possible yet on several ranks; run it without mpirun");
+  mesh.pure_neumann = whole.is_pure_neumann();
+  assembly::PartOfSpace part = whole.part(rank, ranks);
+  mesh.neighbors = std::move(part.neighbors);
+  mesh.n_rows = part.n_rows;
+  if (part.around_cells.empty())
+    return mesh;
+  mesh.places.resize(part.unknowns.size());
+  std::iota(mesh.places.begin(), mesh.places.end(), 0);
+  mesh.around.emplace(whole, part.around_cells, part.unknowns);
+  if (part.own_cells.empty())
+    return mesh;
+  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank.
+  std::sort(part.in_own_cells.begin(), part.in_own_cells.end(), [&](std::int32_t a, std::int32_t b) {
+    return part.unknowns[static_cast<std::size_t>(a)] < part.unknowns[static_cast<std::size_t>(b)];
+  });
+  for (std::int32_t const place : part.in_own_cells)
+    mesh.own_unknowns.push_back(part.unknowns[static_cast<std::size_t>(place)]);
+  mesh.own_cells = std::move(part.own_cells);
+  mesh.own.emplace(whole, mesh.own_cells, mesh.own_unknowns);
+  mesh.in_own = std::move(part.in_own_cells);
+  return mesh;
+}
+
+/// The number in a larger lattice of entry i of a part of it that begins at `first`; x fastest.
+std::int64_t in_larger(std::int64_t i, Counts const& part, Counts const& first, Counts const& whole) {
+  std::int64_t const x = i % part[0], y = i / part[0] % part[1], z = i / (part[0] * part[1]);
+  return ((first[2] + z) * whole[1] + first[1] + y) * whole[0] + first[0] + x;
+}
+
+}  // namespace
+
+std::int64_t RankMesh::cell_of_whole(std::int64_t cell) const {
+  return box ? in_larger(cell, part.cells, part.first, cells) : own_cells[static_cast<std::size_t>(cell)];
+}
+
+std::int64_t RankMesh::unknown_of_whole(std::int64_t unknown) const {
+  if (!box)
+    return own_unknowns[static_cast<std::size_t>(unknown)];
+  Counts of_part{}, first{}, of_whole{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    of_part[d] = order * part.cells[d] + 1;
+    first[d] = order * part.first[d];
+    of_whole[d] = order * cells[d] + 1;
+  }
+  return in_larger(unknown, of_part, first, of_whole);
+}
+
+std::vector<std::uint8_t> RankMesh::have_rows() const {
+  std::vector<std::uint8_t> result;
+  for (std::int32_t const place : places)
+    result.push_back(place < n_rows ? 1 : 0);
+  return result;
+}
+
+RankMesh rank_mesh(RunConfig const& config, RankTeam& team) {
+  if (config.is_box())
+    return mesh_of_box(config, team);
+  std::optional<RankMesh> mesh;
+  team.together([&] { mesh.emplace(mesh_in_parts(config, team.rank(), team.size())); });
+  return std::move(*mesh);
+}
+
+std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x) {
+  struct Candidate {
+    double square = std::numeric_limits<double>::infinity();
+    std::array<double, 3> node{};
+  } mine;
+  team.together([&] {
+    if (!mesh.own)
+      return;
+    mine.node = mesh.own->nearest_node(x);
+    mine.square = 0;
+    for (std::size_t d = 0; d < 3; ++d)
+      mine.square += (mine.node[d] - x[d]) * (mine.node[d] - x[d]);
+  });
+  auto const all = gather(team.communicator(), mine);
+  auto const key = [](Candidate const& c) { return std::tuple(c.square, c.node[2], c.node[1], c.node[0]); };
+  return std::min_element(all.begin(), all.end(), [&](auto const& a, auto const& b) { return key(a) < key(b); })->node;
+}
+
+std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine) {
+  auto const n = mine.size(), n_ranks = static_cast<std::size_t>(ranks.size());
+  std::size_t const at_once = std::max<std::size_t>((1 << 24) / n_ranks, 1024);
+  std::vector<bool> result(n, false);
+  std::vector<char> part, all;
+  for (std::size_t first = 0; first < n; first += at_once) {
+    std::size_t const count = std::min(at_once, n - first);
+    part.assign(mine.begin() + static_cast<std::ptrdiff_t>(first), mine.begin() + static_cast<std::ptrdiff_t>(first + count));
+    all.resize(count * n_ranks);
+    ranks.all_gather(part.data(), static_cast<std::int64_t>(count), all.data());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i] != 0)
+        result[first + i % count] = true;
+  }
+  return result;
+}
+
+}  // namespace poisson::app

@@ -1,0 +1,51 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "app/run/rank_team.hpp"
+#include "assembly/discretization.hpp"
+#include "assembly/mesh/box_partition.hpp"
+#include "gpu/core/rank_rows.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// What this rank has of the mesh, and the rows that follow from it.
+struct RankMesh {
+  assembly::MeshSummary whole;
+  std::optional<assembly::BoxPartition> box;            ///< of a box
+  std::optional<assembly::Discretization> around, own;  ///< the cells around own rows; own cells. None without cells
+  std::int64_t n_rows = 0;
+  HostVector<std::int32_t> places;   ///< of the unknowns around: the row, or n_rows and the ghost
+  std::vector<std::int32_t> in_own;  ///< the unknowns of own cells among those around
+  std::vector<RankNeighbor> neighbors;
+  bool pure_neumann = false;  ///< of a box that is known when it is assembled
+  std::vector<std::string> notes;
+
+  /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
+  [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
+  /// The number in the whole mesh of a cell of `own`, and of an unknown of it.
+  [[nodiscard]] std::int64_t cell_of_whole(std::int64_t cell) const;
+  [[nodiscard]] std::int64_t unknown_of_whole(std::int64_t unknown) const;
+
+  /// For these numbers. Of a box: own cells, and the order of the elements and cells of the whole.
+  assembly::BoxPart part;
+  int order = 1;
+  std::array<std::int64_t, 3> cells{};
+  std::vector<std::int32_t> own_cells, own_unknowns;  ///< of other meshes
+};
+
+/// What this rank has. Collective. Throws as Discretization.
+[[nodiscard]] RankMesh rank_mesh(RunConfig const& config, RankTeam& team);
+
+/// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.
+[[nodiscard]] std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x);
+
+/// Whether it is so on one rank at least, for every entry of lists of equal length. Collective.
+[[nodiscard]] std::vector<bool> any_in_lists(Communicator& ranks, std::vector<bool> const& mine);
+
+}  // namespace poisson::app

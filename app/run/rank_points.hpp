@@ -1,0 +1,35 @@
+#pragma once
+
+#include "app/run/rank_mesh.hpp"
+#include "app/run/rank_team.hpp"
+#include "assembly/discretization.hpp"
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace poisson::app {
+
+/// Where points lie in the parts of a mesh that ranks have. All functions are collective, and all ranks give the same points.
+class RankPoints {
+public:
+  RankPoints(RankMesh const& mesh, RankTeam& team, std::vector<std::array<double, 3>> points);
+
+  /// Which points are in the mesh.
+  [[nodiscard]] std::vector<bool> const& inside() const { return inside_; }
+  /// The solution at each point that is in the mesh, on the first rank: in the cell that has the lowest number in the whole mesh,
+  /// as on one rank. `u`: of the unknowns of own cells.
+  [[nodiscard]] std::vector<assembly::PointValues> values(std::span<double const> u) const;
+
+private:
+  RankMesh const& mesh_;
+  RankTeam& team_;
+  std::vector<assembly::LocatedPoint> points_;  ///< in own cells
+  std::vector<bool> inside_;
+};
+
+/// The bounding box of the whole mesh. Collective.
+[[nodiscard]] assembly::Extent extent_of(RankMesh const& mesh, RankTeam& team);
+
+}  // namespace poisson::app

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "app/run/rank_mesh.hpp"
+#include "app/run/rank_team.hpp"
+#include "assembly/discretization.hpp"
+
+#include <span>
+
+namespace poisson::app {
+
+/// The quantities of the whole mesh, on every rank. `u_around` and `u`: of the unknowns of mesh.around and mesh.own; finite.
+/// Collective. Throws as Discretization::quantities.
+[[nodiscard]] assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
+                                                       std::span<double const> u);
+
+/// The norms of the error over the whole mesh, on every rank. Collective. Throws as Discretization::errors.
+[[nodiscard]] assembly::ErrorNorms errors_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u);
+
+}  // namespace poisson::app
