@@ -530,9 +530,13 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
       return of.source(id).finite(x, "the source");
     });
   for (unsigned face = 0; face < 6; ++face) {
+    using Type = BoxProblem::Face::Type;
+    if (!space.box->is_boundary(static_cast<int>(face))) {
+      problem.faces[face] = {Type::cut, 0, {Instruction(Op::constant, 0)}, {}};
+      continue;
+    }
     std::size_t const index = data.boundary_of.at(face);
     BoundaryData const& condition = data.boundary[index];
-    using Type = BoxProblem::Face::Type;
     problem.faces[face] = {condition.type == BoundaryType::dirichlet ? Type::dirichlet
                            : condition.type == BoundaryType::neumann ? Type::neumann
                                                                      : Type::robin,

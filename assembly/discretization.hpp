@@ -112,7 +112,8 @@ public:
   [[nodiscard]] std::vector<std::string> const& notes() const;
   /// The linear system. Threaded; the result has the same bits for any number of threads.
   [[nodiscard]] LinearSystem assemble();
-  /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box.
+  /// The same problem for the assembly on the backend (gpu/elements), when it is one of trilinear elements on a box. Of a part of a
+  /// box the sides inside of the whole are BoxProblem::Face::Type::cut.
   [[nodiscard]] std::optional<BoxProblem> box_problem() const;
   /// The same with trilinear elements in any case, for multigrid.
   [[nodiscard]] std::optional<BoxProblem> box_problem_of_order_one() const;

@@ -6,6 +6,7 @@
 #include "app/run/memory_forecast.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/rank_run.hpp"
+#include "app/run/rank_system.hpp"
 #include "app/run/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
@@ -194,8 +195,12 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
 
   // Rows with their couplings stay for the true residual; their own block is stored once more, in its format.
   std::int64_t const entries = around.entries * rows / around.mesh.dofs, csr = CsrMatrix::csr_bytes(rows, entries);
-  std::int64_t const block = config.matrix.format == Format::half_cds && config.problem.order == 1 ? 8 * 14 * rows : csr;
-  std::int64_t const kept = around.memory.space + own.memory.space + around.memory.constraints + 4 * around.mesh.dofs + csr;
+  // Blocks straight into half_cds leave CSR out, and are there twice for a moment.
+  bool const in_blocks = may_assemble_blocks(config, plan_matrix_on_ranks(config, backend_of(config), mesh));
+  std::int64_t const block =
+      in_blocks || (config.matrix.format == Format::half_cds && config.problem.order == 1) ? 8 * 14 * rows : csr;
+  std::int64_t const kept =
+      around.memory.space + own.memory.space + 4 * around.mesh.dofs + (in_blocks ? 0 : around.memory.constraints + csr);
   ExpectedSystem system;
   system.backend = backend_of(config);
   system.format = Format::csr;
@@ -209,7 +214,7 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   bool const on_device = system.backend == Backend::cuda;
   std::int64_t const block_on_host = on_device ? 0 : block;
   std::vector<MemoryForecast::OfStage> const stages{{"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
-                                                    {"convert", kept + 2 * block + 8 * rows},
+                                                    {"convert", kept + (in_blocks ? 1 : 2) * block + 8 * rows},
                                                     {"solve", kept + block_on_host + 16 * rows + solver.host},
                                                     {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs +
                                                                    own.memory.output +

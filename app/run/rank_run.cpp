@@ -128,8 +128,8 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       console.line("    " + note);
 
     std::optional<RankSystem> system;
-    record.clock.time(Stage::assembly, [&] { system.emplace(mesh, team); });
-    record.nnz = sum_over(&ranks, system->rows.matrix->nnz());
+    record.clock.time(Stage::assembly, [&] { system.emplace(mesh, team, config, stages); });
+    record.nnz = system->nnz;
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
     record.integral_f = system->integral_f;
     record.compatibility_defect = system->compatibility_defect;
@@ -137,8 +137,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     if (system->pure_neumann())
       console.line("    " + pure_neumann_note(*system->compatibility_defect));
 
-    stages.convert(std::move(system->rows),
-                   has_blocks(config) ? std::make_shared<RankBlocks const>(mesh.box->node_blocks()) : nullptr);
+    system->store(config, stages);
     HostVector<double> const x = stages.solve(system->b, system->pure_neumann());
     stages.verify(system->b, x);
 

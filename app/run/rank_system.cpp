@@ -1,11 +1,15 @@
 #include "app/run/rank_system.hpp"
 
+#include "app/run/rank_run.hpp"
+#include "app/run/stages.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <memory>
@@ -65,34 +69,131 @@ HostVector<double> of_own_rows(RankMesh const& mesh, HostVector<double> const& a
 
 }  // namespace
 
-RankSystem::RankSystem(RankMesh& mesh, RankTeam& team) : mesh_(mesh), team_(team) {
-  assemble();
+bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan) {
+  using assembly::AssembledInto;
+  if (plan.into != AssembledInto::half_cds_on_host && plan.into != AssembledInto::half_cds_on_device)
+    return false;
+  if (!has_blocks(config) || config.problem.source_total || !config.problem.point_sources.empty() ||
+      !config.problem.line_sources.empty())
+    return false;
+  // Without Dirichlet values only all ranks together can tell whether the problem is singular.
+  return std::any_of(config.problem.boundary.begin(), config.problem.boundary.end(),
+                     [](auto const& condition) { return condition.type == assembly::BoundaryType::dirichlet; });
+}
+
+MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
+  using assembly::AssembledInto;
+  MatrixPlan plan = plan_matrix(config, backend, mesh);
+  if (plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device) {
+    bool const on_host = plan.into == AssembledInto::matrix_free_on_host;
+    plan = {on_host ? AssembledInto::half_cds_on_host : AssembledInto::half_cds_on_device, {}, plan.may_lower};
+  }
+  return plan;
+}
+
+RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Stages& stages) : mesh_(mesh), team_(team) {
   Communicator* const ranks = &team.communicator();
+  plan_ = plan_matrix_on_ranks(config, stages.context().backend(), mesh.whole);
+  if (takes_blocks(config)) {
+    assemble_block(stages.context());
+    sum_sources();
+    return;
+  }
+  assemble();
+  sum_sources();
+  nnz = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.box ? !any_of_ranks(ranks, anchored_) : mesh.pure_neumann)
     make_compatible();
 }
 
-void RankSystem::assemble() {
-  double of_parts = 0, of_points = 0;
+bool RankSystem::takes_blocks(RunConfig const& config) const {
+  bool mine = may_assemble_blocks(config, plan_);
+  if (mine && mesh_.around) {
+    NodeBox const own = mesh_.box->node_blocks().own[static_cast<std::size_t>(team_.rank())];
+    auto const problem = mesh_.around->box_problem();
+    mine = own.count(0) >= 3 && own.count(1) >= 3 && problem && BoxSystem::can_assemble(*problem, Format::half_cds);
+  }
+  return !any_of_ranks(&team_.communicator(), !mine);
+}
+
+void RankSystem::assemble_block(Context& context) {
+  std::array<bool, 6> dirichlet{};
   team_.together([&] {
-    rows.neighbors = mesh_.neighbors;
+    rows_.neighbors = mesh_.neighbors;
+    block_.emplace();
+    if (!mesh_.around) {
+      auto const empty = std::make_shared<CsrMatrix>();
+      empty->row_ptr.push_back(0);
+      block_->local = make_matrix(Format::csr, empty, context);
+      block_->rows.couplings = empty;
+      block_->rim_rows = *empty;
+      return;
+    }
+    BoxProblem const problem = *mesh_.around->box_problem();
+    require_memory(context, BoxSystem::peak_bytes(problem, Format::half_cds, context.backend()),
+                   "the matrix in half_cds, with its assembly,", "use more ranks, a coarser mesh or the cpu backend");
+    try {
+      box_system_ = std::make_unique<BoxSystem>(context, problem);
+    } catch (DataError const& error) {
+      mesh_.around->refuse(error);
+    }
+    auto const me = static_cast<std::size_t>(team_.rank());
+    assembly::BoxPart const cells = mesh_.box->assembled_cells(team_.rank());
+    NodeBox around;
+    for (std::size_t d = 0; d < 3; ++d) {
+      around.low[d] = cells.first[d];
+      around.high[d] = cells.first[d] + cells.cells[d] + 1;
+    }
+    block_ = take_block(*box_system_, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
+    b = std::move(block_->rhs);
+    for (std::size_t face = 0; face < dirichlet.size(); ++face)
+      dirichlet[face] = problem.faces[face].type == BoxProblem::Face::Type::dirichlet;
+  });
+  // Nodes without a Dirichlet value are a box, too.
+  std::array<std::int64_t, 3> nodes = mesh_.box->node_blocks().nodes, free = nodes;
+  for (auto const& of_rank : gather(team_.communicator(), dirichlet))
+    for (std::size_t face = 0; face < dirichlet.size(); ++face)
+      dirichlet[face] = dirichlet[face] || of_rank[face];
+  for (std::size_t face = 0; face < dirichlet.size(); ++face)
+    free[face / 2] -= dirichlet[face] ? 1 : 0;
+  nnz = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
+}
+
+void RankSystem::assemble() {
+  team_.together([&] {
+    rows_.neighbors = mesh_.neighbors;
     if (!mesh_.around) {
       auto empty = std::make_shared<CsrMatrix>();
       empty->row_ptr.push_back(0);
-      rows.matrix = std::move(empty);
+      rows_.matrix = std::move(empty);
       return;
     }
     assembly::LinearSystem system = mesh_.around->assemble();
-    rows.matrix = rows_in(system.matrix, mesh_.places, mesh_.n_rows, rows.n_ghosts());
+    rows_.matrix = rows_in(system.matrix, mesh_.places, mesh_.n_rows, rows_.n_ghosts());
     b = of_own_rows(mesh_, system.rhs);
     anchored_ = system.anchored;
     constraints_ = std::move(system.constraints);
+  });
+}
+
+void RankSystem::sum_sources() {
+  double of_parts = 0, of_points = 0;
+  team_.together([&] {
     if (mesh_.own)
       of_parts = mesh_.own->source_integral().sum;
-    of_points = mesh_.around->point_loads().integrals.sum;
+    if (mesh_.around)
+      of_points = mesh_.around->point_loads().integrals.sum;
   });
   Communicator& ranks = team_.communicator();
   integral_f = sum_over(&ranks, of_parts) + gather(ranks, of_points).front();  // every part knows all points
+}
+
+void RankSystem::store(RunConfig const& config, Stages& stages) {
+  auto const blocks = has_blocks(config) ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
+  if (block_)
+    stages.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, plan_.choice);
+  else
+    stages.convert(std::move(rows_), blocks);
 }
 
 void RankSystem::make_compatible() {
@@ -139,7 +240,9 @@ HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {
   HostVector<double> u(mesh_.places.size());
   for (std::size_t i = 0; i < u.size(); ++i)
     u[i] = mesh_.places[i] < mesh_.n_rows ? own[static_cast<std::size_t>(mesh_.places[i])] : ghosts[mesh_.places[i] - mesh_.n_rows];
-  if (mesh_.around)
+  if (box_system_ != nullptr)
+    box_system_->set_dirichlet(u);
+  else if (mesh_.around)
     constraints_.expand(u);
   return u;
 }

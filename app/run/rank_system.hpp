@@ -1,24 +1,38 @@
 #pragma once
 
+#include "app/run/assembled_system.hpp"
 #include "app/run/rank_mesh.hpp"
 #include "app/run/rank_team.hpp"
 #include "assembly/space/constraints.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
+#include "gpu/elements/block_system.hpp"
+#include "gpu/elements/box_system.hpp"
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 
 namespace poisson::app {
 
+/// Whether ranks assemble blocks of a box straight into half_cds, where every block has three nodes or more in x and y and
+/// gpu/elements knows the problem. Otherwise by way of CSR.
+[[nodiscard]] bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan);
+/// plan_matrix, without what ranks do not have.
+[[nodiscard]] MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
+
 /// The system of a problem on several ranks, each with its rows. All functions are collective.
 class RankSystem {
 public:
-  /// Assembles it. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors: as
-  /// Discretization::assemble. `mesh` outlives this.
-  RankSystem(RankMesh& mesh, RankTeam& team);
+  /// Assembles it: blocks of a box of order 1 with Dirichlet values straight into half_cds, in the memory of stages.context(),
+  /// where that is the format, everything else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann
+  /// problem. Errors: as Discretization::assemble. The arguments outlive this.
+  RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Stages& stages);
+  /// Gives the rows to stages.convert or adopt.
+  void store(RunConfig const& config, Stages& stages);
 
-  RankRows rows;                               ///< to be taken
+  std::int64_t nnz = 0;                        ///< of all ranks
   HostVector<double> b;                        ///< of own rows
   double integral_f = 0;                       ///< of all sources, over the whole mesh
   std::optional<double> compatibility_defect;  ///< pure Neumann only, as in LinearSystem
@@ -28,11 +42,18 @@ public:
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
 
 private:
+  [[nodiscard]] bool takes_blocks(RunConfig const& config) const;
+  void assemble_block(Context& context);
   void assemble();
+  void sum_sources();
   void make_compatible();
 
   RankMesh& mesh_;
   RankTeam& team_;
+  MatrixPlan plan_;
+  RankRows rows_;
+  std::optional<BlockSystem> block_;
+  std::unique_ptr<BoxSystem> box_system_;  ///< of a block: for Dirichlet values
   assembly::Constraints constraints_;
   bool anchored_ = false;       ///< a condition here fixes the constant
   HostVector<double> weights_;  ///< pure Neumann only: the integrals of the basis functions of own rows

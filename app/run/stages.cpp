@@ -239,11 +239,33 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
     record.format = format;
     rank_matrix_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, ranks);
   });
-  record_devices();
-  auto const own_bytes = static_cast<double>(rank_matrix_->bytes()), own_entries = static_cast<double>(rows_.matrix->nnz());
-  record.matrix_bytes = sum_over(&ranks, rank_matrix_->bytes());
+  auto const own_entries = static_cast<double>(rows_.matrix->nnz());
   record.padding_ratio = sum_over(&ranks, rank_matrix_->local().padding_ratio() * own_entries) / sum_over(&ranks, own_entries);
-  record.bytes_of_ranks = RankFigures(gather(ranks, own_bytes));
+  record_matrix_of_ranks();
+}
+
+void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
+                   std::optional<FormatChoice> choice) {
+  blocks_ = std::move(blocks);
+  rows_.neighbors = std::move(neighbors);
+  rim_ = std::move(block.rows);
+  rim_rows_ = std::move(block.rim_rows);
+  record.choice = std::move(choice);
+  if (record.choice)
+    tell_choice(*record.choice);
+  record.clock.time(Stage::convert, [&] {
+    rank_matrix_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team_->communicator());
+  });
+  record.format = Format::half_cds;
+  record.padding_ratio = 14.0 * static_cast<double>(record.dofs) / (0.5 * static_cast<double>(record.nnz + record.dofs));
+  record_matrix_of_ranks();
+}
+
+void Stages::record_matrix_of_ranks() {
+  Communicator& ranks = team_->communicator();
+  record_devices();
+  record.matrix_bytes = sum_over(&ranks, rank_matrix_->bytes());
+  record.bytes_of_ranks = RankFigures(gather(ranks, static_cast<double>(rank_matrix_->bytes())));
   report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)) +
                                    " on " + std::to_string(team_->size()) + " ranks");
 }
@@ -349,7 +371,10 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
       };
       bool const extended = any_of_ranks(&ranks, !record.result.x_low.empty());
       HostVector<double> const all = with_ghosts(x), low = extended ? with_ghosts(record.result.x_low) : HostVector<double>{};
-      record.residual_true = true_residual(CsrResidualCheck(*rows_.matrix), all, b, low, &ranks);
+      record.residual_true =
+          rows_.matrix != nullptr || rank_matrix_->n_rows() == 0
+              ? true_residual(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), all, b, low, &ranks)
+              : true_residual(BlockResidualCheck(rank_matrix_->local(), rim_.rim, rim_rows_), all, b, low, &ranks);
     });
     report_stage(Stage::verify, "true residual " + number_text(record.residual_true));
     return;
@@ -369,7 +394,7 @@ void Stages::gather_figures() {
   for (auto const& [stage, name] : Names<Stage>::values)
     record.seconds_of_ranks.emplace_back(stage, RankFigures(gather(ranks, record.clock.seconds(stage))));
   record.host_peak_of_ranks = RankFigures(gather(ranks, static_cast<double>(host_peak_bytes())));
-  record.rows_of_ranks = RankFigures(gather(ranks, static_cast<double>(rows_.matrix != nullptr ? rows_.matrix->n_rows : 0)));
+  record.rows_of_ranks = RankFigures(gather(ranks, static_cast<double>(rank_matrix_ != nullptr ? rank_matrix_->n_rows() : 0)));
   record.host_peak_bytes = static_cast<std::int64_t>(record.host_peak_of_ranks.largest);
   auto const device_peaks = gather(ranks, record.device_peak_bytes);
   record.device_peak_bytes = *std::max_element(device_peaks.begin(), device_peaks.end());

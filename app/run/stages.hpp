@@ -12,6 +12,7 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
+#include "gpu/elements/block_system.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 
@@ -22,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace poisson::app {
 
@@ -95,6 +97,9 @@ public:
   /// Takes the rows of this rank, and converts those of its own block. `blocks`: of a box of order 1 who has which nodes, else
   /// null.
   void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks);
+  /// Takes the rows of this rank of a box, assembled in the memory of context(), in place of `convert`.
+  void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
+             std::optional<FormatChoice> choice);
 
   /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
@@ -150,6 +155,7 @@ private:
 
   void record_matrix();
   void record_devices();
+  void record_matrix_of_ranks();
   void tell_choice(FormatChoice const& choice);
 
   RunConfig const& config_;
@@ -162,7 +168,9 @@ private:
   std::unique_ptr<Context> context_;
   std::shared_ptr<CsrMatrix const> matrix_;  ///< null when the matrix was not assembled into CSR
   std::unique_ptr<Matrix> stored_;
-  RankRows rows_;  ///< with ranks
+  RankRows rows_;  ///< with ranks; without a matrix where that was assembled in its format
+  SplitRows rim_;  ///< then the rim's rows, and the whole of them
+  CsrMatrix rim_rows_;
   std::shared_ptr<RankBlocks const> blocks_;
   std::unique_ptr<RankMatrix> rank_matrix_;
 };

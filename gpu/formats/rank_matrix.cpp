@@ -65,7 +65,7 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
       exchange_(local_->context(), ranks, neighbors),
       extended_exchange_(local_->context(), ranks, neighbors),
       row_not_finite_(local_->first_row_not_finite()) {
-  assert(local_->precision() != MatrixPrecision::single && local_->n_rows() == rows.local->n_rows);
+  assert(local_->precision() != MatrixPrecision::single && (rows.local == nullptr || local_->n_rows() == rows.local->n_rows));
   CsrMatrix const& c = *rows.couplings;
   for (std::int64_t i = 0; i < c.n_rows && row_not_finite_ < 0; ++i)
     for (std::int64_t e = c.row_ptr[i]; e < c.row_ptr[i + 1]; ++e)

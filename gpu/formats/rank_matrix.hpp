@@ -39,7 +39,7 @@ private:
 /// Products are collective, and so is the constructor. A dot is that of this rank's rows.
 class RankMatrix final : public MultiPrecisionOperator {
 public:
-  /// `local`: rows.local in any format; its context, and `ranks`, outlive this.
+  /// `local`: rows.local in any format; rows.local itself is not needed. The context of `local`, and `ranks`, outlive this.
   RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks);
 
   std::int64_t n_rows() const override { return local_->n_rows(); }
