@@ -83,7 +83,11 @@ bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan) {
 
 MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
   using assembly::AssembledInto;
-  MatrixPlan plan = plan_matrix(config, backend, mesh);
+  RunConfig of_block = config;  // of a size that gpu/elements takes; each rank sees whether its block is
+  of_block.problem.mesh.refinements = 0;
+  for (std::int64_t& cells : of_block.problem.mesh.cells)
+    cells = std::min<std::int64_t>(cells, 1000);
+  MatrixPlan plan = plan_matrix(config.is_box() ? of_block : config, backend, mesh);
   if (plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device) {
     bool const on_host = plan.into == AssembledInto::matrix_free_on_host;
     plan = {on_host ? AssembledInto::half_cds_on_host : AssembledInto::half_cds_on_device, {}, plan.may_lower};

@@ -53,8 +53,8 @@ ExitCode run_sweep_case(Configuration const& configuration, std::string const& n
     if (!found->sweep_case.configuration)
       throw ConfigError("", "case " + std::to_string(found->number) + " is not valid: " + found->sweep_case.error);
   });
-  auto& [number, of, c] = *found;
-  std::string const text = "case " + std::to_string(number) + " of " + std::to_string(of) + " (" +
+  SweepCase& c = found->sweep_case;
+  std::string const text = "case " + std::to_string(found->number) + " of " + std::to_string(found->of) + " (" +
                            values_text(c, configuration.config().sweep.axes) + ")";
   bool const is_first = team == nullptr || team->is_first();
   auto const on_first = [&](auto&& body) {

@@ -20,15 +20,19 @@ std::int64_t largest_block(std::int64_t cells, int blocks) {
 
 BoxPartition::BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks)
     : n_(cells), order_(order), ranks_(ranks) {
-  // In floating point: products of any counts of cells.
+  // Of the largest block, in cells: a face to another block costs as much as a quarter of one. In floating point: products of any
+  // counts.
   auto const cost = [&](std::array<int, 3> const& blocks) {
     std::array<double, 3> size{};
     for (std::size_t d = 0; d < 3; ++d)
       size[d] = static_cast<double>(largest_block(n_[d], blocks[d]));
-    double surface = 0;  // of the cuts through the whole box
-    for (std::size_t d = 0; d < 3; ++d)
+    double const volume = size[0] * size[1] * size[2];
+    double faces = 0, surface = 0;  // of the block, and of the cuts through the whole box
+    for (std::size_t d = 0; d < 3; ++d) {
+      faces += blocks[d] > 1 ? 2 * volume / size[d] : 0;
       surface += static_cast<double>(blocks[d] - 1) * static_cast<double>(n_[(d + 1) % 3]) * static_cast<double>(n_[(d + 2) % 3]);
-    return std::tuple(size[0] * size[1] * size[2], surface);
+    }
+    return std::tuple(volume + faces / 4, surface);
   };
   auto const most = [&](std::size_t d, int limit) { return static_cast<int>(std::min<std::int64_t>(limit, n_[d])); };
   // Cuts across z first, then y: planes of nodes that are together in memory.

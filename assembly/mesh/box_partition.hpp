@@ -16,8 +16,9 @@ namespace poisson::assembly {
 /// owner, and rows are coupled with other ranks' rows in their own cells and one layer of cells below them.
 class BoxPartition {
 public:
-  /// The blocks whose largest has the fewest cells; among these those with the least surface between ranks. Not all ranks have
-  /// cells where there are few, or where their number has no good factors. Preconditions: cells >= 1, ranks >= 1.
+  /// The blocks whose largest has the fewest cells and the least surface to others, which counts for cells too; among these
+  /// those with the least surface between all ranks. Not all ranks have cells where there are few, or where their number has
+  /// no good factors. Preconditions: cells >= 1, ranks >= 1.
   BoxPartition(std::array<std::int64_t, 3> const& cells, int order, int ranks);
 
   /// Blocks per direction.

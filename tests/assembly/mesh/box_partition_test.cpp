@@ -15,13 +15,14 @@ namespace {
 
 using Cells = std::array<std::int64_t, 3>;
 
-TEST(BoxPartition, TakesTheLargestBlocksAsSmallAsItCanAndThenTheLeastSurface) {
+TEST(BoxPartition, TakesBlocksOfFewCellsAndLittleSurface) {
   EXPECT_EQ(BoxPartition({8, 8, 8}, 1, 8).blocks(), (std::array<int, 3>{2, 2, 2}));
   EXPECT_EQ(BoxPartition({30, 30, 30}, 1, 4).n_used(), 4);
   EXPECT_EQ(BoxPartition({100, 10, 10}, 1, 5).blocks(), (std::array<int, 3>{5, 1, 1}));
   EXPECT_EQ(BoxPartition({100, 100, 100}, 1, 7).n_used(), 7) << "a prime number of ranks";
   EXPECT_EQ(BoxPartition({2, 1, 1}, 1, 5).blocks(), (std::array<int, 3>{2, 1, 1})) << "more ranks than cells";
   EXPECT_EQ(BoxPartition({2048, 2048, 2048}, 1, 64).blocks(), (std::array<int, 3>{4, 4, 4}));
+  EXPECT_EQ(BoxPartition({2047, 2047, 2047}, 1, 64).blocks(), (std::array<int, 3>{4, 4, 4})) << "slabs have some cells less";
 }
 
 TEST(BoxPartition, GivesEveryCellAndNodeOneOwnerAndPairsMessages) {
