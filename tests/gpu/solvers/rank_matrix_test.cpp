@@ -140,7 +140,7 @@ void compare_products(Format format, CsrMatrix const& csr, Context& context, dou
       v.upload(std::span<T const>(y_own));
       a.product_dot(u.data(), v.data(), sum.data(), stopped.data());
       v.download(std::span<T>(found));
-      EXPECT_EQ(std::memcmp(found.data(), y_own.data(), found.size() * sizeof(T)), 0);
+      EXPECT_TRUE(found.empty() || std::memcmp(found.data(), y_own.data(), found.size() * sizeof(T)) == 0);
     });
 }
 
