@@ -171,9 +171,7 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   assembly::ProblemSpec spec = problem_of(config);
   spec.mesh.shared = true;
   assembly::MeshSummary const mesh = assembly::CheckedProblem(spec).mesh();
-  std::array<std::int64_t, 3> cells = config.problem.mesh.cells;
-  for (std::int64_t& n : cells)
-    n <<= config.problem.mesh.refinements;
+  std::array<std::int64_t, 3> const cells = config.problem.mesh.refined_cells();
   assembly::BoxPartition const partition(cells, config.problem.order, ranks);
   int largest = 0;
   for (int rank = 1; rank < partition.n_used(); ++rank)

@@ -6,10 +6,10 @@
 #include "assembly/discretization.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/context.hpp"
-#include "gpu/core/dynamic_library.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/formats/format.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/device_ranks.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "output/picture/picture.hpp"
 
@@ -29,17 +29,6 @@ std::string names() {
 
 std::string bandwidth(Backend backend) {
   return number_text(measure_copy_bandwidth(*make_context(backend)) / 1e9) + " GB/s, read and written";
-}
-
-/// Of the library that devices would exchange by.
-std::string nccl_version() {
-  DynamicLibrary library("NCCL", {"libnccl.so.2"});
-  int (*get_version)(int*) = nullptr;
-  library.find(get_version, "ncclGetVersion");
-  int version = 0;
-  if (!library.missing().empty() || get_version(&version) != 0)
-    return "none: " + (library.missing().empty() ? "it does not tell its version" : library.missing());
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
 }
 
 /// "4: 2 on node1, 2 on node2", and the MPI.
@@ -97,7 +86,8 @@ void print_info(std::vector<std::string> const& hosts) {
                    bytes_text(static_cast<double>(host.memory_free)) + " free"},
       {"", "copy bandwidth " + bandwidth(Backend::cpu)}};
   add_devices(rows);
-  rows.emplace_back("nccl", nccl_version());
+  std::string const no_nccl = why_no_nccl();
+  rows.emplace_back("nccl", no_nccl.empty() ? nccl_version() : "none: " + no_nccl);
   console.table(rows);
 }
 

@@ -19,10 +19,7 @@ using assembly::AssembledInto;
 
 /// Whether gpu/elements can assemble the box that the run is on.
 bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& mesh) {
-  std::array<std::int64_t, 3> cells = problem.mesh.cells;
-  for (std::int64_t& n : cells)
-    n <<= problem.mesh.refinements;
-  return mesh.box_for_elements && problem.order == 1 && BoxSystem::fits(cells);
+  return mesh.box_for_elements && problem.order == 1 && BoxSystem::fits(problem.mesh.refined_cells());
 }
 
 /// Whether gpu/elements takes the problem, if its mesh fits.

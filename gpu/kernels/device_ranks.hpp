@@ -38,6 +38,8 @@ struct RankTransport {
 
 /// Empty when NCCL can be loaded; otherwise why not.
 [[nodiscard]] std::string why_no_nccl();
+/// "2.28.9". Throws EnvironmentError where it cannot be loaded.
+[[nodiscard]] std::string nccl_version();
 
 /// That of this context and these ranks, made by the first call: NCCL where the contexts of all ranks are on devices, no two on the
 /// same, and all ranks can load it. The environment variable POISSON_NCCL=0, on any rank, keeps to host memory. Preconditions: the

@@ -8,6 +8,7 @@
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/rank_entries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -131,16 +132,6 @@ std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ra
   }
   return std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
 }
-
-template <class V>
-class RowsHalo final : public LevelHalo<V> {
-public:
-  explicit RowsHalo(std::unique_ptr<BlockExchange<V>> exchange) : exchange_(std::move(exchange)) {}
-  void fill(V* x) const override { exchange_->fill(x); }
-
-private:
-  std::unique_ptr<BlockExchange<V>> exchange_;
-};
 
 /// Entries of own rows with columns of all ranks, in any order; those at the same place are added in theirs.
 struct Entry {
@@ -348,37 +339,6 @@ private:
   mutable Array<V> of_own_;
 };
 
-template <class V>
-class RowsEntry final : public RankEntry<V> {
-public:
-  RowsEntry(Context& context, Communicator& ranks, Numbering const& rows, bool whole)
-      : context_(context), n_(rows.n_own()), first_(rows.first[rows.me]) {
-    if (!whole)
-      return;
-    std::vector<NodeBox> const own = rows.boxes();
-    gather_ = std::make_unique<BlockGather<V>>(context, ranks, own, own[rows.me], NodeBox{{}, {rows.n_of_all(), 1, 1}});
-    rounded_ = Array<V>(context, n_);
-  }
-  void enter(double const* r, V* b) const override {
-    auto const& kernels = kernels_for<BlockKernels<V>>(context_);
-    NodeBox const all{{}, {n_, 1, 1}};
-    kernels.copy_from_double(context_, common_nodes(all, all, all), r, gather_ != nullptr ? rounded_.data() : b);
-    if (gather_ != nullptr)
-      gather_->gather(rounded_.data(), b);
-  }
-  void leave(V const* x, double* z, std::int32_t const* stop) const override {
-    NodeBox const all{{}, {n_, 1, 1}};
-    kernels_for<BlockKernels<V>>(context_).copy_to_double(context_, common_nodes(all, all, all),
-                                                          gather_ != nullptr ? x + first_ : x, z, stop);
-  }
-
-private:
-  Context& context_;
-  std::int64_t n_, first_;
-  std::unique_ptr<BlockGather<V>> gather_;
-  mutable Array<V> rounded_;
-};
-
 /// The rows of all ranks, on every rank.
 std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows const& level) {
   struct Item {
@@ -397,10 +357,6 @@ std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows con
       entries.push_back({item.row, item.column, item.value});
   std::int64_t const n = level.numbering.n_of_all();
   return std::make_shared<CsrMatrix const>(rows_of(entries, n, n));
-}
-
-CsrView view_on_host(CsrMatrix const& a) {
-  return {a.n_rows, a.n_columns, a.nnz(), a.row_ptr.data(), a.columns.data(), a.values.data()};
 }
 
 CsrMatrix to_host_matrix(SparseArrays const& a) {
@@ -454,7 +410,7 @@ Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine,
   Aggregates const all{Array<std::int32_t>(host, std::span<std::int32_t const>(of)),
                        aggregates.count + std::ssize(result.of_p.numbers)};
   auto const p =
-      std::make_shared<CsrMatrix const>(to_host_matrix(kernels.prolongation(host, view_on_host(a), with_ghosts, all, damping)));
+      std::make_shared<CsrMatrix const>(to_host_matrix(kernels.prolongation(host, view_of(a), with_ghosts, all, damping)));
   result.p = p;
 
   // The rows of P of ghosts, with columns that others own.
@@ -502,8 +458,8 @@ Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine,
   CsrMatrix const own_p = rows_of(of_own_p, n, width);
   of_own_p.insert(of_own_p.end(), of_ghost_p.begin(), of_ghost_p.end());
   CsrMatrix const all_p = rows_of(of_own_p, n + n_ghosts, width);
-  SparseArrays const ap = kernels.product(host, view_on_host(a), view_on_host(all_p));
-  SparseArrays const pt = kernels.transposed(host, view_on_host(own_p));
+  SparseArrays const ap = kernels.product(host, view_of(a), view_of(all_p));
+  SparseArrays const pt = kernels.transposed(host, view_of(own_p));
   SparseArrays const product = kernels.product(host, pt.view(), ap.view());
 
   // Rows of coarse unknowns that others own go to them: of P^T A P and of P^T, whose columns are fine unknowns.
@@ -568,15 +524,16 @@ MultigridHierarchy<V> rank_algebraic_hierarchy(RankMatrix const& a, Precondition
   };
   LevelRows rows = finest_rows(a);
   options.done(context, "CSR");
+  std::vector<NodeBox> const boxes = rows.numbering.boxes();
   if (rows.numbering.n_of_all() <= multigrid.coarse_size || any_has_none(rows.numbering)) {
-    result.entry = std::make_unique<RowsEntry<V>>(context, ranks, rows.numbering, true);
+    result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, boxes, NodeBox{{}, {rows.numbering.n_of_all(), 1, 1}});
     go_on_whole(rows);
     return result;
   }
-  result.entry = std::make_unique<RowsEntry<V>>(context, ranks, rows.numbering, false);
+  result.entry = std::make_unique<BlockEntry<V>>(context, boxes[rows.numbering.me], boxes[rows.numbering.me]);
   for (;;) {
     CsrMatrix const& matrix = *rows.matrix;
-    Couplings const couplings = kernels.couplings(*host, view_on_host(matrix), options.positive);
+    Couplings const couplings = kernels.couplings(*host, view_of(matrix), options.positive);
     std::string failure;
     if (couplings.bad_row >= 0)
       failure = std::string("multigrid ") + (options.positive ? "for cg needs a positive" : "needs a non-zero") +
@@ -591,7 +548,7 @@ MultigridHierarchy<V> rank_algebraic_hierarchy(RankMatrix const& a, Precondition
     level.matrix = level.own.get();
     std::vector<V> const diagonal(couplings.diagonal.data(), couplings.diagonal.data() + matrix.n_rows);
     level.diagonal = Array<V>(context, std::span<V const>(diagonal));
-    level.halo = std::make_unique<RowsHalo<V>>(exchange_of<V>(context, ranks, rows.numbering, rows.ghosts));
+    level.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, rows.numbering, rows.ghosts));
     level.rows_of_all = rows.numbering.n_of_all();
     level.nnz = sum_over(&ranks, matrix.nnz());
     double const bound = max_over(&ranks, couplings.bound),
@@ -601,7 +558,7 @@ MultigridHierarchy<V> rank_algebraic_hierarchy(RankMatrix const& a, Precondition
     if (static_cast<int>(result.levels.size()) == multigrid.levels)
       return result;
     CsrMatrix const block = own_block(matrix);
-    Aggregates const aggregates = kernels.aggregate(*host, view_on_host(block), couplings);
+    Aggregates const aggregates = kernels.aggregate(*host, view_of(block), couplings);
     auto const count = static_cast<double>(sum_over(&ranks, aggregates.count));
     options.done(context, "aggregates");
     if (count == 0 || count > shrink_worth_a_level * static_cast<double>(rows.numbering.n_of_all()))

@@ -6,6 +6,7 @@
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/box_coarsening.hpp"
+#include "gpu/preconditioners/rank_entries.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -160,59 +161,6 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
   return values;
 }
 
-template <class V>
-class BlockHalo final : public LevelHalo<V> {
-public:
-  BlockHalo(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, Counts const& nodes, NodeBox const& box)
-      : exchange_(context, ranks, own, with_neighbours(own, nodes), box) {}
-  void fill(V* x) const override { exchange_.fill(x); }
-
-private:
-  mutable BlockExchange<V> exchange_;
-};
-
-/// Vectors of the finest level are those of own nodes outside of the cycle.
-template <class V>
-class BlockEntry final : public RankEntry<V> {
-public:
-  BlockEntry(Context& context, NodeBox const& own, NodeBox const& box)
-      : context_(context), in_(common_nodes(own, own, box)), out_(common_nodes(own, box, own)) {}
-  void enter(double const* r, V* b) const override { kernels_for<BlockKernels<V>>(context_).copy_from_double(context_, in_, r, b); }
-  void leave(V const* x, double* z, std::int32_t const* stop) const override {
-    kernels_for<BlockKernels<V>>(context_).copy_to_double(context_, out_, x, z, stop);
-  }
-
-private:
-  Context& context_;
-  CommonNodes in_, out_;
-};
-
-/// The same where every rank has the whole finest level.
-template <class V>
-class GatheredEntry final : public RankEntry<V> {
-public:
-  GatheredEntry(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, NodeBox const& whole)
-      : context_(context),
-        mine_(own[static_cast<std::size_t>(ranks.rank())]),
-        gather_(context, ranks, own, mine_, whole),
-        rounded_(context, mine_.size()),
-        out_(common_nodes(mine_, whole, mine_)) {}
-  void enter(double const* r, V* b) const override {
-    kernels_for<BlockKernels<V>>(context_).copy_from_double(context_, common_nodes(mine_, mine_, mine_), r, rounded_.data());
-    gather_.gather(rounded_.data(), b);
-  }
-  void leave(V const* x, double* z, std::int32_t const* stop) const override {
-    kernels_for<BlockKernels<V>>(context_).copy_to_double(context_, out_, x, z, stop);
-  }
-
-private:
-  Context& context_;
-  NodeBox mine_;
-  mutable BlockGather<V> gather_;
-  mutable Array<V> rounded_;
-  CommonNodes out_;
-};
-
 /// From a level of blocks to the next one, of blocks or whole on every rank. In between vectors are those of the coarse nodes in
 /// the block's box.
 template <class V>
@@ -347,7 +295,8 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
     level.matrix = level.own.get();
     level.diagonal = Array<V>(context, box.size());
     conversion.copy_diagonal(context, box.size(), fine.values, level.diagonal.data());
-    level.halo = std::make_unique<BlockHalo<V>>(context, ranks, own, whole.high, box);
+    level.halo = std::make_unique<BlockHalo<V>>(
+        std::make_unique<BlockExchange<V>>(context, ranks, own, with_neighbours(own, whole.high), box));
     level.rows_of_all = whole.size();
     level.nnz = half_stencil::diagonals * 2 * whole.size() - whole.size();
     options.done(context, "level of blocks");
@@ -369,8 +318,7 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
     if (!coarsening)
       return result;
     set_smoother(level, analysis, *coarsening, false, [&] {
-      BlockHalo<V> const& halo = static_cast<BlockHalo<V> const&>(*level.halo);
-      return max_over(&ranks, weighted_bound<V>(context, fine, level.diagonal, [&](V* z) { halo.fill(z); }));
+      return max_over(&ranks, weighted_bound<V>(context, fine, level.diagonal, [&](V* z) { level.halo->fill(z); }));
     });
     options.done(context, "analysis");
 

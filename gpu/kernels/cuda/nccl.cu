@@ -73,14 +73,6 @@ void check_nccl(NcclResult result, char const* what) {
                          " (NCCL_DEBUG=WARN tells more; with POISSON_NCCL=0 messages go through host memory)");
 }
 
-std::string nccl_version() {
-  int version = 0;
-  check_nccl(nccl().GetVersion(&version), "ncclGetVersion");
-  int const of_major = version < 10000 ? 1000 : 10000;  // 2708 is 2.7.8, 22809 is 2.28.9
-  return "NCCL " + std::to_string(version / of_major) + "." + std::to_string(version % of_major / 100) + "." +
-         std::to_string(version % 100);
-}
-
 /// numbers[i] = sum over r of all[r * count + i], in the order of r; one thread for each.
 template <class T>
 __global__ void sum_of_ranks_kernel(int ranks, int count, T const* all, T* numbers) {
@@ -292,7 +284,7 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
   if (reason.empty())
     try {
       devices = std::make_unique<NcclRanks>(device, ranks.size());
-      name = nccl_version();
+      name = "NCCL " + nccl_version();
       if (ranks.rank() == 0)
         check_nccl(nccl().GetUniqueId(&id), "ncclGetUniqueId");
     } catch (EnvironmentError const& error) {
@@ -318,6 +310,15 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
 
 std::string why_no_nccl() {
   return nccl().library.missing();
+}
+
+std::string nccl_version() {
+  if (std::string const why = why_no_nccl(); !why.empty())
+    throw EnvironmentError(why);
+  int version = 0;
+  check_nccl(nccl().GetVersion(&version), "ncclGetVersion");
+  int const of_major = version < 10000 ? 1000 : 10000;  // 2708 is 2.7.8, 22809 is 2.28.9
+  return std::to_string(version / of_major) + "." + std::to_string(version % of_major / 100) + "." + std::to_string(version % 100);
 }
 
 RankTransport const& cuda_rank_transport(Context& context, Communicator& ranks) {

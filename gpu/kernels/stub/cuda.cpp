@@ -66,6 +66,9 @@ PeerBandwidth measure_cuda_peer_bandwidth(int, int) {
 std::string why_no_nccl() {
   return why_no_cuda();
 }
+std::string nccl_version() {
+  refuse();
+}
 RankTransport const& cuda_rank_transport(Context&, Communicator&) {
   refuse();
 }
