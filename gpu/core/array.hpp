@@ -53,13 +53,15 @@ public:
     if (size_ > 0)
       context_->download(host.data(), data_, bytes());
   }
-  /// A copy of the entries in the memory of `target`, which may be this array's own context. Waits for enqueued work that writes
-  /// this array. Throws OutOfMemoryError.
+  /// A copy of the entries in the memory of `target`, which may be this array's own context. Between contexts it waits for enqueued
+  /// work that writes this array. Throws OutOfMemoryError.
   [[nodiscard]] Array copy_to(Context& target) const {
     Array copy(target, size_);
     if (size_ == 0)
       return copy;
-    if (context_->backend() == Backend::cpu)
+    if (&target == context_)
+      target.copy(copy.data_, data_, bytes());
+    else if (context_->backend() == Backend::cpu)
       copy.upload(std::span<T const>(data_, static_cast<std::size_t>(size_)));
     else if (target.backend() == Backend::cpu)
       download(std::span<T>(copy.data_, static_cast<std::size_t>(size_)));

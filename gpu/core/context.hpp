@@ -47,6 +47,7 @@ public:
   virtual void upload(void* to, void const* from_host, std::int64_t bytes) = 0;    ///< returns when `from_host` may be reused
   virtual void download(void* to_host, void const* from, std::int64_t bytes) = 0;  ///< returns when the data is there
   virtual void set_zero(void* pointer, std::int64_t bytes) = 0;
+  virtual void copy(void* to, void const* from, std::int64_t bytes) = 0;  ///< within this context's memory
 };
 
 }  // namespace poisson

@@ -70,8 +70,9 @@ public:
   virtual SparseArrays prolongation(Context& context, CsrView const& a, Couplings const& couplings, Aggregates const& aggregates,
                                     double damping) const = 0;
   virtual SparseArrays transposed(Context& context, CsrView const& a) const = 0;
-  /// A B by rows (Gustavson 1978); an entry's terms are summed in the order of A's columns. Precondition: a.n_columns == b.n_rows.
-  virtual SparseArrays product(Context& context, CsrView const& a, CsrView const& b) const = 0;
+  /// A B by rows (Gustavson 1978); an entry's terms are summed in the order of A's entries. Unless `sorted` the columns of a row
+  /// may come in any order, that of another run included. Precondition: a.n_columns == b.n_rows.
+  virtual SparseArrays product(Context& context, CsrView const& a, CsrView const& b, bool sorted) const = 0;
 
   static AggregationKernels const& cpu();
   static AggregationKernels const& cuda();

@@ -1,11 +1,23 @@
 #pragma once
 
 #include "gpu/core/context.hpp"
+#include "gpu/core/host_device.hpp"
 #include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
 namespace poisson {
+
+/// 32 bits that look random and are different for different i below 2^32.
+[[nodiscard]] inline POISSON_HOST_DEVICE std::uint32_t mixed_bits(std::int64_t i) {
+  auto bits = static_cast<std::uint32_t>(i) * 2654435761U;
+  bits = (bits ^ (bits >> 15)) * 2246822519U;
+  return bits ^ (bits >> 13);
+}
+/// Between -0.5 and 0.5.
+[[nodiscard]] inline POISSON_HOST_DEVICE double pseudo_random(std::int64_t i) {
+  return static_cast<double>(mixed_bits(i)) / 4294967296.0 - 0.5;
+}
 
 /// The steps of a multigrid cycle that need no grid, in the arithmetic V: float or double. Pointers are in the backend's memory; on
 /// a device calls enqueue work. Nothing is done when *stop is not 0. Bytes are those of a row where V is float.
@@ -28,6 +40,8 @@ public:
   virtual void solve_dense(Context& context, std::int64_t n, V const* m, V const* b, V* x, std::int32_t const* stop) const = 0;
   /// z = x. 12 bytes.
   virtual void to_outside(Context& context, std::int64_t n, V const* x, double* z, std::int32_t const* stop) const = 0;
+  /// x_i = pseudo_random(i). 4 bytes.
+  virtual void fill_pseudo_random(Context& context, std::int64_t n, V* x) const = 0;
 
   static SmootherKernels const& cpu();
   static SmootherKernels const& cuda();

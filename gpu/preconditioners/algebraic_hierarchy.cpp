@@ -20,6 +20,10 @@ namespace {
 constexpr double least_shrink = 0.8;  ///< a level with more than this share of the rows above it is not worth its cost
 /// Entries up to which the host makes coarser levels for a device: that waits for launches then.
 constexpr std::int64_t few_entries = 100000;
+/// From so many rows on a device's levels are SELL-C-sigma; below, launches hide that CSR is a quarter slower. Where some rows are
+/// much longer than the mean, slices would be mostly padding.
+constexpr std::int64_t many_rows = std::int64_t{1} << 17;
+constexpr double longest_by_mean = 8;
 
 std::string failure_of(Couplings const& couplings, bool positive) {
   if (couplings.bad_row < 0)
@@ -94,12 +98,19 @@ std::unique_ptr<Csr> as_matrix(Context& context, SparseArrays arrays) {
                                std::move(arrays.values));
 }
 
+bool is_for_slices(Csr const& matrix) {
+  CsrView const view = matrix.view();
+  return matrix.context().backend() == Backend::cuda && view.n_rows >= many_rows &&
+         static_cast<double>(view.longest_row) * static_cast<double>(view.n_rows) <=
+             longest_by_mean * static_cast<double>(view.nnz);
+}
+
 /// The matrix with entries in V, in the memory of `context`.
 template <class V>
-std::unique_ptr<Matrix> level_matrix(Csr const& matrix, Context& context) {
+std::unique_ptr<Matrix> stored_as(Format format, Csr const& matrix, Context& context) {
   FormatOptions options;
   options.precision = precision_of<V>;
-  std::unique_ptr<Matrix> result = make_matrix(Format::csr, matrix, options);
+  std::unique_ptr<Matrix> result = make_matrix(format, matrix, options);
   return &matrix.context() == &context ? std::move(result) : result->copy_to(context);
 }
 
@@ -145,8 +156,10 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
       return result;
     }
     MultigridLevel<V>& level = result.levels.emplace_back();
-    if (result.levels.size() > 1 || a == nullptr || !set_finest_matrix(level, *a, {})) {
-      level.own = level_matrix<V>(*current, context);
+    bool const is_finest = result.levels.size() == 1, in_slices = is_for_slices(*current);
+    bool const goes_on = is_finest && a != nullptr && !(a == current && in_slices && std::is_same_v<V, float>);
+    if (!goes_on || !set_finest_matrix(level, *a, {})) {
+      level.own = stored_as<V>(in_slices ? Format::sell_c_sigma : Format::csr, *current, context);
       level.matrix = level.own.get();
     }
     level.diagonal = Array<V>(context, view.n_rows);
@@ -155,7 +168,7 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     options.done(context, "level's matrix");
     // A symmetric matrix in the arithmetic of the cycle is read in half the time.
     double const largest = options.positive
-                               ? largest_by_power(*level.matrix, level.diagonal, pseudo_random<V>(context, view.n_rows))
+                               ? largest_by_power(*level.matrix, level.diagonal, pseudo_random_vector<V>(context, view.n_rows))
                                : kernels.largest_eigenvalue(place, view, couplings);
     level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
     options.done(place, "eigenvalue");
@@ -173,11 +186,12 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     options.done(place, "P");
     std::unique_ptr<Csr> const r = as_matrix(place, kernels.transposed(place, p->view()));
     options.done(place, "P^T");
-    SparseArrays const ap = kernels.product(place, view, p->view());
+    SparseArrays const ap = kernels.product(place, view, p->view(), false);
     options.done(place, "A P");
-    SparseArrays coarse = kernels.product(place, r->view(), ap.view());
+    SparseArrays coarse = kernels.product(place, r->view(), ap.view(), true);
     options.done(place, "P^T A P");
-    level.to_coarse = std::make_unique<SparseTransfer<V>>(level_matrix<V>(*p, context), level_matrix<V>(*r, context));
+    level.to_coarse =
+        std::make_unique<SparseTransfer<V>>(stored_as<V>(Format::csr, *p, context), stored_as<V>(Format::csr, *r, context));
     options.done(context, "transfers");
     own = as_matrix(place, std::move(coarse));
     current = own.get();

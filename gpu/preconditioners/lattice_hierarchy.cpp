@@ -88,7 +88,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
   Context& context = a.context();
   auto const& kernels = kernels_for<LatticeLevelKernels<V>>(context);
   MultigridHierarchy<V> result;
-  Array<V> const start = pseudo_random<V>(context, a.n_rows());
+  Array<V> const start = pseudo_random_vector<V>(context, a.n_rows());
   LatticeLayout layout = downloaded(context, a.view().lattices);
   auto arrays = std::make_shared<LatticeArrays const>(a.lattices().copy_to(context));
   std::shared_ptr<Array<std::uint8_t> const> free;

@@ -15,6 +15,9 @@ namespace poisson {
 
 namespace {
 
+/// Of an elimination: with fewer, threads wait for each other longer than they work.
+constexpr std::int64_t fewest_rows_in_parallel = 200;
+
 /// The inverse of a matrix of n x n, column by column; with `constants` of A restricted to vectors whose entries have the sum 0 at
 /// the unknowns that are coupled to others. Empty where a pivot is 0, or with `positive` not positive. Gauss-Jordan's elimination
 /// without pivots, of those unknowns; the others (Dirichlet values) have a diagonal entry only.
@@ -58,6 +61,7 @@ std::vector<double> inverse_of(std::vector<double> const& a, std::int64_t n, boo
     c[at(p, p)] = 1;
     for (std::int64_t j = 0; j < m; ++j)
       c[at(p, j)] /= pivot;
+#pragma omp parallel for schedule(static) if (m >= fewest_rows_in_parallel)
     for (std::int64_t i = 0; i < m; ++i) {
       double const factor = c[at(i, p)];
       if (i == p || factor == 0)

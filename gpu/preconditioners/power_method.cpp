@@ -1,6 +1,5 @@
 #include "gpu/preconditioners/power_method.hpp"
 
-#include "gpu/core/host_vector.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
 
@@ -17,16 +16,10 @@ constexpr int steps_of_power_method = 14;
 }  // namespace
 
 template <class V>
-Array<V> pseudo_random(Context& context, std::int64_t n) {
-  HostVector<V> values(static_cast<std::size_t>(n));
-#pragma omp parallel for schedule(static)
-  for (std::int64_t i = 0; i < n; ++i) {
-    auto hash = static_cast<std::uint32_t>(i) * 2654435761U;
-    hash = (hash ^ (hash >> 15)) * 2246822519U;
-    hash ^= hash >> 13;
-    values[static_cast<std::size_t>(i)] = static_cast<V>(static_cast<double>(hash) / 4294967296.0 - 0.5);
-  }
-  return Array<V>(context, std::span<V const>(values));
+Array<V> pseudo_random_vector(Context& context, std::int64_t n) {
+  Array<V> values(context, n);
+  kernels_for<SmootherKernels<V>>(context).fill_pseudo_random(context, n, values.data());
+  return values;
 }
 
 template <class V>
@@ -54,8 +47,8 @@ double largest_by_power(Matrix const& matrix, Array<V> const& diagonal, Array<V>
   return before > 0 && after > 0 ? std::sqrt(after / before) : std::nan("");
 }
 
-template Array<float> pseudo_random(Context&, std::int64_t);
-template Array<double> pseudo_random(Context&, std::int64_t);
+template Array<float> pseudo_random_vector(Context&, std::int64_t);
+template Array<double> pseudo_random_vector(Context&, std::int64_t);
 template double largest_by_power(Matrix const&, Array<float> const&, Array<float> const&);
 template double largest_by_power(Matrix const&, Array<double> const&, Array<double> const&);
 

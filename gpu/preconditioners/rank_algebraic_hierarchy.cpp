@@ -458,9 +458,9 @@ Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine,
   CsrMatrix const own_p = rows_of(of_own_p, n, width);
   of_own_p.insert(of_own_p.end(), of_ghost_p.begin(), of_ghost_p.end());
   CsrMatrix const all_p = rows_of(of_own_p, n + n_ghosts, width);
-  SparseArrays const ap = kernels.product(host, view_of(a), view_of(all_p));
+  SparseArrays const ap = kernels.product(host, view_of(a), view_of(all_p), false);
   SparseArrays const pt = kernels.transposed(host, view_of(own_p));
-  SparseArrays const product = kernels.product(host, pt.view(), ap.view());
+  SparseArrays const product = kernels.product(host, pt.view(), ap.view(), true);
 
   // Rows of coarse unknowns that others own go to them: of P^T A P and of P^T, whose columns are fine unknowns.
   struct Item {

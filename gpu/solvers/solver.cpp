@@ -892,11 +892,12 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
              lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
              aggregation = multigrid && !box_levels && !lattice_levels && !lowers;
-  // The finest level in single: half of tensors, values beside the columns of CSR, or a copy of both.
+  // The finest level in single: half of tensors, values beside the columns of CSR (on a device slices have their own), or a copy of
+  // both.
   std::int64_t const finest_in_single = number == 8                            ? 0
                                         : system.n_lattice_nodes > 0           ? 4 * 14 * system.n_lattice_nodes
                                         : system.format == Format::matrix_free ? (system.bytes_per_product - 16 * n) / 2
-                                        : system.format == Format::csr         ? 4 * nnz
+                                        : system.format == Format::csr         ? (cpu ? 4 : 8) * nnz
                                                                                : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
   bool const is_csr = system.format == Format::csr || system.format == Format::crs_t;

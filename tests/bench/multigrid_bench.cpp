@@ -1,6 +1,6 @@
 // multigrid_bench [--backend cpu|cuda] [--degree k] [--precision double|refined] [--cycle-precision single|double] [--algebraic
 // yes]
-//                 [--format half_cds|matrix_free] [--nested yes] [--json FILE] [SHAPE:K ...]
+//                 [--format half_cds|matrix_free|csr|sell_c_sigma] [--nested yes] [--json FILE] [SHAPE:K ...]
 // Setup, iterations and seconds of cg with multigrid on a box with u = 0 all around and f = 1, to 1e-12 (1e-18 if refined); with
 // --nested to the accuracy of the discretisation, from nested iteration. SHAPE:
 // cells n, or nx,ny,nz of a unit cube, with @ex,ey,ez of another extent. K: one; octants, where k = 1e6 in every other octant;
@@ -68,21 +68,26 @@ nlohmann::json measure(Context& context, double bandwidth, std::string const& jo
   BoxProblem problem{cells, {0, 0, 0}, extent, coefficient(name), constant(1), {}};
   for (auto& face : problem.faces)
     face.value = constant(0);
-  BoxSystem system(context, problem, format);
+  bool const of_box = format == Format::half_cds || format == Format::matrix_free;
+  BoxSystem system(context, problem, of_box ? format : Format::half_cds);
   HostVector<double> const b = system.take_rhs();
   HostVector<double> x(b.size());
+  auto const csr = algebraic || !of_box ? std::make_shared<CsrMatrix const>(system.matrix().to_csr()) : nullptr;
+  std::unique_ptr<Matrix> const converted = of_box ? nullptr : make_matrix(format, csr, context);
+  Matrix const& matrix = of_box ? system.matrix() : *converted;
   if (algebraic)
-    options.csr = [csr = std::make_shared<CsrMatrix const>(system.matrix().to_csr())] { return csr; };
+    options.csr = [csr] { return csr; };
   else
     options.box_nodes = {cells[0] + 1, cells[1] + 1, cells[2] + 1};
   SolverResult result;
   SetupSteps steps;
+  static_cast<void>(solve(matrix, b, x, options));  // loads kernels
   options.setup_steps = &steps;
-  static_cast<void>(solve(system.matrix(), b, x, options));
+  static_cast<void>(solve(matrix, b, x, options));
   options.setup_steps = nullptr;
   double setup = 1e300, seconds = 1e300;
   for (int run = 0; run < 3; ++run) {
-    result = solve(system.matrix(), b, x, options);
+    result = solve(matrix, b, x, options);
     setup = std::min(setup, result.setup_seconds);
     seconds = std::min(seconds, result.seconds);
   }
@@ -99,7 +104,7 @@ nlohmann::json measure(Context& context, double bandwidth, std::string const& jo
   }
   return {{"problem", job},
           {"rows", b.size()},
-          {"format", algebraic ? "aggregation" : std::string(name_of(format))},
+          {"format", algebraic ? std::string(name_of(format)) + ", aggregation" : std::string(name_of(format))},
           {"tolerance", options.tolerance},
           {"initial", std::string(name_of(options.initial))},
           {"levels", result.multigrid_levels.size()},
@@ -138,9 +143,13 @@ int main(int argc, char** argv) {
       else if (word == "--nested") {
         options.to_discretization = std::string(argv[++i]) == "yes";
         options.initial = options.to_discretization ? InitialGuess::nested : InitialGuess::zero;
-      } else if (word == "--format")
-        format = std::string(argv[++i]) == "matrix_free" ? Format::matrix_free : Format::half_cds;
-      else if (word == "--cycle-precision")
+      } else if (word == "--format") {
+        std::string const name = argv[++i];
+        auto const found = parse_name<Format>(name);
+        if (!found)
+          throw InputError("unknown format " + name);
+        format = *found;
+      } else if (word == "--cycle-precision")
         options.multigrid.precision = std::string(argv[++i]) == "double" ? MultigridPrecision::double_ : MultigridPrecision::single;
       else if (word == "--precision") {
         if (std::string(argv[++i]) == "refined") {

@@ -255,7 +255,7 @@ public:
     return result;
   }
 
-  SparseArrays product(Context& context, CsrView const& a, CsrView const& b) const override {
+  SparseArrays product(Context& context, CsrView const& a, CsrView const& b, bool) const override {
     SparseArrays result = empty_rows(context, a.n_rows, b.n_columns);
     std::int64_t* const row_ptr = result.row_ptr.data();
     auto const width = static_cast<std::size_t>(b.n_columns);

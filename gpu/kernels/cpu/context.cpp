@@ -116,5 +116,9 @@ void CpuContext::set_zero(void* pointer, std::int64_t bytes) {
   });
 }
 
+void CpuContext::copy(void* to, void const* from, std::int64_t bytes) {
+  parallel_copy(to, from, bytes);
+}
+
 }  // namespace cpu
 }  // namespace poisson

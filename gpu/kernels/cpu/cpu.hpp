@@ -36,6 +36,7 @@ public:
   void upload(void* to, void const* from_host, std::int64_t bytes) override;
   void download(void* to_host, void const* from, std::int64_t bytes) override;
   void set_zero(void* pointer, std::int64_t bytes) override;
+  void copy(void* to, void const* from, std::int64_t bytes) override;
 
   /// A buffer for `count` partial sums of T, reused by every call.
   template <class T = double>

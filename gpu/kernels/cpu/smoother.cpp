@@ -22,6 +22,9 @@ public:
     if (*stop == 0)
       for_rows(n, [=](std::int64_t i) { x[i] = factor * b[i] / diagonal[i]; });
   }
+  void fill_pseudo_random(Context&, std::int64_t n, V* x) const override {
+    for_rows(n, [=](std::int64_t i) { x[i] = static_cast<V>(pseudo_random(i)); });
+  }
   void begin_from_outside(Context&, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {
     if (*stop == 0)

@@ -1,6 +1,7 @@
 #include "gpu/kernels/aggregation.hpp"
 
 #include "gpu/kernels/cuda/cuda.cuh"
+#include "gpu/kernels/smoother.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -13,19 +14,26 @@ namespace poisson {
 namespace {
 
 using Count = unsigned long long;  // what atomics add
-using Key = unsigned long long;
+using Key = std::uint32_t;
 
 constexpr int threads = 256;
 constexpr int team = 8;  ///< threads that share a row
 constexpr int power_steps = 12;
-constexpr int rounds_at_once = 2;  ///< of the search for a set, before the host looks whether it has ended
-constexpr int most_joins = 5;      ///< passes in which unknowns join their neighbours' aggregates
+constexpr std::int64_t short_rows = 40;  ///< mean length up to which new roots exclude faster than another round takes
+constexpr int rounds_at_once = 2;        ///< of the search for a set, before the host looks whether it has ended
+constexpr int most_joins = 5;            ///< passes in which unknowns join their neighbours' aggregates
 constexpr std::int32_t open = -2, none = -1;
 
 // What becomes of an unknown in the search for a maximal set of which no two are nearer than three couplings: the upper two bits of
-// its key. Between them and its number, which makes keys differ, are pseudo-random bits.
-constexpr Key undecided = Key{1} << 62, root = Key{2} << 62, state_bits = Key{3} << 62;
+// its key. Below them are 30 bits that look random and are different for all unknowns below 2^30.
+constexpr Key undecided = Key{1} << 30, root = Key{2} << 30, new_root = Key{3} << 30, state_bits = Key{3} << 30;
 
+[[nodiscard]] __device__ __forceinline__ Key priority(std::int64_t row) {
+  // Each step can be undone among numbers of 30 bits.
+  Key bits = static_cast<Key>(row) * 2654435761U & ~state_bits;
+  bits = (bits ^ (bits >> 15)) * 2246822519U & ~state_bits;
+  return bits ^ (bits >> 13);
+}
 [[nodiscard]] __device__ __forceinline__ Key state_of(Key key) {
   return key & state_bits;
 }
@@ -144,11 +152,8 @@ __global__ void __launch_bounds__(threads) keys_kernel(Graph const graph, bool s
     candidate = candidate && free > 0 && 3 * free >= neighbours;
   }
   if (at.writes()) {
-    auto hash = static_cast<std::uint32_t>(at.row) * 2654435761U;
-    hash = (hash ^ (hash >> 15)) * 2246822519U;
-    hash ^= hash >> 13;
     active[at.row] = 1;
-    keys[at.row] = candidate ? undecided | (Key{hash >> 2} << 32) | static_cast<Key>(at.row) : 0;
+    keys[at.row] = candidate ? undecided | priority(at.row) : 0;
   }
 }
 
@@ -180,9 +185,9 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/// Undecided rows with the largest key within two couplings become roots; those with a root there are out.
+/// Undecided rows with the largest key within two couplings become roots, in the state `becomes`; those with a root there are out.
 __global__ void __launch_bounds__(threads)
-    decide_kernel(Graph const graph, Key const* __restrict__ around, Key* __restrict__ keys, int* left) {
+    decide_kernel(Graph const graph, Key const* __restrict__ around, Key becomes, Key* __restrict__ keys, int* left) {
   TeamRow const at(graph.n_rows, graph.row_ptr);
   Key const own = keys[at.row];
   bool const candidate = state_of(own) == undecided;
@@ -197,11 +202,35 @@ __global__ void __launch_bounds__(threads)
   if (!candidate || !at.writes())
     return;
   if (largest == own)
-    keys[at.row] = root | (own & ~state_bits);
-  else if (state_of(largest) == root)
+    keys[at.row] = becomes | (own & ~state_bits);
+  else if (state_of(largest) >= root)
     keys[at.row] = 0;
   else if (*left == 0)
     *left = 1;
+}
+
+/// New roots put those out that are within two couplings of them, which decide_kernel would do a round later. Where couplings are
+/// not mutual it still does.
+__global__ void __launch_bounds__(threads) exclude_kernel(Graph const graph, Key* keys) {
+  TeamRow const at(graph.n_rows, graph.row_ptr);
+  Key const own = keys[at.row];
+  if (!at.live || state_of(own) != new_root)
+    return;
+  auto const exclude = [keys](std::int32_t row) {
+    if (state_of(keys[row]) == undecided)
+      keys[row] = 0;
+  };
+  for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
+    if (std::int32_t const near = graph.strong[k]; near >= 0) {
+      exclude(near);
+      std::int64_t const end = graph.row_ptr[near + 1];
+#pragma unroll 4
+      for (std::int64_t l = graph.row_ptr[near]; l < end; ++l)
+        if (std::int32_t const far = graph.strong[l]; far >= 0)
+          exclude(far);
+    }
+  if (at.lane == 0)
+    keys[at.row] = root | (own & ~state_bits);
 }
 
 /// For the scan that numbers roots, or rows that are open still.
@@ -217,16 +246,16 @@ __global__ void __launch_bounds__(threads)
       of[i] = before + sums[i] - 1;
 }
 
-/// Open rows join a neighbouring root. Only entries of roots are read.
+/// Open rows join the neighbouring root with the largest key. Only entries of roots are read.
 __global__ void __launch_bounds__(threads) join_root_kernel(Graph const graph, Key const* __restrict__ keys, std::int32_t* of) {
   TeamRow const at(graph.n_rows, graph.row_ptr);
   bool const free = of[at.row] == open;
-  Key largest = 0;
+  unsigned long long largest = 0;  // a key, and where it is
   if (free)
     for (std::int64_t k = at.begin + at.lane; k < at.end; k += team)
       if (std::int32_t const column = graph.strong[k]; column >= 0)
         if (Key const key = keys[column]; state_of(key) == root)
-          largest = max(largest, key);
+          largest = max(largest, static_cast<unsigned long long>(key) << 32 | static_cast<std::uint32_t>(column));
   largest = team_max(largest);
   if (at.writes() && largest != 0)
     of[at.row] = of[largest & 0xffffffffU];
@@ -295,10 +324,7 @@ __global__ void __launch_bounds__(threads) random_kernel(std::int64_t n, double*
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= n)
     return;
-  auto hash = static_cast<std::uint32_t>(i + 1) * 2654435761U;
-  hash = (hash ^ (hash >> 15)) * 2246822519U;
-  hash ^= hash >> 13;
-  x[i] = static_cast<double>(hash) / 4294967296.0 - 0.5;
+  x[i] = pseudo_random(i + 1);
 }
 
 /// D of the prolongation: the diagonal and the weak couplings.
@@ -316,8 +342,8 @@ __global__ void __launch_bounds__(threads) lumped_kernel(CsrView const a, std::i
   }
 }
 
-// Products. Rows of the result are made by teams of threads, in tables of columns and sums. A team takes the rows of B one after
-// another, a thread an entry, so that every sum has one order.
+// Products. Rows of the result are made in tables of columns and sums in shared memory: short ones by a thread each, others by a
+// warp, which takes the rows of B one after another, a thread an entry. So every sum has one order.
 
 /// A row of the left factor: calls for the row of B that belongs to its entry k, with its factor.
 struct GeneralFactor {
@@ -359,14 +385,14 @@ struct AggregateRows {
   [[nodiscard]] __device__ double value(std::int64_t) const { return 1; }
 };
 
-/// Rows that are too long for a table go on to a larger one.
+/// Rows that are too long for a table go on to a larger one. The first is for rows that a thread makes.
 struct Tier {
-  int lanes, log_capacity, block;
+  int log_capacity, block;
   [[nodiscard]] constexpr int capacity() const { return 1 << log_capacity; }
   [[nodiscard]] constexpr int limit() const { return capacity() * 3 / 4; }
 };
-constexpr Tier tiers[] = {{8, 6, 256}, {32, 9, 128}, {32, 11, 32}};
-constexpr int n_tiers = 3;
+constexpr Tier tiers[] = {{6, 32}, {8, 128}, {9, 128}, {11, 32}};
+constexpr int n_tiers = 4;
 
 /// The rows a launch is for: those of a list, or all.
 struct RowList {
@@ -375,15 +401,122 @@ struct RowList {
   [[nodiscard]] __device__ std::int64_t row(std::int64_t place) const { return rows != nullptr ? rows[place] : place; }
 };
 
-template <int lanes>
-__device__ __forceinline__ unsigned lanes_mask() {
-  return lanes == 32 ? 0xffffffffU : ((1U << lanes) - 1) << (threadIdx.x % 32 / lanes * lanes);
+[[nodiscard]] __device__ __forceinline__ std::int32_t first_place(std::int32_t column, std::int32_t mask) {
+  return static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 2654435761U) >> 7) & mask;
+}
+
+/// A row of the product by a thread of its own. The tables of the 32 threads of a block are interleaved, so that they meet in no
+/// bank. With lengths: counts the columns of rows, lists those that are too long for the table. Else writes the rows.
+template <bool with_values, class Factor, class Rows>
+__global__ void __launch_bounds__(tiers[0].block)
+    short_rows_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t* __restrict__ row_ptr,
+                      std::int32_t* long_rows, Count* n_long, bool sorted, std::int32_t* __restrict__ result_columns,
+                      double* __restrict__ result_values) {
+  // A row of P meets few aggregates; more blocks then have a place.
+  constexpr int capacity = Rows::one_entry ? tiers[0].capacity() / 2 : tiers[0].capacity();
+  constexpr int limit = capacity * 3 / 4, stride = tiers[0].block;
+  __shared__ std::int32_t table_columns[stride * capacity];
+  __shared__ double table_sums[with_values ? stride * capacity : 1];
+  std::int64_t const place_in_list = std::int64_t{blockIdx.x} * stride + threadIdx.x;
+  if (place_in_list >= list.n)
+    return;
+  std::int64_t const row = list.row(place_in_list), begin = with_values ? row_ptr[row] : 0;
+  if (with_values)
+    if (std::int64_t const length = row_ptr[row + 1] - begin; length > limit || length == 0)
+      return;
+  std::int32_t* const columns = table_columns + threadIdx.x;
+  double* const sums = with_values ? table_sums + threadIdx.x : nullptr;
+#pragma unroll 8
+  for (int i = 0; i < capacity; ++i)
+    columns[stride * i] = -1;
+  int count = 0;
+  auto const add = [&](std::int32_t column, double term) {
+    std::int32_t place = first_place(column, capacity - 1), there = columns[stride * place];
+    while (there != column && there != -1) {
+      place = (place + 1) & (capacity - 1);
+      there = columns[stride * place];
+    }
+    if (there == column) {
+      if (with_values)
+        sums[stride * place] += term;
+    } else if (count++ < limit) {
+      columns[stride * place] = column;
+      if (with_values)
+        sums[stride * place] = term;
+    }
+  };
+  // What is far away is asked for several entries at once.
+  constexpr int ahead = 4;
+  std::int64_t const end = factor.a.row_ptr[row + 1];
+  for (std::int64_t k = factor.a.row_ptr[row]; k < end && count <= limit; k += ahead) {
+    std::int32_t of_b[ahead], lengths[ahead], first_columns[ahead];
+    std::int64_t begins[ahead];
+    double f[ahead], first_values[ahead];
+#pragma unroll
+    for (int j = 0; j < ahead; ++j)
+      of_b[j] = k + j < end ? factor.row_of_b(row, k + j) : -1;
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      bool const there = of_b[j] >= 0;
+      begins[j] = there ? b.begin(of_b[j]) : 0;
+      lengths[j] = there ? static_cast<std::int32_t>(b.end(of_b[j]) - begins[j]) : 0;
+      f[j] = with_values && there ? factor.factor(row, k + j) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      first_columns[j] = lengths[j] > 0 ? b.column(begins[j]) : -1;
+      first_values[j] = with_values && lengths[j] > 0 ? b.value(begins[j]) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      std::int32_t column = first_columns[j];
+      double value = first_values[j];
+      for (std::int32_t l = 1; l <= lengths[j]; ++l) {
+        std::int32_t const own = column;
+        double const term = f[j] * value;
+        if (!Rows::one_entry && l < lengths[j]) {
+          column = b.column(begins[j] + l);
+          value = with_values ? b.value(begins[j] + l) : 0;
+        }
+        add(own, term);
+      }
+    }
+  }
+  if constexpr (!with_values) {
+    row_ptr[row + 1] = count <= limit ? count : 0;
+    if (count > limit)
+      long_rows[atomicAdd(n_long, Count{1})] = static_cast<std::int32_t>(row);
+  } else {
+    // The entries move to the front of the table; then each finds how many columns are before its own.
+    int filled = 0;
+    for (int i = 0; i < capacity; ++i)
+      if (std::int32_t const column = columns[stride * i]; column >= 0) {
+        if (sorted) {
+          columns[stride * filled] = column;
+          sums[stride * filled] = sums[stride * i];
+        } else {
+          result_columns[begin + filled] = column;
+          result_values[begin + filled] = sums[stride * i];
+        }
+        ++filled;
+      }
+    if (!sorted)
+      return;
+    for (int i = 0; i < filled; ++i) {
+      std::int32_t const column = columns[stride * i];
+      int rank = 0;
+#pragma unroll 4
+      for (int j = 0; j < filled; ++j)
+        rank += columns[stride * j] < column;
+      result_columns[begin + rank] = column;
+      result_values[begin + rank] = sums[stride * i];
+    }
+  }
 }
 
 /// The place of a column in a table, which has room; counts the new ones.
 __device__ __forceinline__ std::int32_t place_of(std::int32_t column, std::int32_t* columns, std::int32_t mask, int* count) {
-  std::int32_t place = static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 2654435761U) >> 7) & mask;
-  for (;;) {
+  for (std::int32_t place = first_place(column, mask);; place = (place + 1) & mask) {
     std::int32_t const there = *static_cast<std::int32_t volatile*>(columns + place);
     if (there == column)
       return place;
@@ -396,21 +529,21 @@ __device__ __forceinline__ std::int32_t place_of(std::int32_t column, std::int32
       if (before == column)
         return place;
     }
-    place = (place + 1) & mask;
   }
 }
 
-/// Takes all terms of a row into the table. Returns false, as soon as it has more than `limit` columns.
-template <int lanes, bool with_values, class Factor, class Rows>
+/// A warp takes all terms of a row into the table. Returns false, as soon as it has more than `limit` columns.
+template <bool with_values, class Factor, class Rows>
 __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, std::int64_t row, std::int32_t* columns,
                                            double* sums, std::int32_t mask, int limit, int* count) {
-  unsigned const team_mask = lanes_mask<lanes>();
-  int const lane = static_cast<int>(threadIdx.x % lanes);
+  constexpr unsigned all = 0xffffffffU;
+  int const lane = static_cast<int>(threadIdx.x % 32);
   std::int64_t const begin = factor.a.row_ptr[row], end = factor.a.row_ptr[row + 1];
   auto const is_too_long = [&] {  // all threads see the same count, because none goes on before
-    return __any_sync(team_mask, *static_cast<int volatile*>(count) > limit) != 0;
+    return __any_sync(all, *static_cast<int volatile*>(count) > limit) != 0;
   };
-  for (std::int64_t first = begin; first < end; first += lanes) {
+  for (std::int64_t first = begin; first < end; first += 32) {
+    int const here = static_cast<int>(min(std::int64_t{32}, end - first));
     if constexpr (Rows::one_entry) {  // places at once, then sums one after another
       std::int32_t place = -1;
       double term = 0;
@@ -423,14 +556,12 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
       if (!with_values) {
         if (is_too_long())
           return false;
-      } else {
-        int const here = static_cast<int>(min(std::int64_t{lanes}, end - first));
+      } else
         for (int j = 0; j < here; ++j) {
           if (j == lane && place >= 0)
             sums[place] += term;
-          __syncwarp(team_mask);
+          __syncwarp();
         }
-      }
       continue;
     }
     // Every thread looks up one row of B.
@@ -444,30 +575,17 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
         if (with_values)
           own_factor = factor.factor(row, k);
       }
-    if constexpr (!with_values && lanes == tiers[0].lanes) {  // order does not matter, and rows of B are short
-      std::int32_t longest = own_length;
-      for (int distance = lanes / 2; distance > 0; distance /= 2)
-        longest = max(longest, __shfl_xor_sync(team_mask, longest, distance));
-      for (std::int32_t at = 0; at < longest; ++at) {
-        if (at < own_length)
-          static_cast<void>(place_of(b.column(own_begin + at), columns, mask, count));
-        if (is_too_long())
-          return false;
-      }
-      continue;
-    }
-    int const here = static_cast<int>(min(std::int64_t{lanes}, end - first));
     for (int j = 0; j < here; ++j) {
-      auto const b_begin = static_cast<std::int64_t>(__shfl_sync(team_mask, static_cast<long long>(own_begin), j, lanes));
-      std::int32_t const length = __shfl_sync(team_mask, own_length, j, lanes);
-      double const f = with_values ? __shfl_sync(team_mask, own_factor, j, lanes) : 0;
-      for (std::int32_t from = 0; from < length; from += lanes) {
+      auto const b_begin = static_cast<std::int64_t>(__shfl_sync(all, static_cast<long long>(own_begin), j));
+      std::int32_t const length = __shfl_sync(all, own_length, j);
+      double const f = with_values ? __shfl_sync(all, own_factor, j) : 0;
+      for (std::int32_t from = 0; from < length; from += 32) {
         if (from + lane < length) {
           std::int32_t const place = place_of(b.column(b_begin + from + lane), columns, mask, count);
           if (with_values)
             sums[place] += f * b.value(b_begin + from + lane);
         }
-        __syncwarp(team_mask);
+        __syncwarp();
         if (!with_values && is_too_long())
           return false;
       }
@@ -476,39 +594,37 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
   return true;
 }
 
-/// With lengths: counts the columns of rows, lists those that are too long for the table. Else writes the rows.
+/// The same as short_rows_kernel by a warp for a row.
 template <int tier, bool with_values, class Factor, class Rows>
 __global__ void __launch_bounds__(tiers[tier].block)
     product_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t* __restrict__ row_ptr,
-                   std::int32_t* long_rows, Count* n_long, std::int32_t* __restrict__ result_columns,
+                   std::int32_t* long_rows, Count* n_long, bool sorted, std::int32_t* __restrict__ result_columns,
                    double* __restrict__ result_values) {
-  constexpr int lanes = tiers[tier].lanes, capacity = tiers[tier].capacity(), teams = tiers[tier].block / lanes;
-  __shared__ std::int32_t table_columns[teams * capacity];
-  __shared__ double table_sums[with_values ? teams * capacity : 1];
-  __shared__ int counts[teams];
-  int const of_block = static_cast<int>(threadIdx.x) / lanes, lane = static_cast<int>(threadIdx.x % lanes);
-  std::int64_t const place = std::int64_t{blockIdx.x} * teams + of_block;
-  unsigned const team_mask = lanes_mask<lanes>();
+  constexpr int capacity = tiers[tier].capacity(), limit = tiers[tier].limit(), warps = tiers[tier].block / 32;
+  __shared__ std::int32_t table_columns[warps * capacity];
+  __shared__ double table_sums[with_values ? warps * capacity : 1];
+  __shared__ int counts[warps];
+  int const of_block = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x % 32);
+  std::int64_t const place = std::int64_t{blockIdx.x} * warps + of_block;
   if (place >= list.n)
     return;
   std::int64_t const row = list.row(place);
   std::int64_t const begin = with_values ? row_ptr[row] : 0;
-  auto const length = with_values ? static_cast<int>(min(row_ptr[row + 1] - begin, std::int64_t{capacity})) : 0;
-  if (with_values && (length > tiers[tier].limit() || length == 0))
-    return;
+  if (with_values)
+    if (std::int64_t const length = row_ptr[row + 1] - begin; length > limit || length == 0)
+      return;
   std::int32_t* const columns = table_columns + of_block * capacity;
   double* const sums = with_values ? table_sums + of_block * capacity : nullptr;
-  for (int i = lane; i < capacity; i += lanes) {
+  for (int i = lane; i < capacity; i += 32) {
     columns[i] = -1;
     if (with_values)
       sums[i] = 0;
   }
   if (lane == 0)
     counts[of_block] = 0;
-  __syncwarp(team_mask);
-  bool const fits =
-      gather_row<lanes, with_values>(factor, b, row, columns, sums, capacity - 1, tiers[tier].limit(), counts + of_block);
-  __syncwarp(team_mask);
+  __syncwarp();
+  bool const fits = gather_row<with_values>(factor, b, row, columns, sums, capacity - 1, limit, counts + of_block);
+  __syncwarp();
   if constexpr (!with_values) {
     if (lane == 0) {
       row_ptr[row + 1] = fits ? counts[of_block] : 0;
@@ -518,22 +634,22 @@ __global__ void __launch_bounds__(tiers[tier].block)
   } else {
     // The entries move to the front of the table; then each finds how many columns are before its own.
     int filled = 0;
-    for (int first = 0; first < capacity; first += lanes) {
+    for (int first = 0; first < capacity; first += 32) {
       std::int32_t const column = columns[first + lane];
       double const sum = sums[first + lane];
-      unsigned const there = __ballot_sync(team_mask, column >= 0) & team_mask;
-      int const before = __popc(there & ((1U << (threadIdx.x % 32)) - 1));
+      unsigned const there = __ballot_sync(0xffffffffU, column >= 0);
+      int const before = __popc(there & ((1U << lane) - 1));
       if (column >= 0) {
         columns[filled + before] = column;
         sums[filled + before] = sum;
       }
       filled += __popc(there);
-      __syncwarp(team_mask);
+      __syncwarp();
     }
-    for (int i = lane; i < filled; i += lanes) {
+    for (int i = lane; i < filled; i += 32) {
       std::int32_t const column = columns[i];
-      int rank = 0;
-      for (int j = 0; j < filled; ++j)
+      int rank = sorted ? 0 : i;
+      for (int j = 0; sorted && j < filled; ++j)
         rank += columns[j] < column;
       result_columns[begin + rank] = column;
       result_values[begin + rank] = sums[i];
@@ -662,13 +778,14 @@ Array<std::int32_t> strong_columns(Context& context, CsrView const& a, Couplings
 template <class Factor, class Rows>
 class Product {
 public:
-  Product(Context& context, Factor const& factor, Rows const& b, std::int64_t n_columns, int first_tier)
+  Product(Context& context, Factor const& factor, Rows const& b, std::int64_t n_columns, int first_tier, bool sorted)
       : context_(context),
         stream_(cuda::of(context).stream()),
         factor_(factor),
         b_(b),
         n_columns_(n_columns),
-        first_tier_(first_tier) {}
+        first_tier_(first_tier),
+        sorted_(sorted) {}
 
   SparseArrays made() {
     std::int64_t const n_rows = factor_.a.n_rows;
@@ -704,21 +821,21 @@ private:
   template <bool with_values>
   void run_tier(int t, RowList const& list, std::int64_t* row_ptr, std::int32_t* long_rows, Count* n_long, std::int32_t* columns,
                 double* values) {
-    if (t == 0)
-      run<0, with_values>(list, row_ptr, long_rows, n_long, columns, values);
-    else if (t == 1)
-      run<1, with_values>(list, row_ptr, long_rows, n_long, columns, values);
-    else
-      run<2, with_values>(list, row_ptr, long_rows, n_long, columns, values);
-  }
-  template <int t, bool with_values>
-  void run(RowList const& list, std::int64_t* row_ptr, std::int32_t* long_rows, Count* n_long, std::int32_t* columns,
-           double* values) {
     if (list.n == 0)
       return;
-    product_kernel<t, with_values><<<cuda::n_blocks(list.n * tiers[t].lanes, tiers[t].block), tiers[t].block, 0, stream_>>>(
-        factor_, b_, list, row_ptr, long_rows, n_long, columns, values);
-    POISSON_CUDA_CHECK(cudaGetLastError());
+    auto const enqueue = [&](auto* kernel, int rows_of_block) {
+      kernel<<<cuda::n_blocks(list.n, rows_of_block), tiers[t].block, 0, stream_>>>(factor_, b_, list, row_ptr, long_rows, n_long,
+                                                                                    sorted_, columns, values);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    };
+    if (t == 0)
+      enqueue(short_rows_kernel<with_values, Factor, Rows>, tiers[0].block);
+    else if (t == 1)
+      enqueue(product_kernel<1, with_values, Factor, Rows>, tiers[1].block / 32);
+    else if (t == 2)
+      enqueue(product_kernel<2, with_values, Factor, Rows>, tiers[2].block / 32);
+    else
+      enqueue(product_kernel<3, with_values, Factor, Rows>, tiers[3].block / 32);
   }
   template <bool with_values>
   void run_long(RowList const& list, std::int64_t* row_ptr, std::int32_t* columns, double* values) {
@@ -739,6 +856,7 @@ private:
   Rows b_;
   std::int64_t n_columns_;
   int first_tier_;
+  bool sorted_;
 };
 
 class CudaAggregation final : public AggregationKernels {
@@ -774,13 +892,16 @@ public:
     {
       Array<Key> keys(context, n), around(context, n);
       Array<std::uint8_t> active(context, n);
+      bool const excludes = a.nnz <= short_rows * n;
       for (bool const second : {false, true}) {
         launch(context, keys_kernel, team * n, graph, second, of, keys.data(), active.data());
         do {
           for (int round = 0; round < rounds_at_once; ++round) {
             left.set_zero();
             launch(context, around_kernel, team * n, graph, of, keys.data(), around.data(), active.data());
-            launch(context, decide_kernel, team * n, graph, around.data(), keys.data(), left.data());
+            launch(context, decide_kernel, team * n, graph, around.data(), excludes ? new_root : root, keys.data(), left.data());
+            if (excludes)
+              launch(context, exclude_kernel, team * n, graph, keys.data());
           }
         } while (fetch(context, left.data()) != 0);
         result.count = number(context, n, keys.data(), result.count, scratch, of);
@@ -827,7 +948,8 @@ public:
     Array<double> lumped(context, a.n_rows);
     launch(context, lumped_kernel, team * a.n_rows, a, strong.data(), couplings.diagonal.data(), lumped.data());
     std::int32_t const* const of = aggregates.of.data();
-    return Product(context, SmoothingFactor{a, strong.data(), lumped.data(), of, damping}, AggregateRows{of}, aggregates.count, 0)
+    return Product(context, SmoothingFactor{a, strong.data(), lumped.data(), of, damping}, AggregateRows{of}, aggregates.count, 0,
+                   true)
         .made();
   }
 
@@ -850,13 +972,13 @@ public:
     return result;
   }
 
-  SparseArrays product(Context& context, CsrView const& a, CsrView const& b) const override {
+  SparseArrays product(Context& context, CsrView const& a, CsrView const& b, bool sorted) const override {
     // Columns of a row are about as many as terms over the entries of a column of B that meet there.
-    constexpr double few_terms = 300;
+    constexpr double few_terms = 1000;
     double const terms = a.n_rows > 0 && b.n_rows > 0 ? static_cast<double>(a.nnz) / static_cast<double>(a.n_rows) *
                                                             static_cast<double>(b.nnz) / static_cast<double>(b.n_rows)
                                                       : 0;
-    return Product(context, GeneralFactor{a}, GeneralRows{b}, b.n_columns, terms < few_terms ? 0 : 1).made();
+    return Product(context, GeneralFactor{a}, GeneralRows{b}, b.n_columns, terms < few_terms ? 0 : 1, sorted).made();
   }
 
 private:

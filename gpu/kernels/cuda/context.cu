@@ -363,6 +363,10 @@ void CudaContext::set_zero(void* pointer, std::int64_t bytes) {
   POISSON_CUDA_CHECK(cudaMemsetAsync(pointer, 0, static_cast<std::size_t>(bytes), stream_));
 }
 
+void CudaContext::copy(void* to, void const* from, std::int64_t bytes) {
+  POISSON_CUDA_CHECK(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_));
+}
+
 void* CudaContext::partial_sums_buffer(std::int64_t bytes) {
   if (partial_sums_bytes_ < bytes) {
     if (partial_sums_ != nullptr)

@@ -34,6 +34,7 @@ public:
   void upload(void* to, void const* from_host, std::int64_t bytes) override;
   void download(void* to_host, void const* from, std::int64_t bytes) override;
   void set_zero(void* pointer, std::int64_t bytes) override;
+  void copy(void* to, void const* from, std::int64_t bytes) override;
 
   [[nodiscard]] int index() const { return index_; }  ///< of the device
   [[nodiscard]] cudaStream_t stream() const { return stream_; }

@@ -56,6 +56,12 @@ struct ToOutside {
   __device__ void operator()(std::int64_t i) const { z[i] = static_cast<double>(x[i]); }
 };
 
+template <class V>
+__global__ void __launch_bounds__(threads) pseudo_random_kernel(std::int64_t n, V* x) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    x[i] = static_cast<V>(pseudo_random(i));
+}
+
 /// A warp a row.
 template <class V>
 __global__ void __launch_bounds__(threads)
@@ -78,6 +84,12 @@ public:
   void begin(Context& context, std::int64_t n, V const* diagonal, V const* b, V factor, V* x,
              std::int32_t const* stop) const override {
     for_rows(context, n, stop, Begin<V>{diagonal, b, factor, x});
+  }
+  void fill_pseudo_random(Context& context, std::int64_t n, V* x) const override {
+    if (n == 0)
+      return;
+    pseudo_random_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, x);
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {

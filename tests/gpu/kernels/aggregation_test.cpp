@@ -115,13 +115,16 @@ TYPED_TEST(Aggregation, ProductsAgreeWithTheTextbook) {
       {with_lengths({2, 1, 0, 2}, 3, 1), with_lengths({48, 49, 3000}, 4000, 2)}};
   for (auto const& [a, b] : pairs) {
     auto const left = this->on_backend(a), right = this->on_backend(b);
-    SparseArrays const product = this->kernels().product(*this->context, left->view(), right->view());
+    SparseArrays const product = this->kernels().product(*this->context, left->view(), right->view(), true);
     EXPECT_EQ(product.n_columns, b->n_columns);
     CsrMatrix const found = this->downloaded(product);
     expect_product(found, *a, *b);
-    CsrMatrix const again = this->downloaded(this->kernels().product(*this->context, left->view(), right->view()));
+    CsrMatrix const again = this->downloaded(this->kernels().product(*this->context, left->view(), right->view(), true));
     EXPECT_EQ(found.columns, again.columns);
     EXPECT_EQ(found.values, again.values);
+    CsrMatrix const unsorted = this->downloaded(this->kernels().product(*this->context, left->view(), right->view(), false));
+    EXPECT_EQ(unsorted.row_ptr, found.row_ptr);
+    EXPECT_EQ(entries_of(unsorted), entries_of(found));
   }
 }
 
