@@ -274,7 +274,7 @@ STENCIL = VARIED.replace('coefficient: "1 + x*x + 0.5*y"', "coefficient: 2")
          "{ids: [2, 4, 5], type: neumann, value: 'y'}]"],
     ["problem.coefficient=[1, 2, 30]", "solver.precision=refined", "solver.tolerance=1e-18"],
     ["problem.boundary=[{ids: all, type: robin, alpha: '1', value: 'z'}]"],
-    ["problem.boundary=[{ids: all, type: neumann, value: '0'}]", "problem.source='x*y - 0.125'"],
+    ["problem.boundary=[{ids: all, type: neumann, value: '0'}]", "problem.source='x*y*z - 0.15625'"],
     ["problem.point_sources=[{at: [0.25, 0.5, 1], value: 2}]", "problem.source_total=3", "solver.preconditioner=jacobi"]])
 def test_without_entries_as_one_rank(poisson, n, settings):
     config = poisson.write(STENCIL.replace("jacobi", "multigrid"))
@@ -294,7 +294,7 @@ def test_without_entries_as_one_rank(poisson, n, settings):
 
 def test_auto_leaves_entries_out_as_on_one_rank(poisson):
     config = poisson.write(STENCIL.replace("jacobi", "multigrid"))
-    large = ("--set", "problem.mesh.cells=[80, 80, 80]", "--set", "output.vtk.enabled=false", "--backend", "cpu", "--quiet")
+    large = ("--set", "problem.mesh.cells=[96, 96, 96]", "--set", "output.vtk.enabled=false", "--backend", "cpu", "--quiet")
     poisson("run", config, "--output", "one", *large)
     on_ranks(poisson, 2, "run", config, "--output", "ranks", *large)
     one, other = poisson.record("one"), poisson.record("ranks")
