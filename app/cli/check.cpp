@@ -193,25 +193,42 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
 
   // Rows with their couplings stay for the true residual; their own block is stored once more, in its format.
   std::int64_t const entries = around.entries * rows / around.mesh.dofs, csr = CsrMatrix::csr_bytes(rows, entries);
-  // Blocks straight into half_cds leave CSR out, and are there twice for a moment.
-  bool const in_blocks = may_assemble_blocks(config, plan_matrix_on_ranks(config, backend_of(config), mesh));
+  // Blocks straight into half_cds leave CSR out, and are there twice for a moment. So are those without entries, which have rows of
+  // the nodes on their faces.
+  MatrixPlan const plan = plan_matrix_on_ranks(config, backend_of(config), mesh);
+  bool const in_blocks = may_assemble_blocks(config, plan), free = in_blocks && format_of_blocks(plan) == Format::matrix_free;
+  auto const cells_around = partition.assembled_cells(largest).cells;
   std::int64_t const block =
-      in_blocks || (config.matrix.format == Format::half_cds && config.problem.order == 1) ? 8 * 14 * rows : csr;
+      free ? BoxSystem::peak_bytes(cells_around, 0, Format::matrix_free, backend_of(config)) - 8 * around.mesh.dofs
+      : in_blocks || (config.matrix.format == Format::half_cds && config.problem.order == 1) ? 8 * 14 * rows
+                                                                                             : csr;
   std::int64_t const kept =
       around.memory.space + own.memory.space + 4 * around.mesh.dofs + (in_blocks ? 0 : around.memory.constraints + csr);
   ExpectedSystem system;
   system.backend = backend_of(config);
-  system.format = Format::csr;
+  system.format = free ? Format::matrix_free : Format::csr;
+  system.is_stencil = free;
+  system.has_stencil_levels =
+      free && std::ranges::none_of(config.problem.boundary, [](assembly::BoundaryCondition const& condition) {
+        return condition.type == assembly::BoundaryType::robin;
+      });
   system.n_rows = rows;
   system.nnz = entries;
   system.bytes_per_product = block + 16 * rows;
   system.rows_of_all = mesh.dofs;
-  if (has_blocks(config))
+  if (has_blocks(config)) {
     system.block_nodes = nodes_of_block(partition.node_blocks(), largest);
+    system.nodes_of_all = partition.node_blocks().nodes;
+  }
   SolverMemory const solver = solver_memory(system, config.solver);
   bool const on_device = system.backend == Backend::cuda;
   std::int64_t const block_on_host = on_device ? 0 : block;
-  std::vector<MemoryForecast::OfStage> const stages{{"assembly", kept + around.memory.csr + 8 * around.mesh.dofs + 8 * rows},
+  std::int64_t ghosts = 0;
+  for (RankNeighbor const& neighbor : partition.neighbors(largest))
+    ghosts += neighbor.n_ghosts;
+  // Without entries rows of faces are edited on the host, and of the rim, about as many as ghosts, entries and CSR are made.
+  std::int64_t const assembly = free ? (on_device ? 2 : 4) * block + 27 * (8 + 12) * ghosts : around.memory.csr;
+  std::vector<MemoryForecast::OfStage> const stages{{"assembly", kept + assembly + 8 * around.mesh.dofs + 8 * rows},
                                                     {"convert", kept + (in_blocks ? 1 : 2) * block + 8 * rows},
                                                     {"solve", kept + block_on_host + 16 * rows + solver.host},
                                                     {"output", kept + block_on_host + 16 * rows + 8 * around.mesh.dofs +
@@ -230,9 +247,6 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   std::cout << "#   blocks         " << blocks[0] << " x " << blocks[1] << " x " << blocks[2];
   if (partition.n_used() < ranks)
     std::cout << "; " << ranks - partition.n_used() << " ranks have no cells";
-  std::int64_t ghosts = 0;
-  for (RankNeighbor const& neighbor : partition.neighbors(largest))
-    ghosts += neighbor.n_ghosts;
   std::cout << "\n# Of the rank with most of them\n";
   std::cout << "#   unknowns       " << with_thousands(rows) << ", and " << with_thousands(ghosts)
             << " that come from other ranks in "
@@ -240,10 +254,13 @@ int print_check_on_ranks(Configuration const& configuration, int ranks) {
   std::cout << "#   host memory    about " << bytes_text(static_cast<double>(peak + program)) << " at most, "
             << bytes_text(static_cast<double>(program)) << " of them for the program\n"
             << "#     by stage     " << stages_text(stages) << "\n";
-  // CSR is there until it is converted.
+  // CSR is there until it is converted; blocks are made from those of the cells around, with their right-hand side.
+  std::int64_t const of_assembly = in_blocks ? block + 8 * around.mesh.dofs : csr;
   if (on_device)
-    std::cout << "#   device memory  about " << bytes_text(static_cast<double>(block + std::max(csr, solver.device)))
+    std::cout << "#   device memory  about " << bytes_text(static_cast<double>(block + std::max(of_assembly, solver.device)))
               << " at most\n";
+  if (in_blocks)
+    std::cout << "#   format         " << name_of(format_of_blocks(plan)) << (config.matrix.format ? "" : " (auto)") << "\n";
   std::cout << "#   preconditioner " << name_of(solver.preconditioner)
             << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto)" : "") << ", predicted\n";
   return 0;

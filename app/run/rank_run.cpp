@@ -67,7 +67,8 @@ void require_runs_on_ranks(RunConfig const& config) {
   refuse(std::any_of(problem.boundary.begin(), problem.boundary.end(),
                      [](auto const& condition) { return condition.type == assembly::BoundaryType::periodic; }),
          "problem.boundary", "periodic boundaries are not possible yet");
-  refuse(config.matrix.format == Format::matrix_free, "matrix.format", "matrix_free is not possible yet");
+  refuse(config.matrix.format == Format::matrix_free && !config.is_box(), "matrix.format",
+         "matrix_free is not possible yet but on boxes");
   refuse(!runs_on_ranks(config.solver.preconditioner), "solver.preconditioner",
          std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
   refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");

@@ -70,42 +70,65 @@ HostVector<double> of_own_rows(RankMesh const& mesh, HostVector<double> const& a
 }  // namespace
 
 bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan) {
-  using assembly::AssembledInto;
-  if (plan.into != AssembledInto::half_cds_on_host && plan.into != AssembledInto::half_cds_on_device)
-    return false;
-  if (!has_blocks(config) || config.problem.source_total || !config.problem.point_sources.empty() ||
-      !config.problem.line_sources.empty())
-    return false;
-  // Without Dirichlet values only all ranks together can tell whether the problem is singular.
-  return std::any_of(config.problem.boundary.begin(), config.problem.boundary.end(),
-                     [](auto const& condition) { return condition.type == assembly::BoundaryType::dirichlet; });
+  return plan.into != assembly::AssembledInto::csr && has_blocks(config);
 }
 
-MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
+Format format_of_blocks(MatrixPlan const& plan) {
   using assembly::AssembledInto;
+  bool const free = plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device;
+  return free ? Format::matrix_free : Format::half_cds;
+}
+
+namespace {
+
+/// In place of matrix_free.
+MatrixPlan in_half_cds(MatrixPlan const& plan) {
+  using assembly::AssembledInto;
+  bool const on_host = plan.into == AssembledInto::matrix_free_on_host;
+  return {on_host ? AssembledInto::half_cds_on_host : AssembledInto::half_cds_on_device, {}, plan.may_lower};
+}
+
+}  // namespace
+
+MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
   RunConfig of_block = config;  // of a size that gpu/elements takes; each rank sees whether its block is
   of_block.problem.mesh.refinements = 0;
   for (std::int64_t& cells : of_block.problem.mesh.cells)
     cells = std::min<std::int64_t>(cells, 1000);
   MatrixPlan plan = plan_matrix(config.is_box() ? of_block : config, backend, mesh);
-  if (plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device) {
-    bool const on_host = plan.into == AssembledInto::matrix_free_on_host;
-    plan = {on_host ? AssembledInto::half_cds_on_host : AssembledInto::half_cds_on_device, {}, plan.may_lower};
+  if (format_of_blocks(plan) == Format::matrix_free && mesh.stencil_faces == 0) {
+    if (config.matrix.format)
+      throw InputError("matrix.format",
+                       "on several ranks matrix_free is for boxes of elements of order 1 with equal cells, a constant "
+                       "coefficient and no named places, so far; use another format, or auto, or run it without "
+                       "mpirun");
+    plan = in_half_cds(plan);
   }
   return plan;
 }
 
 RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Stages& stages) : mesh_(mesh), team_(team) {
   Communicator* const ranks = &team.communicator();
-  plan_ = plan_matrix_on_ranks(config, stages.context().backend(), mesh.whole);
-  if (takes_blocks(config)) {
-    assemble_block(stages.context());
-    sum_sources();
-    return;
+  Backend const backend = stages.context().backend();
+  team.together([&] { plan_ = plan_matrix_on_ranks(config, backend, mesh.whole); });
+  bool in_blocks = takes_blocks(config);
+  if (!in_blocks && !config.matrix.format && format_of_blocks(plan_) == Format::matrix_free) {  // thin blocks may have diagonals
+    plan_ = in_half_cds(plan_);
+    in_blocks = takes_blocks(config);
   }
-  assemble();
+  team.together([&] {
+    if (!in_blocks && config.matrix.format == Format::matrix_free)
+      throw InputError("matrix.format",
+                       "matrix_free needs a block of three nodes or more per direction on every rank, and more than "
+                       "one rank with cells; use fewer ranks, or another format");
+  });
+  if (in_blocks)
+    assemble_block(stages.context());
+  else
+    assemble();
   sum_sources();
-  nnz = sum_over(ranks, rows_.matrix->nnz());
+  if (!in_blocks)
+    nnz = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.box ? !any_of_ranks(ranks, anchored_) : mesh.pure_neumann)
     make_compatible();
 }
@@ -115,7 +138,13 @@ bool RankSystem::takes_blocks(RunConfig const& config) const {
   if (mine && mesh_.around) {
     NodeBox const own = mesh_.box->node_blocks().own[static_cast<std::size_t>(team_.rank())];
     auto const problem = mesh_.around->box_problem();
-    mine = own.count(0) >= 3 && own.count(1) >= 3 && problem && BoxSystem::can_assemble(*problem, Format::half_cds);
+    Format const format = format_of_blocks(plan_);
+    mine = own.count(0) >= 3 && own.count(1) >= 3 && (own.count(2) >= 3 || format == Format::half_cds) && problem &&
+           BoxSystem::can_assemble(*problem, format);
+    // A part that is all of the box would make its right-hand side orthogonal to constants itself.
+    using Type = BoxProblem::Face::Type;
+    mine = mine && std::any_of(problem->faces.begin(), problem->faces.end(),
+                               [](auto const& face) { return face.type == Type::cut || face.type == Type::dirichlet; });
   }
   return !any_of_ranks(&team_.communicator(), !mine);
 }
@@ -134,10 +163,12 @@ void RankSystem::assemble_block(Context& context) {
       return;
     }
     BoxProblem const problem = *mesh_.around->box_problem();
-    require_memory(context, BoxSystem::peak_bytes(problem, Format::half_cds, context.backend()),
-                   "the matrix in half_cds, with its assembly,", "use more ranks, a coarser mesh or the cpu backend");
+    Format const format = format_of_blocks(plan_);
+    require_memory(context, BoxSystem::peak_bytes(problem, format, context.backend()),
+                   "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
+                   "use more ranks, a coarser mesh or the cpu backend");
     try {
-      box_system_ = std::make_unique<BoxSystem>(context, problem);
+      box_system_ = std::make_unique<BoxSystem>(context, problem, format);
     } catch (DataError const& error) {
       mesh_.around->refuse(error);
     }
@@ -150,6 +181,8 @@ void RankSystem::assemble_block(Context& context) {
     }
     block_ = take_block(*box_system_, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
     b = std::move(block_->rhs);
+    anchored_ = box_system_->anchored();
+    add_point_loads();
     for (std::size_t face = 0; face < dirichlet.size(); ++face)
       dirichlet[face] = problem.faces[face].type == BoxProblem::Face::Type::dirichlet;
   });
@@ -161,6 +194,16 @@ void RankSystem::assemble_block(Context& context) {
   for (std::size_t face = 0; face < dirichlet.size(); ++face)
     free[face / 2] -= dirichlet[face] ? 1 : 0;
   nnz = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
+}
+
+void RankSystem::add_point_loads() {
+  auto const& loads = mesh_.around->point_loads().loads;
+  if (loads.empty())
+    return;
+  std::vector<double> const fixed = mesh_.around->dirichlet_values();
+  for (auto const& load : loads)
+    if (auto const place = mesh_.places[load.unknown]; place < mesh_.n_rows && std::isnan(fixed[load.unknown]))
+      b[static_cast<std::size_t>(place)] += load.value;
 }
 
 void RankSystem::assemble() {

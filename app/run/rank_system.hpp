@@ -16,18 +16,22 @@
 
 namespace poisson::app {
 
-/// Whether ranks assemble blocks of a box straight into half_cds, where every block has three nodes or more in x and y and
-/// gpu/elements knows the problem. Otherwise by way of CSR.
+/// Whether ranks assemble blocks of a box straight into half_cds, or matrix_free, where every block has three nodes or more per
+/// direction (in half_cds in x and y) and gpu/elements knows the problem. Otherwise by way of CSR.
 [[nodiscard]] bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan);
-/// plan_matrix, without what ranks do not have.
+/// The format of those blocks.
+[[nodiscard]] Format format_of_blocks(MatrixPlan const& plan);
+/// plan_matrix, without what ranks do not have. Errors: as plan_matrix; InputError where matrix_free is given and the problem has
+/// no stencil.
 [[nodiscard]] MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
 
 /// The system of a problem on several ranks, each with its rows. All functions are collective.
 class RankSystem {
 public:
-  /// Assembles it: blocks of a box of order 1 with Dirichlet values straight into half_cds, in the memory of stages.context(),
-  /// where that is the format, everything else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann
-  /// problem. Errors: as Discretization::assemble. The arguments outlive this.
+  /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of stages.context(), where that
+  /// is the format, everything else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem.
+  /// Errors: as Discretization::assemble; InputError where blocks are too thin for a matrix_free that was asked for. The arguments
+  /// outlive this.
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Stages& stages);
   /// Gives the rows to stages.convert or adopt.
   void store(RunConfig const& config, Stages& stages);
@@ -44,6 +48,7 @@ public:
 private:
   [[nodiscard]] bool takes_blocks(RunConfig const& config) const;
   void assemble_block(Context& context);
+  void add_point_loads();
   void assemble();
   void sum_sources();
   void make_compatible();

@@ -254,10 +254,12 @@ void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::
   if (record.choice)
     tell_choice(*record.choice);
   record.clock.time(Stage::convert, [&] {
+    record.format = block.local->format();
     rank_matrix_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team_->communicator());
   });
-  record.format = Format::half_cds;
-  record.padding_ratio = 14.0 * static_cast<double>(record.dofs) / (0.5 * static_cast<double>(record.nnz + record.dofs));
+  record.padding_ratio = record.format == Format::matrix_free
+                             ? 1
+                             : 14.0 * static_cast<double>(record.dofs) / (0.5 * static_cast<double>(record.nnz + record.dofs));
   record_matrix_of_ranks();
 }
 

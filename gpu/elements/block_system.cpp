@@ -1,8 +1,10 @@
 #include "gpu/elements/block_system.hpp"
 
+#include "gpu/elements/box_operator.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
+#include "gpu/kernels/box_stencil_rows.hpp"
 
 #include <algorithm>
 #include <array>
@@ -36,18 +38,23 @@ std::vector<std::int32_t> nodes_on_rim(NodeBox const& around, NodeBox const& own
   return result;
 }
 
-}  // namespace
+constexpr int n_entries = 27;  // of a row: [13 + 9 dz + 3 dy + dx] couples it with the node at that distance
 
-BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own, std::span<std::int32_t const> places,
-                       Context& context) {
-  BlockSystem result;
-  std::unique_ptr<Matrix> const matrix = around.take_matrix();
-  double const* const values = dynamic_cast<HalfCds const&>(*matrix).view().values;
-  std::int64_t const n = own.size(), n_around = around_nodes.size();
+/// The rows of the rim, by entries; what is not stored is -0.0.
+using RimEntries = std::array<HostVector<double>, n_entries>;
+
+bool is_stored(double entry) {
+  return entry != 0 || !std::signbit(entry);
+}
+
+/// A block of diagonals of half_cds, and the rows of nodes on its rim.
+std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, NodeBox const& own,
+                                 std::vector<std::int32_t> const& rim, Context& context, RimEntries& entries) {
+  double const* const values = matrix.view().values;
+  std::int64_t const n = own.size(), n_around = around.size();
   auto const& kernels = kernels_for<BlockKernels<double>>(context);
-
   Array<double> block(context, half_stencil::diagonals * n);
-  CommonNodes const copied = common_nodes(own, around_nodes, own);
+  CommonNodes const copied = common_nodes(own, around, own);
   for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
     kernels.copy(context, copied, values + s * n_around, block.data() + s * n);
   std::array<std::int32_t, 3> nodes{};
@@ -58,14 +65,11 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
     offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(s, own.count(0), own.count(0) * own.count(1))));
   kernels.clip(context, nodes, block.data());
 
-  // The rim's rows: their lower entries are stored there, the upper ones at their neighbours.
-  std::vector<std::int32_t> const rim = nodes_on_rim(around_nodes, own);
-  std::int64_t const n_rim = std::ssize(rim), line = around_nodes.count(0), plane = line * around_nodes.count(1);
-  constexpr int stencil = 27;
-  std::vector<HostVector<double>> entries(stencil);
+  // Lower entries are stored in the rim's rows, the upper ones at their neighbours.
+  std::int64_t const n_rim = std::ssize(rim), line = around.count(0), plane = line * around.count(1);
   std::vector<std::int32_t> at(rim.size());
   Array<double> packed(context, n_rim);
-  for (int e = 0; e < stencil; ++e) {
+  for (int e = 0; e < n_entries; ++e) {
     int const s = e < 13 ? 13 - e : e - 13;  // lower entries, then the upper ones
     std::int64_t const offset = e > 13 ? half_stencil::offset(s, line, plane) : 0;
     for (std::size_t i = 0; i < rim.size(); ++i)  // beyond the box any place will do
@@ -75,6 +79,72 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
     entries[static_cast<std::size_t>(e)].resize(rim.size());
     packed.download(std::span<double>(entries[static_cast<std::size_t>(e)]));
   }
+  return HalfCds::from_diagonals(context, n, std::move(offsets), std::move(block), 1);
+}
+
+/// The same of a matrix-free operator: that of the block has the rows of its own faces, without what couples them with others.
+std::unique_ptr<Matrix> block_of(BoxOperator const& matrix, NodeBox const& around, NodeBox const& own,
+                                 std::vector<std::int32_t> const& rim, Context& context, RimEntries& entries) {
+  BoxStencilView const& a = matrix.view();
+  HostVector<double> const face_rows = matrix.face_rows();
+  box_rows::Shell const shell_around(a.box, 0, a.box.nodes[2], 1);
+  // Entry e of a node of `around`, which has this number on its faces.
+  auto const entry = [&](box_rows::Node const& node, std::int64_t t, int e) {
+    return t >= 0 ? face_rows[static_cast<std::size_t>(e * a.n_face_rows + t)] : box_rows::inner_entry(a, node, e);
+  };
+  for (auto& column : entries)
+    column.resize(rim.size());
+  std::int64_t const line = around.count(0), n_lines = around.count(1), n_rim = std::ssize(rim);
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < n_rim; ++i) {
+    std::int64_t const place = rim[static_cast<std::size_t>(i)];
+    box_rows::Node const node{{place % line, place / line % n_lines, place / (line * n_lines)}};
+    std::int64_t const t = shell_around.number(node);
+    for (int e = 0; e < n_entries; ++e)
+      entries[static_cast<std::size_t>(e)][static_cast<std::size_t>(i)] = entry(node, t, e);
+  }
+
+  BoxElements box = a.box;
+  Counts offset{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    box.nodes[d] = own.count(d);
+    offset[d] = own.low[d] - around.low[d];
+    for (std::size_t side = 0; side < 2; ++side)
+      if (side == 0 ? own.low[d] > around.low[d] : own.high[d] < around.high[d])
+        box.faces[2 * d + side].type = BoxFace::Type::neumann;
+  }
+  box_rows::Shell const shell(box, 0, box.nodes[2], 1);
+  std::int64_t const n_rows = shell.size();
+  HostVector<double> rows(static_cast<std::size_t>(n_entries * n_rows));
+#pragma omp parallel for schedule(static)
+  for (std::int64_t t = 0; t < n_rows; ++t) {
+    box_rows::Node const node = shell(t);
+    box_rows::Node const in_around{{node.i[0] + offset[0], node.i[1] + offset[1], node.i[2] + offset[2]}};
+    std::int64_t const number = shell_around.number(in_around);
+    for (int e = 0; e < n_entries; ++e) {
+      std::int64_t const other[3] = {node.i[0] + e % 3 - 1, node.i[1] + e / 3 % 3 - 1, node.i[2] + e / 9 - 1};
+      bool inside = true;
+      for (std::size_t d = 0; d < 3; ++d)
+        inside = inside && other[d] >= 0 && other[d] < box.nodes[d];
+      rows[static_cast<std::size_t>(e * n_rows + t)] = inside ? entry(in_around, number, e) : -0.0;
+    }
+  }
+  return std::make_unique<BoxOperator>(context, box, matrix.components(), matrix.coefficient(), rows);
+}
+
+}  // namespace
+
+BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox const& own, std::span<std::int32_t const> places,
+                       Context& context) {
+  BlockSystem result;
+  std::unique_ptr<Matrix> const matrix = around.take_matrix();
+  std::vector<std::int32_t> const rim = nodes_on_rim(around_nodes, own);
+  RimEntries entries;
+  auto const* const stencil = dynamic_cast<BoxOperator const*>(matrix.get());
+  result.local = stencil != nullptr ? block_of(*stencil, around_nodes, own, rim, context, entries)
+                                    : block_of(dynamic_cast<HalfCds const&>(*matrix), around_nodes, own, rim, context, entries);
+  std::int64_t const n = own.size(), n_around = around_nodes.size(), line = around_nodes.count(0),
+                     plane = line * around_nodes.count(1);
   std::int64_t const n_ghosts = n_around - n;
   auto couplings = std::make_shared<CsrMatrix>();
   couplings->n_columns = n_ghosts;
@@ -88,11 +158,11 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   for (std::size_t i = 0; i < rim.size(); ++i) {
     std::int64_t const x = rim[i] % line, y = rim[i] / line % around_nodes.count(1), z = rim[i] / plane;
     row.clear();
-    for (int e = 0; e < stencil; ++e) {
+    for (int e = 0; e < n_entries; ++e) {
       std::int64_t const i2 = x + e % 3 - 1, j2 = y + e / 3 % 3 - 1, k2 = z + e / 9 - 1;
       double const value = entries[static_cast<std::size_t>(e)][i];
       bool const exists = i2 >= 0 && j2 >= 0 && k2 >= 0 && i2 < line && j2 < around_nodes.count(1) && k2 < around_nodes.count(2);
-      if (exists && !(value == 0 && std::signbit(value)))  // -0.0: nothing is stored
+      if (exists && is_stored(value))
         row.emplace_back(places[static_cast<std::size_t>((k2 * around_nodes.count(1) + j2) * line + i2)], value);
     }
     std::sort(row.begin(), row.end());
@@ -115,13 +185,12 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   result.rows.couplings = std::move(couplings);
 
   std::int64_t const row_not_finite = matrix->row_not_finite;
-  result.local = HalfCds::from_diagonals(context, n, std::move(offsets), std::move(block), 1);
   if (row_not_finite >= 0)
     if (std::int32_t const place = places[static_cast<std::size_t>(row_not_finite)]; place < n)
       result.local->row_not_finite = place;
   HostVector<double> const rhs = around.take_rhs();
   result.rhs.resize(static_cast<std::size_t>(n));
-  BlockKernels<double>::cpu().copy(context, copied, rhs.data(), result.rhs.data());
+  BlockKernels<double>::cpu().copy(context, common_nodes(own, around_nodes, own), rhs.data(), result.rhs.data());
   return result;
 }
 

@@ -3,19 +3,39 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
 
-#include <numeric>
+#include <cassert>
+#include <cmath>
 
 namespace poisson {
 
 BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k)
     : Matrix(context), kernels_(kernels_for<BoxStencilKernels>(context)), components_(components), k_(k) {
+  set_stencil(box);
+  face_rows_ = Array<double>(context, 27 * view_.n_face_rows);
+  kernels_.fill_face_rows(context, box, components, k_, face_rows_.data());
+  view_.face_rows = face_rows_.data();
+}
+
+BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k,
+                         std::span<double const> face_rows)
+    : Matrix(context),
+      kernels_(kernels_for<BoxStencilKernels>(context)),
+      components_(components),
+      k_(k),
+      face_rows_(context, face_rows) {
+  set_stencil(box);
+  assert(std::ssize(face_rows) == 27 * view_.n_face_rows);
+  view_.face_rows = face_rows_.data();
+}
+
+void BoxOperator::set_stencil(BoxElements const& box) {
   k_.points = {};
   k_.first_plane = 0;
   view_.box = box;
   // The row of any node that is deep is the stencil.
   BoxElements const cube{{5, 5, 5}, box.cell, {}};
   double entries[14], load = 0;
-  if (components == 1)
+  if (components_ == 1)
     box_rows::deep_row(cube, box_tables<1>(box.cell), k_, BoxField{}, {{2, 2, 2}}, entries, load);
   else
     box_rows::deep_row(cube, box_tables<3>(box.cell), k_, BoxField{}, {{2, 2, 2}}, entries, load);
@@ -24,9 +44,6 @@ BoxOperator::BoxOperator(Context& context, BoxElements const& box, int component
       for (int dx = 0; dx < 2; ++dx)
         view_.weights[4 * dz + 2 * dy + dx] = entries[9 * dz + 3 * dy + dx];
   view_.n_face_rows = box_rows::Shell(box, 0, box.nodes[2], 1).size();
-  face_rows_ = Array<double>(context, 27 * view_.n_face_rows);
-  kernels_.fill_face_rows(context, box, components, k_, face_rows_.data());
-  view_.face_rows = face_rows_.data();
   // What the faces' data were is in their rows; only the types are looked at from here on.
   for (BoxFace& face : view_.box.faces)
     face.value = face.alpha = nullptr;
@@ -42,19 +59,30 @@ BoxOperator::BoxOperator(Context& context, BoxOperator const& other)
   view_.face_rows = face_rows_.data();
 }
 
-std::unique_ptr<BoxOperator> BoxOperator::coarser(std::array<bool, 3> const& halved) const {
-  BoxElements box = view_.box;
+std::optional<BoxElements> BoxOperator::coarser(BoxElements const& box, std::array<bool, 3> const& halved) {
+  BoxElements result = box;
   for (BoxFace const& face : box.faces)
     if (face.type == BoxFace::Type::robin)
-      return nullptr;
+      return std::nullopt;
   for (std::size_t d = 0; d < 3; ++d)
     if (halved[d]) {
       if (box.nodes[d] % 2 == 0 || box.nodes[d] < 5)
-        return nullptr;
-      box.nodes[d] = box.nodes[d] / 2 + 1;
-      box.cell[d] *= 2;
+        return std::nullopt;
+      result.nodes[d] = box.nodes[d] / 2 + 1;
+      result.cell[d] *= 2;
     }
-  return std::make_unique<BoxOperator>(context(), box, components_, k_);
+  return result;
+}
+
+std::unique_ptr<BoxOperator> BoxOperator::coarser(std::array<bool, 3> const& halved) const {
+  std::optional<BoxElements> const box = coarser(view_.box, halved);
+  return box ? std::make_unique<BoxOperator>(context(), *box, components_, k_) : nullptr;
+}
+
+HostVector<double> BoxOperator::face_rows() const {
+  HostVector<double> rows(static_cast<std::size_t>(face_rows_.size()));
+  face_rows_.download(std::span<double>(rows));
+  return rows;
 }
 
 void BoxOperator::diagonal(Pointer<DoubleDouble> d) const {
@@ -74,25 +102,19 @@ std::unique_ptr<Matrix> BoxOperator::copied_to(Context& target) const {
 CsrMatrix BoxOperator::host_csr() const {
   BoxElements const& box = view_.box;
   std::int64_t const n = n_rows();
-  HostVector<std::int32_t> face_row_of(static_cast<std::size_t>(n));
-  std::fill(face_row_of.begin(), face_row_of.end(), -1);
   box_rows::Shell const shell(box, 0, box.nodes[2], 1);
-  for (std::int64_t t = 0; t < view_.n_face_rows; ++t)
-    face_row_of[static_cast<std::size_t>(box_rows::index_of(box, shell(t)))] = static_cast<std::int32_t>(t);
   // Calls entry(column, value) for the entries of a row, by ascending column.
   auto const for_row = [&](std::int64_t row, auto const& entry) {
     std::int64_t const x = row % box.nodes[0], y = row / box.nodes[0] % box.nodes[1], z = row / (box.nodes[0] * box.nodes[1]);
-    std::int32_t const t = face_row_of[static_cast<std::size_t>(row)];
+    std::int64_t const t = shell.number({{x, y, z}});
     for (int s = 0; s < 27; ++s) {
       std::int64_t const column = row + ((s / 9 - 1) * box.nodes[1] + s / 3 % 3 - 1) * box.nodes[0] + s % 3 - 1;
       if (t >= 0) {
         double const value = view_.face_rows[s * view_.n_face_rows + t];
         if (value != 0 || !std::signbit(value))
           entry(column, value);
-      } else if (s == 13 ||
-                 !(box_rows::is_dirichlet_plane(box, 0, x + s % 3 - 1) || box_rows::is_dirichlet_plane(box, 1, y + s / 3 % 3 - 1) ||
-                   box_rows::is_dirichlet_plane(box, 2, z + s / 9 - 1))) {
-        entry(column, box_rows::stencil_entry(view_, s));
+      } else if (double const value = box_rows::inner_entry(view_, {{x, y, z}}, s); value != 0 || !std::signbit(value)) {
+        entry(column, value);
       }
     }
   };

@@ -1,11 +1,15 @@
 #pragma once
 
 #include "gpu/core/array.hpp"
+#include "gpu/core/host_vector.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/box_stencil.hpp"
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <utility>
 
 namespace poisson {
@@ -18,11 +22,20 @@ public:
   /// context's memory, and not needed later. Precondition: three nodes or more in every direction.
   BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k);
 
+  /// The same where rows of nodes on faces are given, laid out as BoxStencilView::face_rows, in host memory: of a part of a larger
+  /// box, say. Of `box` the types of its faces count.
+  BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k, std::span<double const> face_rows);
+
   /// The same problem with cells twice as long in the directions that are `halved`. Its matrix is P^T A P with linear interpolation
   /// P, because its elements are contained in these. Null where that is not known: an odd number of cells in such a direction,
   /// fewer than three nodes left, or a Robin face, whose alpha may vary.
   [[nodiscard]] std::unique_ptr<BoxOperator> coarser(std::array<bool, 3> const& halved) const;
+  /// What the coarser box is, where there is one.
+  [[nodiscard]] static std::optional<BoxElements> coarser(BoxElements const& box, std::array<bool, 3> const& halved);
   [[nodiscard]] BoxStencilView const& view() const { return view_; }
+  [[nodiscard]] int components() const { return components_; }
+  [[nodiscard]] BoxField const& coefficient() const { return k_; }  ///< its constants
+  [[nodiscard]] HostVector<double> face_rows() const;               ///< laid out as BoxStencilView says, in host memory
 
   Format format() const override { return Format::matrix_free; }
   MatrixPrecision precision() const override { return MatrixPrecision::double_; }
@@ -83,6 +96,7 @@ protected:
 
 private:
   BoxOperator(Context& context, BoxOperator const& other);
+  void set_stencil(BoxElements const& box);
 
   BoxStencilKernels const& kernels_;
   int components_;

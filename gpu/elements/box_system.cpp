@@ -169,7 +169,7 @@ void BoxSystem::take_from_host(BoxProblem::PlaneValues const& on_host, int compo
 
 void BoxSystem::evaluate_faces(BoxProblem const& problem) {
   using Type = BoxProblem::Face::Type;
-  pure_neumann_ = true;
+  bool is_cut = false;
   for (int face = 0; face < 6; ++face) {
     auto const f = static_cast<std::size_t>(face);
     BoxProblem::Face const& condition = problem.faces[f];
@@ -197,24 +197,23 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
              face);
     view.value = face_values_[f].data();
     if (dirichlet) {
-      pure_neumann_ = false;
+      anchored_ = true;
       continue;
     }
     Array<double> weighted(context_, 0);
     FieldSums const sums = integrals(view.value, first, count, area, weighted);
     boundary_.sum += sums.sum;
     boundary_.absolute += sums.absolute;
-    if (condition.type == Type::cut)  // the larger box tells
-      pure_neumann_ = false;
+    is_cut = is_cut || condition.type == Type::cut;
     if (condition.type == Type::robin) {
       face_alphas_[f] = Array<double>(context_, size);
       evaluate(condition.alpha, coordinates, first, count, ValueCheck::not_negative, face_alphas_[f].data(),
                DataError::Quantity::alpha, face);
       view.alpha = face_alphas_[f].data();
-      if (kernels_.sums(context_, size, view.alpha).sum > 0)
-        pure_neumann_ = false;
+      anchored_ = anchored_ || kernels_.sums(context_, size, view.alpha).sum > 0;
     }
   }
+  pure_neumann_ = !anchored_ && !is_cut;  // else the larger box tells
 }
 
 void BoxSystem::assemble(BoxProblem const& problem, Format format) {

@@ -32,6 +32,8 @@ public:
   BoxSystem(Context& context, BoxProblem const& problem, Format format = Format::half_cds);
 
   [[nodiscard]] std::int64_t n_rows() const { return box_.n_rows(); }
+  /// Whether a condition here fixes the constant; where there are cuts, one of the larger box may.
+  [[nodiscard]] bool anchored() const { return anchored_; }
   void set_dirichlet(std::span<double> x) const override;
 
 private:
@@ -57,6 +59,7 @@ private:
   Array<double> one_;                                                   ///< a weight
   std::array<Array<double>, 6> face_values_, face_alphas_;
   LowestFailure failed_;
+  bool anchored_ = false;
 };
 
 }  // namespace poisson

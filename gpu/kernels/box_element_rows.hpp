@@ -133,7 +133,7 @@ inline POISSON_HOST_DEVICE void add_face(BoxElements const& box, int face, Node 
       double const of_a = weight * phi(a);
       if (of.value != nullptr)
         load += of_a * of.value[at];
-      if (of.type == BoxFace::Type::robin)
+      if (of.type == BoxFace::Type::robin && of.alpha != nullptr)
         for (int b = 0; b < 4; ++b)
           entries[13 + stride[e] * ((b & 1) - (a & 1)) + stride[g] * ((b >> 1) - (a >> 1))] += of_a * of.alpha[at] * phi(b);
     }
@@ -254,6 +254,20 @@ struct Shell {
       return {{t % nodes[0], place(1, t / nodes[0]), z}};
     t -= near[1] * nodes[0];
     return {{place(0, t % near[0]), thickness + t / near[0], z}};
+  }
+  /// The s of place(d, s) = i, or -1.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t near_number(int d, std::int64_t i) const {
+    return i < thickness ? i : i >= nodes[d] - near[d] + thickness ? i - nodes[d] + near[d] : -1;
+  }
+  /// The t of that node, or -1 where it is not in the shell. Precondition: the shell is of all planes.
+  [[nodiscard]] POISSON_HOST_DEVICE std::int64_t number(Node const& node) const {
+    std::int64_t const x = near_number(0, node.i[0]), y = near_number(1, node.i[1]), z = near_number(2, node.i[2]);
+    if (z >= 0)
+      return z * of_plane() + node.i[1] * nodes[0] + node.i[0];
+    std::int64_t const of_lower = near_planes * of_plane() + (node.i[2] - thickness) * of_ring();
+    if (y >= 0)
+      return of_lower + y * nodes[0] + node.i[0];
+    return x < 0 ? -1 : of_lower + near[1] * nodes[0] + (node.i[1] - thickness) * near[0] + x;
   }
 };
 

@@ -36,7 +36,7 @@ struct BoxFace {
   Type type{};
   std::int32_t rank = 0;          ///< at an edge the Dirichlet face of the lowest rank counts
   double const* value = nullptr;  ///< u; k du/dn; k du/dn + alpha u; null: 0, where only the matrix is wanted
-  double const* alpha = nullptr;  ///< robin only
+  double const* alpha = nullptr;  ///< robin only; null: 0, where others fill in the rows of that face
 };
 
 /// A box and its conditions. k and f are given at two Gauss points per direction of every cell, as a grid of 2 cells[0] x 2

@@ -97,6 +97,14 @@ template <class T>
   return sum.value();
 }
 
+/// Entry s of that row; -0.0 where it couples to a Dirichlet node.
+[[nodiscard]] inline POISSON_HOST_DEVICE double inner_entry(BoxStencilView const& a, Node const& node, int s) {
+  if (s != 13 && (is_dirichlet_plane(a.box, 0, node.i[0] + s % 3 - 1) || is_dirichlet_plane(a.box, 1, node.i[1] + s / 3 % 3 - 1) ||
+                  is_dirichlet_plane(a.box, 2, node.i[2] + s / 9 - 1)))
+    return -0.0;
+  return stencil_entry(a, s);
+}
+
 [[nodiscard]] inline POISSON_HOST_DEVICE bool on_face(BoxElements const& box, Node const& node) {
   bool found = false;
   for (int d = 0; d < 3; ++d)

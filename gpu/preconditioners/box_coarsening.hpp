@@ -1,11 +1,13 @@
 #pragma once
 
+#include "gpu/elements/box_operator.hpp"
 #include "gpu/kernels/box_levels.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -19,6 +21,10 @@ namespace poisson {
 template <class V>
 [[nodiscard]] std::optional<BoxCoarsening<V>> next_coarsening(std::array<std::int64_t, 3> const& nodes,
                                                               BoxLevelAnalysis const& analysis, std::int64_t coarse_size);
+
+/// Of all rows of a matrix-free level, whose rows on faces are parts of the same sums. D^-1 A has no larger eigenvalue than that of
+/// an element's matrix, which is the largest value of the stencil's symbol; so this bound is one for every condition.
+[[nodiscard]] BoxLevelAnalysis analysis_of(BoxOperator const& stencil);
 
 /// Up to which eigenvalue the smoother of the level damps.
 template <class V>
@@ -39,5 +45,8 @@ template <class V>
 /// options.box_nodes are its nodes.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> levels_of_box(Context& context, Array<V> values, PreconditionerOptions const& options);
+/// The same from an operator, which the levels keep.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> levels_of_stencil(std::unique_ptr<BoxOperator> stencil, PreconditionerOptions const& options);
 
 }  // namespace poisson

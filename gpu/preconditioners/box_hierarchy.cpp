@@ -68,14 +68,6 @@ private:
   Array<std::uint8_t> free_of_fine_;
 };
 
-/// Of all rows of a matrix-free level, whose rows on faces are parts of the same sums. D^-1 A has no larger eigenvalue than that of
-/// an element's matrix, which is the largest value of the stencil's symbol; so this bound is one for every condition.
-BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
-  box_levels::RowAnalysis const row = box_levels::analyse_row<double>(
-      [&](int dx, int dy, int dz) { return box_rows::stencil_entry(stencil.view(), 13 + 9 * dz + 3 * dy + dx); });
-  return {{row.coupling[0], row.coupling[1], row.coupling[2]}, row.largest, row.bound};
-}
-
 template <class V>
 std::vector<double> dense_rows(Context& context, BoxLevel<V> const& level) {
   std::int64_t const n = level.n();
@@ -103,6 +95,12 @@ std::vector<std::int32_t> box_offsets(std::int64_t nx, std::int64_t ny) {
   for (int k = 0; k < half_stencil::diagonals; ++k)
     offsets.push_back(static_cast<std::int32_t>(half_stencil::offset(k, nx, nx * ny)));
   return offsets;
+}
+
+BoxLevelAnalysis analysis_of(BoxOperator const& stencil) {
+  box_levels::RowAnalysis const row = box_levels::analyse_row<double>(
+      [&](int dx, int dy, int dz) { return box_rows::stencil_entry(stencil.view(), 13 + 9 * dz + 3 * dy + dx); });
+  return {{row.coupling[0], row.coupling[1], row.coupling[2]}, row.largest, row.bound};
 }
 
 template <class V>
@@ -179,9 +177,10 @@ bool is_box(MultiPrecisionOperator const& a, std::array<std::int64_t, 3> const& 
 
 namespace {
 
-/// Of `a`, or where that is null of a matrix by its diagonals.
+/// Of `a`, or where that is null of `given`, or of a matrix by its diagonals.
 template <class V>
-MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, Array<V> diagonals, PreconditionerOptions const& options) {
+MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, std::unique_ptr<BoxOperator> given, Array<V> diagonals,
+                                  PreconditionerOptions const& options) {
   auto const& kernels = kernels_for<BoxLevelKernels<V>>(context);
   auto const& conversion = kernels_for<ConversionKernels>(context);
   MultigridHierarchy<V> result;
@@ -212,7 +211,19 @@ MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, Array<V> di
     else
       return HalfCds::from_diagonals(context, box.n(), box_offsets(box.nodes[0], box.nodes[1]), std::move(values), 1);
   };
-  if (a == nullptr)
+  auto const add_stencil = [&](std::unique_ptr<BoxOperator> next) {
+    stencil = next.get();
+    if (box.n() <= most_nodes_stored) {
+      Array<V> values(context, half_stencil::diagonals * box.n());
+      next->fill_diagonals(values.data());
+      add_level(stored(std::move(values)));
+      own_stencil = std::move(next);
+    } else
+      add_level(std::move(next));
+  };
+  if (given != nullptr)
+    add_stencil(std::move(given));
+  else if (a == nullptr)
     add_level(stored(std::move(diagonals)));
   else if (stencil != nullptr || std::is_same_v<V, double>)
     add_level(nullptr);
@@ -271,14 +282,7 @@ MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, Array<V> di
       box = coarse;
       result.levels.back().to_coarse =
           std::make_unique<BoxTransfer<V>>(context, fine, box, *coarsening, Array<V>(), Array<std::uint8_t>());
-      stencil = next.get();
-      if (box.n() <= most_nodes_stored) {
-        Array<V> values(context, half_stencil::diagonals * box.n());
-        next->fill_diagonals(values.data());
-        add_level(stored(std::move(values)));
-        own_stencil = std::move(next);
-      } else
-        add_level(std::move(next));
+      add_stencil(std::move(next));
       options.done(context, "stencils");
       continue;
     }
@@ -307,16 +311,23 @@ MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, Array<V> di
 
 template <class V>
 MultigridHierarchy<V> box_hierarchy(Matrix const& a, PreconditionerOptions const& options) {
-  return make_levels<V>(a.context(), &a, {}, options);
+  return make_levels<V>(a.context(), &a, nullptr, {}, options);
 }
 template <class V>
 MultigridHierarchy<V> levels_of_box(Context& context, Array<V> values, PreconditionerOptions const& options) {
-  return make_levels<V>(context, nullptr, std::move(values), options);
+  return make_levels<V>(context, nullptr, nullptr, std::move(values), options);
+}
+template <class V>
+MultigridHierarchy<V> levels_of_stencil(std::unique_ptr<BoxOperator> stencil, PreconditionerOptions const& options) {
+  Context& context = stencil->context();
+  return make_levels<V>(context, nullptr, std::move(stencil), {}, options);
 }
 
 template MultigridHierarchy<float> box_hierarchy(Matrix const&, PreconditionerOptions const&);
 template MultigridHierarchy<double> box_hierarchy(Matrix const&, PreconditionerOptions const&);
 template MultigridHierarchy<float> levels_of_box(Context&, Array<float>, PreconditionerOptions const&);
 template MultigridHierarchy<double> levels_of_box(Context&, Array<double>, PreconditionerOptions const&);
+template MultigridHierarchy<float> levels_of_stencil(std::unique_ptr<BoxOperator>, PreconditionerOptions const&);
+template MultigridHierarchy<double> levels_of_stencil(std::unique_ptr<BoxOperator>, PreconditionerOptions const&);
 
 }  // namespace poisson

@@ -1,7 +1,7 @@
-#include "gpu/core/error.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
+#include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -110,7 +112,131 @@ std::unique_ptr<Matrix> matrix_of(Context& context, NodeBox const& box, Array<V>
     return HalfCds::from_diagonals(context, box.size(), box_offsets(box.count(0), box.count(1)), std::move(values), 1);
 }
 
-/// The diagonals of own rows at their places in `box`, 0 elsewhere. Of a half_cds block in its memory, else by way of CSR.
+/// The nodes of a rank's rows, and of its ghosts after them.
+class NodesOfRows {
+public:
+  NodesOfRows(RankBlocks const& blocks, std::size_t me) : own_(blocks.own[me]) {
+    std::vector<NodeBox> const around = with_neighbours(blocks.own, blocks.nodes);
+    for (std::size_t other = 0; other < blocks.own.size(); ++other)
+      if (other != me)
+        common(blocks.own[other], around[me]).for_all([&](Counts const& node) { ghosts_.push_back(node); });
+  }
+  [[nodiscard]] Counts operator()(std::int64_t i) const {
+    if (i >= own_.size())
+      return ghosts_[static_cast<std::size_t>(i - own_.size())];
+    std::int64_t const nx = own_.count(0), ny = own_.count(1);
+    return {own_.low[0] + i % nx, own_.low[1] + i / nx % ny, own_.low[2] + i / (nx * ny)};
+  }
+  /// Calls entry(row, column, value) for the couplings of own rows with ghosts.
+  template <class Entry>
+  void for_couplings(RankMatrix const& a, Entry const& entry) const {
+    CsrMatrix const couplings = a.couplings();
+    HostVector<std::int32_t> const rim = a.rim();
+    for (std::int64_t row = 0; row < couplings.n_rows; ++row)
+      for (std::int64_t e = couplings.row_ptr[row]; e < couplings.row_ptr[row + 1]; ++e)
+        entry((*this)(rim[static_cast<std::size_t>(row)]), (*this)(own_.size() + couplings.columns[e]), couplings.values[e]);
+  }
+
+private:
+  NodeBox own_;
+  std::vector<Counts> ghosts_;
+};
+
+/// A matrix-free operator on the whole box, of which ranks have blocks.
+struct WholeStencil {
+  BoxElements box;
+  int components = 1;
+  BoxField k;
+
+  /// The operator on a part of the box. Rows on cuts, which others own, are those of a face without a condition. So are rows on
+  /// Robin faces, whose data are not known here.
+  [[nodiscard]] std::unique_ptr<BoxOperator> on(Context& context, NodeBox const& nodes) const {
+    BoxElements part = box;
+    for (std::size_t d = 0; d < 3; ++d) {
+      part.nodes[d] = nodes.count(d);
+      for (std::size_t side = 0; side < 2; ++side)
+        if (side == 0 ? nodes.low[d] > 0 : nodes.high[d] < box.nodes[d])
+          part.faces[2 * d + side].type = BoxFace::Type::neumann;
+    }
+    return std::make_unique<BoxOperator>(context, part, components, k);
+  }
+};
+
+/// What the blocks of the ranks are parts of; nothing where one of them is no such operator. Collective.
+std::optional<WholeStencil> whole_stencil(RankMatrix const& a, RankBlocks const& blocks) {
+  struct Block {
+    std::int32_t has_rows = 0, is_stencil = 0, components = 0;
+    std::array<std::int32_t, 6> faces{};
+    std::array<double, 3> cell{}, k{};
+  } mine;
+  NodeBox const& own = blocks.own[static_cast<std::size_t>(a.ranks().rank())];
+  mine.has_rows = own.size() > 0 ? 1 : 0;
+  if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a.local()); stencil != nullptr) {
+    mine.is_stencil = 1;
+    mine.components = stencil->components();
+    mine.cell = stencil->view().box.cell;
+    mine.k = stencil->coefficient().constant;
+    for (std::size_t face = 0; face < 6; ++face)
+      mine.faces[face] = static_cast<std::int32_t>(stencil->view().box.faces[face].type);
+  }
+  auto const all = gather(a.ranks(), mine);
+  WholeStencil result;
+  result.box.nodes = blocks.nodes;
+  bool found = false;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    Block const& block = all[rank];
+    if (block.has_rows == 0)
+      continue;
+    if (block.is_stencil == 0)
+      return std::nullopt;
+    if (!found) {
+      result.box.cell = block.cell;
+      result.components = block.components;
+      result.k.constant = block.k;
+      found = true;
+    }
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (blocks.own[rank].low[d] == 0)
+        result.box.faces[2 * d].type = static_cast<BoxFace::Type>(block.faces[2 * d]);
+      if (blocks.own[rank].high[d] == blocks.nodes[d])
+        result.box.faces[2 * d + 1].type = static_cast<BoxFace::Type>(block.faces[2 * d + 1]);
+    }
+  }
+  return found ? std::optional(result) : std::nullopt;
+}
+
+/// The finest level of the rank on `box`, matrix-free. Where there are Robin faces own rows on faces are those of `a`.
+std::unique_ptr<BoxOperator> finest_operator(RankMatrix const& a, RankBlocks const& blocks, WholeStencil const& stencil,
+                                             NodeBox const& box) {
+  auto result = stencil.on(a.context(), box);
+  BoxElements const& of_result = result->view().box;
+  auto const* const local = dynamic_cast<BoxOperator const*>(&a.local());
+  if (local == nullptr || std::ranges::none_of(stencil.box.faces, [](auto const& f) { return f.type == BoxFace::Type::robin; }))
+    return result;
+  auto const me = static_cast<std::size_t>(a.ranks().rank());
+  NodeBox const& own = blocks.own[me];
+  HostVector<double> rows = result->face_rows();
+  HostVector<double> const own_rows = local->face_rows();
+  std::int64_t const n = result->view().n_face_rows, n_own = local->view().n_face_rows;
+  box_rows::Shell const shell(of_result, 0, of_result.nodes[2], 1), own_shell(local->view().box, 0, own.count(2), 1);
+  auto const number_of = [&](Counts const& node) {
+    return shell.number({{node[0] - box.low[0], node[1] - box.low[1], node[2] - box.low[2]}});
+  };
+  for (std::int64_t t = 0; t < n_own; ++t) {
+    box_rows::Node const node = own_shell(t);
+    std::int64_t const number = number_of({own.low[0] + node.i[0], own.low[1] + node.i[1], own.low[2] + node.i[2]});
+    for (int e = 0; e < 27 && number >= 0; ++e)
+      rows[static_cast<std::size_t>(e * n + number)] = own_rows[static_cast<std::size_t>(e * n_own + t)];
+  }
+  NodesOfRows(blocks, me).for_couplings(a, [&](Counts const& row, Counts const& column, double value) {
+    std::int64_t const e = 13 + 9 * (column[2] - row[2]) + 3 * (column[1] - row[1]) + column[0] - row[0];
+    if (std::int64_t const number = number_of(row); number >= 0)
+      rows[static_cast<std::size_t>(e * n + number)] = value;
+  });
+  return std::make_unique<BoxOperator>(a.context(), of_result, stencil.components, stencil.k, rows);
+}
+
+/// The diagonals of own rows at their places in `box`, 0 elsewhere. Of a block of a box in its memory, else by way of CSR.
 template <class V>
 Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox const& box) {
   Context& context = a.context();
@@ -130,29 +256,24 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
     places[static_cast<std::size_t>(s)].push_back(static_cast<std::int32_t>(box.index(row)));
     entries[static_cast<std::size_t>(s)].push_back(static_cast<V>(value));
   };
-  std::vector<Counts> nodes;  // own ones, then ghosts
-  own.for_all([&](Counts const& node) { nodes.push_back(node); });
-  std::vector<NodeBox> const around = with_neighbours(blocks.own, blocks.nodes);
-  for (std::size_t other = 0; other < blocks.own.size(); ++other)
-    if (other != me)
-      common(blocks.own[other], around[me]).for_all([&](Counts const& node) { nodes.push_back(node); });
-  if (is_box(a.local(), {own.count(0), own.count(1), own.count(2)})) {
+  NodesOfRows const nodes(blocks, me);
+  CommonNodes const all = common_nodes(own, own, box);
+  if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a.local()); stencil != nullptr) {
+    Array<V> of_own(context, half_stencil::diagonals * own.size());
+    stencil->fill_diagonals(of_own.data());
+    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+      kernels.copy(context, all, of_own.data() + s * own.size(), values.data() + s * n);
+  } else if (is_box(a.local(), {own.count(0), own.count(1), own.count(2)})) {
     auto const& local = dynamic_cast<HalfCds const&>(a.local());
-    CommonNodes const all = common_nodes(own, own, box);
     for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
       kernels.copy_from_double(context, all, local.view().values + s * own.size(), values.data() + s * n);
   } else if (own.size() > 0) {
     CsrMatrix const local = a.local().to_csr();
     for (std::int64_t row = 0; row < local.n_rows; ++row)
       for (std::int64_t e = local.row_ptr[row]; e < local.row_ptr[row + 1]; ++e)
-        add(nodes[static_cast<std::size_t>(row)], nodes[static_cast<std::size_t>(local.columns[e])], local.values[e]);
+        add(nodes(row), nodes(local.columns[e]), local.values[e]);
   }
-  CsrMatrix const couplings = a.couplings();
-  HostVector<std::int32_t> const rim = a.rim();
-  for (std::int64_t row = 0; row < couplings.n_rows; ++row)
-    for (std::int64_t e = couplings.row_ptr[row]; e < couplings.row_ptr[row + 1]; ++e)
-      add(nodes[static_cast<std::size_t>(rim[static_cast<std::size_t>(row)])],
-          nodes[static_cast<std::size_t>(own.size() + couplings.columns[e])], couplings.values[e]);
+  nodes.for_couplings(a, add);
   for (std::size_t s = 0; s < places.size(); ++s) {
     Array<std::int32_t> const at(context, std::span<std::int32_t const>(places[s]));
     Array<V> const of(context, std::span<V const>(entries[s]));
@@ -279,35 +400,66 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
     return result;
   }
   NodeBox box = extended(own[me], whole.high);
-  Array<V> values = own_diagonals<V>(a, blocks, box);
   result.entry = std::make_unique<BlockEntry<V>>(context, own[me], box);
-  for (;;) {
-    {
-      BlockExchange<V> all(context, ranks, own, extended(own, whole.high), box);
-      for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-        all.fill(values.data() + s * box.size());
-    }
-    BoxLevel<V> fine = level_of<V>(box);
-    kernels_for<BlockKernels<V>>(context).clip(context, {fine.nodes[0], fine.nodes[1], fine.nodes[2]}, values.data());
-    fine.values = values.data();
+  std::optional<WholeStencil> stencil = whole_stencil(a, blocks);  // of the level, as long as it is known
+  BoxLevel<V> fine;
+  Array<V> scratch;  // diagonals of a matrix-free level, where they are needed to make the next one
+  auto const add_level = [&](std::unique_ptr<Matrix> matrix) -> MultigridLevel<V>& {
     MultigridLevel<V>& level = result.levels.emplace_back();
-    level.own = matrix_of<V>(context, box, std::move(values));  // the entries stay where they are
+    level.own = std::move(matrix);
     level.matrix = level.own.get();
     level.diagonal = Array<V>(context, box.size());
-    conversion.copy_diagonal(context, box.size(), fine.values, level.diagonal.data());
     level.halo = std::make_unique<BlockHalo<V>>(
         std::make_unique<BlockExchange<V>>(context, ranks, own, with_neighbours(own, whole.high), box));
     level.rows_of_all = whole.size();
     level.nnz = half_stencil::diagonals * 2 * whole.size() - whole.size();
+    return level;
+  };
+  // Entries of own rows are there: brings the others.
+  auto const complete = [&](Array<V>& values) {
+    BlockExchange<V> all(context, ranks, own, extended(own, whole.high), box);
+    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
+      all.fill(values.data() + s * box.size());
+    fine = level_of<V>(box);
+    kernels_for<BlockKernels<V>>(context).clip(context, {fine.nodes[0], fine.nodes[1], fine.nodes[2]}, values.data());
+    fine.values = values.data();
+  };
+  auto const add_stored = [&](Array<V> values) {
+    complete(values);
+    MultigridLevel<V>& level = add_level(matrix_of<V>(context, box, std::move(values)));  // the entries stay where they are
+    conversion.copy_diagonal(context, box.size(), fine.values, level.diagonal.data());
+  };
+  auto const add_stencil = [&](std::unique_ptr<BoxOperator> next) {
+    fine = level_of<V>(box);
+    MultigridLevel<V>& level = add_level(std::move(next));
+    static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
+  };
+  if (stencil)
+    add_stencil(finest_operator(a, blocks, *stencil, box));
+  else
+    add_stored(own_diagonals<V>(a, blocks, box));
+  for (;;) {
+    MultigridLevel<V>& level = result.levels.back();
+    auto const* const free_of_entries = dynamic_cast<BoxOperator const*>(level.matrix);
     options.done(context, "level of blocks");
-
-    Array<std::uint8_t> free(context, box.size());
-    BoxLevelAnalysis analysis = kernels.analyse(context, fine, free.data());
-    fine.free = free.data();
-    for (double& coupling : analysis.coupling)
-      coupling = sum_over(&ranks, coupling);
-    analysis.largest = max_over(&ranks, analysis.largest);
-    analysis.bound = max_over(&ranks, analysis.bound);
+    Array<std::uint8_t> free;
+    BoxLevelAnalysis analysis;
+    if (stencil)
+      analysis = analysis_of(*free_of_entries);
+    else {
+      if (fine.values == nullptr) {
+        scratch = Array<V>(context, half_stencil::diagonals * box.size());
+        free_of_entries->fill_diagonals(scratch.data());
+        complete(scratch);
+      }
+      free = Array<std::uint8_t>(context, box.size());
+      analysis = kernels.analyse(context, fine, free.data());
+      fine.free = free.data();
+      for (double& coupling : analysis.coupling)
+        coupling = sum_over(&ranks, coupling);
+      analysis.largest = max_over(&ranks, analysis.largest);
+      analysis.bound = max_over(&ranks, analysis.bound);
+    }
     if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
       return result;
@@ -317,10 +469,21 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
     auto coarsening = deepest ? std::nullopt : next_coarsening<V>(whole.high, analysis, multigrid.coarse_size);
     if (!coarsening)
       return result;
-    set_smoother(level, analysis, *coarsening, false, [&] {
+    set_smoother(level, analysis, *coarsening, stencil.has_value(), [&] {
       return max_over(&ranks, weighted_bound<V>(context, fine, level.diagonal, [&](V* z) { level.halo->fill(z); }));
     });
     options.done(context, "analysis");
+    if (stencil) {
+      auto const coarser =
+          BoxOperator::coarser(stencil->box, {coarsening->halved[0], coarsening->halved[1], coarsening->halved[2]});
+      if (!coarser) {  // from here on by entries; the level is looked at again
+        stencil.reset();
+        continue;
+      }
+      stencil->box = *coarser;
+      for (std::size_t face = 0; face < 6; ++face)
+        coarsening->held[face] = free_of_entries->view().box.faces[face].type == BoxFace::Type::dirichlet;
+    }
 
     NodeBox const coarse = coarse_box(box, *coarsening), coarse_whole = coarse_box(whole, *coarsening);
     std::vector<NodeBox> parents, own_of_coarse;
@@ -328,37 +491,50 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
       parents.push_back(coarse_parents(nodes, *coarsening, whole.high, coarse_whole.high));
       own_of_coarse.push_back(coarse_own(nodes, *coarsening, whole.high, coarse_whole.high));
     }
-    BoxLevel<V> of_coarse = level_of<V>(coarse);
-    Array<V> coarse_values(context, half_stencil::diagonals * coarse.size()), weights(context, 27 * coarse.size());
-    Array<std::uint8_t> free_of_coarse(context, coarse.size());
-    coarsening->weights = weights.data();
-    of_coarse.free = free_of_coarse.data();
-    kernels.coarsen(context, fine, *coarsening, of_coarse, weights.data(), free_of_coarse.data(), coarse_values.data());
+    Array<V> coarse_values, weights;  // of stencils none are needed
+    if (!stencil) {
+      BoxLevel<V> of_coarse = level_of<V>(coarse);
+      coarse_values = Array<V>(context, half_stencil::diagonals * coarse.size());
+      weights = Array<V>(context, 27 * coarse.size());
+      Array<std::uint8_t> free_of_coarse(context, coarse.size());
+      coarsening->weights = weights.data();
+      of_coarse.free = free_of_coarse.data();
+      kernels.coarsen(context, fine, *coarsening, of_coarse, weights.data(), free_of_coarse.data(), coarse_values.data());
+      scratch = {};
+    }
     auto transfer = std::make_unique<BlockTransfer<V>>(context, box, coarse, *coarsening, std::move(weights), std::move(free));
     whole = coarse_whole;
     own = std::move(own_of_coarse);
     options.done(context, "P and P^T A P");
     if (whole.size() <= multigrid.gathered_size) {
       auto gather = std::make_unique<BlockGather<V>>(context, ranks, own, coarse, whole);
-      Array<V> all = gather_diagonals<V>(context, *gather, coarse_values.data(), coarse, whole);
+      rest.box_nodes = whole.high;
+      rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
+      MultigridHierarchy<V> on_every_rank =
+          stencil ? levels_of_stencil<V>(stencil->on(context, whole), rest)
+                  : levels_of_box<V>(context, gather_diagonals<V>(context, *gather, coarse_values.data(), coarse, whole), rest);
       transfer->goes_on_whole(std::move(gather), coarse, whole);
       transfer->set_next(whole.size());
       level.to_coarse = std::move(transfer);
-      rest.box_nodes = whole.high;
-      rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
-      append(result, levels_of_box<V>(context, std::move(all), rest));
+      append(result, std::move(on_every_rank));
       return result;
     }
     box = extended(own[me], whole.high);
-    values = Array<V>(context, half_stencil::diagonals * box.size());
+    transfer->goes_on_in_blocks(ranks, own, parents, coarse, box);
+    transfer->set_next(box.size());
+    level.to_coarse = std::move(transfer);
+    if (stencil) {
+      add_stencil(stencil->on(context, box));
+      continue;
+    }
+    Array<V> values(context, half_stencil::diagonals * box.size());
     values.set_zero();
     CommonNodes const kept = common_nodes(own[me], coarse, box);
     for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
       kernels_for<BlockKernels<V>>(context).copy(context, kept, coarse_values.data() + s * coarse.size(),
                                                  values.data() + s * box.size());
-    transfer->goes_on_in_blocks(ranks, own, parents, coarse, box);
-    transfer->set_next(box.size());
-    level.to_coarse = std::move(transfer);
+    coarse_values = {};
+    add_stored(std::move(values));
   }
 }
 

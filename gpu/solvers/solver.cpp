@@ -856,6 +856,15 @@ std::int64_t solver_bytes(std::int64_t n_rows, std::int64_t nnz, SolverOptions c
   return vector_bytes(n_rows, preconditioner, known) + entry_of(known.preconditioner).bytes(n_rows, nnz, preconditioner);
 }
 
+namespace {
+
+/// Whether a box of these nodes has a coarser stencil in all directions.
+bool may_halve(std::array<std::int64_t, 3> const& nodes) {
+  return std::ranges::all_of(nodes, [](std::int64_t m) { return m % 2 != 0 && m >= 5; });
+}
+
+}  // namespace
+
 SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& options) {
   std::int64_t const n = system.n_rows, nnz = system.nnz;
   bool const cpu = system.backend == Backend::cpu;
@@ -908,9 +917,22 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   if (multigrid && system.block_nodes > 0) {
     // Diagonals, the main one, three vectors; of an eighth of the nodes P by its columns and three vectors more. The same of
     // coarser levels, and of one that every rank has. Before a level's matrix is complete, that of the finer one is still there.
-    std::int64_t const whole = std::min(options.multigrid.gathered_size, system.rows_of_all / 8);
-    kept = (number * (14 + 4) + 1) * (system.block_nodes + whole) * 8 / 7 + number * (27 + 3) * (system.block_nodes + whole) / 7;
-    setup_on_backend = kept + number * 14 * (system.block_nodes / 8 + whole);
+    // Levels of stencils have the main one and vectors only.
+    auto nodes = system.nodes_of_all;
+    std::int64_t block = system.block_nodes, of_stencils = 0, of_all = system.rows_of_all;
+    while (system.is_stencil && system.has_stencil_levels && of_all > options.multigrid.gathered_size && may_halve(nodes)) {
+      of_stencils += number * (4 * block + 3 * block / 8);
+      block /= 8;
+      of_all = 1;
+      for (std::int64_t& m : nodes)
+        of_all *= m = m / 2 + 1;
+    }
+    std::int64_t const whole = std::min(options.multigrid.gathered_size, of_all);
+    block = of_all > whole ? block : 0;
+    kept = of_stencils + (number * (14 + 4) + 1) * (block + whole) * 8 / 7 + number * (27 + 3) * (block + whole) / 7;
+    setup_on_backend = kept + number * 14 * (block / 8 + whole);
+    if (system.is_stencil)  // diagonals of the first level by entries are there for a moment
+      kept -= number * 14 * block;
   } else if (lowers) {
     // The tables; of the finest level its copy, the diagonal and three vectors; of the next the same, and of coarser ones an
     // eighth.
@@ -950,8 +972,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     auto nodes = options.box_nodes;
     std::int64_t rows = n;
     kept = 4 * number * n;
-    auto const halves = [&] { return std::ranges::all_of(nodes, [](std::int64_t m) { return m % 2 != 0 && m >= 5; }); };
-    while (system.has_stencil_levels && rows > options.multigrid.coarse_size && halves()) {
+    while (system.has_stencil_levels && rows > options.multigrid.coarse_size && may_halve(nodes)) {
       rows = 1;
       for (std::int64_t& m : nodes)
         rows *= m = m / 2 + 1;

@@ -1,17 +1,14 @@
-// ranks_bench [--iterations n] [--transport nccl|host] [--backend cuda|cpu] [--json FILE] weak|strong:N:R ...
-// Seconds of an iteration of cg (half_cds, double) on R devices that share a box of N x N nodes and N planes of nodes (strong), or
-// N planes each (weak), with u = 0 all around and f = 1; of a product, an exchange of ghosts and a sum over the ranks alone; bytes
-// of messages. A JSON line for each job. Ranks are threads of this process, each on the device of its number; messages go by NCCL,
-// or with --transport host through host memory. The residual after the iterations is to be the same for every R to rounding.
+// ranks_bench [OPTION ...] weak|strong:N:R ...; see `help` below, or ranks_bench --help.
 //
 // It sets NCCL_P2P_DIRECT_DISABLE=1 (needed for threads) and CUDA_MODULE_LOADING=EAGER (code that is loaded later may wait for
 // kernels that wait for other ranks), unless they are set. Where the driver cannot map memory for multicast, set
 // NCCL_NVLS_ENABLE=0.
 #include "gpu/core/error.hpp"
-#include "gpu/elements/box_system.hpp"
+#include "gpu/elements/block_system.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/device_ranks.hpp"
+#include "gpu/preconditioners/multigrid.hpp"
 #include "gpu/solvers/gathered_sum.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "tests/gpu/elements/functions.hpp"
@@ -25,7 +22,9 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <omp.h>
+#include <span>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -48,65 +47,72 @@ Job job_of(std::string const& word) {
   Job job;
   char colon = ' ';
   if (!std::getline(text, kind, ':') || !(text >> job.n >> colon >> job.ranks) || colon != ':' ||
-      (kind != "weak" && kind != "strong") || job.ranks < 1 || job.n < 2 * job.ranks + 2)
-    throw InputError("expected weak:N:R or strong:N:R with N >= 2 R + 2, found " + word);
+      (kind != "weak" && kind != "strong") || job.ranks < 1 || job.n < 3 * job.ranks + 1)
+    throw InputError("expected weak:N:R or strong:N:R with N > 3 R, found " + word);
   job.weak = kind == "weak";
   return job;
 }
 
-/// Planes of nodes of a rank, and what it shares with the ranks below and above it.
+/// Planes of nodes of a rank, and the plane that it shares with the rank below and above it.
 struct Slab {
-  std::int64_t n = 0, low = 0, high = 0, planes = 0;  ///< nodes a side; its planes; planes of all
-  int rank = 0, ranks = 1;
+  std::int64_t n = 0, planes = 0;  ///< nodes a side; planes of all
+  RankBlocks blocks;               ///< slabs of all ranks
+  NodeBox own, around;             ///< of this one; with the planes beside them
+  std::array<bool, 2> cut{};       ///< there is a rank below, above
+  int rank = 0;
 
-  Slab(Job const& job, int number) : n(job.n), planes(job.weak ? job.n * job.ranks : job.n), rank(number), ranks(job.ranks) {
-    low = planes * rank / ranks;
-    high = planes * (rank + 1) / ranks;
+  Slab(Job const& job, int number) : n(job.n), planes(job.weak ? (job.n - 1) * job.ranks + 1 : job.n), rank(number) {
+    blocks.nodes = {n, n, planes};
+    for (int r = 0; r < job.ranks; ++r)
+      blocks.own.push_back({{0, 0, planes * r / job.ranks}, {n, n, planes * (r + 1) / job.ranks}});
+    own = around = blocks.own[static_cast<std::size_t>(rank)];
+    cut = {rank > 0, rank + 1 < job.ranks};
+    around.low[2] -= cut[0] ? 1 : 0;
+    around.high[2] += cut[1] ? 1 : 0;
   }
   [[nodiscard]] std::int64_t of_plane() const { return n * n; }
-  [[nodiscard]] bool has_lower() const { return rank > 0; }
-  [[nodiscard]] bool has_upper() const { return rank + 1 < ranks; }
-  [[nodiscard]] double edge() const { return 1.0 / static_cast<double>(n - 1); }
-  /// Of the block: own planes, and one of each neighbour, whose nodes have Dirichlet values there. So they couple with nothing and
-  /// stay 0, while rows of own nodes have what they have in the whole box.
-  [[nodiscard]] std::int64_t block_planes() const { return high - low + (has_lower() ? 1 : 0) + (has_upper() ? 1 : 0); }
-  [[nodiscard]] std::int64_t first_own_plane() const { return has_lower() ? 1 : 0; }
-  [[nodiscard]] std::int64_t last_own_plane() const { return first_own_plane() + high - low - 1; }
-  [[nodiscard]] std::int64_t rows() const { return of_plane() * block_planes(); }
 };
 
+/// u = 0 all around and f = 1 on the cells around the slab's nodes, which are cubes.
 BoxProblem problem_of(Slab const& slab) {
-  std::int64_t const cells = slab.n - 1, layers = slab.block_planes() - 1;
-  double const height = slab.edge() * static_cast<double>(layers);
+  std::array<std::int64_t, 3> cells{};
+  std::array<double, 3> origin{}, extent{};
+  double const edge = 1.0 / static_cast<double>(slab.n - 1);
+  for (std::size_t d = 0; d < 3; ++d) {
+    cells[d] = slab.around.count(d) - 1;
+    origin[d] = edge * static_cast<double>(slab.around.low[d]);
+    extent[d] = edge * static_cast<double>(cells[d]);
+  }
   ExpressionCode const zero = testing::constant(0).code, one = testing::constant(1).code;
-  BoxProblem problem{{cells, cells, layers}, {0, 0, 0}, {1, 1, height}, {one}, one, {}};
-  for (auto& face : problem.faces)
-    face.value = zero;
+  BoxProblem problem{cells, origin, extent, {one}, one, {}};
+  for (std::size_t face = 0; face < 6; ++face)
+    problem.faces[face] = {face >= 4 && slab.cut[face - 4] ? BoxProblem::Face::Type::cut : BoxProblem::Face::Type::dirichlet,
+                           static_cast<int>(face), zero, zero};
   return problem;
 }
 
-/// Appends the couplings of a plane of own rows, the first of which is `row`, with a neighbour's plane, whose ghosts begin with
-/// `ghost`: of trilinear elements on cubes, k = 1, with the node beside 0, with those at its edges -h/6, at its corners -h/12.
-void add_couplings(Slab const& slab, std::int64_t row, std::int64_t ghost, SplitRows& rows, CsrMatrix& couplings) {
-  std::int64_t const n = slab.n;
-  for (std::int64_t y = 1; y + 1 < n; ++y)
-    for (std::int64_t x = 1; x + 1 < n; ++x) {
-      rows.rim.push_back(static_cast<std::int32_t>(row + y * n + x));
-      for (std::int64_t v = std::max<std::int64_t>(y - 1, 1); v <= std::min(y + 1, n - 2); ++v)
-        for (std::int64_t u = std::max<std::int64_t>(x - 1, 1); u <= std::min(x + 1, n - 2); ++u)
-          if (u != x || v != y) {
-            couplings.columns.push_back(static_cast<std::int32_t>(ghost + v * n + u));
-            couplings.values.push_back(u == x || v == y ? -slab.edge() / 6 : -slab.edge() / 12);
-          }
-      couplings.row_ptr.push_back(static_cast<std::int64_t>(couplings.columns.size()));
-    }
+/// The nodes of the planes beside the slab are its ghosts, those below first.
+std::vector<RankNeighbor> neighbors_of(Slab const& slab) {
+  std::vector<RankNeighbor> neighbors;
+  for (bool const above : {false, true}) {
+    if (!slab.cut[above ? 1 : 0])
+      continue;
+    RankNeighbor& neighbor = neighbors.emplace_back();
+    neighbor.rank = slab.rank + (above ? 1 : -1);
+    neighbor.n_ghosts = slab.of_plane();
+    neighbor.sent.resize(static_cast<std::size_t>(slab.of_plane()));
+    std::iota(neighbor.sent.begin(), neighbor.sent.end(), static_cast<std::int32_t>(above ? slab.own.size() - slab.of_plane() : 0));
+  }
+  return neighbors;
 }
 
-RankNeighbor neighbor_of(Slab const& slab, int rank, std::int64_t plane) {
-  RankNeighbor neighbor{rank, std::vector<std::int32_t>(static_cast<std::size_t>(slab.of_plane())), slab.of_plane()};
-  for (std::int64_t i = 0; i < slab.of_plane(); ++i)
-    neighbor.sent[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(plane * slab.of_plane() + i);
-  return neighbor;
+/// Of every node around the slab its row, or the number of rows plus that of the ghost.
+std::vector<std::int32_t> places_of(Slab const& slab) {
+  std::vector<std::int32_t> places(static_cast<std::size_t>(slab.around.size()));
+  std::int64_t const below = slab.cut[0] ? slab.of_plane() : 0, rows = slab.own.size();
+  for (std::int64_t i = 0; i < std::ssize(places); ++i)
+    places[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i < below ? rows + i : i < below + rows ? i - below : i);
+  return places;
 }
 
 double since(std::chrono::steady_clock::time_point start) {
@@ -131,95 +137,178 @@ double seconds_of(Context& context, Communicator& ranks, int count, Action const
   return max_over(&ranks, best);
 }
 
-json measure(Job const& job, Backend backend, std::int64_t iterations, Communicator& ranks) {
+struct Settings {
+  Backend backend = Backend::cuda;
+  Format format = Format::half_cds;
+  std::int64_t iterations = 100;
+  bool multigrid = false;
+  SolverOptions solver{};  ///< of multigrid
+};
+
+/// The rows of a rank, with its part of the right-hand side.
+struct RankSystem {
+  std::vector<RankNeighbor> neighbors;
+  HostVector<double> b;
+  std::unique_ptr<RankMatrix> a;
+};
+
+RankSystem assemble(Context& context, Slab const& slab, Format format, Communicator& ranks) {
+  RankSystem result;
+  result.neighbors = neighbors_of(slab);
+  BoxSystem system(context, problem_of(slab), format);
+  BlockSystem block;
+  if (slab.blocks.own.size() > 1)
+    block = take_block(system, slab.around, slab.own, places_of(slab), context);
+  else {
+    auto couplings = std::make_shared<CsrMatrix>();
+    couplings->row_ptr.push_back(0);
+    block.rows.couplings = couplings;
+    block.rhs = system.take_rhs();
+    block.local = system.take_matrix();
+  }
+  result.b = std::move(block.rhs);
+  result.a = std::make_unique<RankMatrix>(std::move(block.local), block.rows, result.neighbors, ranks);
+  return result;
+}
+
+/// Setup, a cycle, and cg to the tolerance. `a` is what one rank solves with where there is one only.
+void measure_multigrid(MultiPrecisionOperator const& a, std::span<double const> b, SolverOptions const& options,
+                       Communicator& ranks, json& report) {
+  Context& context = a.context();
+  PreconditionerOptions cycle;
+  cycle.kind = PreconditionerKind::multigrid;
+  cycle.box_nodes = options.box_nodes;
+  cycle.blocks = options.blocks;
+  cycle.multigrid = options.multigrid;
+  {
+    auto const setup = make_multigrid(a, cycle);
+    if (!setup->failure().empty())
+      throw InputError(setup->failure());
+    auto const applied = setup->applied_in(0.0);
+    Array<double> r(context, b), z(context, a.n_rows());
+    Array<std::int32_t> running(context, 1);
+    running.set_zero();
+    report["cycle_seconds"] = seconds_of(context, ranks, 5, [&] { applied->apply(r.data(), z.data(), running.data()); });
+  }
+  HostVector<double> x(b.size());
+  SolverResult result;
+  double setup = 1e300, seconds = 1e300;
+  for (int run = 0; run < 3; ++run) {  // the first warms up
+    ranks.barrier();
+    result = solve(a, b, x, options);
+    setup = std::min(setup, max_over(&ranks, result.setup_seconds));
+    seconds = std::min(seconds, max_over(&ranks, result.seconds));
+  }
+  report["multigrid_levels"] = result.multigrid_levels.size();
+  report["multigrid_setup_seconds"] = setup;
+  report["multigrid_seconds"] = seconds;
+  report["multigrid_iterations"] = result.iterations;
+  report["multigrid_residual"] = result.residual_recursive;
+  report["multigrid_tolerance"] = options.tolerance;
+  report["multigrid_status"] = std::string(name_of(result.status));
+}
+
+json measure(Job const& job, Settings const& settings, Communicator& ranks) {
   omp_set_num_threads(std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks.size()));
   auto const begin = std::chrono::steady_clock::now();
-  auto const context = make_context(backend, ranks.rank());
+  auto const context = make_context(settings.backend, ranks.rank());
   std::string const transport = rank_transport(*context, ranks).name;
   double const connected = since(begin), bandwidth = measure_copy_bandwidth(*context);
   Slab const slab(job, ranks.rank());
 
   auto const build = std::chrono::steady_clock::now();
-  std::vector<RankNeighbor> neighbors;
-  auto local = std::make_shared<CsrMatrix>(), couplings = std::make_shared<CsrMatrix>();
-  SplitRows rows;
-  local->n_rows = local->n_columns = slab.rows();  // RankMatrix asks for no more of it
-  couplings->row_ptr.push_back(0);
-  if (slab.has_lower()) {
-    neighbors.push_back(neighbor_of(slab, slab.rank - 1, slab.first_own_plane()));
-    add_couplings(slab, slab.first_own_plane() * slab.of_plane(), 0, rows, *couplings);
-  }
-  if (slab.has_upper()) {
-    std::int64_t const ghost = slab.has_lower() ? slab.of_plane() : 0;
-    neighbors.push_back(neighbor_of(slab, slab.rank + 1, slab.last_own_plane()));
-    add_couplings(slab, slab.last_own_plane() * slab.of_plane(), ghost, rows, *couplings);
-  }
-  couplings->n_rows = static_cast<std::int64_t>(rows.rim.size());
-  couplings->n_columns = static_cast<std::int64_t>(neighbors.size()) * slab.of_plane();
-  rows.local = local;
-  rows.couplings = couplings;
-  HostVector<double> b;
-  std::unique_ptr<Matrix> block;
-  {
-    BoxSystem system(*context, problem_of(slab));
-    b = system.take_rhs();
-    block = system.take_matrix();
-  }
-  Matrix const& of_block = *block;
-  RankMatrix const a(std::move(block), rows, neighbors, ranks);
+  RankSystem const system = assemble(*context, slab, settings.format, ranks);
   double const built = since(build);
-
-  GhostExchange<double> exchange(*context, ranks, neighbors);
-  GatheredSum<double> sum(*context, &ranks);
-  Array<double> x(*context, slab.rows()), y(*context, slab.rows()), numbers(*context, 8);
-  Array<std::int32_t> running(*context, 1);
-  x.set_zero();
-  numbers.set_zero();
-  running.set_zero();
-  double const block_seconds =
-      seconds_of(*context, ranks, 20, [&] { of_block.product_dot(x.data(), y.data(), numbers.data(), running.data()); });
-  double const product =
-      seconds_of(*context, ranks, 20, [&] { a.product_dot(x.data(), y.data(), numbers.data(), running.data()); });
-  double const exchanged = seconds_of(*context, ranks, 100, [&] {
-    exchange.start(x.data());
-    static_cast<void>(exchange.finish());
-  });
-  double const summed = seconds_of(*context, ranks, 200, [&] { sum.add(*context, numbers.data(), 4); });
-  x = Array<double>();
-  y = Array<double>();
-
-  SolverOptions options;
-  options.ranks = ranks.size() > 1 ? &ranks : nullptr;
-  options.max_iterations = iterations;
-  options.tolerance = 1e-300;
-  HostVector<double> solution(b.size());
-  double seconds = 1e300, residual = 0;
-  std::int64_t done = 0;
-  for (int run = 0; run < 2; ++run) {
-    SolverResult const result = solve(a, b, solution, options);
-    done = result.iterations;
-    seconds = std::min(seconds, max_over(&ranks, result.seconds));
-    residual = result.residual_recursive;
-  }
+  RankMatrix const& a = *system.a;
+  std::int64_t const n = a.n_rows();
   double const rows_of_all = static_cast<double>(slab.planes * slab.of_plane());
-  return {{"job", std::string(job.weak ? "weak" : "strong") + ":" + std::to_string(job.n) + ":" + std::to_string(job.ranks)},
-          {"device", context->description().name},
-          {"transport", transport},
-          {"rows", rows_of_all},
-          {"iterations", done},
-          {"residual", residual},
-          {"iteration_seconds", seconds / static_cast<double>(std::max<std::int64_t>(done, 1))},
-          {"rows_per_second", rows_of_all * static_cast<double>(done) / seconds},
-          {"block_product_seconds", block_seconds},
-          {"product_seconds", product},
-          {"exchange_seconds", exchanged},
-          {"sum_seconds", summed},
-          {"message_bytes", neighbors.empty() ? 0 : 8 * slab.of_plane()},
-          {"copy_bytes_per_second", bandwidth},
-          {"connect_seconds", connected},
-          {"build_seconds", built},
-          {"device_peak_bytes", context->memory_peak()}};
+  json report{{"job", std::string(job.weak ? "weak" : "strong") + ":" + std::to_string(job.n) + ":" + std::to_string(job.ranks)},
+              {"device", context->description().name},
+              {"transport", transport},
+              {"format", std::string(name_of(a.local().format()))},
+              {"rows", rows_of_all},
+              {"matrix_bytes", a.bytes()},
+              {"message_bytes", system.neighbors.empty() ? 0 : 8 * slab.of_plane()},
+              {"copy_bytes_per_second", bandwidth},
+              {"connect_seconds", connected},
+              {"build_seconds", built}};
+
+  GhostExchange<double> exchange(*context, ranks, system.neighbors);
+  GatheredSum<double> sum(*context, &ranks);
+  {
+    Array<double> x(*context, n), y(*context, n), numbers(*context, 8);
+    Array<std::int32_t> running(*context, 1);
+    x.set_zero();
+    numbers.set_zero();
+    running.set_zero();
+    report["block_product_seconds"] =
+        seconds_of(*context, ranks, 20, [&] { a.local().product_dot(x.data(), y.data(), numbers.data(), running.data()); });
+    report["product_seconds"] =
+        seconds_of(*context, ranks, 20, [&] { a.product_dot(x.data(), y.data(), numbers.data(), running.data()); });
+    report["exchange_seconds"] = seconds_of(*context, ranks, 100, [&] {
+      exchange.start(x.data());
+      static_cast<void>(exchange.finish());
+    });
+    report["sum_seconds"] = seconds_of(*context, ranks, 200, [&] { sum.add(*context, numbers.data(), 4); });
+  }
+
+  if (settings.iterations > 0) {
+    SolverOptions options;
+    options.ranks = ranks.size() > 1 ? &ranks : nullptr;
+    options.max_iterations = settings.iterations;
+    options.tolerance = 1e-300;
+    HostVector<double> solution(system.b.size());
+    double seconds = 1e300;
+    SolverResult result;
+    for (int run = 0; run < 2; ++run) {
+      result = solve(a, system.b, solution, options);
+      seconds = std::min(seconds, max_over(&ranks, result.seconds));
+    }
+    report["iterations"] = result.iterations;
+    report["residual"] = result.residual_recursive;
+    report["iteration_seconds"] = seconds / static_cast<double>(std::max<std::int64_t>(result.iterations, 1));
+    report["rows_per_second"] = rows_of_all * static_cast<double>(result.iterations) / seconds;
+  }
+  if (settings.multigrid) {
+    SolverOptions options = settings.solver;
+    if (ranks.size() > 1) {
+      options.ranks = &ranks;
+      options.blocks = std::make_shared<RankBlocks const>(slab.blocks);
+      measure_multigrid(a, system.b, options, ranks, report);
+    } else {
+      options.box_nodes = slab.blocks.nodes;
+      measure_multigrid(a.local(), system.b, options, ranks, report);
+    }
+  }
+  report["device_peak_bytes"] = static_cast<std::int64_t>(max_over(&ranks, static_cast<double>(context->memory_peak())));
+  return report;
 }
+
+constexpr char const* help = R"(ranks_bench [OPTION ...] JOB ...
+
+Times on R devices that share a box of nodes, in slabs of planes; ranks are threads of this process, each on the device of its
+number. u = 0 all around, f = 1, cells are cubes. A line of JSON for each job:
+  strong:N:R   a box of N x N x N nodes on R devices
+  weak:N:R     a box of N x N x ((N - 1) R + 1) nodes, N - 1 layers of cells on each device
+Of every job: seconds of a product (product_seconds), of its block alone, of an exchange of ghosts, of a sum over the ranks, and of an
+iteration of cg without preconditioner (iteration_seconds; the residual after them is the same for every R to rounding).
+
+  --format half_cds|matrix_free   of the matrix; half_cds by default. matrix_free keeps stencils on coarser levels, too, as long as
+                            cells are even in number: N = 2^k m + 1
+  --iterations n            of that cg; 100 by default, 0: none
+  --multigrid               also cg with multigrid: multigrid_setup_seconds, multigrid_seconds (iterations only; the best of three),
+                            multigrid_iterations, and the seconds of one cycle (cycle_seconds)
+  --tolerance t             of that; 1e-12 by default
+  --gathered-size n         unknowns from which on every rank has the whole level of multigrid
+  --transport nccl|host     how messages go; nccl by default
+  --backend cuda|cpu        cuda by default; with cpu ranks share the cores
+  --json FILE               writes the lines as one report, too
+
+For example:
+  ranks_bench --multigrid --json weak.json weak:513:1 weak:513:2 strong:513:1 strong:513:2 strong:257:1 strong:257:2
+  ranks_bench --multigrid --format matrix_free --iterations 0 --json free.json weak:1009:1 weak:1009:2
+  ranks_bench --multigrid --backend cpu --iterations 20 strong:48:1 strong:48:2
+)";
 
 }  // namespace
 
@@ -227,31 +316,52 @@ int main(int argc, char** argv) {
   try {
     setenv("NCCL_P2P_DIRECT_DISABLE", "1", 0);
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    Backend backend = Backend::cuda;
-    std::int64_t iterations = 100;
+    Settings settings;
+    settings.solver.preconditioner = PreconditionerKind::multigrid;
     std::vector<Job> jobs;
     std::string json_file;
     for (int i = 1; i < argc; ++i) {
       std::string const word = argv[i];
-      if (word.starts_with("--") && i + 1 == argc)
-        throw InputError(word + " needs a value");
-      if (word == "--iterations")
-        iterations = std::stoll(argv[++i]);
-      else if (word == "--backend")
-        backend = std::string(argv[++i]) == "cpu" ? Backend::cpu : Backend::cuda;
-      else if (word == "--transport")
-        setenv("POISSON_NCCL", std::string(argv[++i]) == "host" ? "0" : "1", 1);
-      else if (word == "--json")
-        json_file = argv[++i];
-      else
+      if (word == "--help") {
+        std::fputs(help, stdout);
+        return 0;
+      }
+      if (word == "--multigrid") {
+        settings.multigrid = true;
+        continue;
+      }
+      if (!word.starts_with("--")) {
         jobs.push_back(job_of(word));
+        continue;
+      }
+      if (i + 1 == argc)
+        throw InputError(word + " needs a value");
+      std::string const value = argv[++i];
+      if (word == "--iterations")
+        settings.iterations = std::stoll(value);
+      else if (word == "--format") {
+        if (value != "half_cds" && value != "matrix_free")
+          throw InputError("the formats are half_cds and matrix_free");
+        settings.format = value == "half_cds" ? Format::half_cds : Format::matrix_free;
+      } else if (word == "--tolerance")
+        settings.solver.tolerance = std::stod(value);
+      else if (word == "--gathered-size")
+        settings.solver.multigrid.gathered_size = std::stoll(value);
+      else if (word == "--backend")
+        settings.backend = value == "cpu" ? Backend::cpu : Backend::cuda;
+      else if (word == "--transport")
+        setenv("POISSON_NCCL", value == "host" ? "0" : "1", 1);
+      else if (word == "--json")
+        json_file = value;
+      else
+        throw InputError("unknown option " + word + "; see ranks_bench --help");
     }
     json report{{"bench", "ranks"}, {"rows", json::array()}};
     for (Job const& job : jobs) {
-      if (backend == Backend::cuda && job.ranks > cuda_device_count())
+      if (settings.backend == Backend::cuda && job.ranks > cuda_device_count())
         throw InputError(std::to_string(job.ranks) + " ranks, and " + std::to_string(cuda_device_count()) + " devices");
       testing::ThreadRanks::run(job.ranks, [&](Communicator& ranks) {
-        json const row = measure(job, backend, iterations, ranks);
+        json const row = measure(job, settings, ranks);
         if (ranks.rank() != 0)
           return;
         std::printf("%s\n", row.dump().c_str());

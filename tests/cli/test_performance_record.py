@@ -153,6 +153,11 @@ CONVERT = {"bench": "convert", **MACHINE, "options": OPTIONS, "matrices": [
 GPU_BENCH = {**MACHINE, "rows": [{"format": "csr", "n": 4, "what": "product", "seconds": 2.0, "floor_seconds": 1.0}]}
 IMPROVEMENTS = {**MACHINE, "n": 50, "rows": [
     {"improvement": "a b", "instead_of": "c", "step": "back", "seconds": 1.0, "seconds_without": 2.0}]}
+RANKS = {"bench": "ranks", "rows": [
+    {"job": "strong:9:2", "rows": 729, "device": "Some Chip 2 threads", "copy_bytes_per_second": 4e9, "transport": "NCCL 2: on hosts",
+     "format": "matrix_free", "device_peak_bytes": 6, "cycle_seconds": 1.0, "multigrid_setup_seconds": 2.0, "multigrid_seconds": 3.0,
+     "multigrid_levels": 4, "multigrid_iterations": 8, "multigrid_status": "converged", "multigrid_residual": 1e-13,
+     "multigrid_tolerance": 1e-12}]}
 RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "configuration": "tests/bench/cube.yaml", "order": 1, "dofs": 125,
        "status": "converged", "mesh": {"cells": 64}, "matrix": {"format": "csr"}, "memory": {"host_peak_bytes": 10**9, "device_peak_bytes": 0},
        "solver": {"method": "cg", "precision": "double", "preconditioner": "none", "tolerance": 1e-12, "iterations": 8, "residual_true": 1e-13,
@@ -172,6 +177,8 @@ RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "conf
                "convert,band,9,format=cds place=host,conversion,1,s,,,,4,5,nnz=20 threads=2 share_of_csr=0.5",
                "convert,band,9,format=csr place=host,sorting,7,s,,,,4,5,nnz=20 threads=2"]),
     (GPU_BENCH, ["gpu_bench,box 4,64,format=csr,product,2,s,1,,,4,5,"]),
+    (RANKS, [f"ranks_multigrid,strong 9,729,ranks=2 transport=NCCL_2 format=matrix_free tolerance=1e-12,{quantity},s,,,,4,,"
+             "levels=4 iterations=8 status=converged residual=1e-13 device_peak_bytes=6" for quantity in ("setup,2", "cycle,1", "solve,3")]),
     (IMPROVEMENTS, ["svd_improvements,random 50,50,improvement=a_b instead_of=c,back,1,s,,without,2,4,5,"]),
     (RUN, ["run,cube,125,format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,4,,"
            "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 floor_of_iterating=2 host_memory=1000000000 "
@@ -184,7 +191,7 @@ RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "conf
      ["run,cube,125,order=2 format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,4,,"
       "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 floor_of_iterating=2 host_memory=1000000000 "
       "device_memory=0"]),
-], ids=["spmv", "solve", "svd", "convert", "gpu_bench", "svd_improvements", "run", "short run", "run of order 2"])
+], ids=["spmv", "solve", "svd", "convert", "gpu_bench", "ranks", "svd_improvements", "run", "short run", "run of order 2"])
 def test_measurements_are_added(tmp_path, report, lines):
     (tmp_path / "a.json").write_text(json.dumps(report))
     (tmp_path / "a.command").write_text("poisson bench something --set problem.element.order=2\n")

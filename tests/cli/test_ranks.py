@@ -264,6 +264,67 @@ def test_multigrid_is_that_of_one_rank(poisson, n, setting):
     assert [level["rows"] for level in levels] == [level["rows"] for level in expected]
 
 
+# One stencil, with every condition.
+STENCIL = VARIED.replace('coefficient: "1 + x*x + 0.5*y"', "coefficient: 2")
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("settings", [
+    [], ["problem.mesh.cells=[16, 24, 16]", "problem.boundary=[{ids: [0, 1, 3], type: dirichlet, value: 'x'}, "
+         "{ids: [2, 4, 5], type: neumann, value: 'y'}]"],
+    ["problem.coefficient=[1, 2, 30]", "solver.precision=refined", "solver.tolerance=1e-18"],
+    ["problem.boundary=[{ids: all, type: robin, alpha: '1', value: 'z'}]"],
+    ["problem.boundary=[{ids: all, type: neumann, value: '0'}]", "problem.source='x*y*z - 0.15625'"],
+    ["problem.point_sources=[{at: [0.25, 0.5, 1], value: 2}]", "problem.source_total=3", "solver.preconditioner=jacobi"]])
+def test_without_entries_as_one_rank(poisson, n, settings):
+    config = poisson.write(STENCIL.replace("jacobi", "multigrid"))
+    chosen = [word for setting in ["matrix.format=matrix_free", *settings] for word in ("--set", setting)]
+    chosen += ["--backend", "cpu", "--quiet"]
+    poisson("run", config, "--output", "one", *chosen)
+    on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen)
+    one, other = poisson.record("one"), poisson.record("ranks")
+    compare_records(one, other, n)
+    assert other["matrix"]["format"] == one["matrix"]["format"] == "matrix_free"
+    assert other["solver"]["iterations"] == one["solver"]["iterations"]
+    levels = [record["solver"].get("multigrid", {}).get("levels", []) for record in (other, one)]
+    assert [level["rows"] for level in levels[0]] == [level["rows"] for level in levels[1]]
+    whole, pieces = read_vtk(poisson.directory / "one/solution.vti"), read_pieces(poisson.directory / "ranks/solution.pvti")
+    assert [v[0] for v in values(pieces, "u")] == pytest.approx([v[0] for v in values(whole, "u")], rel=1e-8, abs=1e-10)
+
+
+def test_auto_leaves_entries_out_as_on_one_rank(poisson):
+    config = poisson.write(STENCIL.replace("jacobi", "multigrid"))
+    large = ("--set", "problem.mesh.cells=[96, 96, 96]", "--set", "output.vtk.enabled=false", "--backend", "cpu", "--quiet")
+    poisson("run", config, "--output", "one", *large)
+    on_ranks(poisson, 2, "run", config, "--output", "ranks", *large)
+    one, other = poisson.record("one"), poisson.record("ranks")
+    assert other["matrix"]["format"] == one["matrix"]["format"] == "matrix_free"
+    compare_records(one, other, 2)
+
+
+@pytest.mark.parametrize("setting", ["problem.coefficient=1 + x", "problem.element.order=2", "problem.mesh.growth=[1, 1.1, 1]",
+                                     "problem.mesh.cells=[4, 4, 4]", "problem.mesh={generator: hyper_ball}"])
+def test_what_needs_entries_on_ranks_is_refused(poisson, setting):
+    config = poisson.write(CUBE)
+    done = on_ranks(poisson, 3, "run", config, "--output", "out", "--set", "matrix.format=matrix_free", "--set", setting, code=1)
+    errors = errors_told(done)
+    assert len(errors) == 1 and "matrix.format: " in errors[0] and "matrix_free" in errors[0], done.stderr
+
+
+def test_check_forecasts_a_rank_without_entries(poisson):
+    config = poisson.write(STENCIL.replace("jacobi", "multigrid"))
+    sizes = ("--set", "problem.mesh.cells=[96, 96, 96]", "--set", "backend=cpu", "--set", "output.vtk.enabled=false")
+    told = poisson("check", config, "--ranks", 2, *sizes).stdout
+    assert re.search(r"format +matrix_free \(auto\)", told)
+    on_ranks(poisson, 2, "run", config, "--output", "out", "--quiet", *sizes)
+    memory = float(re.search(r"host memory +about ([\d.]+) MiB", told)[1]) * 2**20
+    assert 0.7 * memory < poisson.record("out")["of_ranks"]["host_peak_bytes"]["max"] < 1.2 * memory
+    huge = ("--set", "problem.mesh.cells=[2016, 2016, 1008]", "--set", "problem.boundary=[{ids: all, type: dirichlet, value: '0'}]")
+    told = poisson("check", config, "--ranks", 4, *huge, "--set", "backend=cuda").stdout
+    assert "2 x 2 x 1" in told and "unknowns       4 104 903 601" in told
+    assert float(re.search(r"device memory +about ([\d.]+) GiB", told)[1]) < 78
+
+
 def test_auto_takes_multigrid_where_it_has_levels(poisson):
     config = poisson.write(CUBE)
     large = ("--set", "problem.mesh.cells=[48, 48, 48]", "--quiet", "--backend", "cpu")
@@ -286,7 +347,6 @@ def test_more_ranks_than_cells(poisson):
 @pytest.mark.parametrize("setting, told", [
     ("problem.mesh={generator: nothing}", ["problem.mesh.generator", "nothing"]),
     ("solver.preconditioner=ic0", ["solver.preconditioner", "ic0 is not possible yet", "several ranks"]),
-    ("matrix.format=matrix_free", ["matrix.format", "matrix_free"]),
     ("problem.boundary=[{ids: all, type: neumann, value: '1'}]", ["problem.boundary", "the problem has no solution"]),
     ("problem.source='sqrt(x-2)'", ["problem.source", "must be finite"]),
     ("problem.sourc=1", ["did you mean"]),

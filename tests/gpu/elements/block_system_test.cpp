@@ -20,13 +20,16 @@ using Counts = std::array<std::int64_t, 3>;
 struct Cut {
   Counts cells, blocks;
   std::array<Type, 6> types;
+  Format format = Format::half_cds;
 };
 
 constexpr std::array<Type, 6> around_all{Type::dirichlet, Type::dirichlet, Type::dirichlet,
                                          Type::dirichlet, Type::dirichlet, Type::dirichlet};
 constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
 
-BoxProblem problem_of(Counts const& cells, Counts const& first, Counts const& whole, std::array<Type, 6> const& types) {
+/// The part of cut.cells that begins with cell `first`.
+BoxProblem problem_of(Counts const& cells, Counts const& first, Cut const& cut) {
+  Counts const& whole = cut.cells;
   Point const extent{1.5, 1, 2};
   Point low{}, size{};
   for (std::size_t d = 0; d < 3; ++d) {
@@ -34,10 +37,12 @@ BoxProblem problem_of(Counts const& cells, Counts const& first, Counts const& wh
     size[d] = extent[d] * static_cast<double>(cells[d]) / static_cast<double>(whole[d]);
   }
   BoxProblem problem{cells, low, size, {polynomial(1, 0.5, 2).code}, sine(2, 3).code, {}};
+  if (cut.format == Format::matrix_free)
+    problem.coefficient = {constant(1).code, constant(2).code, constant(3).code};
   for (std::size_t face = 0; face < 6; ++face) {
     std::size_t const d = face / 2;
-    bool const cut = face % 2 == 0 ? first[d] > 0 : first[d] + cells[d] < whole[d];
-    problem.faces[face] = {cut ? Type::cut : types[face], static_cast<int>(face), (cut ? constant(0) : sine(1, 2)).code,
+    bool const inside = face % 2 == 0 ? first[d] > 0 : first[d] + cells[d] < whole[d];
+    problem.faces[face] = {inside ? Type::cut : cut.types[face], static_cast<int>(face), (inside ? constant(0) : sine(1, 2)).code,
                            polynomial(1, 1, 1).code};
   }
   return problem;
@@ -53,9 +58,13 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
   std::vector<Cut> const cuts{{{7, 6, 9}, {1, 1, 2}, around_all},
                               {{7, 6, 9}, {2, 2, 1}, mixed},
                               {{9, 8, 10}, {3, 2, 2}, mixed},
-                              {{6, 6, 2}, {2, 1, 1}, around_all}};
+                              {{6, 6, 2}, {2, 1, 1}, around_all},
+                              {{7, 6, 9}, {1, 1, 2}, around_all, Format::matrix_free},
+                              {{7, 6, 9}, {2, 2, 1}, mixed, Format::matrix_free},
+                              {{9, 8, 10}, {3, 2, 2}, mixed, Format::matrix_free},
+                              {{6, 6, 2}, {2, 1, 1}, around_all, Format::matrix_free}};
   for (Cut const& cut : cuts) {
-    BoxSystem whole_system(*this->context, problem_of(cut.cells, {}, cut.cells, cut.types));
+    BoxSystem whole_system(*this->context, problem_of(cut.cells, {}, cut));
     CsrMatrix const csr = whole_system.matrix().to_csr();
     HostVector<double> const rhs = whole_system.take_rhs();
     RankBlocks blocks;
@@ -111,10 +120,10 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
       Counts cells{};
       for (std::size_t d = 0; d < 3; ++d)
         cells[d] = mine.count(d) - 1;
-      BoxSystem system(*memory, problem_of(cells, mine.low, cut.cells, cut.types));
+      BoxSystem system(*memory, problem_of(cells, mine.low, cut), cut.format);
       EXPECT_FALSE(system.pure_neumann());
       BlockSystem block = take_block(system, mine, own, places, *memory);
-      ASSERT_EQ(block.local->format(), Format::half_cds);
+      ASSERT_EQ(block.local->format(), cut.format);
       auto const of_whole = [&](std::vector<double> const& all, std::size_t n) {
         std::vector<double> result;
         for (std::size_t i = 0; i < n; ++i)
@@ -142,6 +151,14 @@ TYPED_TEST(BlockSystems, AreTheRowsOfTheWhole) {
       auto const expected = of_whole(product, n);
       for (std::size_t i = 0; i < n; ++i)
         EXPECT_NEAR(found[i], expected[i], 1e-12) << "row " << i << " of rank " << me;
+      std::vector<DoubleDouble> const x_extended(x_own.begin(), x_own.end());
+      Vector<DoubleDouble> const u_extended(*memory, std::span<DoubleDouble const>(x_extended));
+      Vector<DoubleDouble> y_extended(*memory, own.size());
+      a.product(DoubleDouble(1), u_extended.data(), DoubleDouble(0), y_extended.data());
+      std::vector<DoubleDouble> found_extended(n);
+      y_extended.download(std::span<DoubleDouble>(found_extended));
+      for (std::size_t i = 0; i < n; ++i)
+        EXPECT_NEAR(found_extended[i].hi, expected[i], 1e-12) << "row " << i << " of rank " << me;
       // As many entries as the rows of the whole have.
       CsrMatrix const local = a.local().to_csr();
       std::int64_t entries = 0;

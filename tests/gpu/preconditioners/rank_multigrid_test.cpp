@@ -1,5 +1,6 @@
 #include "gpu/core/error.hpp"
-#include "gpu/elements/box_system.hpp"
+#include "gpu/elements/block_system.hpp"
+#include "gpu/elements/box_operator.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/preconditioners/multigrid.hpp"
 #include "gpu/solvers/solver.hpp"
@@ -45,6 +46,23 @@ std::vector<Blocks> boxes() {
   result.push_back({{7, 6, 5}, {2, 1, 3}});
   result.push_back({{16, 16, 16}, {2, 1, 2}, {octants(1e4)}});
   result.push_back({{15, 14, 13}, {1, 3, 1}, {ball(1e4)}});
+  return result;
+}
+
+/// Of one stencil, in blocks of three nodes or more; cells even in number on some levels, on one, or on none.
+std::vector<Blocks> boxes_without_entries() {
+  constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
+  constexpr std::array<Type, 6> natural{Type::neumann, Type::dirichlet, Type::neumann,
+                                        Type::neumann, Type::neumann,   Type::dirichlet};
+  std::vector<Blocks> result;
+  result.push_back({{16, 16, 16}, {1, 1, 2}});
+  result.push_back({{32, 16, 24}, {3, 2, 1}, {constant(2)}, {1, 1, 1}, natural});
+  result.push_back({{17, 12, 13}, {2, 1, 1}});
+  result.push_back({{16, 20, 8}, {2, 5, 1}, {constant(1)}, {1, 1, 1}, natural, 1});
+  result.push_back({{16, 10, 12}, {1, 2, 1}, {constant(1)}, {1, 1, 1}, mixed, 2});
+  result.push_back({{16, 16, 12}, {2, 2, 2}, {constant(3)}, {1, 1, 1}, mixed});
+  result.push_back({{12, 16, 24}, {1, 2, 2}, {constant(1)}, {1, 1, 0.02}});
+  result.push_back({{16, 16, 12}, {2, 1, 2}, {constant(1), constant(1), constant(1000)}});
   return result;
 }
 
@@ -142,19 +160,69 @@ std::unique_ptr<RankMatrix> matrix_on_rank(CsrMatrix const& a, RankBlocks const&
   return std::make_unique<RankMatrix>(std::move(local), parts, rows.neighbors, ranks);
 }
 
+/// The cells between these nodes of the box, which are all of it or a part.
+BoxProblem problem_of(Blocks const& box, NodeBox const& nodes) {
+  BoxProblem problem;
+  problem.source = constant(1).code;
+  for (Data const& component : box.k)
+    problem.coefficient.push_back(component.code);
+  for (std::size_t d = 0; d < 3; ++d) {
+    auto const cells = static_cast<double>(box.cells[d]);
+    problem.cells[d] = nodes.count(d) - 1;
+    problem.origin[d] = box.extent[d] * static_cast<double>(nodes.low[d]) / cells;
+    problem.extent[d] = box.extent[d] * static_cast<double>(problem.cells[d]) / cells;
+    for (std::size_t face = 2 * d; face < 2 * d + 2; ++face) {
+      bool const inside = face % 2 == 0 ? nodes.low[d] > 0 : nodes.high[d] <= box.cells[d];
+      Type const type = inside ? Type::cut : box.types[face];
+      problem.faces[face] = {type, static_cast<int>(face), constant(type == Type::robin ? 0.5 : 0).code, constant(2).code};
+    }
+  }
+  return problem;
+}
+
+/// The rows of a rank as it assembles them, without entries.
+std::unique_ptr<RankMatrix> operator_on_rank(Blocks const& box, RankBlocks const& blocks, Context& context, Communicator& ranks) {
+  auto const me = static_cast<std::size_t>(ranks.rank());
+  NodeBox const own = blocks.own[me], around = grown(own, blocks.nodes);
+  if (own.size() == 0) {
+    SplitRows rows;
+    auto const empty = std::make_shared<CsrMatrix>();
+    empty->row_ptr.push_back(0);
+    rows.local = rows.couplings = empty;
+    return std::make_unique<RankMatrix>(make_matrix(Format::csr, empty, context), rows, std::vector<RankNeighbor>{}, ranks);
+  }
+  std::vector<std::int32_t> places(static_cast<std::size_t>(around.size()));
+  own.for_all([&](Counts const& node) {
+    places[static_cast<std::size_t>(around.index(node))] = static_cast<std::int32_t>(own.index(node));
+  });
+  std::vector<RankNeighbor> neighbors;
+  std::int64_t next = own.size();
+  for (std::size_t other = 0; other < blocks.own.size(); ++other) {
+    RankNeighbor neighbor{static_cast<int>(other), {}, 0};
+    if (other == me)
+      continue;
+    common(own, grown(blocks.own[other], blocks.nodes)).for_all([&](Counts const& node) {
+      neighbor.sent.push_back(static_cast<std::int32_t>(own.index(node)));
+    });
+    common(blocks.own[other], around).for_all([&](Counts const& node) {
+      places[static_cast<std::size_t>(around.index(node))] = static_cast<std::int32_t>(next++);
+      ++neighbor.n_ghosts;
+    });
+    if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
+      neighbors.push_back(neighbor);
+  }
+  BoxSystem system(context, problem_of(box, around), Format::matrix_free);
+  BlockSystem block = take_block(system, around, own, places, context);
+  return std::make_unique<RankMatrix>(std::move(block.local), block.rows, neighbors, ranks);
+}
+
 }  // namespace
 
 template <class B>
 class RankMultigrid : public OnBackend<B::value> {
 protected:
-  std::unique_ptr<Matrix> assembled(Blocks const& box) {
-    BoxProblem problem{box.cells, {0, 0, 0}, box.extent, {}, constant(1).code, {}};
-    for (Data const& component : box.k)
-      problem.coefficient.push_back(component.code);
-    for (std::size_t i = 0; i < 6; ++i)
-      problem.faces[i] = {box.types[i], static_cast<int>(i), constant(box.types[i] == Type::robin ? 0.5 : 0).code,
-                          constant(2).code};
-    return BoxSystem(*this->context, problem).take_matrix();
+  std::unique_ptr<Matrix> assembled(Blocks const& box, Format format = Format::half_cds) {
+    return BoxSystem(*this->context, problem_of(box, blocks_of(box).whole()), format).take_matrix();
   }
   /// M^-1 r, on one rank.
   std::vector<double> applied(MultiPrecisionOperator const& a, PreconditionerOptions const& options, std::vector<double> const& r) {
@@ -203,6 +271,76 @@ TYPED_TEST(RankMultigrid, IsThatOfOneRank) {
       }
 }
 
+/// The levels of stencils, and those that follow by entries.
+TYPED_TEST(RankMultigrid, WithoutEntriesIsThatOfOneRank) {
+  for (Blocks const& box : boxes_without_entries())
+    for (std::int64_t const gathered : {30, 1 << 18}) {
+      auto const whole = this->assembled(box, Format::matrix_free);
+      RankBlocks const blocks = blocks_of(box);
+      PreconditionerOptions options;
+      options.kind = PreconditionerKind::multigrid;
+      options.multigrid.precision = MultigridPrecision::double_;
+      options.multigrid.coarse_size = 30;
+      options.box_nodes = blocks.nodes;
+      auto const r = random_vector(whole->n_rows(), 5);
+      std::vector<double> const expected = this->applied(*whole, options, r);
+      double const scale = std::sqrt(std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0));
+      options.multigrid.gathered_size = gathered;
+      options.blocks = std::make_shared<RankBlocks const>(blocks);
+      ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
+        auto const own = make_context(this->context->backend());
+        auto const a = operator_on_rank(box, blocks, *own, ranks);
+        auto const z = this->applied(*a, options, part(r, blocks, ranks.rank()));
+        auto const right = part(expected, blocks, ranks.rank());
+        for (std::size_t i = 0; i < z.size(); ++i)
+          ASSERT_NEAR(z[i], right[i], 1e-11 * scale) << box.cells[0] << " cells, rank " << ranks.rank() << ", row " << i;
+      });
+    }
+}
+
+/// In every precision, with a cycle in single.
+TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
+  for (Blocks const& box : boxes_without_entries()) {
+    auto const whole = this->assembled(box, Format::matrix_free);
+    RankBlocks const blocks = blocks_of(box);
+    auto const b = random_vector(whole->n_rows(), 6);
+    for (Precision const precision : {Precision::double_, Precision::refined, Precision::double_double}) {
+      if (precision == Precision::double_double && box.idle > 0)
+        continue;  // slow, and nothing new
+      SolverOptions options;
+      options.preconditioner = PreconditionerKind::multigrid;
+      options.multigrid.coarse_size = 30;
+      options.box_nodes = blocks.nodes;
+      options.precision = precision;
+      options.tolerance = precision == Precision::double_ ? 1e-11 : 1e-18;
+      std::vector<double> x(b.size());
+      SolverResult const one = solve(*whole, b, x, options);
+      ASSERT_EQ(one.status, SolverStatus::converged) << one.reason;
+      options.multigrid.gathered_size = 500;
+      options.blocks = std::make_shared<RankBlocks const>(blocks);
+      options.box_nodes = {};
+      ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
+        SolverOptions of_rank = options;
+        of_rank.ranks = &ranks;
+        auto const own = make_context(this->context->backend());
+        auto const a = operator_on_rank(box, blocks, *own, ranks);
+        auto const b_own = part(b, blocks, ranks.rank()), right = part(x, blocks, ranks.rank());
+        std::vector<double> x_own(b_own.size());
+        SolverResult const result = solve(*a, b_own, x_own, of_rank);
+        ASSERT_EQ(result.status, SolverStatus::converged) << result.reason;
+        EXPECT_EQ(result.iterations, one.iterations);
+        EXPECT_EQ(result.multigrid_levels.size(), one.multigrid_levels.size());
+        for (std::size_t i = 0; i < right.size(); ++i)
+          ASSERT_NEAR(x_own[i], right[i], 1e-9 * std::abs(right[i]) + 1e-12);
+        if (a->n_rows() > 0) {
+          auto const& stencil = dynamic_cast<BoxOperator const&>(a->local());
+          EXPECT_EQ(stencil.bytes(), 27 * 8 * stencil.view().n_face_rows);
+        }
+      });
+    }
+  }
+}
+
 /// Aggregates of ranks are others than those of one rank: not the same map, but one as good, symmetric, of any rows.
 TYPED_TEST(RankMultigrid, OfAnyRows) {
   for (Blocks const& box : boxes_in_rows()) {
@@ -243,32 +381,33 @@ using RankMultigridOnDevices = OnDevices;
 
 /// Levels in blocks, and gathered ones.
 TEST_F(RankMultigridOnDevices, HasTheBitsOfThatThroughHostMemory) {
+  Blocks const box{{23, 17, 31}, {1, 1, 2}};
   auto const host = make_context(Backend::cpu);
-  BoxProblem problem{{23, 17, 31}, {0, 0, 0}, {1, 1, 1}, {constant(1).code}, constant(1).code, {}};
-  for (auto& face : problem.faces)
-    face.value = constant(0).code;
-  CsrMatrix const csr = BoxSystem(*host, problem).matrix().to_csr();
+  RankBlocks const blocks = blocks_of(box);
+  CsrMatrix const csr = BoxSystem(*host, problem_of(box, blocks.whole())).matrix().to_csr();
   auto const b = random_vector(csr.n_rows, 5);
-  RankBlocks const blocks = blocks_of({problem.cells, {1, 1, 2}});
   SolverOptions options;
   options.preconditioner = PreconditionerKind::multigrid;
   options.multigrid.coarse_size = 30;
   options.multigrid.gathered_size = 1000;
   options.blocks = std::make_shared<RankBlocks const>(blocks);
-  std::vector<std::vector<double>> expected(2), found(2);
-  for (bool const through_host : {true, false})
-    run(2, through_host, [&](Communicator& ranks, Context& context) {
-      auto const a = matrix_on_rank(csr, blocks, Format::half_cds, context, ranks);
-      auto const own = part(b, blocks, ranks.rank());
-      std::vector<double>& x = (through_host ? expected : found)[static_cast<std::size_t>(ranks.rank())];
-      x.resize(own.size());
-      SolverOptions with_ranks = options;
-      with_ranks.ranks = &ranks;
-      SolverResult const result = poisson::solve(*a, own, x, with_ranks);
-      EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
-      EXPECT_LT(result.iterations, 20);
-    });
-  EXPECT_EQ(found, expected) << "other bits";
+  for (Format const format : {Format::half_cds, Format::matrix_free}) {
+    std::vector<std::vector<double>> expected(2), found(2);
+    for (bool const through_host : {true, false})
+      run(2, through_host, [&](Communicator& ranks, Context& context) {
+        auto const a = format == Format::matrix_free ? operator_on_rank(box, blocks, context, ranks)
+                                                     : matrix_on_rank(csr, blocks, format, context, ranks);
+        auto const own = part(b, blocks, ranks.rank());
+        std::vector<double>& x = (through_host ? expected : found)[static_cast<std::size_t>(ranks.rank())];
+        x.resize(own.size());
+        SolverOptions with_ranks = options;
+        with_ranks.ranks = &ranks;
+        SolverResult const result = poisson::solve(*a, own, x, with_ranks);
+        EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+        EXPECT_LT(result.iterations, 20);
+      });
+    EXPECT_EQ(found, expected) << "other bits";
+  }
 }
 
 }  // namespace poisson::testing
