@@ -306,7 +306,7 @@ iteration of cg without preconditioner (iteration_seconds; the residual after th
 
 For example:
   ranks_bench --multigrid --json weak.json weak:513:1 weak:513:2 strong:513:1 strong:513:2 strong:257:1 strong:257:2
-  ranks_bench --multigrid --format matrix_free --iterations 0 --json free.json weak:1009:1 weak:1009:2
+  ranks_bench --multigrid --format matrix_free --iterations 0 --json free.json weak:1001:1 weak:1001:2
   ranks_bench --multigrid --backend cpu --iterations 20 strong:48:1 strong:48:2
 )";
 
