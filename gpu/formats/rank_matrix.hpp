@@ -62,6 +62,9 @@ public:
   /// Of the rows on the rim with ghosts, by rows; in host memory.
   [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
+  /// The same in the backend's memory, where entries are in the precision of local().
+  [[nodiscard]] Csr const& stored_couplings() const { return couplings_; }
+  [[nodiscard]] std::int32_t const* stored_rim() const { return rim_.data(); }
   /// Of the block, the couplings and the rim, without the buffers of messages.
   [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + couplings_.bytes() + rim_.bytes(); }
   /// Entries that come from other ranks in a product.

@@ -3,6 +3,7 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/host_device.hpp"
 #include "gpu/core/node_box.hpp"
+#include "gpu/kernels/csr.hpp"
 
 #include <array>
 #include <cstdint>
@@ -34,6 +35,19 @@ struct CommonNodes {
   return result;
 }
 
+/// The place in the box to which a copy goes of node `number`, x fastest.
+[[nodiscard]] inline POISSON_HOST_DEVICE std::int64_t place_of(CommonNodes const& nodes, std::int64_t number) {
+  std::int64_t const line = number / nodes.count[0];
+  return nodes.first_to + line / nodes.count[1] * nodes.plane_to + line % nodes.count[1] * nodes.line_to + number % nodes.count[0];
+}
+/// The diagonal of half_stencil in which the nodes at these places of a box are coupled, or -1 where the entry is in the other row.
+[[nodiscard]] inline POISSON_HOST_DEVICE int diagonal_between(std::int64_t row, std::int64_t column, std::int64_t nx,
+                                                              std::int64_t ny) {
+  std::int64_t const dx = row % nx - column % nx, dy = row / nx % ny - column / nx % ny, dz = row / (nx * ny) - column / (nx * ny);
+  std::int64_t const s = 9 * dz + 3 * dy + dx;
+  return s < 0 ? -1 : static_cast<int>(s);
+}
+
 /// What the vectors of a block of nodes and its surroundings need on several ranks, in the arithmetic V: float or double. Pointers
 /// are in the backend's memory; on a device calls enqueue work.
 template <class V>
@@ -50,6 +64,13 @@ public:
   virtual void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message) const = 0;
   /// x[places[i]] = message[i]. No place is named twice.
   virtual void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x) const = 0;
+  /// places[i] = the number of node i in the box to which copy() would go.
+  virtual void list_places(Context& context, CommonNodes const& nodes, std::int32_t* places) const = 0;
+  /// Puts the entries of some rows into diagonals of half_stencil on a box, except those that the diagonals have in another row.
+  /// Row r of `entries` is node rows[r] of those that `own` takes to the box; column c is at place columns[c] of the box, which has
+  /// these `nodes`. 12 bytes an entry.
+  virtual void add_entries(Context& context, CsrView const& entries, std::int32_t const* rows, CommonNodes const& own,
+                           std::array<std::int32_t, 3> const& nodes, std::int32_t const* columns, V* values) const = 0;
   /// Diagonals of half_stencil on a box of these nodes, laid out as HalfCdsView says: entries that couple with nodes beyond the box
   /// become -0.0: nothing is stored.
   virtual void clip(Context& context, std::array<std::int32_t, 3> const& nodes, V* values) const = 0;

@@ -40,6 +40,8 @@ public:
   virtual void solve_dense(Context& context, std::int64_t n, V const* m, V const* b, V* x, std::int32_t const* stop) const = 0;
   /// z = x. 12 bytes.
   virtual void to_outside(Context& context, std::int64_t n, V const* x, double* z, std::int32_t const* stop) const = 0;
+  /// x_i = value. 4 bytes.
+  virtual void fill(Context& context, std::int64_t n, V value, V* x) const = 0;
   /// x_i = pseudo_random(i). 4 bytes.
   virtual void fill_pseudo_random(Context& context, std::int64_t n, V* x) const = 0;
 

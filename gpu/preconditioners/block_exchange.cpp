@@ -10,20 +10,39 @@ namespace poisson {
 
 namespace {
 
+struct SharedNodes {
+  int rank;
+  NodeBox nodes;
+};
+
 /// The nodes that each other rank needs of those that this one owns, or the other way round.
-template <class V>
-std::vector<typename BlockExchange<V>::Places> places_of(std::vector<NodeBox> const& a, std::vector<NodeBox> const& b, bool sends,
-                                                         std::size_t me, NodeBox const& extended) {
-  std::vector<typename BlockExchange<V>::Places> result;
-  for (std::size_t other = 0; other < a.size(); ++other) {
-    NodeBox const nodes = sends ? common(a[me], b[other]) : common(a[other], b[me]);
-    if (other == me || nodes.size() == 0)
-      continue;
-    auto& places = result.emplace_back();
-    places.rank = static_cast<int>(other);
-    nodes.for_all([&](auto const& node) { places.of_x.push_back(static_cast<std::int32_t>(extended.index(node))); });
+std::vector<SharedNodes> shared_nodes(std::vector<NodeBox> const& own, std::vector<NodeBox> const& needed, bool sends,
+                                      std::size_t me) {
+  std::vector<SharedNodes> result;
+  for (std::size_t other = 0; other < own.size(); ++other) {
+    NodeBox const nodes = sends ? common(own[me], needed[other]) : common(own[other], needed[me]);
+    if (other != me && nodes.size() > 0)
+      result.push_back({static_cast<int>(other), nodes});
   }
   return result;
+}
+
+template <class V>
+Array<std::int32_t> places_in(Context& context, std::vector<SharedNodes> const& shared, NodeBox const& extended,
+                              std::vector<typename RankExchange<V>::Part>& parts) {
+  std::int64_t n = 0;
+  for (SharedNodes const& with : shared) {
+    parts.push_back({with.rank, with.nodes.size()});
+    n += with.nodes.size();
+  }
+  Array<std::int32_t> places(context, n);
+  std::int64_t first = 0;
+  for (SharedNodes const& with : shared) {
+    kernels_for<BlockKernels<V>>(context).list_places(context, common_nodes(with.nodes, with.nodes, extended),
+                                                      places.data() + first);
+    first += with.nodes.size();
+  }
+  return places;
 }
 
 }  // namespace
@@ -31,8 +50,13 @@ std::vector<typename BlockExchange<V>::Places> places_of(std::vector<NodeBox> co
 template <class V>
 BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own,
                                 std::vector<NodeBox> const& needed, NodeBox const& extended)
-    : BlockExchange(context, ranks, places_of<V>(own, needed, true, static_cast<std::size_t>(ranks.rank()), extended),
-                    places_of<V>(own, needed, false, static_cast<std::size_t>(ranks.rank()), extended)) {}
+    : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)) {
+  auto const me = static_cast<std::size_t>(ranks.rank());
+  std::vector<typename RankExchange<V>::Part> sends, receives;
+  sent_ = places_in<V>(context, shared_nodes(own, needed, true, me), extended, sends);
+  received_ = places_in<V>(context, shared_nodes(own, needed, false, me), extended, receives);
+  exchange_ = std::make_unique<RankExchange<V>>(context, ranks, sends, receives);
+}
 
 template <class V>
 BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<Places> const& sends,

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -236,6 +237,22 @@ std::unique_ptr<BoxOperator> finest_operator(RankMatrix const& a, RankBlocks con
   return std::make_unique<BoxOperator>(a.context(), of_result, stencil.components, stencil.k, rows);
 }
 
+/// Puts a matrix of some own rows, whose columns are nodes of the boxes `columns`, one after another, into diagonals on `box`.
+template <class V>
+void add_entries(Context& context, Csr const& entries, std::int32_t const* rows, NodeBox const& own, NodeBox const& box,
+                 std::vector<NodeBox> const& columns, V* values) {
+  auto const& kernels = kernels_for<BlockKernels<V>>(context);
+  Array<std::int32_t> places(context, entries.n_columns());
+  std::int64_t first = 0;
+  for (NodeBox const& nodes : columns) {
+    kernels.list_places(context, common_nodes(nodes, nodes, box), places.data() + first);
+    first += nodes.size();
+  }
+  BoxLevel<V> const level = level_of<V>(box);
+  kernels.add_entries(context, entries.view(), rows, common_nodes(own, own, box), {level.nodes[0], level.nodes[1], level.nodes[2]},
+                      places.data(), values);
+}
+
 /// The diagonals of own rows at their places in `box`, 0 elsewhere. Of a block of a box in its memory, else by way of CSR.
 template <class V>
 Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox const& box) {
@@ -246,17 +263,6 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
   std::int64_t const n = box.size();
   Array<V> values(context, half_stencil::diagonals * n);
   values.set_zero();
-  // Entries that are not taken from diagonals, by diagonal: their places, and they themselves.
-  std::array<std::vector<std::int32_t>, half_stencil::diagonals> places;
-  std::array<std::vector<V>, half_stencil::diagonals> entries;
-  auto const add = [&](Counts const& row, Counts const& column, double value) {
-    std::int64_t const s = 9 * (row[2] - column[2]) + 3 * (row[1] - column[1]) + row[0] - column[0];
-    if (s < 0)  // the lower entry of another row
-      return;
-    places[static_cast<std::size_t>(s)].push_back(static_cast<std::int32_t>(box.index(row)));
-    entries[static_cast<std::size_t>(s)].push_back(static_cast<V>(value));
-  };
-  NodesOfRows const nodes(blocks, me);
   CommonNodes const all = common_nodes(own, own, box);
   if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a.local()); stencil != nullptr) {
     Array<V> of_own(context, half_stencil::diagonals * own.size());
@@ -269,16 +275,22 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
       kernels.copy_from_double(context, all, local.view().values + s * own.size(), values.data() + s * n);
   } else if (own.size() > 0) {
     CsrMatrix const local = a.local().to_csr();
-    for (std::int64_t row = 0; row < local.n_rows; ++row)
-      for (std::int64_t e = local.row_ptr[row]; e < local.row_ptr[row + 1]; ++e)
-        add(nodes(row), nodes(local.columns[e]), local.values[e]);
+    HostVector<std::int32_t> rows(static_cast<std::size_t>(local.n_rows));
+    std::iota(rows.begin(), rows.end(), 0);
+    add_entries(context, Csr(std::make_shared<CsrMatrix const>(local), context), Array<std::int32_t>(context, rows).data(), own,
+                box, {own}, values.data());
   }
-  nodes.for_couplings(a, add);
-  for (std::size_t s = 0; s < places.size(); ++s) {
-    Array<std::int32_t> const at(context, std::span<std::int32_t const>(places[s]));
-    Array<V> const of(context, std::span<V const>(entries[s]));
-    kernels.unpack(context, at.size(), at.data(), of.data(), values.data() + static_cast<std::int64_t>(s) * n);
-  }
+  std::vector<NodeBox> const around = with_neighbours(blocks.own, blocks.nodes);
+  std::vector<NodeBox> ghosts;
+  for (std::size_t other = 0; other < blocks.own.size(); ++other)
+    if (other != me)
+      ghosts.push_back(common(blocks.own[other], around[me]));
+  Csr const& couplings = a.stored_couplings();
+  if (couplings.precision() == MatrixPrecision::single)
+    add_entries(context, Csr(std::make_shared<CsrMatrix const>(couplings.to_csr()), context), a.stored_rim(), own, box, ghosts,
+                values.data());
+  else
+    add_entries(context, couplings, a.stored_rim(), own, box, ghosts, values.data());
   return values;
 }
 
@@ -299,7 +311,8 @@ public:
         free_of_fine_(std::move(free_of_fine)),
         b_(context, coarse.size()),
         x_(context, coarse.size()),
-        ones_(context, std::span<V const>(std::vector<V>(static_cast<std::size_t>(coarse.size()), V(1)))) {
+        ones_(context, coarse.size()) {
+    kernels_for<SmootherKernels<V>>(context).fill(context, coarse.size(), V(1), ones_.data());
     coarsening_.weights = weights_.data();
     fine_.free = free_of_fine_.data();
     b_.set_zero();

@@ -41,6 +41,21 @@ public:
     for (std::int64_t i = 0; i < n; ++i)
       x[places[i]] = message[i];
   }
+  void list_places(Context&, CommonNodes const& nodes, std::int32_t* places) const override {
+    for (std::int64_t i = 0; i < nodes.size(); ++i)
+      places[i] = static_cast<std::int32_t>(place_of(nodes, i));
+  }
+  void add_entries(Context&, CsrView const& entries, std::int32_t const* rows, CommonNodes const& own,
+                   std::array<std::int32_t, 3> const& nodes, std::int32_t const* columns, V* values) const override {
+    std::int64_t const n = std::int64_t{nodes[0]} * nodes[1] * nodes[2];
+#pragma omp parallel for schedule(static) if (entries.nnz >= cpu::work_worth_threads)
+    for (std::int64_t r = 0; r < entries.n_rows; ++r) {
+      std::int64_t const row = place_of(own, rows[r]);
+      for (std::int64_t k = entries.row_ptr[r]; k < entries.row_ptr[r + 1]; ++k)
+        if (int const s = diagonal_between(row, columns[entries.columns[k]], nodes[0], nodes[1]); s >= 0)
+          values[s * n + row] = static_cast<V>(entries.values[k]);
+    }
+  }
   void clip(Context&, std::array<std::int32_t, 3> const& nodes, V* values) const override {
     std::int64_t const line = nodes[0], lines = std::int64_t{nodes[1]} * nodes[2], n = line * lines;
     for (int s = 0; s < half_stencil::diagonals; ++s)

@@ -22,6 +22,9 @@ public:
     if (*stop == 0)
       for_rows(n, [=](std::int64_t i) { x[i] = factor * b[i] / diagonal[i]; });
   }
+  void fill(Context&, std::int64_t n, V value, V* x) const override {
+    for_rows(n, [=](std::int64_t i) { x[i] = value; });
+  }
   void fill_pseudo_random(Context&, std::int64_t n, V* x) const override {
     for_rows(n, [=](std::int64_t i) { x[i] = static_cast<V>(pseudo_random(i)); });
   }

@@ -35,6 +35,24 @@ __global__ void unpack_places_kernel(std::int64_t n, std::int32_t const* places,
     x[places[i]] = message[i];
 }
 
+__global__ void places_kernel(CommonNodes nodes, std::int32_t* places) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < nodes.size())
+    places[i] = static_cast<std::int32_t>(place_of(nodes, i));
+}
+
+/// A thread a row.
+template <class V>
+__global__ void entries_kernel(CsrView entries, std::int32_t const* rows, CommonNodes own, std::int64_t nx, std::int64_t ny,
+                               std::int64_t n, std::int32_t const* columns, V* values) {
+  std::int64_t const r = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (r >= entries.n_rows)
+    return;
+  std::int64_t const row = place_of(own, rows[r]);
+  for (std::int64_t k = entries.row_ptr[r]; k < entries.row_ptr[r + 1]; ++k)
+    if (int const s = diagonal_between(row, columns[entries.columns[k]], nx, ny); s >= 0)
+      values[s * n + row] = static_cast<V>(entries.values[k]);
+}
+
 struct Nodes {
   std::int64_t n[3];
 };
@@ -75,6 +93,20 @@ public:
     if (n == 0)
       return;
     unpack_places_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, places, message, x);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void list_places(Context& context, CommonNodes const& nodes, std::int32_t* places) const override {
+    if (nodes.size() == 0)
+      return;
+    places_kernel<<<cuda::n_blocks(nodes.size(), threads), threads, 0, cuda::of(context).stream()>>>(nodes, places);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+  void add_entries(Context& context, CsrView const& entries, std::int32_t const* rows, CommonNodes const& own,
+                   std::array<std::int32_t, 3> const& nodes, std::int32_t const* columns, V* values) const override {
+    if (entries.n_rows == 0)
+      return;
+    entries_kernel<V><<<cuda::n_blocks(entries.n_rows, threads), threads, 0, cuda::of(context).stream()>>>(
+        entries, rows, own, nodes[0], nodes[1], std::int64_t{nodes[0]} * nodes[1] * nodes[2], columns, values);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void clip(Context& context, std::array<std::int32_t, 3> const& nodes, V* values) const override {

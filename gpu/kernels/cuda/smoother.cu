@@ -56,11 +56,20 @@ struct ToOutside {
   __device__ void operator()(std::int64_t i) const { z[i] = static_cast<double>(x[i]); }
 };
 
-template <class V>
-__global__ void __launch_bounds__(threads) pseudo_random_kernel(std::int64_t n, V* x) {
+/// x_i = entry(i) for all i < n.
+template <class V, class Entry>
+__global__ void __launch_bounds__(threads) fill_kernel(std::int64_t n, Entry const entry, V* x) {
   if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
-    x[i] = static_cast<V>(pseudo_random(i));
+    x[i] = static_cast<V>(entry(i));
 }
+template <class V>
+struct SameValue {
+  V value;
+  __device__ V operator()(std::int64_t) const { return value; }
+};
+struct PseudoRandom {
+  __device__ double operator()(std::int64_t i) const { return pseudo_random(i); }
+};
 
 /// A warp a row.
 template <class V>
@@ -85,12 +94,8 @@ public:
              std::int32_t const* stop) const override {
     for_rows(context, n, stop, Begin<V>{diagonal, b, factor, x});
   }
-  void fill_pseudo_random(Context& context, std::int64_t n, V* x) const override {
-    if (n == 0)
-      return;
-    pseudo_random_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, x);
-    POISSON_CUDA_CHECK(cudaGetLastError());
-  }
+  void fill(Context& context, std::int64_t n, V value, V* x) const override { fill_with(context, n, SameValue<V>{value}, x); }
+  void fill_pseudo_random(Context& context, std::int64_t n, V* x) const override { fill_with(context, n, PseudoRandom{}, x); }
   void begin_from_outside(Context& context, std::int64_t n, V const* diagonal, double const* r, V factor, V* b, V* x,
                           std::int32_t const* stop) const override {
     for_rows(context, n, stop, BeginFromOutside<V>{diagonal, r, factor, b, x});
@@ -113,6 +118,13 @@ public:
   }
 
 private:
+  template <class Entry>
+  static void fill_with(Context& context, std::int64_t n, Entry const& entry, V* x) {
+    if (n == 0)
+      return;
+    fill_kernel<<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, entry, x);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
   template <class Body>
   static void for_rows(Context& context, std::int64_t n, std::int32_t const* stop, Body const& body) {
     if (n == 0)
