@@ -626,17 +626,28 @@ bool Discretization::is_pure_neumann() const {
   return assembly::is_pure_neumann(impl_->space, impl_->element, impl_->data);
 }
 
-bool Discretization::has_dirichlet(unsigned boundary_id) const {
-  return impl_->data.boundary_at(boundary_id).type == BoundaryType::dirichlet;
+bool Discretization::is_natural(unsigned boundary_id) const {
+  return impl_->data.boundary_at(boundary_id).is_natural();
 }
 
-std::map<unsigned, double> Discretization::dirichlet_fluxes(std::span<double const> u,
-                                                            std::span<std::uint8_t const> counted) const {
-  std::map<unsigned, double> result;
-  for (auto const& [id, found] : boundary_fluxes(impl_->space, impl_->element, impl_->data, u, counted))
-    if (has_dirichlet(id))
-      result[id] = found.flux;
+std::map<unsigned, BoundaryFlux> Discretization::residual_fluxes(std::span<double const> u,
+                                                                 std::span<std::uint8_t const> counted) const {
+  auto result = boundary_fluxes(impl_->space, impl_->element, impl_->data, u, counted);
+  std::erase_if(result, [&](auto const& of) { return is_natural(of.first); });
   return result;
+}
+
+void Discretization::balance_periodic(std::map<unsigned, BoundaryFlux>& boundaries) const {
+  if (impl_->data.has_periodic_boundaries())
+    assembly::balance_periodic(impl_->data, boundaries);
+}
+
+std::vector<PeriodicNode> Discretization::periodic_nodes() const {
+  return assembly::periodic_nodes(impl_->space, impl_->element, impl_->data);
+}
+
+std::vector<PeriodicTie> Discretization::periodic_ties(std::span<PeriodicNode const> of_whole) const {
+  return assembly::periodic_ties(of_whole, impl_->data);
 }
 
 FieldSums Discretization::source_integral() const {
@@ -652,7 +663,8 @@ void Discretization::scale_source(double total, FieldSums const& of_whole) {
 }
 
 std::vector<double> Discretization::dirichlet_values() const {
-  Constraints const constraints = boundary_terms(impl_->space, impl_->element, impl_->data).constraints;
+  Constraints const constraints =
+      impl_->of_whole.size() > 0 ? impl_->of_whole : boundary_terms(impl_->space, impl_->element, impl_->data).constraints;
   std::vector<double> values(static_cast<std::size_t>(impl_->space.n_dofs), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t i = 0; i < impl_->space.n_dofs; ++i)
     if (constraints.constrained(i))

@@ -5,6 +5,7 @@
 #include "assembly/space/space_partition.hpp"
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
+#include "assembly/system/periodic_nodes.hpp"
 #include "gpu/core/box_problem.hpp"
 #include "gpu/core/lattice_problem.hpp"
 
@@ -147,10 +148,17 @@ public:
   /// Whether u is determined up to a constant. Throws InputError where only some parts of the mesh that do not touch have
   /// conditions.
   [[nodiscard]] bool is_pure_neumann() const;
-  [[nodiscard]] bool has_dirichlet(unsigned boundary_id) const;
-  /// The fluxes through boundaries with Dirichlet conditions, as far as the unknowns with counted[i] != 0 make them; see
+  /// Whether the boundary has Neumann or Robin values, and no others.
+  [[nodiscard]] bool is_natural(unsigned boundary_id) const;
+  /// The fluxes through boundaries that are not natural, as far as the unknowns with counted[i] != 0 make them; see
   /// boundary_fluxes.
-  [[nodiscard]] std::map<unsigned, double> dirichlet_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const;
+  [[nodiscard]] std::map<unsigned, BoundaryFlux> residual_fluxes(std::span<double const> u,
+                                                                 std::span<std::uint8_t const> counted) const;
+  /// See boundary_fluxes.
+  void balance_periodic(std::map<unsigned, BoundaryFlux>& boundaries) const;
+  /// The nodes on periodic boundaries of this part, and what ties those of all parts; see periodic.hpp.
+  [[nodiscard]] std::vector<PeriodicNode> periodic_nodes() const;
+  [[nodiscard]] std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> of_whole) const;
   /// The integrals of f and |f|, by the assembly's quadrature, without point and line sources; and those of Neumann and Robin
   /// values over the boundary.
   [[nodiscard]] FieldSums source_integral() const;

@@ -2,6 +2,7 @@
 
 #include "app/bench/matrices.hpp"
 #include "app/bench/session.hpp"
+#include "gpu/core/communicator.hpp"
 
 namespace poisson::app {
 
@@ -26,21 +27,20 @@ json json_of(BenchOptions const& options) {
 void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& session) {
   session.working("making " + source.name);
   Timer const timer;
-  BenchMatrix const matrix = source.make(session.context);
+  BenchMatrix const matrix = source.make(session.context, session.team);
   session.context.synchronize();
-  double const seconds = timer.seconds();
-  CsrView const& a = matrix.csr->view();
+  double const seconds = max_over(session.ranks, timer.seconds());
   session.console.line();
-  session.console.line(source.name + ": " + with_thousands(a.n_rows) +
-                       (a.n_rows == a.n_columns ? "" : " x " + with_thousands(a.n_columns)) + " rows, " + with_thousands(a.nnz) +
-                       " non-zeros, " + bytes_text(static_cast<double>(matrix.csr->bytes())) + " in csr, made in " +
-                       seconds_text(seconds));
+  session.console.line(source.name + ": " + with_thousands(matrix.n_rows) +
+                       (matrix.n_rows == matrix.n_columns ? "" : " x " + with_thousands(matrix.n_columns)) + " rows, " +
+                       with_thousands(matrix.nnz) + " non-zeros, " + bytes_text(static_cast<double>(matrix.csr_bytes)) +
+                       " in csr, made in " + seconds_text(seconds));
   session.report["matrices"].push_back({{"name", source.name},
                                         {"kind", source.kind},
-                                        {"n_rows", a.n_rows},
-                                        {"n_columns", a.n_columns},
-                                        {"nnz", a.nnz},
-                                        {"csr_bytes", matrix.csr->bytes()},
+                                        {"n_rows", matrix.n_rows},
+                                        {"n_columns", matrix.n_columns},
+                                        {"nnz", matrix.nnz},
+                                        {"csr_bytes", matrix.csr_bytes},
                                         {"make_seconds", seconds},
                                         {"results", json::array()},
                                         {"peers", json::array()},
@@ -50,20 +50,27 @@ void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& sess
 
 }  // namespace
 
-ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console) {
-  std::vector<BenchSource> const sources = bench_sources(options, problem);
-  return run_benchmark(std::string(name_of(options.kind)), options, console, [&](BenchSession& session) {
+ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, RankTeam* team) {
+  std::vector<BenchSource> sources;
+  together(team, [&] {
+    if (team != nullptr && options.kind != BenchKind::solve)
+      throw InputError("'poisson bench " + std::string(name_of(options.kind)) +
+                       "' measures one rank, and only 'poisson bench solve' several; run it without mpirun");
+    sources = bench_sources(options, problem);
+  });
+  auto const body = [&](BenchSession& session) {
     session.report["options"] = json_of(options);
     auto const benchmark = options.kind == BenchKind::spmv    ? make_product_bench(options, session)
                            : options.kind == BenchKind::solve ? make_solve_bench(options, session)
                                                               : make_conversion_bench(options, session);
     for (BenchSource const& source : sources) {
-      if (interrupt_requested())
+      if (any_of_ranks(session.ranks, interrupt_requested()))
         throw Interrupted();
       measure(source, *benchmark, session);
     }
     benchmark->finish();
-  });
+  };
+  return run_benchmark(std::string(name_of(options.kind)), options, console, body, team);
 }
 
 }  // namespace poisson::app

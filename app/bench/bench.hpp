@@ -2,6 +2,7 @@
 
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
+#include "app/run/rank_team.hpp"
 #include "app/run/run.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/formats/format.hpp"
@@ -68,7 +69,9 @@ struct BenchOptions : BenchTarget {
 /// `auto` with the fastest format measured, conversion and products together. solve measures all combinations of the formats,
 /// methods, precisions and preconditioners requested. `problem` (may be null) is a configuration whose assembled matrix is measured
 /// too. Returns exit_done; exit_not_converged when a result was wrong; interrupted_code() after an interrupt, with what was
-/// measured until then. Throws InputError or EnvironmentError, after the JSON of what was measured is written.
-[[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console);
+/// measured until then. With a team (null: one rank), of which all call it alike, ranks share every matrix, times are those of the
+/// slowest one, and solve alone is measured. Throws InputError or EnvironmentError, after the JSON of what was measured is written.
+[[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console,
+                                 RankTeam* team = nullptr);
 
 }  // namespace poisson::app

@@ -2,11 +2,19 @@
 
 #include "app/config/problem.hpp"
 #include "app/io/matrix_market.hpp"
+#include "app/run/rank_mesh.hpp"
+#include "app/run/rank_run.hpp"
+#include "app/run/rank_system.hpp"
 #include "assembly/discretization.hpp"
+#include "assembly/mesh/box_partition.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/formats/box.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/box.hpp"
+#include "gpu/kernels/csr.hpp"
+#include "gpu/kernels/symmetry.hpp"
 
 #include <algorithm>
 #include <array>
@@ -77,11 +85,21 @@ CsrMatrix random_matrix(std::int64_t n) {
   });
 }
 
+/// Sets the sizes of all rows.
+BenchMatrix with_sizes(BenchMatrix matrix, Communicator* ranks) {
+  CsrView const& a = matrix.csr->view();
+  matrix.n_rows = sum_over(ranks, a.n_rows);
+  matrix.n_columns = sum_over(ranks, a.n_columns);
+  matrix.nnz = sum_over(ranks, a.nnz + (matrix.rows ? matrix.rows->split.couplings->nnz() : 0));
+  matrix.csr_bytes = sum_over(ranks, matrix.csr->bytes() + (matrix.rows ? matrix.rows->split.couplings->bytes() : 0));
+  return matrix;
+}
+
 BenchMatrix in_memory_of(Context& context, CsrMatrix csr) {
   require_memory(context, csr.bytes(), "the matrix in csr");
   BenchMatrix result;
   result.csr = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(std::move(csr)), context);
-  return result;
+  return with_sizes(std::move(result), nullptr);
 }
 
 BenchMatrix in_memory_of(Context& context, assembly::LinearSystem system) {
@@ -91,9 +109,133 @@ BenchMatrix in_memory_of(Context& context, assembly::LinearSystem system) {
   return result;
 }
 
+/// The rows of this rank. Collective.
+BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTeam& team) {
+  BenchMatrix result;
+  team.together([&] {
+    BenchRows& own = result.rows.emplace();
+    own.symmetric = symmetric;
+    own.split = split(rows);
+    CsrMatrix& whole_rows = own.rim_rows;
+    whole_rows.n_rows = std::ssize(own.split.rim);
+    whole_rows.n_columns = rows.matrix->n_columns;
+    whole_rows.row_ptr.push_back(0);
+    for (std::int32_t const row : own.split.rim) {
+      auto const begin = rows.matrix->row_ptr[row], end = rows.matrix->row_ptr[row + 1];
+      whole_rows.columns.insert(whole_rows.columns.end(), rows.matrix->columns.begin() + begin, rows.matrix->columns.begin() + end);
+      whole_rows.values.insert(whole_rows.values.end(), rows.matrix->values.begin() + begin, rows.matrix->values.begin() + end);
+      whole_rows.row_ptr.push_back(static_cast<std::int64_t>(whole_rows.columns.size()));
+    }
+    own.neighbors = std::move(rows.neighbors);
+    rows.matrix.reset();
+    auto const local = std::move(own.split.local);
+    require_memory(context, local->bytes(), "the rank's matrix in csr");
+    result.csr = std::make_unique<Csr>(local, context);
+  });
+  return with_sizes(std::move(result), &team.communicator());
+}
+
+/// A matrix that every rank has, shared out.
+BenchMatrix shared_out(Context& context, CsrMatrix const& csr, RankTeam& team) {
+  require_same_system(csr, {}, team);
+  RankRows rows;
+  bool symmetric = false;
+  team.together([&] {
+    if (csr.n_rows != csr.n_columns)
+      throw InputError("the matrix has " + std::to_string(csr.n_rows) + " rows and " + std::to_string(csr.n_columns) +
+                       " columns; several ranks share matrices with as many rows as columns");
+    symmetric = !find_symmetry(view_of(csr)).first;
+    rows = rows_of_rank(csr, share_out_rows(csr, team.size()), team.rank());
+  });
+  return in_memory_of(context, std::move(rows), symmetric, team);
+}
+
+/// The rows of this rank's block of box_laplacian(n, n, n). Collective.
+BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
+  BenchMatrix result;
+  team.together([&] {
+    std::int64_t const cells = n - 1;
+    assembly::BoxPartition const partition({cells, cells, cells}, 1, team.size());
+    BenchRows& own = result.rows.emplace();
+    own.blocks = std::make_shared<RankBlocks const>(partition.node_blocks());
+    own.neighbors = partition.neighbors(team.rank());
+    auto couplings = std::make_shared<CsrMatrix>();
+    couplings->row_ptr.push_back(0);
+    own.rim_rows.row_ptr.push_back(0);
+    NodeBox const block = own.blocks->own[static_cast<std::size_t>(team.rank())];
+    if (block.size() == 0) {
+      own.split.couplings = std::move(couplings);
+      auto empty = std::make_shared<CsrMatrix>();
+      empty->row_ptr.push_back(0);
+      result.csr = std::make_unique<Csr>(std::move(empty), context);
+      return;
+    }
+    require_memory(
+        context, CsrMatrix::csr_bytes(block.size(), (3 * block.count(0) - 2) * (3 * block.count(1) - 2) * (3 * block.count(2) - 2)),
+        "the rank's block of a box of " + std::to_string(n) + "^3 nodes in csr");
+    result.csr = box_laplacian(context, block.count(0), block.count(1), block.count(2));  // which has no boundary in it
+    // Rows with ghosts.
+    NodeBox around;  // what the places are numbered in
+    for (std::size_t d = 0; d < 3; ++d) {
+      around.low[d] = std::max<std::int64_t>(block.low[d] - 1, 0);
+      around.high[d] = std::min(block.high[d] + 1, n);
+    }
+    auto const places = partition.places(team.rank());
+    std::vector<std::pair<std::int32_t, double>> entries;
+    block.for_all([&](std::array<std::int64_t, 3> const& node) {
+      NodeBox near;
+      bool inner = true;
+      for (std::size_t d = 0; d < 3; ++d) {
+        near.low[d] = std::max(node[d] - 1, around.low[d]);
+        near.high[d] = std::min(node[d] + 2, around.high[d]);
+        inner = inner && near.low[d] >= block.low[d] && near.high[d] <= block.high[d];
+      }
+      if (inner)
+        return;
+      entries.clear();
+      near.for_all([&](std::array<std::int64_t, 3> const& other) {
+        int differing = 0;
+        for (std::size_t d = 0; d < 3; ++d)
+          differing += other[d] != node[d] ? 1 : 0;
+        entries.emplace_back(places[static_cast<std::size_t>(around.index(other))], Box::weight(differing));
+      });
+      std::sort(entries.begin(), entries.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+      for (auto const& [place, value] : entries) {
+        own.rim_rows.columns.push_back(place);
+        own.rim_rows.values.push_back(value);
+        if (place >= block.size()) {
+          couplings->columns.push_back(static_cast<std::int32_t>(place - block.size()));
+          couplings->values.push_back(value);
+        }
+      }
+      own.rim_rows.row_ptr.push_back(static_cast<std::int64_t>(own.rim_rows.columns.size()));
+      couplings->row_ptr.push_back(static_cast<std::int64_t>(couplings->columns.size()));
+      own.split.rim.push_back(static_cast<std::int32_t>(block.index(node)));
+    });
+    own.rim_rows.n_rows = couplings->n_rows = std::ssize(own.split.rim);
+    for (RankNeighbor const& neighbor : own.neighbors)
+      couplings->n_columns += neighbor.n_ghosts;
+    own.rim_rows.n_columns = block.size() + couplings->n_columns;
+    own.split.couplings = std::move(couplings);
+  });
+  return with_sizes(std::move(result), &team.communicator());
+}
+
+/// The problem of a configuration, each rank with its rows. Collective.
+BenchMatrix rows_of_problem(Context& context, RunConfig config, RankTeam& team) {
+  config.matrix = {};
+  config.matrix.format = Format::csr;
+  RankMesh mesh = rank_mesh(config, team);
+  RankSystem system(mesh, team, config, context);
+  BenchMatrix result = in_memory_of(context, system.take_rows(), true, team);
+  result.rhs = std::move(system.b);
+  result.constant_null_space = system.is_singular();
+  return result;
+}
+
 /// A system to solve has Dirichlet values around and a constant source; a matrix to multiply with has natural boundary conditions,
 /// so that every node is an unknown and no row is empty.
-assembly::LinearSystem assembled_box(std::int64_t cells, int order, bool to_solve) {
+assembly::ProblemSpec box_problem(std::int64_t cells, int order, bool to_solve) {
   assembly::ProblemSpec problem;
   problem.mesh.cells = {cells, cells, cells};
   problem.order = order;
@@ -102,7 +244,7 @@ assembly::LinearSystem assembled_box(std::int64_t cells, int order, bool to_solv
   around.all_ids = true;
   around.type = to_solve ? assembly::BoundaryType::dirichlet : assembly::BoundaryType::neumann;
   problem.boundary = {around};
-  return assembly::Discretization(std::move(problem)).assemble();
+  return problem;
 }
 
 std::string cube(std::int64_t n) {
@@ -113,29 +255,44 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
     return {"box, " + cube(nodes) + " nodes",
             "box",
-            [nodes](Context& context) {
+            [nodes](Context& context, RankTeam* team) {
+              if (team != nullptr && nodes > 1)
+                return block_of_box(context, nodes, *team);
               std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
               require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side),
                              "a box of " + cube(nodes) + " nodes in csr");
               BenchMatrix result;
               result.csr = box_laplacian(context, nodes, nodes, nodes);
               result.box_nodes = {nodes, nodes, nodes};
-              return result;
+              return team != nullptr ? shared_out(context, result.csr->to_csr(), *team) : with_sizes(std::move(result), nullptr);
             },
             {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
   return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
           "box",
-          [=](Context& context) { return in_memory_of(context, assembled_box(cells, order, to_solve)); },
+          [=](Context& context, RankTeam* team) {
+            assembly::ProblemSpec problem = box_problem(cells, order, to_solve);
+            if (team == nullptr)
+              return in_memory_of(context, assembly::Discretization(std::move(problem)).assemble());
+            RunConfig config;
+            config.problem = std::move(problem);
+            return rows_of_problem(context, std::move(config), *team);
+          },
           {}};
 }
 
 BenchSource file_source(std::string const& path) {
   return {path,
           "file",
-          [path](Context& context) {
-            CooMatrix coo = read_matrix_market(path);
-            CsrMatrix csr = csr_from_coo(coo);
+          [path](Context& context, RankTeam* team) {
+            CooMatrix coo;
+            CsrMatrix csr;
+            together(team, [&] {
+              coo = read_matrix_market(path);
+              csr = csr_from_coo(coo);
+            });
+            if (team != nullptr)
+              return shared_out(context, csr, *team);
             BenchMatrix matrix = in_memory_of(context, std::move(csr));
             matrix.coo = std::move(coo);
             return matrix;
@@ -156,12 +313,12 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.band || (nothing_named && !to_solve))
     sources.push_back({"band, " + std::to_string(n) + " rows",
                        "band",
-                       [n](Context& context) { return in_memory_of(context, band_matrix(n)); },
+                       [n](Context& context, RankTeam*) { return in_memory_of(context, band_matrix(n)); },
                        {}});
   if (options.random || (nothing_named && !to_solve))
     sources.push_back({"random, " + std::to_string(n) + " rows",
                        "random",
-                       [n](Context& context) { return in_memory_of(context, random_matrix(n)); },
+                       [n](Context& context, RankTeam*) { return in_memory_of(context, random_matrix(n)); },
                        {}});
   for (std::string const& path : options.files) {
     std::error_code ignored;
@@ -172,8 +329,9 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (problem != nullptr)
     sources.push_back({options.config,
                        "problem",
-                       [spec = problem_of(problem->config())](Context& context) {
-                         return in_memory_of(context, assembly::Discretization(spec).assemble());
+                       [config = problem->config()](Context& context, RankTeam* team) {
+                         return team != nullptr ? rows_of_problem(context, config, *team)
+                                                : in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
                        },
                        {}});
   return sources;

@@ -1,6 +1,9 @@
 #pragma once
 
 #include "app/bench/bench.hpp"
+#include "app/run/rank_team.hpp"
+#include "gpu/core/node_box.hpp"
+#include "gpu/core/rank_rows.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/formats/csr.hpp"
 
@@ -14,11 +17,22 @@
 
 namespace poisson::app {
 
+/// What several ranks have of a matrix besides the couplings of own rows with each other.
+struct BenchRows {
+  SplitRows split;     ///< without `local`
+  CsrMatrix rim_rows;  ///< the whole rows of the rim; columns are own rows, then ghosts
+  std::vector<RankNeighbor> neighbors;
+  std::shared_ptr<RankBlocks const> blocks;  ///< see SolverOptions
+  bool symmetric = true;                     ///< the matrix of all rows
+};
+
 /// A matrix to be measured, in the memory of a backend.
 struct BenchMatrix {
-  std::unique_ptr<Csr> csr;
-  std::optional<CooMatrix> coo;  ///< only if it was given as a list of entries
-  HostVector<double> rhs;        ///< right-hand side of a problem; empty: none
+  std::unique_ptr<Csr> csr;                                        ///< on several ranks the couplings of own rows with each other
+  std::optional<BenchRows> rows{};                                 ///< on several ranks only
+  std::int64_t n_rows = 0, n_columns = 0, nnz = 0, csr_bytes = 0;  ///< of all ranks
+  std::optional<CooMatrix> coo;                                    ///< only if it was given as a list of entries
+  HostVector<double> rhs;                                          ///< right-hand side of a problem; empty: none
   bool constant_null_space = false;
   std::array<std::int64_t, 3> box_nodes{};  ///< see SolverOptions
 };
@@ -26,8 +40,8 @@ struct BenchMatrix {
 /// How to make a matrix to be measured.
 struct BenchSource {
   std::string name;
-  std::string kind;  ///< "box", "band", "random", "file", "problem"
-  std::function<BenchMatrix(Context&)> make;
+  std::string kind;                                      ///< "box", "band", "random", "file", "problem"
+  std::function<BenchMatrix(Context&, RankTeam*)> make;  ///< with ranks collective
   std::vector<std::string> script_words;  ///< arguments for a script of tests/bench to make the same matrix; empty: not possible
 };
 

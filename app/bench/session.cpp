@@ -1,5 +1,7 @@
 #include "app/bench/session.hpp"
 
+#include "app/run/backend_choice.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/threads.hpp"
 #include "gpu/formats/registry.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -17,27 +19,38 @@ namespace poisson::app {
 using json = nlohmann::ordered_json;
 
 BenchSession::BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where,
-                           Console& out)
+                           Console& out, RankTeam* ranks_of_it)
     : context(where),
       console(out),
-      copy_bandwidth(measure_copy_bandwidth(where)),
-      read_bandwidth(measure_read_bandwidth(where)),
-      no_peers(where.backend() == Backend::cuda ? why_no_peers() : no_cuda) {
+      team(ranks_of_it),
+      ranks(communicator_of(ranks_of_it)),
+      no_peers(ranks_of_it != nullptr             ? "other libraries are measured on one rank only"
+               : where.backend() == Backend::cuda ? why_no_peers()
+                                                  : no_cuda) {
+  auto const measured = [&](auto const& measure) {  // by all at the same time, since they may share memory
+    if (ranks != nullptr)
+      ranks->barrier();
+    return sum_over(ranks, measure(context));
+  };
+  copy_bandwidth = measured([](Context& c) { return measure_copy_bandwidth(c); });
+  read_bandwidth = measured([](Context& c) { return measure_read_bandwidth(c); });
   DeviceDescription const device = context.description();
-  console.line("poisson " POISSON_VERSION ": bench " + name);
+  std::string const on_ranks = team != nullptr ? " on " + std::to_string(team->size()) + " ranks" : "";
+  console.line("poisson " POISSON_VERSION ": bench " + name + on_ranks);
   if (context.backend() == Backend::cpu)
     console.line(target.backend || no_cuda.empty() ? "  measured on the CPU backend"
                                                    : "  no CUDA device here (" + no_cuda + "): measured on the CPU backend");
   console.table({{"device", device.name},
-                 {"threads", std::to_string(thread_count()) + " on the host"},
+                 {"threads", std::to_string(thread_count()) + (team != nullptr ? " on the host for each rank" : " on the host")},
                  {"bandwidth", "copy " + number_text(copy_bandwidth / 1e9, 4) + " GB/s (read and written), read " +
                                    number_text(read_bandwidth / 1e9, 4) + " GB/s"}});
-  if (context.backend() == Backend::cuda && !no_peers.empty())
+  if ((context.backend() == Backend::cuda || team != nullptr) && !no_peers.empty())
     console.line("  peers are left out: " + no_peers);
   report = {{"poisson_version", POISSON_VERSION},
             {"bench", name},
             {"backend", name_of(context.backend())},
             {"device", device.name},
+            {"ranks", team != nullptr ? team->size() : 1},
             {"threads", thread_count()},
             {"copy_bytes_per_second", copy_bandwidth},
             {"read_bytes_per_second", read_bandwidth},
@@ -68,23 +81,24 @@ void BenchSession::show(std::vector<std::vector<std::string>> const& table) {
 }
 
 ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
-                       std::function<void(BenchSession&)> const& body) {
+                       std::function<void(BenchSession&)> const& body, RankTeam* team) {
   // The file is created now, so that a folder that is not there does not cost the measurements.
+  bool const is_first = team == nullptr || team->is_first();
   std::optional<output::AtomicFile> file;
-  if (!target.json.empty() && target.json != "-")
-    file.emplace(target.json);
+  together(team, [&] {
+    if (is_first && !target.json.empty() && target.json != "-")
+      file.emplace(target.json);
+  });
 
   set_thread_count(target.threads);
-  std::string const no_cuda = target.backend == Backend::cpu ? "" : why_no_cuda();
-  if (target.backend == Backend::cuda && !no_cuda.empty())
-    throw EnvironmentError("backend cuda: " + no_cuda);
-  bool const on_device = target.backend != Backend::cpu && no_cuda.empty();
-  auto const context = make_context(on_device ? Backend::cuda : Backend::cpu);
-  BenchSession session(name, target, no_cuda, *context, console);
+  BackendChoice const choice = choose_backend(target.backend, team);
+  std::unique_ptr<Context> context;
+  together(team, [&] { context = make_context(choice.backend, choice.device); });
+  BenchSession session(name, target, choice.no_cuda, *context, console, team);
 
   auto const write_report = [&] {
     std::string const text = session.report.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-    if (target.json == "-")
+    if (is_first && target.json == "-")
       std::cout << text << std::flush;
     if (file) {
       output::FileBuffer buffer(file->temporary_path());

@@ -3,6 +3,7 @@
 #include "app/bench/bench.hpp"
 #include "app/bench/matrices.hpp"
 #include "app/io/console.hpp"
+#include "app/run/rank_team.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/format.hpp"
@@ -17,18 +18,22 @@
 
 namespace poisson::app {
 
-/// What all benchmarks share: backend, measured bandwidths, tables and the JSON record.
+/// What all benchmarks share: backend, measured bandwidths, tables and the JSON record. On several ranks all call its functions
+/// alike; the console of those after the first is silent, and the record of the first is written.
 class BenchSession {
 public:
   using json = nlohmann::ordered_json;
 
   /// Measures the bandwidths and prints the device. `no_cuda`: why a CUDA device cannot be used; empty if
-  /// it can, or if the CPU was requested.
-  BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out);
+  /// it can, or if the CPU was requested. `ranks` is null for one.
+  BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out,
+               RankTeam* ranks);
 
   Context& context;
   Console& console;
-  double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second
+  RankTeam* const team;                           ///< null: one rank
+  Communicator* const ranks;                      ///< those of the team
+  double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second, of all ranks at the same time
   std::string no_peers;                           ///< why no other library is measured; empty: they are
   json report;
   bool correct = true;  ///< no result was wrong
@@ -44,7 +49,8 @@ public:
   void show(std::vector<std::vector<std::string>> const& table);
 
   /// Calls `body`. Notes an InputError (a format that cannot hold the matrix) or EnvironmentError (too little memory) by
-  /// leave_out().
+  /// leave_out(). With several ranks the body throws InputErrors on all of them; another error that not all of them throw
+  /// goes on, and ends them.
   template <class Body>
   void unless_refused(std::string const& label, json const& row, Body const& body) {
     try {
@@ -52,8 +58,12 @@ public:
     } catch (InputError const& error) {
       leave_out(label, row, error.what());
     } catch (EnvironmentError const& error) {
+      if (team != nullptr && !team->agreed())
+        throw;
       leave_out(label, row, error.what());
     }
+    if (team != nullptr)
+      team->caught();
   }
 
 private:
@@ -61,9 +71,9 @@ private:
 };
 
 /// Calls `body` with a session on the backend of the target, and writes its JSON even when the body fails. Exit codes and
-/// exceptions are those of run_bench.
+/// exceptions are those of run_bench. With a team it is collective.
 [[nodiscard]] ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
-                                     std::function<void(BenchSession&)> const& body);
+                                     std::function<void(BenchSession&)> const& body, RankTeam* team = nullptr);
 
 /// A benchmark that measures one matrix after the other.
 class Benchmark {

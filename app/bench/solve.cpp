@@ -1,17 +1,21 @@
 #include "app/bench/session.hpp"
 #include "app/run/format_choice.hpp"
 #include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/peers/peers.hpp"
 #include "gpu/solvers/solver.hpp"
+#include "gpu/solvers/true_residual.hpp"
 
 #include <sys/wait.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 namespace poisson::app {
@@ -132,26 +136,36 @@ public:
   void measure(BenchSource const& source, BenchMatrix const& matrix) override {
     Csr const& csr = *matrix.csr;
     CsrView const& a = csr.view();
+    rows_ = matrix.rows ? &*matrix.rows : nullptr;
     if (a.n_rows != a.n_columns)
       throw InputError(source.name + ": the matrix has " + std::to_string(a.n_rows) + " rows and " + std::to_string(a.n_columns) +
                        " columns; a system to solve needs as many rows as columns");
     session_.working("looking at " + source.name);
-    bool const symmetric = kernels_for<ConversionKernels>(session_.context).analyse(session_.context, a, true).symmetric;
-    b_ = matrix.rhs.empty() ? HostVector<double>(static_cast<std::size_t>(a.n_rows), 1.0) : matrix.rhs;
-    b_norm_ = norm(b_);
+    n_of_all_ = matrix.n_rows;
+    bool const symmetric = rows_ != nullptr
+                               ? rows_->symmetric
+                               : kernels_for<ConversionKernels>(session_.context).analyse(session_.context, a, true).symmetric;
+    bool const has_rhs = any_of_ranks(session_.ranks, !matrix.rhs.empty());  // not all ranks have rows
+    b_ = !has_rhs ? HostVector<double>(static_cast<std::size_t>(a.n_rows), 1.0) : matrix.rhs;
+    b_norm_ = norm_of_all(b_);
     device_b_ = Array<double>(session_.context, std::span<double const>(b_));
     constant_null_space_ = matrix.constant_null_space;
     box_nodes_ = matrix.box_nodes;
     host_csr_.reset();  // factorisations are made from it, and should not have to copy it for every solve
-    for (PreconditionerKind const kind : options_.preconditioners)
-      if (needs_csr(kind) && host_csr_ == nullptr)
-        host_csr_ = std::make_shared<CsrMatrix const>(csr.to_csr());
+    if (rows_ == nullptr)
+      for (PreconditionerKind const kind : options_.preconditioners)
+        if (needs_csr(kind) && host_csr_ == nullptr)
+          host_csr_ = std::make_shared<CsrMatrix const>(csr.to_csr());
     session_.of_matrix()["symmetric"] = symmetric;
-    session_.of_matrix()["rhs"] = matrix.rhs.empty() ? "ones" : "of the problem";
+    session_.of_matrix()["rhs"] = has_rhs ? "of the problem" : "ones";
     table_ = {{"format", "method", "precision", "preconditioner", "status", "iterations", "true residual", "solve s",
                "ms an iteration", "MB an iteration", "% of copy", "convert ms", "setup ms", "all s"}};
     if (peers_wanted(symmetric))
       table_[0].emplace_back("x peer");
+    if (session_.ranks != nullptr)
+      for (PreconditionerKind const kind : options_.preconditioners)
+        if (!runs_on_ranks(kind))
+          session_.leave_out(std::string(name_of(kind)), {{"preconditioner", name_of(kind)}}, "it does not run on several ranks");
 
     try {
       // Peers first: our times are given relative to theirs.
@@ -187,7 +201,7 @@ private:
   /// The peers do conjugate gradients.
   [[nodiscard]] bool peers_wanted(bool symmetric) const {
     auto const methods = methods_for(symmetric);
-    return symmetric && session_.context.backend() == Backend::cuda &&
+    return symmetric && session_.ranks == nullptr && session_.context.backend() == Backend::cuda &&
            std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
   }
 
@@ -195,7 +209,7 @@ private:
   [[nodiscard]] bool multigrid_peer_wanted(bool symmetric) const {
     auto const methods = methods_for(symmetric);
     auto const& preconditioners = options_.preconditioners;
-    return symmetric && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
+    return symmetric && session_.ranks == nullptr && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
            std::find(preconditioners.begin(), preconditioners.end(), PreconditionerKind::multigrid) != preconditioners.end();
   }
 
@@ -219,9 +233,15 @@ private:
       options.slice_size = options_.slice_sizes.front();
       options.sigma = options_.sigma;
       options.threads_per_row = options_.threads_per_row;
-      double const products = expected_products(csr.n_rows(), options_.tolerance, options_.max_iterations,
+      double const products = expected_products(n_of_all_, options_.tolerance, options_.max_iterations,
                                                 products_per_iteration(methods_for(symmetric).front()));
-      Format const format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
+      Format format{};
+      together(session_.team, [&] {  // of several ranks that of the first decides
+        if (session_.team == nullptr || session_.team->is_first())
+          format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
+      });
+      if (session_.ranks != nullptr)
+        format = gather(*session_.ranks, format).front();
       result.push_back({format, options, "auto: " + std::string(name_of(format))});
     }
     if (!options_.automatic || !options_.formats.empty())
@@ -232,21 +252,33 @@ private:
 
   void solve_all(Variant const& variant, Csr const& csr, bool symmetric) {
     std::unique_ptr<Matrix> matrix;
+    std::unique_ptr<RankMatrix> of_ranks;
     double conversion = 0;
+    std::int64_t bytes = 0;
     session_.unless_refused(variant.label, json_of(variant), [&] {
       session_.working("converting to " + variant.label);
-      if (session_.context.backend() == Backend::cpu && !shares_csr(variant.format))
-        require_memory(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
-      matrix = repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, conversion);
+      Format const format = rows_ != nullptr && csr.n_rows() == 0 ? Format::csr : variant.format;
+      together(session_.team, [&] {
+        if (session_.context.backend() == Backend::cpu && !shares_csr(format))
+          require_memory(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
+        matrix = repeated([&] { return make_matrix(format, csr, variant.options); }, conversion_seconds, conversion);
+      });
+      conversion = max_over(session_.ranks, conversion);
       if (shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_)
         conversion = 0;
+      bytes = matrix->bytes();
+      if (rows_ != nullptr) {
+        of_ranks = std::make_unique<RankMatrix>(std::move(matrix), rows_->split, rows_->neighbors, *session_.ranks);
+        bytes = sum_over(session_.ranks, of_ranks->bytes());
+      }
     });
-    if (matrix == nullptr)
+    if (matrix == nullptr && of_ranks == nullptr)
       return;
+    MultiPrecisionOperator const& a = of_ranks != nullptr ? static_cast<MultiPrecisionOperator const&>(*of_ranks) : *matrix;
     for (SolverVariant const& solver : solver_variants(symmetric)) {
       json row = json_of(variant);
       row["matrix_precision"] = name_of(variant.options.precision);
-      row["bytes"] = matrix->bytes();
+      row["bytes"] = bytes;
       row.update(json_of(solver));
       std::string const label = variant.label + " " + solver.label();
       session_.unless_refused(label, row, [&] {
@@ -254,7 +286,7 @@ private:
           throw InputError(std::string(name_of(solver.method)) + " needs a symmetric matrix");
         if (needs_symmetry(solver.preconditioner) && !symmetric)
           throw InputError(std::string(name_of(solver.preconditioner)) + " needs a symmetric matrix");
-        Solved const solved = solve_repeatedly(solver, *matrix, csr.view(), label, row, conversion);
+        Solved const solved = solve_repeatedly(solver, a, csr.view(), label, row, conversion);
         add_row(variant.label, solver, solved);
         add_result("results", std::move(row), solved);
       });
@@ -267,7 +299,9 @@ private:
     for (Method const method : methods_for(symmetric))
       for (Precision const precision : or_default(options_.precisions, Precision::double_))
         for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
-          if (uses_ordering(preconditioner))
+          if (session_.ranks != nullptr && !runs_on_ranks(preconditioner))
+            continue;
+          else if (uses_ordering(preconditioner))
             for (Ordering const ordering : or_default(options_.orderings, Ordering::automatic))
               result.push_back({method, precision, preconditioner, ordering});
           else
@@ -276,8 +310,8 @@ private:
   }
 
   /// Short solves several times, which must all give the same bits.
-  Solved solve_repeatedly(SolverVariant const& solver, Matrix const& matrix, CsrView const& a, std::string const& label, json& row,
-                          double conversion) {
+  Solved solve_repeatedly(SolverVariant const& solver, MultiPrecisionOperator const& matrix, CsrView const& a,
+                          std::string const& label, json& row, double conversion) {
     SolverOptions options;
     options.method = solver.method;
     options.precision = solver.precision;
@@ -289,13 +323,20 @@ private:
     options.max_iterations = options_.max_iterations;
     options.constant_null_space = constant_null_space_;
     options.box_nodes = box_nodes_;
+    if (Communicator* const ranks = session_.ranks; ranks != nullptr) {
+      options.ranks = ranks;
+      options.blocks = rows_->blocks;
+      options.csr = {};
+    }
     session_.working("solving with " + label);
     Solved solved;
     std::vector<double> seconds, setup, whole;
     HostVector<double> x(b_.size()), x_low, first;
     Timer const total;
-    bool same = true, out_of_time = false;
+    bool same = true, out_of_time = false, enough = false;
     do {
+      if (session_.ranks != nullptr)
+        session_.ranks->barrier();
       Timer const timer;
       // A solver ends by itself for an interrupt only, so that is what the end of its time is.
       options.monitor = [&](std::int64_t, double) {
@@ -305,26 +346,29 @@ private:
         }
       };
       SolverResult result = solve(matrix, b_, x, options);
-      whole.push_back(timer.seconds());
+      whole.push_back(max_over(session_.ranks, timer.seconds()));
+      out_of_time = any_of_ranks(session_.ranks, out_of_time);
       if (out_of_time)
         clear_interrupt();
       else if (result.status == SolverStatus::interrupted)
         throw Interrupted();
-      seconds.push_back(result.seconds);
-      setup.push_back(result.setup_seconds);
+      seconds.push_back(max_over(session_.ranks, result.seconds));
+      setup.push_back(max_over(session_.ranks, result.setup_seconds));
       x_low = std::move(result.x_low);
       solved.status = out_of_time ? "out_of_time" : name_of(result.status);
       solved.reason = out_of_time ? "stopped after " + seconds_text(whole.back()) : result.reason;
       solved.iterations = result.iterations;
       solved.residual_recursive = result.residual_recursive;
-      solved.bytes_per_iteration = result.bytes_per_iteration;
+      solved.bytes_per_iteration = sum_over(session_.ranks, result.bytes_per_iteration);
       solved.ordering = result.ordering;
       solved.levels = result.levels;
       if (first.empty())
         first = x;
       else
         same = same && std::memcmp(first.data(), x.data(), x.size() * sizeof(double)) == 0;
-    } while (!out_of_time && static_cast<int>(whole.size()) < std::min(options_.samples, 5) && total.seconds() < 0.5);
+      enough = any_of_ranks(session_.ranks, total.seconds() >= 0.5);
+    } while (!out_of_time && static_cast<int>(whole.size()) < std::min(options_.samples, 5) && !enough);
+    same = !any_of_ranks(session_.ranks, !same);
     solved.runs = static_cast<int>(whole.size());
     solved.seconds = median(seconds);
     solved.setup = median(setup);
@@ -332,7 +376,9 @@ private:
     solved.conversion = conversion;
     Array<double> const device_x(session_.context, std::span<double const>(x)),
         device_x_low(session_.context, std::span<double const>(x_low));
-    solved.residual_true = true_residual_of(a, device_x.data(), x_low.empty() ? nullptr : device_x_low.data());
+    bool const extended = any_of_ranks(session_.ranks, !x_low.empty());
+    solved.residual_true = true_residual_of(a, device_x.data(), extended ? device_x_low.data() : nullptr,
+                                            [&](HostVector<double>& r) { correct_rim(x, x_low, extended, r); });
     if (!same)
       session_.wrong(label + " gives other bits in another run");
     if (solved.status == name_of(SolverStatus::converged) &&
@@ -342,12 +388,49 @@ private:
     return solved;
   }
 
-  double true_residual_of(CsrView const& a, double const* x, double const* x_low) {
+  /// `correct` sets entries of the residual that `a` alone does not give.
+  double true_residual_of(
+      CsrView const& a, double const* x, double const* x_low,
+      std::function<void(HostVector<double>&)> const& correct = [](auto&) {}) {
     HostVector<double> r(b_.size());
     Array<double> device_r(session_.context, a.n_rows);
-    kernels_for<CheckKernels>(session_.context).residual(session_.context, a, x, x_low, device_b_.data(), device_r.data());
+    if (a.n_rows > 0)
+      kernels_for<CheckKernels>(session_.context).residual(session_.context, a, x, x_low, device_b_.data(), device_r.data());
     device_r.download(r);
-    return b_norm_ == 0 ? norm(r) : norm(r) / b_norm_;
+    correct(r);
+    double const of_r = norm_of_all(r);
+    return b_norm_ == 0 ? of_r : of_r / b_norm_;
+  }
+
+  /// On several ranks: the residual in rows that are coupled with other ranks'. Collective.
+  void correct_rim(HostVector<double> const& x, HostVector<double> const& x_low, bool extended, HostVector<double>& r) {
+    if (rows_ == nullptr)
+      return;
+    auto const host = make_context(Backend::cpu);
+    GhostExchange<double> exchange(*host, *session_.ranks, rows_->neighbors);
+    auto const with_ghosts = [&](HostVector<double> const& own) {
+      exchange.start(own.data());
+      double const* const ghosts = exchange.finish();
+      HostVector<double> all = own;
+      all.insert(all.end(), ghosts, ghosts + rows_->split.couplings->n_columns);
+      return all;
+    };
+    HostVector<double> const all = with_ghosts(x), low = extended ? with_ghosts(x_low) : HostVector<double>{};
+    auto const& rim = rows_->split.rim;
+    HostVector<double> b, of_rim(rim.size());
+    for (std::int32_t const row : rim)
+      b.push_back(b_[static_cast<std::size_t>(row)]);
+    CsrResidualCheck(rows_->rim_rows).residual(all, low, b, of_rim);
+    for (std::size_t i = 0; i < rim.size(); ++i)
+      r[static_cast<std::size_t>(rim[i])] = of_rim[i];
+  }
+
+  [[nodiscard]] double norm_of_all(std::span<double const> v) const {
+    double const largest = max_over(session_.ranks, norm(v));
+    if (session_.ranks == nullptr || !(largest > 0))
+      return largest;
+    double const share = norm(v) / largest;
+    return largest * std::sqrt(sum_over(session_.ranks, share * share));
   }
 
   // --- peers
@@ -475,6 +558,8 @@ private:
 
   BenchOptions const& options_;
   BenchSession& session_;
+  BenchRows const* rows_ = nullptr;  ///< of the matrix on several ranks
+  std::int64_t n_of_all_ = 0;
   HostVector<double> b_;
   double b_norm_ = 0;
   Array<double> device_b_;

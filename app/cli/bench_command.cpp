@@ -4,6 +4,8 @@
 #include "app/cli/options.hpp"
 #include "app/cli/svd_bench_command.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/launch.hpp"
+#include "app/run/rank_run.hpp"
 
 #include <bit>
 
@@ -189,6 +191,23 @@ BenchArguments parse_bench(std::vector<std::string> const& words) {
 }
 
 }  // namespace
+
+int run_bench_on_ranks(std::vector<std::string> const& words, RankTeam& team, std::optional<Configuration>& configuration) {
+  BenchArguments a;
+  team.together([&] {
+    if (!words.empty() && words.front() == "svd")
+      throw usage_error("bench", "the svd is that of one rank, and only 'poisson bench solve' works on several");
+    a = parse_bench(words);
+    if (!a.options.config.empty())
+      configuration.emplace(load_configuration(a.options.config, a.sets));
+  });
+  if (int const threads = threads_of_rank(team.communicator()); a.options.threads == 0)
+    a.options.threads = threads;
+  if (configuration)
+    require_same_configuration(configuration->config(), team);
+  Console console = team.is_first() ? Console(a.quiet) : Console::silent();
+  return run_bench(a.options, configuration ? &*configuration : nullptr, console, &team);
+}
 
 int run_bench_command(std::vector<std::string> const& words) {
   if (!words.empty() && words.front() == "svd")

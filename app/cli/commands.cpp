@@ -45,7 +45,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help
-  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns; also check, sweep --case K, info
+  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns; also check, sweep --case K, info, bench solve
 
 CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
@@ -204,8 +204,8 @@ void tell_of_sweep(Configuration const& configuration, Console& console) {
     console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
 }
 
-/// `poisson run`, `poisson solve` and `poisson sweep --case K` on the ranks that a launcher has started. What all ranks find wrong
-/// the first one tells; after what one alone finds wrong no rank goes on.
+/// `poisson run`, `poisson solve`, `poisson bench` and `poisson sweep --case K` on the ranks that a launcher has started. What all
+/// ranks find wrong the first one tells; after what one alone finds wrong no rank goes on.
 int run_on_ranks(Launch const& launch, std::string const& command, std::vector<std::string> const& words) {
   std::unique_ptr<Communicator> communicator;
   try {
@@ -218,6 +218,8 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
   RankTeam team(*communicator);
   std::optional<Configuration> configuration;
   try {
+    if (command == "bench")
+      return run_bench_on_ranks(words, team, configuration);
     Arguments a;
     team.together([&] {
       a = parse(command, words);
@@ -263,7 +265,8 @@ int run_command(std::vector<std::string> words) {
     bool const helps = std::find_if(words.begin(), words.end(), [](auto const& word) {
                          return word == "--help" || word == "-h" || word == "--version";
                        }) != words.end();
-    if (!helps && !words.empty() && (words.front() == "run" || words.front() == "solve" || words.front() == "sweep"))
+    if (!helps && !words.empty() &&
+        (words.front() == "run" || words.front() == "solve" || words.front() == "sweep" || words.front() == "bench"))
       return run_on_ranks(launch, words.front(), {words.begin() + 1, words.end()});
     if (!helps && !words.empty() && words.front() == "info")
       return info_on_ranks(launch, {words.begin() + 1, words.end()});
@@ -273,10 +276,10 @@ int run_command(std::vector<std::string> words) {
     if (checks && !helps)
       words.insert(words.end(), {"--ranks", std::to_string(launch.size)});
     else if (!helps)
-      throw usage_error("",
-                        "started as " + std::to_string(launch.size) +
-                            " ranks, and only 'poisson run', 'solve', 'check', 'info' and 'sweep --case' work on several; found '" +
-                            (words.empty() ? "" : words.front()) + "'");
+      throw usage_error("", "started as " + std::to_string(launch.size) +
+                                " ranks, and only 'poisson run', 'solve', 'check', 'info', 'bench solve' and 'sweep --case' work "
+                                "on several; found '" +
+                                (words.empty() ? "" : words.front()) + "'");
   }
   if (words.empty()) {
     std::cerr << usage;

@@ -82,6 +82,33 @@ void append(std::string& text, std::int64_t number) {
 
 }  // namespace
 
+class SymmetricMatrixMarketFile::Text : public TextFile {
+public:
+  using TextFile::TextFile;
+};
+
+SymmetricMatrixMarketFile::SymmetricMatrixMarketFile(fs::path const& path, std::int64_t n, std::int64_t n_entries,
+                                                     std::string const& comment)
+    : file_(std::make_unique<Text>(path)) {
+  file_->text = "%%MatrixMarket matrix coordinate real symmetric\n% " + comment + "\n" + std::to_string(n) + " " +
+                std::to_string(n) + " " + std::to_string(n_entries) + "\n";
+}
+
+SymmetricMatrixMarketFile::~SymmetricMatrixMarketFile() = default;
+
+void SymmetricMatrixMarketFile::add(std::int64_t row, std::int64_t column, double value) {
+  append(file_->text, row + 1);
+  file_->text += ' ';
+  append(file_->text, column + 1);
+  file_->text += ' ';
+  append_matrix_market_values(file_->text, {&value, 1});
+  file_->flush_if_long();
+}
+
+void SymmetricMatrixMarketFile::commit() {
+  file_->commit();
+}
+
 void write_symmetric_matrix_market(fs::path const& path, CsrMatrix const& matrix, std::string const& comment) {
   auto const in_row = [&](std::int64_t row, auto&& take) {  // columns ascend
     auto const end = static_cast<std::size_t>(matrix.row_ptr[static_cast<std::size_t>(row) + 1]);
@@ -91,31 +118,40 @@ void write_symmetric_matrix_market(fs::path const& path, CsrMatrix const& matrix
   std::int64_t n_entries = 0;
   for (std::int64_t row = 0; row < matrix.n_rows; ++row)
     in_row(row, [&](std::size_t) { ++n_entries; });
-  TextFile file(path);
-  file.text = "%%MatrixMarket matrix coordinate real symmetric\n% " + comment + "\n" + std::to_string(matrix.n_rows) + " " +
-              std::to_string(matrix.n_columns) + " " + std::to_string(n_entries) + "\n";
-  for (std::int64_t row = 0; row < matrix.n_rows; ++row) {
-    in_row(row, [&](std::size_t k) {
-      append(file.text, row + 1);
-      file.text += ' ';
-      append(file.text, std::int64_t{matrix.columns[k]} + 1);
-      file.text += ' ';
-      append_matrix_market_values(file.text, {&matrix.values[k], 1});
-    });
-    file.flush_if_long();
-  }
+  SymmetricMatrixMarketFile file(path, matrix.n_rows, n_entries, comment);
+  for (std::int64_t row = 0; row < matrix.n_rows; ++row)
+    in_row(row, [&](std::size_t k) { file.add(row, matrix.columns[k], matrix.values[k]); });
   file.commit();
 }
 
-void write_matrix_market_vector(fs::path const& path, std::span<double const> vector, std::string const& comment) {
+class MatrixMarketVectorFile::Text : public TextFile {
+public:
+  using TextFile::TextFile;
+};
+
+MatrixMarketVectorFile::MatrixMarketVectorFile(fs::path const& path, std::int64_t n, std::string const& comment)
+    : file_(std::make_unique<Text>(path)) {
+  file_->text = matrix_market_array_header(n, 1);
+  file_->text.insert(file_->text.find('\n') + 1, "% " + comment + "\n");
+}
+
+MatrixMarketVectorFile::~MatrixMarketVectorFile() = default;
+
+void MatrixMarketVectorFile::add(std::span<double const> values) {
   constexpr std::size_t at_a_time = 4096;
-  TextFile file(path);
-  file.text = matrix_market_array_header(static_cast<std::int64_t>(vector.size()), 1);
-  file.text.insert(file.text.find('\n') + 1, "% " + comment + "\n");
-  for (std::size_t i = 0; i < vector.size(); i += at_a_time) {
-    append_matrix_market_values(file.text, vector.subspan(i, std::min(at_a_time, vector.size() - i)));
-    file.flush_if_long();
+  for (std::size_t i = 0; i < values.size(); i += at_a_time) {
+    append_matrix_market_values(file_->text, values.subspan(i, std::min(at_a_time, values.size() - i)));
+    file_->flush_if_long();
   }
+}
+
+void MatrixMarketVectorFile::commit() {
+  file_->commit();
+}
+
+void write_matrix_market_vector(fs::path const& path, std::span<double const> vector, std::string const& comment) {
+  MatrixMarketVectorFile file(path, static_cast<std::int64_t>(vector.size()), comment);
+  file.add(vector);
   file.commit();
 }
 

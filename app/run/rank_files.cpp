@@ -62,13 +62,15 @@ bool RankFiles::write_piece(fs::path const& folder) {
         output_ = solution_output(*mesh_.own, u_, config_);
         if (!flux.empty())
           output_->fields.flux_points = flux;
-        if (config_.output.vtk_enabled)
+        if (config_.output.vtk_enabled && !is_one_file())
           try {
             fields_ = app::write_piece(*output_, config_, folder / name(team_.rank()), place(team_.rank()));
           } catch (EnvironmentError const& error) {
             failure_ = error.what();
           }
       });
+      if (config_.output.vtk_enabled && is_one_file())
+        write_one_file(folder / vtk_file_name(config_));
       done = true;
     } catch (Interrupted const&) {  // the solution is there: it is written first
       clear_interrupt();
@@ -76,6 +78,27 @@ bool RankFiles::write_piece(fs::path const& folder) {
     }
   failure_ = first_message(&team_.communicator(), failure_);
   return interrupted;
+}
+
+bool RankFiles::is_one_file() const {
+  return vtk_format(config_) == output::VtkFormat::hdf;
+}
+
+void RankFiles::write_one_file(fs::path const& path) {
+  PieceFields fields;
+  std::optional<output::Mesh> mesh;
+  team_.together([&] {
+    if (!output_)
+      return;
+    fields = solution_fields(output_->fields, config_);
+    mesh.emplace(as_output(output_->nodes));
+  });
+  try {
+    output::write_hdf_on_ranks(path, team_.communicator(), mesh ? &*mesh : nullptr, fields.points, fields.cells,
+                               config_.output.vtk);
+  } catch (EnvironmentError const& error) {
+    failure_ = error.what();
+  }
 }
 
 /// The mean over all cells around a node: the rank of its row has them.
@@ -179,11 +202,18 @@ assembly::BoundarySurface RankFiles::gathered_surface() const {
 
 void RankFiles::list_pieces(ResultsDirectory& directory) const {
   // Written already: they are listed, or the failure.
+  auto const list = [&](std::string const& file) {
+    return directory.try_write(file, [&](fs::path const& path) {
+      if (!failure_.empty() || !fs::exists(path))
+        throw EnvironmentError(failure_.empty() ? path.string() + " was written and is not there" : failure_);
+    });
+  };
+  if (is_one_file()) {
+    list(vtk_file_name(config_));
+    return;
+  }
   for (int const rank : writers_)
-    if (!directory.try_write(name(rank), [&](fs::path const& path) {
-          if (!failure_.empty() || !fs::exists(path))
-            throw EnvironmentError(failure_.empty() ? path.string() + " was written and is not there" : failure_);
-        }))
+    if (!list(name(rank)))
       return;
   output::PiecesOfMesh const mesh = pieces();
   std::string const whole = "solution" + output::extension_of(mesh.kind);

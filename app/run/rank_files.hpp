@@ -18,8 +18,9 @@
 
 namespace poisson::app {
 
-/// The files of the solution on several ranks. Each one writes its piece; the first one writes the file that names all of them, and
-/// what is gathered from the parts: slices, contours, the surface and pictures. Functions but write_files are collective.
+/// The files of the solution on several ranks. Each one writes its piece, and the first one the file that names all of them; or the
+/// first one writes one file (hdf). It also writes what is gathered from the parts: slices, contours, the surface and pictures.
+/// Functions but write_files are collective.
 class RankFiles {
 public:
   /// `writers`: the ranks that have cells. `u_around` and `u`: of the unknowns of mesh.around and mesh.own. All arguments outlive
@@ -28,8 +29,8 @@ public:
             std::span<double const> u_around, std::span<double const> u)
       : mesh_(mesh), team_(team), writers_(std::move(writers)), config_(config), u_around_(u_around), u_(u) {}
 
-  /// Writes the piece of this rank into `folder`, also when that is interrupted. Returns whether it was. What went wrong with files
-  /// is kept for write_files. Throws InputError where `exact` is not finite.
+  /// Writes the piece of this rank, or the one file of all, into `folder`, also when that is interrupted. Returns whether it was.
+  /// What went wrong with files is kept for write_files. Throws InputError where `exact` is not finite.
   [[nodiscard]] bool write_piece(std::filesystem::path const& folder);
 
   /// Makes all else. `finite`: u is so, on all ranks. Throws as Discretization::surface.
@@ -40,6 +41,8 @@ public:
   [[nodiscard]] std::vector<std::string> write_files(ResultRecord& record, ResultsDirectory& directory) const;
 
 private:
+  [[nodiscard]] bool is_one_file() const;  ///< in place of pieces
+  void write_one_file(std::filesystem::path const& path);
   [[nodiscard]] std::string name(int rank) const;
   [[nodiscard]] output::PiecePlace place(int rank) const;
   [[nodiscard]] output::PiecesOfMesh pieces() const;

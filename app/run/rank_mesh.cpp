@@ -164,6 +164,7 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
     around = partition.assembled_cells(rank);
   });
   mesh.part = own;
+  mesh.part_around = around;
   mesh.order = order;
   mesh.cells = spec.mesh.refined_cells();
   if (spec.mesh.has_places())
@@ -183,6 +184,8 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
   require_sources_inside(mesh, team);
   if (!spec.mesh.boundaries.empty())
     exchange_dirichlet_values(mesh, team);
+  if (mesh.whole.periodic)
+    tie_unknowns(mesh, team);
   return mesh;
 }
 
@@ -193,8 +196,6 @@ RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
   assembly::Discretization const whole(problem_of(config), assembly::AssembledInto::half_cds_on_host);
   mesh.whole = whole.summary();
   mesh.notes = whole.notes();
-  if (mesh.whole.periodic)
-    throw InputError("problem.boundary", "periodic boundaries are not possible yet on several ranks; run it without mpirun");
   mesh.pure_neumann = whole.is_pure_neumann();
   assembly::PartOfSpace part = whole.part(rank, ranks);
   mesh.neighbors = std::move(part.neighbors);
@@ -204,6 +205,7 @@ RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
   mesh.places.resize(part.unknowns.size());
   std::iota(mesh.places.begin(), mesh.places.end(), 0);
   mesh.around.emplace(whole, part.around_cells, part.unknowns);
+  mesh.around_unknowns = part.unknowns;
   if (part.own_cells.empty())
     return mesh;
   // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank.
@@ -224,6 +226,17 @@ std::int64_t in_larger(std::int64_t i, Counts const& part, Counts const& first, 
   return ((first[2] + z) * whole[1] + first[1] + y) * whole[0] + first[0] + x;
 }
 
+/// The number in a box of so many cells of node i of a part of it.
+std::int64_t node_in_larger(std::int64_t i, BoxPart const& part, int order, Counts const& cells) {
+  Counts of_part{}, first{}, of_whole{};
+  for (std::size_t d = 0; d < 3; ++d) {
+    of_part[d] = order * part.cells[d] + 1;
+    first[d] = order * part.first[d];
+    of_whole[d] = order * cells[d] + 1;
+  }
+  return in_larger(i, of_part, first, of_whole);
+}
+
 }  // namespace
 
 std::int64_t RankMesh::cell_of_whole(std::int64_t cell) const {
@@ -231,15 +244,19 @@ std::int64_t RankMesh::cell_of_whole(std::int64_t cell) const {
 }
 
 std::int64_t RankMesh::unknown_of_whole(std::int64_t unknown) const {
-  if (!box)
-    return own_unknowns[static_cast<std::size_t>(unknown)];
-  Counts of_part{}, first{}, of_whole{};
-  for (std::size_t d = 0; d < 3; ++d) {
-    of_part[d] = order * part.cells[d] + 1;
-    first[d] = order * part.first[d];
-    of_whole[d] = order * cells[d] + 1;
-  }
-  return in_larger(unknown, of_part, first, of_whole);
+  return box ? node_in_larger(unknown, part, order, cells) : own_unknowns[static_cast<std::size_t>(unknown)];
+}
+
+std::int64_t RankMesh::around_of_whole(std::int64_t unknown) const {
+  return box ? node_in_larger(unknown, part_around, order, cells) : around_unknowns[static_cast<std::size_t>(unknown)];
+}
+
+std::vector<std::int64_t> RankMesh::row_numbers() const {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(n_rows));
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i] < n_rows)
+      numbers[static_cast<std::size_t>(places[i])] = around_of_whole(static_cast<std::int64_t>(i));
+  return numbers;
 }
 
 std::vector<std::uint8_t> RankMesh::have_rows() const {
@@ -254,6 +271,8 @@ RankMesh rank_mesh(RunConfig const& config, RankTeam& team) {
     return mesh_of_box(config, team);
   std::optional<RankMesh> mesh;
   team.together([&] { mesh.emplace(mesh_in_parts(config, team.rank(), team.size())); });
+  if (mesh->whole.periodic)
+    tie_unknowns(*mesh, team);
   return std::move(*mesh);
 }
 

@@ -2,6 +2,7 @@
 
 #include "app/config/run_config.hpp"
 #include "app/run/rank_team.hpp"
+#include "app/run/rank_ties.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "gpu/core/rank_rows.hpp"
@@ -24,19 +25,24 @@ struct RankMesh {
   std::vector<std::int32_t> in_own;  ///< the unknowns of own cells among those around
   std::vector<RankNeighbor> neighbors;
   bool pure_neumann = false;  ///< of a box that is known when it is assembled
+  std::vector<RankTie> ties;  ///< by the unknown
   std::vector<std::string> notes;
 
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
+  /// The numbers in the whole mesh of own rows.
+  [[nodiscard]] std::vector<std::int64_t> row_numbers() const;
   /// The number in the whole mesh of a cell of `own`, and of an unknown of it.
   [[nodiscard]] std::int64_t cell_of_whole(std::int64_t cell) const;
   [[nodiscard]] std::int64_t unknown_of_whole(std::int64_t unknown) const;
+  /// The same for an unknown of `around`.
+  [[nodiscard]] std::int64_t around_of_whole(std::int64_t unknown) const;
 
   /// For these numbers. Of a box: own cells, and the order of the elements and cells of the whole.
-  assembly::BoxPart part;
+  assembly::BoxPart part, part_around;
   int order = 1;
   std::array<std::int64_t, 3> cells{};
-  std::vector<std::int32_t> own_cells, own_unknowns;  ///< of other meshes
+  std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes
 };
 
 /// What this rank has. Collective. Throws as Discretization.

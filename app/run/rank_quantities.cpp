@@ -82,26 +82,32 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
 assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
                                          std::span<double const> u) {
   std::optional<assembly::Quantities> mine;
-  std::vector<double> fluxes;  // of every boundary
+  std::vector<double> fluxes;  // of every boundary, and weights for balance_periodic
   team.together([&] {
-    std::map<unsigned, double> known;
+    std::map<unsigned, assembly::BoundaryFlux> known;
     if (mesh.own)
       mine = mesh.own->quantities(u);
     // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
     if (mesh.around)
-      known = mesh.around->dirichlet_fluxes(u_around, mesh.have_rows());
+      known = mesh.around->residual_fluxes(u_around, mesh.have_rows());
     for (unsigned const id : mesh.whole.boundary_ids) {
-      auto const found = known.find(id);
-      fluxes.push_back(found == known.end() ? 0 : found->second);
-      if (mine && mesh.around->has_dirichlet(id) && mine->boundaries.contains(id))
+      fluxes.push_back(known[id].flux);
+      fluxes.push_back(known[id].tied_weight);
+      if (mine && !mesh.around->is_natural(id) && mine->boundaries.contains(id))
         mine->boundaries[id].flux = 0;
     }
   });
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
   auto const sums = sum_lists(team.communicator(), fluxes);
   auto next = sums.begin();
-  for (unsigned const id : mesh.whole.boundary_ids)
+  for (unsigned const id : mesh.whole.boundary_ids) {
     all.boundaries[id].flux += *next++;
+    all.boundaries[id].tied_weight = *next++;
+  }
+  team.together([&] {
+    if (mesh.around)  // the first rank, which tells them, has it
+      mesh.around->balance_periodic(all.boundaries);
+  });
   return all;
 }
 

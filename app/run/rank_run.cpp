@@ -9,6 +9,7 @@
 #include "app/run/rank_system.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
+#include "app/run/system_files.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/solvers/solver.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -33,9 +35,30 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
   });
 }
 
+void require_same_system(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team) {
+  struct Summary {
+    std::int64_t n, nnz;
+    double sum, sum_of_b;
+    bool operator==(Summary const&) const = default;
+  };
+  auto const all = gather(team.communicator(),
+                          Summary{matrix.n_rows, matrix.nnz(), std::accumulate(matrix.values.begin(), matrix.values.end(), 0.0),
+                                  std::accumulate(b.begin(), b.end(), 0.0)});
+  team.together([&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw InputError("the ranks have different systems: the files of rank " + std::to_string(rank) +
+                         " are not those of rank 0; give all of them the same files");
+  });
+}
+
 bool has_blocks(RunConfig const& config) {
   auto const cells = config.problem.mesh.refined_cells();
-  return config.is_box() && config.problem.order == 1 && cells[0] >= 2 && cells[1] >= 2;
+  auto const& boundary = config.problem.boundary;
+  bool const periodic = std::any_of(boundary.begin(), boundary.end(), [](auto const& condition) {
+    return condition.type == assembly::BoundaryType::periodic;  // which couples nodes that are far from each other
+  });
+  return config.is_box() && config.problem.order == 1 && cells[0] >= 2 && cells[1] >= 2 && !periodic;
 }
 
 namespace {
@@ -63,20 +86,13 @@ void require_runs_on_ranks(RunConfig const& config) {
     if (wrong)
       throw InputError(key, what + " on several ranks; run it without mpirun");
   };
-  assembly::ProblemSpec const& problem = config.problem;
-  refuse(std::any_of(problem.boundary.begin(), problem.boundary.end(),
-                     [](auto const& condition) { return condition.type == assembly::BoundaryType::periodic; }),
-         "problem.boundary", "periodic boundaries are not possible yet");
   refuse(config.matrix.format == Format::matrix_free && !config.is_box(), "matrix.format",
          "matrix_free is not possible yet but on boxes");
   refuse(!runs_on_ranks(config.solver.preconditioner), "solver.preconditioner",
          std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
-  refuse(config.solver.initial == InitialGuess::nested, "solver.initial", "nested iteration is not possible yet");
-  refuse(config.solver.to_discretization, "solver.tolerance", "a tolerance from the discretisation error is not possible yet");
+  refuse(config.solver.to_discretization && !has_blocks(config), "solver.tolerance",
+         "discretization is for boxes of two cells or more in x and y, without periodic boundaries,");
   refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
-  OutputSpec const& output = config.output;
-  refuse(output.vtk_enabled && vtk_format(config) == output::VtkFormat::hdf, "output.vtk.format",
-         "one .hdf file is not possible yet (vtu is: solution.pvtu names its pieces)");
 }
 
 ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team,
@@ -84,10 +100,12 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
   RunConfig const& config = configuration.config();
   Communicator& ranks = team.communicator();
   require_same_configuration(config, team);
+  std::optional<SystemFiles> const system_files =
+      options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
   team.together([&] {
     require_runs_on_ranks(config);
-    if (!options.matrix_out.empty())
-      throw InputError("--matrix-out does not work on several ranks; run it without mpirun");
+    if (system_files && team.is_first())
+      system_files->require_free(options.overwrite);
   });
   internal.team = &team;
   Stages stages(config, options, console, options.path + " on " + std::to_string(team.size()) + " ranks", internal);
@@ -95,6 +113,10 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
+  team.together([&] {
+    if (system_files && team.is_first())
+      system_files->require_writable();
+  });
 
   stages.unless_interrupted([&] {
     std::optional<RankMesh> made;
@@ -129,7 +151,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       console.line("    " + note);
 
     std::optional<RankSystem> system;
-    record.clock.time(Stage::assembly, [&] { system.emplace(mesh, team, config, stages); });
+    record.clock.time(Stage::assembly, [&] { system.emplace(mesh, team, config, stages.context()); });
     record.nnz = system->nnz;
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
     record.integral_f = system->integral_f;
@@ -139,7 +161,13 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       console.line("    " + pure_neumann_note(*system->compatibility_defect));
 
     system->store(config, stages);
-    HostVector<double> const x = stages.solve(system->b, system->pure_neumann());
+    if (system_files)
+      stages.attempt_together([&] {
+        record.clock.time(Stage::output, [&] {
+          system_files->write_on_ranks(stages.rank_rows(), mesh.row_numbers(), system->b, record.fingerprint, team, console);
+        });
+      });
+    HostVector<double> const x = stages.solve(system->b, system->is_singular());
     stages.verify(system->b, x);
 
     HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells

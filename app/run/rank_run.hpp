@@ -2,6 +2,9 @@
 
 #include "app/run/rank_team.hpp"
 #include "app/run/run.hpp"
+#include "gpu/core/csr_matrix.hpp"
+
+#include <span>
 
 namespace poisson::app {
 
@@ -10,6 +13,9 @@ namespace poisson::app {
 
 /// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
 void require_same_configuration(RunConfig const& config, RankTeam& team);
+
+/// The same for a system that every rank has read: its size, entries and right-hand side. Collective.
+void require_same_system(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team);
 
 /// Throws InputError for the first key that asks for what several ranks cannot do yet.
 void require_runs_on_ranks(RunConfig const& config);

@@ -107,9 +107,9 @@ MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assemb
   return plan;
 }
 
-RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Stages& stages) : mesh_(mesh), team_(team) {
+RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context) : mesh_(mesh), team_(team) {
   Communicator* const ranks = &team.communicator();
-  Backend const backend = stages.context().backend();
+  Backend const backend = context.backend();
   team.together([&] { plan_ = plan_matrix_on_ranks(config, backend, mesh.whole); });
   bool in_blocks = takes_blocks(config);
   if (!in_blocks && !config.matrix.format && format_of_blocks(plan_) == Format::matrix_free) {  // thin blocks may have diagonals
@@ -123,7 +123,7 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
                        "one rank with cells; use fewer ranks, or another format");
   });
   if (in_blocks)
-    assemble_block(stages.context());
+    assemble_block(context);
   else
     assemble();
   sum_sources();
@@ -131,6 +131,8 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
     nnz = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.box ? !any_of_ranks(ranks, anchored_) : mesh.pure_neumann)
     make_compatible();
+  if (pure_neumann() && has_ties_)
+    hold_first_unknown(mesh_, team_, rows_, b);
 }
 
 bool RankSystem::takes_blocks(RunConfig const& config) const {
@@ -207,20 +209,28 @@ void RankSystem::add_point_loads() {
 }
 
 void RankSystem::assemble() {
+  assembly::LinearSystem system;
+  system.matrix.row_ptr.push_back(0);
   team_.together([&] {
-    rows_.neighbors = mesh_.neighbors;
-    if (!mesh_.around) {
-      auto empty = std::make_shared<CsrMatrix>();
-      empty->row_ptr.push_back(0);
-      rows_.matrix = std::move(empty);
-      return;
-    }
-    assembly::LinearSystem system = mesh_.around->assemble();
-    rows_.matrix = rows_in(system.matrix, mesh_.places, mesh_.n_rows, rows_.n_ghosts());
-    b = of_own_rows(mesh_, system.rhs);
+    if (mesh_.around)
+      system = mesh_.around->assemble();
     anchored_ = system.anchored;
     constraints_ = std::move(system.constraints);
+    if (mesh_.whole.periodic)
+      return;
+    rows_.neighbors = mesh_.neighbors;
+    rows_.matrix = rows_in(system.matrix, mesh_.places, mesh_.n_rows, rows_.n_ghosts());
+    b = of_own_rows(mesh_, system.rhs);
   });
+  if (!mesh_.whole.periodic)
+    return;
+  has_ties_ = any_of_ranks(&team_.communicator(), !mesh_.ties.empty());
+  TiedRows tied = tie_rows(mesh_, team_, system.matrix, system.rhs);
+  rows_ = std::move(tied.rows);
+  b = std::move(tied.rhs);
+  neighbors_ = rows_.neighbors;
+  places_ = std::move(tied.places);
+  offsets_ = std::move(tied.offsets);
 }
 
 void RankSystem::sum_sources() {
@@ -259,6 +269,9 @@ void RankSystem::make_compatible() {
     if (has_exact = mesh_.own->has_exact(); has_exact)
       exact = mesh_.own->mean_of_exact();
   });
+  HostVector<double> weights = weights_;  // of free unknowns
+  if (has_ties_)
+    restrict_to_free(mesh_, team_, weights);
   double const total = sum_over(ranks, std::accumulate(b.begin(), b.end(), 0.0));
   absolute = sum_over(ranks, absolute) + gather(*ranks, of_points).front();
   volume_ = sum_over(ranks, std::accumulate(weights_.begin(), weights_.end(), 0.0));
@@ -269,28 +282,34 @@ void RankSystem::make_compatible() {
       mesh_.own->set_mean_of_exact(exact.mean());
   });
   for (std::size_t i = 0; i < b.size(); ++i)
-    b[i] -= total / volume_ * weights_[i];
+    b[i] -= total / volume_ * weights[i];
 }
 
 HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {
   Communicator& ranks = team_.communicator();
-  HostVector<double> own(x.begin(), x.end());
-  if (pure_neumann()) {
-    double const mean = sum_over(&ranks, std::inner_product(own.begin(), own.end(), weights_.begin(), 0.0)) / volume_;
-    for (double& value : own)
-      value -= mean;
-  }
+  bool const tied = mesh_.whole.periodic;
+  HostVector<std::int32_t> const& places = tied ? places_ : mesh_.places;
   auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, ranks, mesh_.neighbors);
-  exchange.start(own.data());
+  GhostExchange<double> exchange(*host, ranks, tied ? neighbors_ : mesh_.neighbors);
+  exchange.start(x.data());
   double const* const ghosts = exchange.finish();
-  HostVector<double> u(mesh_.places.size());
+  HostVector<double> u(places.size());
   for (std::size_t i = 0; i < u.size(); ++i)
-    u[i] = mesh_.places[i] < mesh_.n_rows ? own[static_cast<std::size_t>(mesh_.places[i])] : ghosts[mesh_.places[i] - mesh_.n_rows];
+    u[i] = (places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])] : ghosts[places[i] - mesh_.n_rows]) +
+           (tied ? offsets_[i] : 0);
   if (box_system_ != nullptr)
     box_system_->set_dirichlet(u);
   else if (mesh_.around)
     constraints_.expand(u);
+  if (pure_neumann()) {
+    double integral = 0;  // over own rows
+    for (std::size_t i = 0; i < u.size(); ++i)
+      if (mesh_.places[i] < mesh_.n_rows)
+        integral += weights_[static_cast<std::size_t>(mesh_.places[i])] * u[i];
+    double const mean = sum_over(&ranks, integral) / volume_;
+    for (double& value : u)
+      value -= mean;
+  }
   return u;
 }
 

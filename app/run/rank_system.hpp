@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace poisson::app {
 
@@ -28,11 +29,13 @@ namespace poisson::app {
 /// The system of a problem on several ranks, each with its rows. All functions are collective.
 class RankSystem {
 public:
-  /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of stages.context(), where that
+  /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of the context, where that
   /// is the format, everything else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem.
   /// Errors: as Discretization::assemble; InputError where blocks are too thin for a matrix_free that was asked for. The arguments
   /// outlive this.
-  RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Stages& stages);
+  RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
+  /// Of a system that was assembled into CSR, for benchmarks. Moves them.
+  [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
   /// Gives the rows to stages.convert or adopt.
   void store(RunConfig const& config, Stages& stages);
 
@@ -42,6 +45,8 @@ public:
   std::optional<double> compatibility_defect;  ///< pure Neumann only, as in LinearSystem
 
   [[nodiscard]] bool pure_neumann() const { return compatibility_defect.has_value(); }
+  /// Whether the constant vector spans the null space of the matrix.
+  [[nodiscard]] bool is_singular() const { return pure_neumann() && !has_ties_; }
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
 
@@ -60,6 +65,11 @@ private:
   std::optional<BlockSystem> block_;
   std::unique_ptr<BoxSystem> box_system_;  ///< of a block: for Dirichlet values
   assembly::Constraints constraints_;
+  // Of periodic boundaries: see TiedRows.
+  bool has_ties_ = false;  ///< some rank has
+  std::vector<RankNeighbor> neighbors_;
+  HostVector<std::int32_t> places_;
+  HostVector<double> offsets_;
   bool anchored_ = false;       ///< a condition here fixes the constant
   HostVector<double> weights_;  ///< pure Neumann only: the integrals of the basis functions of own rows
   double volume_ = 0;           ///< their sum over all ranks

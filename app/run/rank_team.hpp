@@ -38,6 +38,8 @@ public:
 
   /// Whether the exception that is on its way is one that all ranks throw.
   [[nodiscard]] bool agreed() const { return agreed_; }
+  /// It was caught on all ranks, and they go on.
+  void caught() { agreed_ = false; }
 
 private:
   void agree(std::exception_ptr const& failure);
@@ -45,5 +47,19 @@ private:
   Communicator& communicator_;
   bool agreed_ = false;
 };
+
+// Of a team that may be null: one rank has all.
+
+[[nodiscard]] inline Communicator* communicator_of(RankTeam const* team) {
+  return team != nullptr ? &team->communicator() : nullptr;
+}
+
+template <class Body>
+void together(RankTeam* team, Body&& body) {
+  if (team != nullptr)
+    team->together(body);
+  else
+    body();
+}
 
 }  // namespace poisson::app

@@ -48,8 +48,9 @@ void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<outpu
     output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place);
 }
 
-/// Those that the configuration asks for.
-PieceFields fields_of(assembly::SolutionFields const& f, RunConfig const& config) {
+}  // namespace
+
+PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& config) {
   PieceFields result;
   auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
                        std::span<int const> integers = {}) {
@@ -65,8 +66,6 @@ PieceFields fields_of(assembly::SolutionFields const& f, RunConfig const& config
   add(result.cells, SolutionField::flux, 3, f.flux);
   return result;
 }
-
-}  // namespace
 
 output::VtkFormat vtk_format(RunConfig const& config) {
   return config.output.vtk_format.value_or(config.is_box() ? output::VtkFormat::image : output::VtkFormat::vtu);
@@ -107,7 +106,7 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
   auto const write_files = [&, &fields = f] {
     if (!config.output.vtk_enabled)
       return;
-    auto const [points, cells] = fields_of(fields, config);
+    auto const [points, cells] = solution_fields(fields, config);
     std::string const name = vtk_file_name(config);
     if (directory.try_write(
             name, [&, &points = points, &cells = cells](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }) &&
@@ -157,7 +156,7 @@ SolutionOutput solution_output(assembly::Discretization const& discretization, s
 
 PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs::path const& path,
                         output::PiecePlace const& place) {
-  PieceFields fields = fields_of(part.fields, config);
+  PieceFields fields = solution_fields(part.fields, config);
   write_vtk(path, as_output(part.nodes), fields.points, fields.cells, config, &place);
   static int const integer = 0;
   for (auto* const list : {&fields.points, &fields.cells})

@@ -37,12 +37,14 @@ struct SolutionOutput {
 /// The nodes of that file: Lagrange cells need equidistant ones; all else takes those of the unknowns.
 [[nodiscard]] assembly::OutputNodes output_nodes(RunConfig const& config);
 
-/// The fields of a piece without their values.
+/// The fields of a file or a piece.
 struct PieceFields {
   std::vector<output::Field> points, cells;
 };
+/// Those that the configuration asks for. `fields` outlive the result.
+[[nodiscard]] PieceFields solution_fields(assembly::SolutionFields const& fields, RunConfig const& config);
 /// Writes the solution on a part of a mesh, as a piece of the whole, to `path`, in the format of the configuration (not hdf).
-/// Returns what write_pieces needs to know of it. Throws EnvironmentError.
+/// Returns what write_pieces needs to know of it, the fields without their values. Throws EnvironmentError.
 [[nodiscard]] PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, std::filesystem::path const& path,
                                       output::PiecePlace const& place);
 

@@ -142,38 +142,6 @@ ExitCode finish(Stages& stages, RunConfig const& config) {
   return stages.finish();
 }
 
-/// The first row of every rank, and the number of rows: as many entries for each of them as whole rows allow.
-std::vector<std::int64_t> share_out(CsrMatrix const& matrix, int ranks) {
-  std::vector<std::int64_t> first{0};
-  for (int rank = 1; rank < ranks; ++rank) {
-    auto const entries = static_cast<std::int64_t>(static_cast<double>(matrix.nnz()) * rank / ranks);
-    auto const row = std::lower_bound(matrix.row_ptr.begin(), matrix.row_ptr.end() - 1, entries) - matrix.row_ptr.begin();
-    first.push_back(std::max<std::int64_t>(first.back(), row));
-  }
-  first.push_back(matrix.n_rows);
-  return first;
-}
-
-/// All ranks must read the same; a file may differ between machines.
-void require_same_system(SystemOfFiles const& system, RankTeam& team) {
-  struct Summary {
-    std::int64_t n, nnz;
-    double sum, sum_of_b;
-  } summary{system.matrix->n_rows, system.matrix->nnz(), 0, 0};
-  for (double const v : system.matrix->values)
-    summary.sum += v;
-  for (double const v : system.b)
-    summary.sum_of_b += v;
-  auto const all = gather(team.communicator(), summary);
-  team.together([&] {
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank].n != all[0].n || all[rank].nnz != all[0].nnz || all[rank].sum != all[0].sum ||
-          all[rank].sum_of_b != all[0].sum_of_b)
-        throw InputError("the ranks have different systems: the files of rank " + std::to_string(rank) +
-                         " are not those of rank 0; give all of them the same files");
-  });
-}
-
 /// The vector of all rows, from that of this rank's. Empty where it is so on all ranks.
 HostVector<double> gather_rows(Communicator& ranks, std::span<double const> mine, std::vector<std::int64_t> const& first_rows) {
   HostVector<double> all;
@@ -240,10 +208,10 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
     record.clock.time(Stage::read, [&] {
       SystemOfFiles system;
       team.together([&] { system = read_system(config, console); });
-      require_same_system(system, team);
+      require_same_system(*system.matrix, system.b, team);
       begin_record(record, config, *system.matrix);
       team.together([&] {
-        first_rows = share_out(*system.matrix, team.size());
+        first_rows = share_out_rows(*system.matrix, team.size());
         rows = rows_of_rank(*system.matrix, first_rows, team.rank());
         auto const own = static_cast<std::size_t>(team.rank());
         b.assign(system.b.begin() + first_rows[own], system.b.begin() + first_rows[own + 1]);

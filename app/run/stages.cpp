@@ -2,8 +2,8 @@
 
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
+#include "app/run/backend_choice.hpp"
 #include "app/run/format_choice.hpp"
-#include "app/run/launch.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/report.hpp"
 #include "app/run/report_page.hpp"
@@ -102,32 +102,16 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
     directory_.emplace(config.output.directory, "result.json", names_of_files(config, internal), options.overwrite,
                        internal.own_folder);
   };
-  if (team_ == nullptr)
-    open_directory();
-  else
-    team_->together([&] {
-      if (team_->is_first())
-        open_directory();
-    });
+  together(team_, [&] {
+    if (team_ == nullptr || team_->is_first())
+      open_directory();
+  });
   set_thread_count(options.threads);
-  int device = -1;
-  if (team_ != nullptr && config.backend != Backend::cpu)
-    if (int const count = cuda_device_count(), number = rank_on_host(team_->communicator()); count > 0)
-      device = number % count;
-  std::string const no_cuda = config.backend == Backend::cpu ? "" : why_no_cuda(device);
-  auto const require_cuda = [&] {
-    if (config.backend == Backend::cuda && !no_cuda.empty())
-      throw EnvironmentError("backend cuda: " + no_cuda);
-  };
-  if (team_ == nullptr)
-    require_cuda();
-  else
-    team_->together(require_cuda);
-  bool const all_have_one = !any_of_ranks(team_ != nullptr ? &team_->communicator() : nullptr, !no_cuda.empty());
-  backend_ = config.backend.value_or(all_have_one ? Backend::cuda : Backend::cpu);
+  BackendChoice const choice = choose_backend(config.backend, team_);
+  backend_ = choice.backend;
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
   future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async : std::launch::deferred,
-                               [backend = backend_, device] { return make_context(backend, device); });
+                               [backend = backend_, device = choice.device] { return make_context(backend, device); });
   record.solver = config.solver;
   record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
   record.backend = name_of(backend_);
@@ -298,6 +282,26 @@ void Stages::record_matrix() {
 
 std::shared_ptr<CsrMatrix const> Stages::csr() const {
   return matrix_ != nullptr ? matrix_ : std::make_shared<CsrMatrix const>(stored_->to_csr());
+}
+
+RankRows Stages::rank_rows() const {
+  if (rows_.matrix != nullptr)
+    return rows_;
+  CsrMatrix const local = rank_matrix_->local().to_csr();
+  auto matrix = std::make_shared<CsrMatrix>();
+  matrix->n_rows = local.n_rows;
+  matrix->n_columns = local.n_rows + rows_.n_ghosts();
+  matrix->row_ptr.push_back(0);
+  std::size_t in_rim = 0;
+  for (std::int64_t row = 0; row < local.n_rows; ++row) {
+    bool const on_rim = in_rim < rim_.rim.size() && rim_.rim[in_rim] == row;
+    CsrMatrix const& from = on_rim ? rim_rows_ : local;
+    auto const at = on_rim ? static_cast<std::int64_t>(in_rim++) : row, begin = from.row_ptr[at], end = from.row_ptr[at + 1];
+    matrix->columns.insert(matrix->columns.end(), from.columns.begin() + begin, from.columns.begin() + end);
+    matrix->values.insert(matrix->values.end(), from.values.begin() + begin, from.values.begin() + end);
+    matrix->row_ptr.push_back(std::ssize(matrix->columns));
+  }
+  return {rows_.neighbors, std::move(matrix)};
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one) {

@@ -67,6 +67,19 @@ public:
     }
   }
 
+  /// The same for several ranks, of which all call write(), and throw the same.
+  template <class Write>
+  void attempt_together(Write&& write) {
+    try {
+      write();
+    } catch (EnvironmentError const&) {
+      if (!team_->agreed())
+        throw;
+      team_->caught();
+      keep(std::current_exception());
+    }
+  }
+
   /// Calls `body`, which runs the stages. An interrupt ends it and is noted in the record.
   template <class Body>
   void unless_interrupted(Body&& body) {
@@ -103,6 +116,9 @@ public:
 
   /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
+
+  /// With ranks: the rows of this one.
+  [[nodiscard]] RankRows rank_rows() const;
 
   /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {});

@@ -1,8 +1,11 @@
 #pragma once
 
 #include "app/io/console.hpp"
+#include "app/run/rank_team.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/rank_rows.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -25,8 +28,17 @@ public:
   /// Writes both, and says so; warns instead where a value is not finite. `fingerprint` tells of which run they are, and becomes
   /// a comment. Throws EnvironmentError, Interrupted.
   void write(CsrMatrix const& matrix, std::span<double const> rhs, std::string const& fingerprint, Console& console) const;
+  /// The same on several ranks, each with its rows, whose numbers in the whole are given: the first one writes the files and gets
+  /// some thousand rows of all at a time. Collective; all throw the same.
+  void write_on_ranks(RankRows const& rows, std::span<std::int64_t const> numbers, std::span<double const> rhs,
+                      std::string const& fingerprint, RankTeam& team, Console& console) const;
 
 private:
+  [[nodiscard]] bool warns(bool finite, Console& console) const;
+  [[nodiscard]] static std::string matrix_comment(std::string const& fingerprint);
+  [[nodiscard]] static std::string rhs_comment(std::string const& fingerprint);
+  void tell(Console& console) const;
+
   std::filesystem::path matrix_, rhs_;
 };
 

@@ -173,33 +173,38 @@ struct FaceSums {
   std::vector<Residual> loads;             ///< Neumann and Robin values times basis functions
 };
 
-/// What leaves through one of two periodic boundaries enters through the other. On edges that they share with others the part of
-/// each is not known exactly; what the two miss goes to the Dirichlet boundaries there, so that the sum of all stays.
-void balance_periodic(ProblemData const& data, std::vector<FaceShare> const& shares, std::map<unsigned, double>& conormal) {
-  double rest = 0;
+/// Of Dirichlet boundaries: the integrals of the basis functions whose nodes are on periodic boundaries, too.
+std::map<unsigned, double> tied_weights(ProblemData const& data, std::vector<FaceShare> const& shares,
+                                        std::span<std::uint8_t const> counted) {
   std::set<std::int32_t> tied;
-  for (BoundaryData const& condition : data.boundary)
-    if (condition.type == BoundaryType::periodic) {
-      double const missing = conormal[condition.sides[0]] + conormal[condition.sides[1]];
-      for (unsigned const side : condition.sides)
-        conormal[side] -= missing / 2;
-      rest += missing;
-    }
   for (FaceShare const& share : shares)
     if (data.boundary_at(share.id).type == BoundaryType::periodic)
       tied.insert(share.unknown);
-  double all = 0;
   std::map<unsigned, double> weights;
   for (FaceShare const& share : shares)
-    if (data.boundary_at(share.id).type == BoundaryType::dirichlet && tied.contains(share.unknown)) {
+    if (data.boundary_at(share.id).type == BoundaryType::dirichlet && tied.contains(share.unknown) &&
+        (counted.empty() || counted[share.unknown] != 0))
       weights[share.id] += share.weight;
-      all += share.weight;
-    }
-  for (auto const& [id, weight] : weights)
-    conormal[id] += weight / all * rest;
+  return weights;
 }
 
 }  // namespace
+
+void balance_periodic(ProblemData const& data, std::map<unsigned, BoundaryFlux>& boundaries) {
+  double rest = 0, all = 0;
+  for (BoundaryData const& condition : data.boundary)
+    if (condition.type == BoundaryType::periodic) {
+      double const missing = boundaries[condition.sides[0]].flux + boundaries[condition.sides[1]].flux;
+      for (unsigned const side : condition.sides)
+        boundaries[side].flux -= missing / 2;
+      rest += missing;
+    }
+  for (auto const& [id, boundary] : boundaries)
+    all += boundary.tied_weight;
+  for (auto& [id, boundary] : boundaries)
+    if (boundary.tied_weight != 0)
+      boundary.flux += boundary.tied_weight / all * rest;
+}
 
 std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                  std::span<double const> u, std::span<std::uint8_t const> counted) {
@@ -315,14 +320,17 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
       std::int32_t const at = place[share.unknown];
       conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
     }
+  for (auto const& [id, value] : conormal)
+    result[id].flux = -value;
   if (data.has_periodic_boundaries()) {
     std::vector<FaceShare> all;
     for (FaceSums const& sums : parts)
       all.insert(all.end(), sums.shares.begin(), sums.shares.end());
-    balance_periodic(data, all, conormal);
+    for (auto const& [id, tied] : tied_weights(data, all, counted))
+      result[id].tied_weight = tied;
+    if (counted.empty())
+      balance_periodic(data, result);
   }
-  for (auto const& [id, value] : conormal)
-    result[id].flux = -value;
   return result;
 }
 

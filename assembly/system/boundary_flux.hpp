@@ -20,11 +20,16 @@ namespace poisson::assembly {
 /// integral of f up to the solver's residual. The residual of an unknown on several Dirichlet boundaries is divided among them:
 /// each gets the integral of k du/dn phi_i over itself, and of the rest a share that goes with the integral of phi_i. Threaded; the
 /// same bits for any number of threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a
-/// mesh that has all cells around these, the sums over parts are then those of the whole. Errors: InputError for values that a
-/// coefficient, source or condition must not take.
+/// mesh that has all cells around these, the sums over parts are then those of the whole, before balance_periodic. Errors:
+/// InputError for values that a coefficient, source or condition must not take.
 [[nodiscard]] std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element,
                                                                ProblemData const& data, std::span<double const> u,
                                                                std::span<std::uint8_t const> counted = {});
+
+/// What leaves through one of two periodic boundaries enters through the other. On edges that they share with others the part of
+/// each is not known exactly; what the two miss goes to the Dirichlet boundaries there, so that the sum of all stays.
+/// boundary_fluxes does it for a whole mesh.
+void balance_periodic(ProblemData const& data, std::map<unsigned, BoundaryFlux>& boundaries);
 
 /// u (n_dofs values) and its flux on the boundary. The flux is that of the polynomials of the cells. Memory: of the size of the
 /// boundary. The same bits for any number of threads. Errors: InputError for values that a coefficient must not take.

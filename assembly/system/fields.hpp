@@ -27,6 +27,7 @@ struct ExactMean {
 /// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards.
 struct BoundaryFlux {
   double area = 0, flux = 0;
+  double tied_weight = 0;  ///< of a Dirichlet boundary, for balance_periodic: basis functions of nodes on periodic ones, too
 };
 
 /// Where a point lies: in the cell with the lowest number that holds it, at these reference coordinates.

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,32 +18,16 @@ namespace poisson::assembly {
 
 namespace {
 
-/// The nodes on a boundary, each once.
-std::vector<std::int32_t> nodes_on(Space const& space, std::array<std::vector<int>, 6> const& face_nodes, unsigned boundary) {
-  std::vector<std::int32_t> nodes, dofs(space.n_local);
-  for (BoundaryFace const& face : space.boundary_faces)
-    if (face.boundary_id == boundary) {
-      space.dofs(face.cell, dofs.data());
-      for (int const i : face_nodes[face.face])
-        nodes.push_back(dofs[i]);
-    }
-  std::sort(nodes.begin(), nodes.end());
-  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-  return nodes;
-}
-
 struct BoundingBox {
   Point3 low{}, high{};
-  explicit BoundingBox(Space const& space, std::vector<std::int32_t> const& nodes) {
+  explicit BoundingBox(std::vector<PeriodicNode> const& nodes) {
     low.fill(std::numeric_limits<double>::infinity());
     high.fill(-std::numeric_limits<double>::infinity());
-    for (std::int32_t const node : nodes) {
-      Point3 const x = space.point(node);
+    for (PeriodicNode const& node : nodes)
       for (std::size_t d = 0; d < 3; ++d) {
-        low[d] = std::min(low[d], x[d]);
-        high[d] = std::max(high[d], x[d]);
+        low[d] = std::min(low[d], node.at[d]);
+        high[d] = std::max(high[d], node.at[d]);
       }
-    }
   }
   [[nodiscard]] double diagonal() const { return std::hypot(high[0] - low[0], high[1] - low[1], high[2] - low[2]); }
 };
@@ -54,26 +39,26 @@ double distance_of(Point3 const& a, Point3 const& b) {
 /// Points sorted along a direction in which hardly two of a mesh are the same.
 class PointIndex {
 public:
-  PointIndex(Space const& space, std::vector<std::int32_t> const& nodes) {
-    for (std::int32_t const node : nodes)
-      entries_.push_back({along(space.point(node)), node});
+  explicit PointIndex(std::vector<PeriodicNode> const& nodes) {
+    for (PeriodicNode const& node : nodes)
+      entries_.push_back({along(node.at), &node});
     std::sort(entries_.begin(), entries_.end(), [](Entry const& a, Entry const& b) { return a.place < b.place; });
   }
-  /// The node within `tolerance` of x; -1 without one.
-  [[nodiscard]] std::int32_t at(Space const& space, Point3 const& x, double tolerance) const {
+  /// The node within `tolerance` of x; null without one.
+  [[nodiscard]] PeriodicNode const* at(Point3 const& x, double tolerance) const {
     double const place = along(x);
     auto entry = std::lower_bound(entries_.begin(), entries_.end(), place - tolerance,
                                   [](Entry const& e, double value) { return e.place < value; });
     for (; entry != entries_.end() && entry->place <= place + tolerance; ++entry)
-      if (distance_of(space.point(entry->node), x) <= tolerance)
+      if (distance_of(entry->node->at, x) <= tolerance)
         return entry->node;
-    return -1;
+    return nullptr;
   }
 
 private:
   struct Entry {
     double place;
-    std::int32_t node;
+    PeriodicNode const* node;
   };
   static double along(Point3 const& x) { return 0.542 * x[0] + 0.617 * x[1] + 0.571 * x[2]; }  // a unit vector, nearly
   std::vector<Entry> entries_;
@@ -82,12 +67,12 @@ private:
 /// Nodes that are tied to each other: u = u at the root + offset.
 class Ties {
 public:
-  explicit Ties(std::vector<std::int32_t> nodes) : nodes_(std::move(nodes)), parent_(nodes_.size()), offset_(nodes_.size(), 0) {
+  explicit Ties(std::vector<std::int64_t> nodes) : nodes_(std::move(nodes)), parent_(nodes_.size()), offset_(nodes_.size(), 0) {
     std::iota(parent_.begin(), parent_.end(), std::size_t{0});
   }
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
-  [[nodiscard]] std::int32_t node(std::size_t i) const { return nodes_[i]; }
-  [[nodiscard]] std::size_t place(std::int32_t node) const {
+  [[nodiscard]] std::int64_t node(std::size_t i) const { return nodes_[i]; }
+  [[nodiscard]] std::size_t place(std::int64_t node) const {
     return static_cast<std::size_t>(std::lower_bound(nodes_.begin(), nodes_.end(), node) - nodes_.begin());
   }
   /// The root of place i and the offset to it.
@@ -103,7 +88,7 @@ public:
     return {root, offset};
   }
   /// u at b = u at a + jump. Returns the contradiction to what was tied before, 0 for none.
-  double tie(std::int32_t a, std::int32_t b, double jump) {
+  double tie(std::int64_t a, std::int64_t b, double jump) {
     auto const [root_a, offset_a] = find(place(a));
     auto const [root_b, offset_b] = find(place(b));
     if (root_a == root_b)
@@ -114,7 +99,7 @@ public:
   }
 
 private:
-  std::vector<std::int32_t> nodes_;
+  std::vector<std::int64_t> nodes_;
   std::vector<std::size_t> parent_;
   std::vector<double> offset_;
 };
@@ -152,77 +137,103 @@ private:
 
 }  // namespace
 
-Constraints periodic_constraints(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  auto const is_periodic = [](BoundaryData const& condition) { return condition.type == BoundaryType::periodic; };
-  if (std::none_of(data.boundary.begin(), data.boundary.end(), is_periodic))
-    return Constraints();
-  std::array<std::vector<int>, 6> face_nodes;
-  for (int face = 0; face < 6; ++face)
-    face_nodes[face] = element.face_nodes(face);
-
-  std::vector<std::int32_t> all;
-  std::map<unsigned, std::vector<std::int32_t>> nodes;
+std::vector<PeriodicNode> periodic_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  std::set<unsigned> sides;
   for (BoundaryData const& condition : data.boundary)
-    if (is_periodic(condition))
-      for (unsigned const side : condition.sides) {
-        nodes[side] = nodes_on(space, face_nodes, side);
-        all.insert(all.end(), nodes[side].begin(), nodes[side].end());
-      }
+    if (condition.type == BoundaryType::periodic)
+      sides.insert(condition.sides.begin(), condition.sides.end());
+  std::vector<std::pair<unsigned, std::int32_t>> found;
+  std::set<std::int32_t> fixed;
+  std::vector<std::int32_t> dofs(space.n_local);
+  for (BoundaryFace const& face : space.boundary_faces) {
+    bool const is_side = sides.contains(face.boundary_id);
+    if (!is_side && (sides.empty() || data.boundary_at(face.boundary_id).type != BoundaryType::dirichlet))
+      continue;
+    space.dofs(face.cell, dofs.data());
+    for (int const i : element.face_nodes(face.face)) {
+      if (is_side)
+        found.emplace_back(face.boundary_id, dofs[i]);
+      else
+        fixed.insert(dofs[i]);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::vector<PeriodicNode> nodes;
+  for (auto const& [boundary, unknown] : found)
+    nodes.push_back({boundary, fixed.contains(unknown), unknown, space.point(unknown)});
+  return nodes;
+}
+
+std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> list, ProblemData const& data) {
+  std::vector<std::int64_t> all;
+  std::map<unsigned, std::vector<PeriodicNode>> nodes;
+  for (PeriodicNode const& node : list) {
+    nodes[node.boundary].push_back(node);
+    all.push_back(node.number);
+  }
+  for (auto& [boundary, of_side] : nodes)
+    std::sort(of_side.begin(), of_side.end(), [](auto const& a, auto const& b) { return a.number < b.number; });
   std::sort(all.begin(), all.end());
   all.erase(std::unique(all.begin(), all.end()), all.end());
   Ties ties(std::move(all));
 
   for (std::size_t c = 0; c < data.boundary.size(); ++c) {
     BoundaryData const& condition = data.boundary[c];
-    if (!is_periodic(condition))
+    if (condition.type != BoundaryType::periodic)
       continue;
     std::string const key = "problem.boundary[" + std::to_string(c) + "]";
     auto const &first = nodes[condition.sides[0]], &second = nodes[condition.sides[1]];
-    BoundingBox const box(space, first);
-    Motion const motion(condition, box, BoundingBox(space, second), key);
+    BoundingBox const box(first);
+    Motion const motion(condition, box, BoundingBox(second), key);
     // A small part of the distance of neighbours on a surface of so many nodes.
     double const tolerance = 1e-3 * box.diagonal() / std::sqrt(static_cast<double>(first.size()));
     auto const name = [&](std::size_t side) { return "boundary " + std::to_string(condition.sides[side]); };
     if (first.size() != second.size())
       throw InputError(key, name(0) + " has " + std::to_string(first.size()) + " nodes and " + name(1) + " has " +
                                 std::to_string(second.size()) + "; periodic boundaries need meshes that match");
-    PointIndex const index(space, second);
-    for (std::int32_t const node : first) {
-      Point3 const x = space.point(node), image = motion(x);
-      std::int32_t const partner = index.at(space, image, tolerance);
-      if (partner < 0)
-        throw InputError(key, "the node of " + name(0) + " at " + to_text(x) + " would be moved to " + to_text(image) + ", where " +
-                                  name(1) + " has no node; periodic boundaries need meshes that match");
-      double const jump = condition.value.finite(space.point(partner), "the value");
-      if (double const wrong = ties.tie(node, partner, jump); std::abs(wrong) > 1e-9 * (std::abs(jump) + std::abs(wrong)) + 1e-14)
+    PointIndex const index(second);
+    for (PeriodicNode const& node : first) {
+      Point3 const image = motion(node.at);
+      PeriodicNode const* const partner = index.at(image, tolerance);
+      if (partner == nullptr)
+        throw InputError(key, "the node of " + name(0) + " at " + to_text(node.at) + " would be moved to " + to_text(image) +
+                                  ", where " + name(1) + " has no node; periodic boundaries need meshes that match");
+      double const jump = condition.value.finite(partner->at, "the value");
+      if (double const wrong = ties.tie(node.number, partner->number, jump);
+          std::abs(wrong) > 1e-9 * (std::abs(jump) + std::abs(wrong)) + 1e-14)
         throw InputError(key + ".value", "the values of the periodic conditions contradict each other by " + to_text(wrong, 6) +
-                                             " at " + to_text(space.point(partner)));
+                                             " at " + to_text(partner->at));
     }
   }
 
   // The one that stays: with a Dirichlet value where one has, else that of the lowest number.
   std::vector<bool> fixed(ties.size(), false);
-  std::vector<std::int32_t> dofs(space.n_local);
-  for (BoundaryFace const& face : space.boundary_faces)
-    if (data.boundary_at(face.boundary_id).type == BoundaryType::dirichlet) {
-      space.dofs(face.cell, dofs.data());
-      for (int const i : face_nodes[face.face])
-        if (std::size_t const place = ties.place(dofs[i]); place < ties.size() && ties.node(place) == dofs[i])
-          fixed[place] = true;
-    }
+  for (PeriodicNode const& node : list)
+    if (node.fixed)
+      fixed[ties.place(node.number)] = true;
   constexpr auto none = std::numeric_limits<std::size_t>::max();
   std::vector<std::size_t> chosen(ties.size(), none);
   for (std::size_t i = 0; i < ties.size(); ++i)
     if (std::size_t& choice = chosen[ties.find(i).first]; choice == none || (fixed[i] && !fixed[choice]))
       choice = i;
-  Constraints constraints(space.n_dofs);
+  std::vector<PeriodicTie> result;
   for (std::size_t i = 0; i < ties.size(); ++i) {
     auto const [root, offset] = ties.find(i);
     std::size_t const choice = chosen[root];
-    if (choice == i)
-      continue;
-    Constraints::Entry const entry{ties.node(choice), 1};
-    constraints.set(ties.node(i), offset - ties.find(choice).second, {&entry, 1});
+    if (choice != i)
+      result.push_back({ties.node(i), ties.node(choice), offset - ties.find(choice).second});
+  }
+  return result;
+}
+
+Constraints periodic_constraints(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  if (!data.has_periodic_boundaries())
+    return Constraints();
+  Constraints constraints(space.n_dofs);
+  for (PeriodicTie const& tie : periodic_ties(periodic_nodes(space, element, data), data)) {
+    Constraints::Entry const entry{static_cast<std::int32_t>(tie.to), 1};
+    constraints.set(static_cast<std::int32_t>(tie.number), tie.offset, {&entry, 1});
   }
   return constraints;
 }

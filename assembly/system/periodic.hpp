@@ -3,9 +3,19 @@
 #include "assembly/space/constraints.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/periodic_nodes.hpp"
 #include "assembly/system/problem_data.hpp"
 
+#include <span>
+#include <vector>
+
 namespace poisson::assembly {
+
+/// The nodes on all periodic boundaries of a space, each once for every boundary that it is on; by boundary, then number.
+[[nodiscard]] std::vector<PeriodicNode> periodic_nodes(Space const& space, ReferenceElement const& element,
+                                                       ProblemData const& data);
+/// What ties them, from those of the whole mesh in any order; by number. `to` is tied to no other. Errors: as periodic_constraints.
+[[nodiscard]] std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> nodes, ProblemData const& data);
 
 /// The constraints of periodic boundaries: each node of the second boundary of a condition is the image of one of the first, and u
 /// there is u at that node plus the condition's value. Of all nodes that are tied to each other one stays free, or has the

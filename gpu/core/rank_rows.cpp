@@ -62,6 +62,17 @@ SplitRows split(RankRows const& rows) {
   return result;
 }
 
+std::vector<std::int64_t> share_out_rows(CsrMatrix const& matrix, int ranks) {
+  std::vector<std::int64_t> first{0};
+  for (int rank = 1; rank < ranks; ++rank) {
+    auto const entries = static_cast<std::int64_t>(static_cast<double>(matrix.nnz()) * rank / ranks);
+    auto const row = std::lower_bound(matrix.row_ptr.begin(), matrix.row_ptr.end() - 1, entries) - matrix.row_ptr.begin();
+    first.push_back(std::max<std::int64_t>(first.back(), row));
+  }
+  first.push_back(matrix.n_rows);
+  return first;
+}
+
 RankRows rows_of_rank(CsrMatrix const& matrix, std::vector<std::int64_t> const& first_rows, int rank) {
   std::int64_t const begin = first_rows[rank], end = first_rows[rank + 1], n = end - begin;
   auto const is_own = [&](std::int64_t column) { return begin <= column && column < end; };

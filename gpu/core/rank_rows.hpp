@@ -39,6 +39,9 @@ struct SplitRows {
 /// Precondition: rows.matrix has n_ghosts() more columns than rows. Throws std::bad_alloc.
 [[nodiscard]] SplitRows split(RankRows const& rows);
 
+/// The first row of every rank, and the number of rows: as many entries for each of them as whole rows allow.
+[[nodiscard]] std::vector<std::int64_t> share_out_rows(CsrMatrix const& matrix, int ranks);
+
 /// A share of a matrix for each of n_ranks ranks, in blocks of rows; `first_rows` has n_ranks + 1 entries, from 0 to the number of
 /// rows. For tests and for matrices that every rank reads from a file. Precondition: the matrix is square. Goes through all of its
 /// entries.

@@ -128,7 +128,7 @@ public:
       kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
   }
   bool start_nested(double const* b, double* x, double* coarse) const override {
-    if (levels_.size() < 2 || entry_ != nullptr)
+    if (levels_.size() < 2)
       return false;
     std::int32_t const no = 0;
     Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
@@ -136,11 +136,16 @@ public:
     Level const& finest = levels_.front();
     // The right-hand sides of all levels: P^T of the next finer one's.
     finest.x = finest.buffers[0].data();
-    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), b, first_factor(finest), finest.b.data(), finest.x,
-                                stop);
+    if (entry_ != nullptr)
+      entry_->enter(b, finest.b.data());
+    else
+      kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), b, first_factor(finest), finest.b.data(), finest.x,
+                                  stop);
     for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
       Level const& next = levels_[l + 1];
       next.x = next.buffers[0].data();
+      if (levels_[l].halo != nullptr)  // P^T of own unknowns looks at those around them; a cycle does not read these entries of b
+        levels_[l].halo->fill(levels_[l].b.data());
       levels_[l].to_coarse->restrict_residual(levels_[l].b.data(), next.diagonal.data(), first_factor(next), next.b.data(), next.x,
                                               stop);
     }
@@ -152,10 +157,10 @@ public:
       context_.set_zero(level.x, static_cast<std::int64_t>(sizeof(V)) * level.n());
       level.to_coarse->prolong(levels_[l + 1].x, level.x, stop);
       if (l == 0)
-        kernels_.to_outside(context_, finest.n(), finest.x, coarse, stop);
+        to_outside(coarse, stop);
       visit(l, false, MultigridCycle::v, nullptr, stop);
     }
-    kernels_.to_outside(context_, finest.n(), finest.x, x, stop);
+    to_outside(x, stop);
     return true;
   }
   std::int64_t bytes_per_cycle() const override {
@@ -196,6 +201,15 @@ private:
     mutable Array<V> b, buffers[2];
     mutable V* x = nullptr;  ///< one of the buffers
   };
+
+  /// x of the finest level.
+  void to_outside(double* z, std::int32_t const* stop) const {
+    Level const& finest = levels_.front();
+    if (entry_ != nullptr)
+      entry_->leave(finest.x, z, stop);
+    else
+      kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
+  }
 
   void invert_coarsest(std::vector<double> const& a, PreconditionerOptions const& options) {
     std::vector<double> const inverse = inverse_of(a, levels_.back().n(), options.constant_null_space, options.positive);

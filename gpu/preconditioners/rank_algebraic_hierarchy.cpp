@@ -23,32 +23,6 @@ namespace {
 constexpr int steps_of_power = 14;
 constexpr double shrink_worth_a_level = 0.8;
 
-/// What every rank sends to every other one, itself included; of any lengths. The result is what each has sent to this one.
-template <class T>
-std::vector<std::vector<T>> swap_lists(Communicator& ranks, std::vector<std::vector<T>> const& to) {
-  auto const n = static_cast<std::size_t>(ranks.size()), me = static_cast<std::size_t>(ranks.rank());
-  std::vector<std::int64_t> lengths, all(n * n);
-  for (auto const& list : to)
-    lengths.push_back(std::ssize(list));
-  ranks.all_gather(lengths.data(), static_cast<std::int64_t>(n * sizeof(std::int64_t)), all.data());
-  std::vector<std::vector<T>> from(n);
-  std::vector<Message> sends, receives;
-  std::vector<std::vector<T>> outgoing = to;
-  for (std::size_t other = 0; other < n; ++other) {
-    from[other].resize(static_cast<std::size_t>(all[other * n + me]));
-    auto const rank = static_cast<int>(other);
-    if (other != me && !outgoing[other].empty())
-      sends.push_back({rank, outgoing[other].data(), std::ssize(outgoing[other]) * std::int64_t{sizeof(T)}});
-    if (other != me && !from[other].empty())
-      receives.push_back({rank, from[other].data(), std::ssize(from[other]) * std::int64_t{sizeof(T)}});
-  }
-  from[me] = to[me];
-  auto const exchange = ranks.make_exchange(sends, receives);
-  exchange->start();
-  exchange->finish();
-  return from;
-}
-
 /// How rows, or columns, are numbered over all ranks: those of rank r from first[r] on.
 struct Numbering {
   std::vector<std::int64_t> first;

@@ -812,8 +812,6 @@ SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, s
   if (options.ranks != nullptr && !runs_on_ranks(options.preconditioner))
     throw InputError("solver.preconditioner", std::string(name_of(options.preconditioner)) +
                                                   " does not run on several ranks yet; use none, jacobi, multigrid or auto");
-  if (options.ranks != nullptr && options.initial == InitialGuess::nested)
-    throw InputError("solver.initial", "nested does not run on several ranks yet; use zero");
   if (a.n_columns() != n)
     throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");

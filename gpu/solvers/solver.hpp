@@ -76,7 +76,7 @@ struct SolverOptions {
   double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||
   InitialGuess initial = InitialGuess::zero;  ///< nested: with multigrid only
   /// The tolerance is chosen from an estimate of the discretisation error, which nested iteration gives. For that A must be of
-  /// trilinear elements on a box, and its coarser levels too (multigrid on options.box_nodes).
+  /// trilinear elements on a box, and its coarser levels too (multigrid on options.box_nodes, or options.blocks).
   bool to_discretization = false;
   std::int64_t max_iterations = 10000;
   /// The null space of the matrix is spanned by the constant vector (pure Neumann problems): residuals are kept orthogonal to it.
@@ -133,7 +133,7 @@ struct SolverResult {
 /// way to that one, which goes on from the same x. Every such change is in `notes`.
 ///
 /// With options.ranks, A, b and x are the rows of this rank, every rank calls with the same options, and all get the same result
-/// but for x, seconds and bytes. Preconditioners are none and jacobi then, and `automatic` chooses from these. An interrupt on one
+/// but for x, seconds and bytes. Preconditioners are those of runs_on_ranks, from which `automatic` chooses. An interrupt on one
 /// rank ends all of them. Wrong input on one rank throws on all; after any other exception on one rank the others wait for it, and
 /// its caller has to end them (Communicator::end_all).
 ///

@@ -175,66 +175,124 @@ void HdfFile::group(std::string const& name) {
   check(made.close());
 }
 
-void HdfFile::array(DataArray const& array) {
-  QuietHdf const quiet;
+HdfFile::Layout HdfFile::layout_of(DataArray const& array) const {
   std::size_t const n_rows = array.bytes() / row_bytes(array);
-  std::size_t const rows = std::min(n_rows, std::max<std::size_t>(block_bytes / row_bytes(array), 1));
-  bool const in_chunks = compression_ != VtkCompression::none && array.bytes() >= small_array;
+  return {std::min(n_rows, std::max<std::size_t>(block_bytes / row_bytes(array), 1)),
+          compression_ != VtkCompression::none && array.bytes() >= small_array};
+}
+
+HdfHandle HdfFile::new_data_set(DataArray const& array, Layout const& layout) {
   HdfHandle const properties = taken(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
   check(H5Pset_obj_track_times(properties.get(), false) >= 0 && H5Pset_fill_time(properties.get(), H5D_FILL_TIME_NEVER) >= 0);
-  if (in_chunks) {
-    auto const chunk = dimensions(array, rows);
+  if (layout.in_chunks) {
+    auto const chunk = dimensions(array, layout.rows);
     check(H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data()) >= 0 &&
           H5Pset_shuffle(properties.get()) >= 0 &&
           H5Pset_deflate(properties.get(), static_cast<unsigned>(deflate_level(compression_))) >= 0);
   }
-  auto const size = dimensions(array, n_rows);
+  auto const size = dimensions(array, array.bytes() / row_bytes(array));
   HdfHandle const space = taken(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
-  HdfHandle data_set = taken(
+  return taken(
       H5Dcreate2(root_.get(), array.name.c_str(), hdf_type(array.type), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
       H5Dclose);
-  if (array.data != nullptr && !in_chunks)
+}
+
+void HdfFile::array(DataArray const& array) {
+  QuietHdf const quiet;
+  Layout const layout = layout_of(array);
+  HdfHandle data_set = new_data_set(array, layout);
+  if (array.data != nullptr && !layout.in_chunks)
     check(H5Dwrite(data_set.get(), hdf_type(array.type), H5S_ALL, H5S_ALL, H5P_DEFAULT, array.data) >= 0);
-  else if (n_rows > 0)
-    write_values(array, data_set.get(), rows, in_chunks);
+  else if (layout.rows > 0)
+    write_values(array, data_set.get(), layout);
   check(data_set.close());
 }
 
-void HdfFile::write_values(DataArray const& array, hid_t data_set, std::size_t rows, bool in_chunks) {
-  std::size_t const block = rows * row_bytes(array), n_blocks = (array.bytes() + block - 1) / block;
+void HdfFile::fill(Batch& batch, DataArray const& array, Layout const& layout, std::size_t first, std::size_t count) {
+  std::size_t const block = layout.rows * row_bytes(array);
+  batch.stride = layout.in_chunks ? deflate_space(block) : block;
+  batch.sizes.resize(count);
+  if (batch.bytes.size() < count * batch.stride) {
+    batch.bytes = {};  // nothing is kept, nothing copied
+    batch.bytes.resize(count * batch.stride);
+  }
+  pack_blocks(
+      array, block, first, count, memory_,
+      [&](std::size_t thread, std::span<unsigned char const> values) {
+        return layout.in_chunks ? packers_[thread].pack(values, block, size_of(array.type), compression_) : values;
+      },
+      [&](std::size_t b, std::span<unsigned char const> packed) {
+        std::copy(packed.begin(), packed.end(), batch.bytes.data() + b * batch.stride);
+        batch.sizes[b] = packed.size();
+      });
+}
+
+void HdfFile::write_values(DataArray const& array, hid_t data_set, Layout const& layout) {
+  std::size_t const block = layout.rows * row_bytes(array), n_blocks = (array.bytes() + block - 1) / block;
   std::size_t const most = std::max<std::size_t>(blocks_of_a_batch(block), 1);
   std::size_t filling = 0;
   std::future<void> writing;  // its end is waited for, whatever happens, before the data set is closed
   for (std::size_t first = 0; first < n_blocks; first += most) {
-    std::size_t const count = std::min(most, n_blocks - first);
     Batch& batch = batches_[filling];
-    batch.stride = in_chunks ? deflate_space(block) : block;
-    batch.sizes.resize(count);
-    if (batch.bytes.size() < count * batch.stride) {
-      batch.bytes = {};  // nothing is kept, nothing copied
-      batch.bytes.resize(count * batch.stride);
-    }
-    pack_blocks(
-        array, block, first, count, memory_,
-        [&](std::size_t thread, std::span<unsigned char const> values) {
-          return in_chunks ? packers_[thread].pack(values, block, size_of(array.type), compression_) : values;
-        },
-        [&](std::size_t b, std::span<unsigned char const> packed) {
-          std::copy(packed.begin(), packed.end(), batch.bytes.data() + b * batch.stride);
-          batch.sizes[b] = packed.size();
-        });
+    fill(batch, array, layout, first, std::min(most, n_blocks - first));
     if (writing.valid())
       writing.get();
     writing = std::async([=, this, &array, &batch] {
       QuietHdf const quiet;
-      if (in_chunks)
-        write_chunks(batch, data_set, first, rows);
+      if (layout.in_chunks)
+        write_chunks(batch, data_set, first, layout.rows);
       else
-        write_rows(batch, array, data_set, first * rows);
+        write_rows(batch, array, data_set, first * layout.rows);
     });
     filling = 1 - filling;
   }
   writing.get();
+}
+
+void HdfFile::begin(DataArray const& shape) {
+  QuietHdf const quiet;
+  shape_ = shape;
+  layout_ = layout_of(shape);
+  open_ = new_data_set(shape_, layout_);
+  n_pending_ = next_block_ = 0;
+  std::size_t const block = layout_.rows * row_bytes(shape_);
+  pending_ = {};
+  pending_.resize(block > 0 ? std::min(shape_.bytes(), std::max<std::size_t>(blocks_of_a_batch(block), 1) * block) : 0);
+}
+
+void HdfFile::add(std::span<unsigned char const> bytes) {
+  while (!bytes.empty()) {
+    std::size_t const n = std::min(bytes.size(), pending_.size() - n_pending_);
+    std::copy_n(bytes.begin(), n, pending_.begin() + static_cast<std::ptrdiff_t>(n_pending_));
+    n_pending_ += n;
+    bytes = bytes.subspan(n);
+    if (n_pending_ == pending_.size())
+      flush();
+  }
+}
+
+void HdfFile::flush() {
+  if (n_pending_ == 0)
+    return;
+  QuietHdf const quiet;
+  DataArray part = shape_;
+  part.n_values = static_cast<std::int64_t>(n_pending_ / size_of(shape_.type));
+  part.data = pending_.data();
+  part.fill = {};
+  std::size_t const block = layout_.rows * row_bytes(shape_), count = (n_pending_ + block - 1) / block;
+  fill(batches_[0], part, layout_, 0, count);
+  if (layout_.in_chunks)
+    write_chunks(batches_[0], open_.get(), next_block_, layout_.rows);
+  else
+    write_rows(batches_[0], shape_, open_.get(), next_block_ * layout_.rows);
+  next_block_ += count;
+  n_pending_ = 0;
+}
+
+void HdfFile::end() {
+  flush();
+  QuietHdf const quiet;
+  check(open_.close());
 }
 
 void HdfFile::write_chunks(Batch const& batch, hid_t data_set, std::size_t first, std::size_t rows) {

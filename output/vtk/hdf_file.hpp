@@ -29,6 +29,11 @@ public:
   void group(std::string const& name);
   /// Writes an array; the name may begin with that of a group and a slash. It has one row for `components` values.
   void array(DataArray const& array);
+  /// An array whose values come in pieces: `add` takes the next bytes of its rows, in their order, until all are there. Of `shape`
+  /// the values are not looked at. One array at a time.
+  void begin(DataArray const& shape);
+  void add(std::span<unsigned char const> bytes);
+  void end();
   void commit();
 
 private:
@@ -60,10 +65,21 @@ private:
 
   /// The identifier that HDF5 has given; throws if it has given none.
   HdfHandle taken(hid_t id, herr_t (*close)(hid_t));
+  /// How the rows of an array are divided.
+  struct Layout {
+    std::size_t rows = 0;  ///< of a block
+    bool in_chunks = false;
+  };
+  [[nodiscard]] Layout layout_of(DataArray const& array) const;
+  HdfHandle new_data_set(DataArray const& array, Layout const& layout);
+  /// Fills a batch with `count` blocks from block `first` of the array on.
+  void fill(Batch& batch, DataArray const& array, Layout const& layout, std::size_t first, std::size_t count);
+  /// Writes what `add` has brought.
+  void flush();
   void check(bool good);
   void attribute(char const* name, hid_t type, hid_t space, void const* value);
-  /// Writes the values in blocks of so many rows: chunks after the filters, or rows as they are.
-  void write_values(DataArray const& array, hid_t data_set, std::size_t rows, bool in_chunks);
+  /// Writes the values in blocks: chunks after the filters, or rows as they are.
+  void write_values(DataArray const& array, hid_t data_set, Layout const& layout);
   /// One batch of blocks, the first of which is block `first`.
   void write_chunks(Batch const& batch, hid_t data_set, std::size_t first, std::size_t rows);
   void write_rows(Batch const& batch, DataArray const& array, hid_t data_set, std::size_t first_row);
@@ -76,6 +92,12 @@ private:
   std::vector<Packer> packers_;                    ///< one for every thread
   std::vector<HostVector<unsigned char>> memory_;  ///< of every thread, for blocks that are made
   std::array<Batch, 2> batches_;                   ///< one is filled while the other is written
+  // Of an array that comes in pieces:
+  DataArray shape_;
+  Layout layout_;
+  HdfHandle open_;
+  HostVector<unsigned char> pending_;  ///< at most a batch of blocks
+  std::size_t n_pending_ = 0, next_block_ = 0;
 };
 
 }  // namespace poisson::output

@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <exception>
 #include <limits>
+#include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <vtkCellType.h>
 #include <vtkDataSetAttributes.h>
@@ -316,32 +319,127 @@ void write_vtp(std::filesystem::path const& path, std::span<double const> points
   file.commit();
 }
 
-void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+namespace {
+
+/// The arrays of a piece in a VTKHDF file, in the order of the file; a name with a slash is one in a group.
+std::vector<DataArray> hdf_arrays(Mesh const& mesh, std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields,
+                                  VtkOptions const& options) {
   check_unstructured(mesh, point_fields, cell_fields);
-  std::int64_t const n_points = mesh.n_points(), n_cells = mesh.n_cells(), n_ids = n_cells * mesh.nodes_per_cell();
-  HdfFile file(path, "UnstructuredGrid", options);
-  // Of every piece; there is one.
-  file.array({"NumberOfPoints", ScalarType::int64, 1, 1, &n_points});
-  file.array({"NumberOfCells", ScalarType::int64, 1, 1, &n_cells});
-  file.array({"NumberOfConnectivityIds", ScalarType::int64, 1, 1, &n_ids});
-  auto const write_fields_of = [&](std::string const& group, std::vector<Field> const& fields) {
-    file.group(group);
+  std::vector<DataArray> arrays;
+  auto const add_fields_of = [&](std::string const& group, std::vector<Field> const& fields) {
     for (Field const& field : fields) {
       if (field.name.find('/') != std::string::npos)
         throw std::invalid_argument("'" + field.name + "' cannot be a name in an HDF5 file");
-      DataArray array = array_of(field, options.precision);
-      array.name = group + "/" + field.name;
-      file.array(array);
+      arrays.push_back(array_of(field, options.precision));
+      arrays.back().name = group + "/" + field.name;
     }
   };
-  write_fields_of("PointData", point_fields);
-  write_fields_of("CellData", cell_fields);
-  file.array(points_of(mesh, options.precision));
-  file.array(connectivity<std::int64_t>(mesh, "Connectivity", ScalarType::int64));
-  file.array(offsets<std::int64_t>(mesh, "Offsets", ScalarType::int64, 0));
-  file.array(types_of(mesh, "Types"));
+  add_fields_of("PointData", point_fields);
+  add_fields_of("CellData", cell_fields);
+  arrays.push_back(points_of(mesh, options.precision));
+  arrays.push_back(connectivity<std::int64_t>(mesh, "Connectivity", ScalarType::int64));
+  arrays.push_back(offsets<std::int64_t>(mesh, "Offsets", ScalarType::int64, 0));
+  arrays.push_back(types_of(mesh, "Types"));
+  return arrays;
+}
+
+/// Entities of a piece.
+struct HdfCounts {
+  std::int64_t points = 0, cells = 0, ids = 0;
+};
+HdfCounts counts_of(Mesh const& mesh) {
+  return {mesh.n_points(), mesh.n_cells(), mesh.n_cells() * mesh.nodes_per_cell()};
+}
+
+/// An array has an entry for every piece.
+void write_counts(HdfFile& file, std::vector<HdfCounts> const& pieces) {
+  auto const write = [&](char const* name, std::int64_t HdfCounts::*member) {
+    std::vector<std::int64_t> values;
+    for (HdfCounts const& piece : pieces)
+      values.push_back(piece.*member);
+    file.array({name, ScalarType::int64, 1, std::ssize(values), values.data()});
+  };
+  write("NumberOfPoints", &HdfCounts::points);
+  write("NumberOfCells", &HdfCounts::cells);
+  write("NumberOfConnectivityIds", &HdfCounts::ids);
+  file.group("PointData");
+  file.group("CellData");
+}
+
+}  // namespace
+
+void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
+               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  auto const arrays = hdf_arrays(mesh, point_fields, cell_fields, options);
+  HdfFile file(path, "UnstructuredGrid", options);
+  write_counts(file, {counts_of(mesh)});
+  for (DataArray const& array : arrays)
+    file.array(array);
   file.commit();
+}
+
+void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, Mesh const* mesh,
+                        std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options) {
+  constexpr std::size_t message_bytes = std::size_t{1} << 22;
+  bool const is_first = ranks.rank() == 0;
+  auto const arrays = mesh != nullptr ? hdf_arrays(*mesh, point_fields, cell_fields, options) : std::vector<DataArray>();
+  std::vector<HdfCounts> pieces = gather(ranks, mesh != nullptr ? counts_of(*mesh) : HdfCounts());
+  std::erase_if(pieces, [](HdfCounts const& piece) { return piece.cells == 0; });
+  // A failure of the first rank is told when all have sent what they have: they wait for that.
+  std::optional<HdfFile> file;
+  std::exception_ptr failure;
+  auto const attempt = [&](auto const& write) {
+    if (!is_first || failure)
+      return;
+    try {
+      write();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  };
+  attempt([&] {
+    file.emplace(path, "UnstructuredGrid", options);
+    write_counts(*file, pieces);
+  });
+  auto const n_arrays = static_cast<std::size_t>(gather(ranks, std::ssize(arrays)).front());
+  HostVector<unsigned char> memory, received(message_bytes);
+  for (std::size_t a = 0; a < n_arrays; ++a) {
+    auto const values = gather(ranks, mesh != nullptr ? arrays[a].n_values : 0);
+    auto const width = gather(ranks, static_cast<std::int64_t>(is_first ? size_of(arrays[a].type) : 0)).front();
+    auto const block = static_cast<std::int64_t>(message_bytes);  // whole values, of whatever type
+    attempt([&] {
+      DataArray shape = arrays[a];
+      shape.n_values = std::accumulate(values.begin(), values.end(), std::int64_t{0});
+      file->begin(shape);
+    });
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      std::int64_t const bytes = values[static_cast<std::size_t>(rank)] * width;
+      for (std::int64_t first = 0; first < bytes; first += block) {
+        std::int64_t const count = std::min(block, bytes - first);
+        std::span<unsigned char const> own;
+        if (rank == ranks.rank())
+          own = block_of(arrays[a], static_cast<std::size_t>(block), static_cast<std::size_t>(first / block), memory);
+        if (rank > 0) {
+          std::vector<Message> sends, receives;
+          HostVector<unsigned char> outgoing(own.begin(), own.end());
+          if (rank == ranks.rank())
+            sends.push_back({0, outgoing.data(), count});
+          if (is_first)
+            receives.push_back({rank, received.data(), count});
+          auto const exchange = ranks.make_exchange(sends, receives);
+          exchange->start();
+          exchange->finish();
+          if (is_first)
+            own = {received.data(), static_cast<std::size_t>(count)};
+        }
+        attempt([&] { file->add(own); });
+      }
+    }
+    attempt([&] { file->end(); });
+  }
+  attempt([&] { file->commit(); });
+  if (failure)
+    std::rethrow_exception(failure);
 }
 
 std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int64_t largest_array) {

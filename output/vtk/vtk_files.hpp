@@ -3,6 +3,8 @@
 #include "output/grid.hpp"
 #include "output/vtk/vtk_options.hpp"
 
+#include "gpu/core/communicator.hpp"
+
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -74,6 +76,12 @@ void write_vtp(std::filesystem::path const& path, std::span<double const> points
 /// PVD file. It colours by no field when it opens the file.
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options);
+
+/// The same from several ranks: the first one, which has a mesh, writes one file with a piece of every rank that has one (`mesh` is
+/// not null), and the others send it theirs, some megabytes at a time. Fields are alike on all. Collective. EnvironmentError is
+/// thrown on the first rank alone, when all is sent.
+void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, Mesh const* mesh,
+                        std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options);
 
 /// Bytes that a writer takes besides the mesh and the fields, where the largest array of the file has `largest_array` bytes.
 [[nodiscard]] std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int64_t largest_array);

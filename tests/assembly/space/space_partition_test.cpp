@@ -112,8 +112,8 @@ TEST(PartsOfAMesh, AddUpToTheFiguresOfTheWhole) {
         Discretization const around(whole, part.around_cells, part.unknowns);
         std::vector<std::uint8_t> counted(part.unknowns.size(), 0);
         std::fill_n(counted.begin(), part.n_rows, std::uint8_t{1});
-        for (auto const& [id, flux] : around.dirichlet_fluxes(values_of(part.unknowns), counted))
-          fluxes[id] += flux;
+        for (auto const& [id, flux] : around.residual_fluxes(values_of(part.unknowns), counted))
+          fluxes[id] += flux.flux;
         if (part.own_cells.empty())  // where cells are few
           continue;
         Discretization const own(whole, part.own_cells, own_unknowns);
@@ -128,7 +128,7 @@ TEST(PartsOfAMesh, AddUpToTheFiguresOfTheWhole) {
         source += own.source_integral().sum;
         for (auto const& [id, boundary] : q.boundaries) {
           areas[id] += boundary.area;
-          if (!own.has_dirichlet(id))
+          if (own.is_natural(id))
             fluxes[id] += boundary.flux;
         }
       }

@@ -237,6 +237,20 @@ protected:
     z.download(std::span<double>(result));
     return result;
   }
+  /// x of nested iteration, and what it was on the level before; empty where there is one level.
+  std::array<std::vector<double>, 2> nested(MultiPrecisionOperator const& a, PreconditionerOptions const& options,
+                                            std::vector<double> const& b) {
+    std::array<std::vector<double>, 2> result;
+    Array<double> const of_b(a.context(), std::span<double const>(b));
+    Array<double> x(a.context(), a.n_rows()), coarse(a.context(), a.n_rows());
+    if (!make_multigrid(a, options)->start_nested(of_b.data(), x.data(), coarse.data()))
+      return result;
+    for (auto& vector : result)
+      vector.resize(b.size());
+    x.download(std::span<double>(result[0]));
+    coarse.download(std::span<double>(result[1]));
+    return result;
+  }
 };
 TYPED_TEST_SUITE(RankMultigrid, Backends, BackendNames);
 
@@ -339,6 +353,37 @@ TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
       });
     }
   }
+}
+
+TYPED_TEST(RankMultigrid, BeginsNestedAsOneRank) {
+  for (Blocks const& box : boxes())
+    for (std::int64_t const gathered : {30, 1 << 18}) {
+      auto const whole = this->assembled(box);
+      CsrMatrix const csr = whole->to_csr();
+      RankBlocks const blocks = blocks_of(box);
+      PreconditionerOptions options;
+      options.kind = PreconditionerKind::multigrid;
+      options.multigrid.precision = MultigridPrecision::double_;
+      options.multigrid.coarse_size = 30;
+      options.box_nodes = blocks.nodes;
+      auto const b = random_vector(csr.n_rows, 5);
+      auto const expected = this->nested(*whole, options, b);
+      ASSERT_FALSE(expected[0].empty());
+      options.multigrid.gathered_size = gathered;
+      options.blocks = std::make_shared<RankBlocks const>(blocks);
+      ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
+        auto const own = make_context(this->context->backend());
+        auto const a = matrix_on_rank(csr, blocks, Format::half_cds, *own, ranks);
+        auto const found = this->nested(*a, options, part(b, blocks, ranks.rank()));
+        for (std::size_t k = 0; k < 2; ++k) {
+          double const scale = std::sqrt(std::inner_product(expected[k].begin(), expected[k].end(), expected[k].begin(), 0.0));
+          auto const right = part(expected[k], blocks, ranks.rank());
+          for (std::size_t i = 0; i < right.size(); ++i)
+            ASSERT_NEAR(found[k].at(i), right[i], 1e-11 * scale)
+                << box.cells[0] << " cells, rank " << ranks.rank() << ", row " << i;
+        }
+      });
+    }
 }
 
 /// Aggregates of ranks are others than those of one rank: not the same map, but one as good, symmetric, of any rows.

@@ -1,0 +1,26 @@
+#include "app/run/backend_choice.hpp"
+
+#include "app/run/launch.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/kernels/backends.hpp"
+
+namespace poisson::app {
+
+BackendChoice choose_backend(std::optional<Backend> wanted, RankTeam* team) {
+  BackendChoice choice;
+  Communicator* const ranks = communicator_of(team);
+  if (ranks != nullptr && wanted != Backend::cpu)
+    if (int const count = cuda_device_count(), number = rank_on_host(*ranks); count > 0)
+      choice.device = number % count;
+  if (wanted != Backend::cpu)
+    choice.no_cuda = why_no_cuda(choice.device);
+  together(team, [&] {
+    if (wanted == Backend::cuda && !choice.no_cuda.empty())
+      throw EnvironmentError("backend cuda: " + choice.no_cuda);
+  });
+  bool const all_have_one = !any_of_ranks(ranks, !choice.no_cuda.empty());
+  choice.backend = wanted.value_or(all_have_one ? Backend::cuda : Backend::cpu);
+  return choice;
+}
+
+}  // namespace poisson::app

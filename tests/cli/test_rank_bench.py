@@ -1,0 +1,128 @@
+"""poisson bench solve on several ranks: the systems and iterations of one, measured and told once."""
+
+import json
+
+import pytest
+from test_ranks import errors_told, on_ranks, pytestmark, write_chain  # noqa: F401
+
+HERE = ("--backend", "cpu", "--repeat", "2", "--threads", "1")
+
+
+def both(poisson, n, *words):
+    poisson("bench", "solve", *words, *HERE, "--json", "one.json")
+    done = on_ranks(poisson, n, "bench", "solve", *words, *HERE, "--json", "ranks.json")
+    one, other = (json.loads((poisson.directory / name).read_text()) for name in ("one.json", "ranks.json"))
+    assert one["ranks"] == 1 and other["ranks"] == n
+    return one["matrices"], other["matrices"], done
+
+
+def way(r):
+    return r["format"], r["matrix_precision"], r["method"], r["precision"], r["preconditioner"]
+
+
+def compare(one, other, allowed=1):
+    for key in ("name", "kind", "n_rows", "n_columns", "nnz", "symmetric", "rhs"):
+        assert other[key] == one[key], key
+    expected = {way(r): r for r in one["results"]}
+    assert {way(r) for r in other["results"]} == set(expected)
+    for r in other["results"]:
+        same = expected[way(r)]
+        assert r["status"] == same["status"] == "converged" and r["same_bits"], r
+        assert r["residual_true"] <= 3e-12 and abs(r["iterations"] - same["iterations"]) <= allowed, (r, same)
+        assert 0 < r["seconds"] <= r["solve_seconds"] and r["bytes"] > 0 and r["bytes_per_iteration"] > 0
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_boxes(poisson, n):
+    one, other, done = both(poisson, n, "--nodes", "9,7", "--format", "csr,half_cds,cod_sell", "--preconditioner", "none,multigrid")
+    for a, b in zip(one, other, strict=True):
+        compare(a, b)
+    assert done.stdout.count("box, 9^3 nodes:") == 1 and f"on {n} ranks" in done.stdout
+    assert done.stdout.count("other libraries are measured on one rank only") == 1
+    assert all(matrix["peers"] == [] and matrix["left_out"] == [] for matrix in other)
+
+
+def test_formats_methods_and_precisions(poisson):
+    one, other, _ = both(poisson, 3, "--nodes", "6", "--format", "csr,crs_t,sell_c_sigma,cod_sell,half_cds", "--preconditioner", "jacobi")
+    compare(one[0], other[0])
+    one, other, _ = both(poisson, 3, "--nodes", "6", "--format", "csr", "--method", "all", "--matrix-precision", "all",
+                         "--precision", "double,refined,double_double")
+    compare(one[0], other[0], allowed=3)
+
+
+def test_auto_is_the_choice_of_the_first_rank(poisson):
+    on_ranks(poisson, 3, "bench", "solve", "--nodes", "9", "--format", "auto", *HERE, "--json", "auto.json")
+    (matrix,) = json.loads((poisson.directory / "auto.json").read_text())["matrices"]
+    assert [r["status"] for r in matrix["results"]] == ["converged"] and matrix["left_out"] == []
+
+
+@pytest.mark.parametrize("n", [2, 5])
+def test_files_and_problems(cube, n):
+    poisson, config = cube
+    matrix = write_chain(poisson, 301)
+    one, other, _ = both(poisson, n, config, "--set", "problem.source=1 + x", "--matrix", matrix, "--nodes", "5", "--order", "2",
+                         "--format", "csr,sell_c_sigma", "--preconditioner", "jacobi")
+    assert [m["kind"] for m in other] == ["box", "file", "problem"]
+    for a, b in zip(one, other, strict=True):
+        compare(a, b)
+
+
+def test_singular_problems(poisson):
+    config = poisson.write("""
+        problem:
+          mesh: {generator: box, cells: [6, 6, 6]}
+          source: "x - 0.5"
+          boundary: [{ids: all, type: neumann, value: "0"}]
+        """)
+    one, other, _ = both(poisson, 3, config, "--format", "csr,half_cds")
+    compare(one[0], other[0])
+
+
+def test_more_ranks_than_rows(poisson):
+    one, other, _ = both(poisson, 5, "--nodes", "1,2", "--format", "csr,half_cds")
+    for a, b in zip(one, other, strict=True):
+        assert b["n_rows"] == a["n_rows"] and b["nnz"] == a["nnz"]
+        assert [r["status"] for r in b["results"] if r["format"] == "csr"] == ["converged"]
+
+
+def test_what_only_one_rank_does_is_told_in_one_line(poisson):
+    _, other, done = both(poisson, 2, "--nodes", "8", "--format", "csr,half_cds", "--preconditioner", "all")
+    left_out = other[0]["left_out"]
+    assert [row["preconditioner"] for row in left_out] == ["ic0", "ilu0"]
+    assert all("several ranks" in row["reason"] for row in left_out)
+    assert [line.split()[0] for line in done.stdout.splitlines() if " is left out: " in line] == ["ic0", "ilu0"]
+
+
+def test_an_unsymmetric_matrix(poisson):
+    entries = [(i, i, 4 + i % 3) for i in range(1, 61)] + [(i, i + 1, 1) for i in range(1, 60)] + [(i + 9, i, -1.5) for i in range(1, 52)]
+    poisson.write("%%MatrixMarket matrix coordinate real general\n60 60 " + f"{len(entries)}\n" +
+                  "".join(f"{i} {j} {v}\n" for i, j, v in entries), "u.mtx")
+    one, other, _ = both(poisson, 3, "--matrix", "u.mtx", "--format", "csr,half_cds", "--method", "all")
+    assert not other[0]["symmetric"]
+    compare(one[0], other[0], allowed=3)
+    assert {r["method"] for r in other[0]["results"]} == {"bicgstab"}
+    assert any(row["method"] == "cg" and "symmetric" in row["reason"] for row in other[0]["left_out"] if "method" in row)
+
+
+def test_ends_that_are_not_convergence(poisson):
+    on_ranks(poisson, 2, "bench", "solve", "--nodes", "24", "--format", "csr", "--max-seconds", "1e-9", *HERE, "--json", "short.json")
+    on_ranks(poisson, 2, "bench", "solve", "--nodes", "12", "--format", "csr", "--max-iterations", "5", *HERE, "--json", "few.json")
+    short, few = (json.loads((poisson.directory / name).read_text())["matrices"][0]["results"][0] for name in ("short.json", "few.json"))
+    assert short["status"] == "out_of_time" and "stopped after" in short["reason"]
+    assert few["status"] == "max_iterations" and few["residual_true"] == pytest.approx(few["residual_recursive"], rel=1e-6)
+
+
+@pytest.mark.parametrize("words, told", [
+    (["spmv"], "bench solve"),
+    (["convert"], "bench solve"),
+    (["svd"], "bench solve"),
+    (["solve", "--method", "cgg"], "did you mean 'cg'"),
+    (["solve", "--matrix", "none.mtx"], "none.mtx: there is no such file"),
+    (["solve", "--nodes", "6", "--json", "no/such/folder.json"], "no/such"),
+])
+def test_mistakes_are_told_once(poisson, words, told):
+    for n in (1, 2):
+        if n == 1 and words[0] != "solve":
+            continue
+        done = on_ranks(poisson, n, "bench", *words, "--backend", "cpu", code=3 if "--json" in words else 1)
+        assert len(errors_told(done)) == 1 and told in done.stderr, done.stderr
