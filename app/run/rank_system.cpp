@@ -106,7 +106,7 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
   assemble();
   sum_sources();
   nnz = sum_over(ranks, rows_.matrix->nnz());
-  if (mesh.box ? !any_of_ranks(ranks, anchored_) : mesh.pure_neumann)
+  if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
     make_compatible();
 }
 

@@ -3,10 +3,12 @@
 #include "assembly/mesh/counts.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace poisson::assembly {
 
 class Space;
+struct ShareOfSpace;
 struct ReferenceElement;
 
 /// The mesh of a generator or a file before its refinements. Behind this class is all that needs deal.II.
@@ -24,6 +26,9 @@ public:
   /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
   /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
   [[nodiscard]] virtual Space space(ReferenceElement const& element) = 0;
+  /// In its stead, what one rank of several has of lattices, without the whole space. None: that is not possible with this mesh, on
+  /// this rank; the mesh must then be opened anew. Errors: as space.
+  [[nodiscard]] virtual std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) = 0;
 };
 
 /// Opens the mesh of a specification that is not a box. The program loads the library poisson_dealii, which must be beside it, on
