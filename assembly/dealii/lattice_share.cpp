@@ -1,6 +1,7 @@
 #include "assembly/dealii/lattice_share.hpp"
 
 #include "assembly/dealii/mesh.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/reference_element.hpp"
@@ -8,13 +9,9 @@
 
 #include <algorithm>
 #include <array>
-#include <deal.II/base/config.h>
 #include <deal.II/grid/cell_id.h>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
-#include <deal.II/lac/dynamic_sparsity_pattern.h>
-#include <deal.II/lac/sparsity_pattern.h>
-#include <deal.II/lac/sparsity_tools.h>
 #include <numeric>
 #include <tuple>
 
@@ -49,44 +46,18 @@ bool are_connected(LatticeTopology const& topology) {
   return n == found.size();
 }
 
-/// The rank of every piece: by METIS, whose seed is fixed, on the graph of pieces with a common face. All pieces are as much work.
-/// Ranks are numbered in the order of their first pieces.
-std::vector<std::int32_t> ranks_of(LatticeTopology const& pieces, int ranks) {
-  std::int64_t const n = pieces.n_lattices();
-  std::vector<unsigned> part(n, 0);
-  if (n <= ranks) {
-    std::iota(part.begin(), part.end(), 0U);
-  } else if (ranks > 1) {
-#ifdef DEAL_II_WITH_METIS
-    auto const size = static_cast<unsigned>(n);
-    dealii::DynamicSparsityPattern pairs(size, size);
-    for (unsigned i = 0; i < size; ++i)
-      pairs.add(i, i);
-    for (std::int32_t face = 0; face < pieces.at_face.size(); ++face) {
-      auto const begin = pieces.at_face.offsets[face];
-      if (pieces.at_face.offsets[face + 1] - begin != 2)
-        continue;
-      auto const a = static_cast<unsigned>(pieces.at_face.parts[begin].lattice),
-                 b = static_cast<unsigned>(pieces.at_face.parts[begin + 1].lattice);
-      pairs.add(a, b);
-      pairs.add(b, a);
-    }
-    dealii::SparsityPattern graph;
-    graph.copy_from(pairs);
-    dealii::SparsityTools::partition(graph, static_cast<unsigned>(ranks), part);
-#else
-    for (std::int64_t i = 0; i < n; ++i)
-      part[i] = static_cast<unsigned>(i * ranks / n);
-#endif
+/// Pieces with a common face are neighbours.
+Graph graph_of(LatticeTopology const& pieces) {
+  Graph graph{{0}, {}};
+  for (LatticeTopology::Lattice const& piece : pieces.lattices) {
+    auto const self = static_cast<std::int32_t>(graph.offsets.size()) - 1;
+    for (std::int32_t const face : piece.faces)
+      for (auto p = pieces.at_face.offsets[face]; p < pieces.at_face.offsets[face + 1]; ++p)
+        if (pieces.at_face.parts[p].lattice != self)
+          graph.neighbors.push_back(pieces.at_face.parts[p].lattice);
+    graph.offsets.push_back(static_cast<std::int64_t>(graph.neighbors.size()));
   }
-  std::vector<std::int32_t> number(ranks, -1), result;
-  std::int32_t next = 0;
-  for (unsigned const of_piece : part) {
-    if (number[of_piece] < 0)
-      number[of_piece] = next++;
-    result.push_back(number[of_piece]);
-  }
-  return result;
+  return graph;
 }
 
 /// Everything of one share; see share_of_lattices.
@@ -115,7 +86,7 @@ public:
       places_.push_back(piece);
     }
     numbers_.emplace(std::move(whole), refinements, order_, false);
-    rank_of_ = ranks_of(*pieces_, ranks);
+    rank_of_ = divide(graph_of(*pieces_), ranks);  // all pieces are as much work
   }
 
   /// Null where deal.II cannot place the nodes.

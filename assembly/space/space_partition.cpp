@@ -1,8 +1,10 @@
 #include "assembly/space/space_partition.hpp"
 
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/space/space.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <numeric>
@@ -14,6 +16,32 @@ namespace {
 void sort_and_merge(std::vector<std::int32_t>& list) {
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
+}
+
+Graph cells_with_common_faces(Space const& space) {
+  auto const n = static_cast<std::size_t>(space.n_local);
+  int const p = space.order;
+  std::array<std::int32_t, 8> vertices{};
+  for (int v = 0; v < 8; ++v)
+    vertices[static_cast<std::size_t>(v)] = p * ((v & 1) + (p + 1) * ((v >> 1 & 1) + (p + 1) * (v >> 2)));
+  std::vector<std::int32_t> dofs(n), others;
+  DofCells const around = space.cells_around_dofs();
+  Graph graph{{0}, {}};
+  for (std::int64_t cell = 0; cell < space.n_cells; ++cell) {
+    space.dofs(cell, dofs.data());
+    others.clear();
+    for (std::int32_t const vertex : vertices) {
+      std::int32_t const dof = dofs[static_cast<std::size_t>(vertex)];
+      for (auto a = around.offsets[dof]; a < around.offsets[dof + 1]; ++a)
+        others.push_back(around.cells[a]);
+    }
+    std::sort(others.begin(), others.end());
+    for (std::size_t i = 0; i + 3 < others.size(); ++i)  // a common face: four common vertices
+      if (others[i] == others[i + 3] && others[i] != cell && (i == 0 || others[i - 1] != others[i]))
+        graph.neighbors.push_back(others[i]);
+    graph.offsets.push_back(static_cast<std::int64_t>(graph.neighbors.size()));
+  }
+  return graph;
 }
 
 }  // namespace
@@ -94,9 +122,10 @@ PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int r
 }
 
 PartOfSpace part_of(Space const& space, int rank, int ranks) {
+  std::vector<std::int32_t> const rank_of = divide(cells_with_common_faces(space), ranks);  // all cells are as much work
   HostVector<std::int32_t> owner = space.owners();
   for (std::int32_t& of_unknown : owner)
-    of_unknown = static_cast<std::int32_t>(static_cast<std::int64_t>(of_unknown) * ranks / space.n_cells);
+    of_unknown = rank_of[static_cast<std::size_t>(of_unknown)];
   std::vector<std::int32_t> cells(static_cast<std::size_t>(space.n_cells));
   std::iota(cells.begin(), cells.end(), 0);
   return part_of(cells, space.n_local, rank, [&](std::int64_t cell, std::int32_t* dofs, std::int32_t* owners) {

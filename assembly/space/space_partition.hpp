@@ -29,8 +29,9 @@ struct ShareOfSpace {
   std::shared_ptr<Space> around;  ///< null where the part has no cells
 };
 
-/// The part of a rank where cells are cut into as many runs of equal length; an unknown belongs to the rank with the first of its
-/// cells. Looks at all cells. Preconditions: 0 <= rank < ranks. The first rank has cells; others may have none where there are few.
+/// The part of a rank where METIS divides the cells by their common faces (divide, coarse_mesh.hpp); an unknown belongs to the rank
+/// with the first of its cells. Looks at all cells. Preconditions: 0 <= rank < ranks. The first rank has cells; others may have
+/// none where there are few.
 [[nodiscard]] PartOfSpace part_of(Space const& space, int rank, int ranks);
 
 /// The same for any division. `candidates`: cells, ascending, among them all that have unknowns of this rank. look_at(i, unknowns,
