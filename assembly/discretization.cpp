@@ -288,6 +288,7 @@ struct CheckedProblem::Impl {
 
   ProblemSpec spec;
   std::unique_ptr<CoarseMesh> coarse;  ///< of all meshes but boxes
+  std::shared_ptr<Space> around;       ///< of a process that shares the mesh: the cells around its rows
   std::int64_t lattices = 0;
   Held held;
   MeshCounts counts;
@@ -318,8 +319,37 @@ MeshSummary const& CheckedProblem::mesh() const {
   return impl_->summary;
 }
 
+std::vector<std::string> const& CheckedProblem::notes() const {
+  return impl_->counts.notes;
+}
+
 Estimate CheckedProblem::estimate(AssembledInto into) const {
   return impl_->make_estimate(into);
+}
+
+std::optional<PartOfSpace> CheckedProblem::share(int rank, int ranks) {
+  if (impl_->coarse == nullptr || impl_->lattices == 0)
+    return std::nullopt;
+  check_memory(estimate(AssembledInto::half_cds_on_host).host_bytes / ranks, "a rank's part of this problem (mesh and fields)");
+  auto found = impl_->coarse->share(ReferenceElement(impl_->spec.order), rank, ranks);
+  impl_->coarse.reset();
+  return_freed_memory();
+  if (!found)
+    return std::nullopt;
+  impl_->around = std::move(found->around);
+  return std::move(found->part);
+}
+
+CheckedProblem::Places CheckedProblem::places(PartOfSpace const& part) const {
+  ProblemSpec const& spec = impl_->spec;
+  Space own(*impl_->around, places_in(part.around_cells, part.own_cells), part.in_own_cells);
+  Extent const extent = extent_of(own);
+  PlaceCounts counts = name_places(own, ReferenceElement(spec.order), spec, impl_->names);
+  return {std::move(counts), extent.low, extent.high};
+}
+
+void CheckedProblem::set_places_of_whole(PlaceCounts counts) {
+  impl_->spec.mesh.places_of_whole = std::move(counts);
 }
 
 Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
@@ -329,7 +359,9 @@ Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
 struct Discretization::Impl {
   explicit Impl(CheckedProblem::Impl checked)
       : element(checked.spec.order),
-        space(checked.counts.box ? Space(*checked.counts.box, element) : checked.coarse->space(element)),
+        space(checked.around       ? std::move(*checked.around)
+              : checked.counts.box ? Space(*checked.counts.box, element)
+                                   : checked.coarse->space(element)),
         notes(name_and_check(space, element, checked)),
         data(checked.spec, names_in(space, checked.names)),
         has_places(checked.spec.mesh.has_places()),
@@ -345,10 +377,10 @@ struct Discretization::Impl {
     keep(summary.material_names, space.material_ids);
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
-    if (checked.spec.source_total && !checked.spec.mesh.part)
+    if (checked.spec.source_total && space.n_cells_of_whole == 0)
       scale_source(*checked.spec.source_total, assembly::source_integral(space, element, data));
     data.point_loads = assembly::point_loads(space, element, checked.spec);
-    if (checked.spec.mesh.part)
+    if (space.n_cells_of_whole > 0)
       pure_neumann = false;  // which a part does not know; see LinearSystem::anchored
   }
 
@@ -363,7 +395,8 @@ struct Discretization::Impl {
         pure_neumann(false),
         of_whole(static_cast<std::int64_t>(unknowns.size())) {
     // An unknown at the rim of a part may have its Dirichlet face in a cell that is not here.
-    Constraints const all = boundary_terms(whole.space, whole.element, whole.data).constraints;
+    Constraints const all =
+        whole.of_whole.size() > 0 ? whole.of_whole : boundary_terms(whole.space, whole.element, whole.data).constraints;
     for (std::size_t i = 0; i < unknowns.size(); ++i)
       if (all.constrained(unknowns[i]))
         of_whole.set(static_cast<std::int32_t>(i), all.value(unknowns[i]));
@@ -380,7 +413,7 @@ struct Discretization::Impl {
     if (!checked.spec.mesh.has_places())
       return {};
     PlaceCounts const counts = name_places(space, element, checked.spec, checked.names);
-    if (!checked.spec.mesh.part) {
+    if (space.n_cells_of_whole == 0) {
       Extent const extent = extent_of(space);
       return check_places(checked.spec.mesh, counts, extent.low, extent.high);
     }
@@ -438,7 +471,8 @@ PlaceCounts count_places(ProblemSpec const& spec) {
 }
 
 Discretization::Discretization(CheckedProblem problem, AssembledInto into) {
-  check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
+  if (problem.impl_->around == nullptr)
+    check_memory(problem.estimate(into).host_bytes, "this problem (mesh, matrix and fields together)");
   impl_ = std::make_unique<Impl>(std::move(*problem.impl_));  // which is gone, with its triangulation, when this is done
   return_freed_memory();
 }

@@ -9,6 +9,7 @@
 #include "gpu/core/box_problem.hpp"
 #include "gpu/core/lattice_problem.hpp"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -78,7 +79,22 @@ public:
   CheckedProblem(CheckedProblem&&) noexcept;
 
   [[nodiscard]] MeshSummary const& mesh() const;
+  /// On the mesh file.
+  [[nodiscard]] std::vector<std::string> const& notes() const;
   [[nodiscard]] Estimate estimate(AssembledInto into) const;
+
+  /// What one of several processes has of a mesh of lattices, without the whole mesh; a Discretization of this problem is then the
+  /// part on its around_cells, if it has any. None: the mesh is none of lattices (PartOfSpace of a whole Discretization serves
+  /// then), and this problem is of no further use. Errors: as Discretization.
+  [[nodiscard]] std::optional<PartOfSpace> share(int rank, int ranks);
+  /// After share: what named places hold among the own cells of the part, and where the nodes around lie.
+  struct Places {
+    PlaceCounts counts;
+    std::array<double, 3> low, high;
+  };
+  [[nodiscard]] Places places(PartOfSpace const& part) const;
+  /// The sums of that over all parts.
+  void set_places_of_whole(PlaceCounts counts);
 
 private:
   friend class Discretization;

@@ -5,6 +5,7 @@
 #include "assembly/system/point_loads.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/memory.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 
@@ -64,29 +65,35 @@ assembly::PlaceCounts merged(Communicator& ranks, assembly::PlaceCounts const& m
   return all;
 }
 
-/// What the named places hold in the whole box; so that every part knows the ids that there are.
-void find_places(assembly::ProblemSpec& spec, BoxPart const& own, RankMesh& mesh, RankTeam& team) {
-  assembly::PlaceCounts counts;
-  counts.boundaries.resize(spec.mesh.boundaries.size());
-  counts.regions.resize(spec.mesh.regions.size());
+void keep_names_in_use(assembly::MeshSummary& mesh) {
+  std::erase_if(mesh.boundary_names, [&](auto const& name) { return !mesh.boundary_ids.contains(name.first); });
+  std::erase_if(mesh.material_names, [&](auto const& name) { return !mesh.material_ids.contains(name.first); });
+}
+
+/// What the named places hold in the whole mesh; so that every part knows the ids that there are. `count()` gives what they hold in
+/// the own cells of a rank, and the corners of these; no lists where there are none.
+template <class Count>
+assembly::PlaceCounts find_places(assembly::MeshSpec const& spec, RankMesh& mesh, RankTeam& team, Count const& count) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  assembly::CheckedProblem::Places places{{}, {infinity, infinity, infinity}, {-infinity, -infinity, -infinity}};
   team.together([&] {
-    if (own.n_cells() == 0)
-      return;
-    spec.mesh.part = own;
-    counts = assembly::count_places(spec);
-    counts.boundaries.resize(spec.mesh.boundaries.size());
-    counts.regions.resize(spec.mesh.regions.size());
+    if (auto found = count())
+      places = std::move(*found);
+    places.counts.boundaries.resize(spec.boundaries.size());
+    places.counts.regions.resize(spec.regions.size());
   });
-  counts = merged(team.communicator(), counts);
-  team.together([&] {
-    auto const& [origin, extent] = std::tie(spec.mesh.origin, spec.mesh.extent);
-    mesh.notes = check_places(spec.mesh, counts, origin, {origin[0] + extent[0], origin[1] + extent[1], origin[2] + extent[2]});
-  });
+  assembly::PlaceCounts counts = merged(team.communicator(), places.counts);
+  std::array<double, 3> low = places.low, high = places.high;
+  for (auto const& other : gather(team.communicator(), std::array{low, high}))
+    for (std::size_t d = 0; d < 3; ++d) {
+      low[d] = std::min(low[d], other[0][d]);
+      high[d] = std::max(high[d], other[1][d]);
+    }
+  team.together([&] { mesh.notes = check_places(spec, counts, low, high); });
   mesh.whole.boundary_ids = counts.boundary_ids;
   mesh.whole.material_ids = counts.material_ids;
-  std::erase_if(mesh.whole.boundary_names, [&](auto const& name) { return !counts.boundary_ids.contains(name.first); });
-  std::erase_if(mesh.whole.material_names, [&](auto const& name) { return !counts.material_ids.contains(name.first); });
-  spec.mesh.places_of_whole = std::move(counts);
+  keep_names_in_use(mesh.whole);
+  return counts;
 }
 
 /// Scales f on the parts, where its integral is given.
@@ -168,7 +175,13 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
   mesh.order = order;
   mesh.cells = spec.mesh.refined_cells();
   if (spec.mesh.has_places())
-    find_places(spec, own, mesh, team);
+    spec.mesh.places_of_whole = find_places(spec.mesh, mesh, team, [&]() -> std::optional<assembly::CheckedProblem::Places> {
+      if (own.n_cells() == 0)
+        return std::nullopt;
+      spec.mesh.part = own;
+      auto const& [origin, extent] = std::tie(spec.mesh.origin, spec.mesh.extent);
+      return {{assembly::count_places(spec), origin, {origin[0] + extent[0], origin[1] + extent[1], origin[2] + extent[2]}}};
+    });
   team.together([&] {
     if (own.n_cells() == 0)
       return;
@@ -189,6 +202,64 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
   return mesh;
 }
 
+/// Own cells and their unknowns, from the part around them.
+void make_own(RankMesh& mesh, assembly::PartOfSpace& part) {
+  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank.
+  std::sort(part.in_own_cells.begin(), part.in_own_cells.end(), [&](std::int32_t a, std::int32_t b) {
+    return part.unknowns[static_cast<std::size_t>(a)] < part.unknowns[static_cast<std::size_t>(b)];
+  });
+  for (std::int32_t const place : part.in_own_cells)
+    mesh.own_unknowns.push_back(part.unknowns[static_cast<std::size_t>(place)]);
+  mesh.own_cells = std::move(part.own_cells);
+  mesh.own.emplace(*mesh.around, assembly::places_in(part.around_cells, mesh.own_cells), part.in_own_cells);
+  mesh.in_own = std::move(part.in_own_cells);
+}
+
+/// Every rank makes the lattices, or pieces of lattices, that it needs. None: the mesh is not one of lattices.
+std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team) {
+  RankMesh mesh;
+  std::optional<assembly::CheckedProblem> problem;
+  std::optional<assembly::PartOfSpace> found;
+  team.together([&] {
+    problem.emplace(problem_of(config));
+    mesh.whole = problem->mesh();
+    found = problem->share(team.rank(), team.size());
+  });
+  if (any_of_ranks(&team.communicator(), !found))
+    return std::nullopt;
+  assembly::PartOfSpace& part = *found;
+  bool const has_own = !part.own_cells.empty();
+  assembly::ProblemSpec const& spec = config.problem;
+  if (spec.mesh.has_places())
+    problem->set_places_of_whole(find_places(spec.mesh, mesh, team, [&]() -> std::optional<assembly::CheckedProblem::Places> {
+      return has_own ? std::optional(problem->places(part)) : std::nullopt;
+    }));
+  else
+    keep_names_in_use(mesh.whole);
+  std::vector<std::string> const& notes = problem->notes();
+  mesh.notes.insert(mesh.notes.begin(), notes.begin(), notes.end());
+  mesh.neighbors = std::move(part.neighbors);
+  mesh.n_rows = part.n_rows;
+  team.together([&] {
+    if (part.around_cells.empty())
+      return;
+    mesh.places.resize(part.unknowns.size());
+    std::iota(mesh.places.begin(), mesh.places.end(), 0);
+    mesh.around.emplace(std::move(*problem));
+    mesh.around_unknowns = part.unknowns;
+  });
+  problem.reset();
+  exchange_dirichlet_values(mesh, team);
+  team.together([&] {
+    if (has_own)
+      make_own(mesh, part);
+  });
+  if (spec.source_total)
+    scale_source(mesh, team, *spec.source_total);
+  require_sources_inside(mesh, team);
+  return mesh;
+}
+
 /// Every rank makes the whole mesh and keeps its part.
 RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
   RankMesh mesh;
@@ -206,17 +277,8 @@ RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
   std::iota(mesh.places.begin(), mesh.places.end(), 0);
   mesh.around.emplace(whole, part.around_cells, part.unknowns);
   mesh.around_unknowns = part.unknowns;
-  if (part.own_cells.empty())
-    return mesh;
-  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank.
-  std::sort(part.in_own_cells.begin(), part.in_own_cells.end(), [&](std::int32_t a, std::int32_t b) {
-    return part.unknowns[static_cast<std::size_t>(a)] < part.unknowns[static_cast<std::size_t>(b)];
-  });
-  for (std::int32_t const place : part.in_own_cells)
-    mesh.own_unknowns.push_back(part.unknowns[static_cast<std::size_t>(place)]);
-  mesh.own_cells = std::move(part.own_cells);
-  mesh.own.emplace(whole, mesh.own_cells, mesh.own_unknowns);
-  mesh.in_own = std::move(part.in_own_cells);
+  if (!part.own_cells.empty())
+    make_own(mesh, part);
   return mesh;
 }
 
@@ -269,10 +331,12 @@ std::vector<std::uint8_t> RankMesh::have_rows() const {
 RankMesh rank_mesh(RunConfig const& config, RankTeam& team) {
   if (config.is_box())
     return mesh_of_box(config, team);
-  std::optional<RankMesh> mesh;
-  team.together([&] { mesh.emplace(mesh_in_parts(config, team.rank(), team.size())); });
+  std::optional<RankMesh> mesh = mesh_of_lattices(config, team);
+  if (!mesh)
+    team.together([&] { mesh.emplace(mesh_in_parts(config, team.rank(), team.size())); });
   if (mesh->whole.periodic)
     tie_unknowns(*mesh, team);
+  return_freed_memory();
   return std::move(*mesh);
 }
 

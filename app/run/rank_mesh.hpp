@@ -24,8 +24,8 @@ struct RankMesh {
   HostVector<std::int32_t> places;   ///< of the unknowns around: the row, or n_rows and the ghost
   std::vector<std::int32_t> in_own;  ///< the unknowns of own cells among those around
   std::vector<RankNeighbor> neighbors;
-  bool pure_neumann = false;  ///< of a box that is known when it is assembled
-  std::vector<RankTie> ties;  ///< by the unknown
+  std::optional<bool> pure_neumann;  ///< none: known when all parts are assembled
+  std::vector<RankTie> ties;         ///< by the unknown
   std::vector<std::string> notes;
 
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.

@@ -129,7 +129,7 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
   sum_sources();
   if (!in_blocks)
     nnz = sum_over(ranks, rows_.matrix->nnz());
-  if (mesh.box ? !any_of_ranks(ranks, anchored_) : mesh.pure_neumann)
+  if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
     make_compatible();
   if (pure_neumann() && has_ties_)
     hold_first_unknown(mesh_, team_, rows_, b);

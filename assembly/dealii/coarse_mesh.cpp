@@ -1,5 +1,6 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 
+#include "assembly/dealii/lattice_share.hpp"
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/space/space.hpp"
@@ -33,6 +34,16 @@ public:
     } catch (dealii::ExceptionBase const& error) {
       throw InputError("problem.mesh", std::string("deal.II cannot place the nodes of elements of order ") +
                                            std::to_string(element.order) + " on this mesh: " + error.what());
+    }
+  }
+
+  [[nodiscard]] std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) override {
+    if (spec_.refinements < Space::fewest_refinements_of_lattices)
+      return std::nullopt;
+    try {
+      return share_of_lattices(mesh_, spec_.refinements, element, rank, ranks);
+    } catch (dealii::ExceptionBase const&) {
+      return std::nullopt;
     }
   }
 

@@ -13,6 +13,7 @@
 #include <deal.II/grid/manifold_lib.h>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
+#include <numeric>
 #include <typeinfo>
 
 namespace poisson::assembly {
@@ -536,7 +537,15 @@ private:
 }  // namespace
 
 LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<double> const& nodes)
-    : topology(std::make_shared<LatticeTopology const>(coarse)),
+    : LatticeMesh(coarse, std::make_shared<LatticeTopology const>(coarse), refinements_, nodes, {}) {
+  std::vector<std::int32_t> all(obstacle.empty() ? topology->lattices.size() : 0);
+  std::iota(all.begin(), all.end(), 0);
+  make_nodes(coarse, nodes, all, true);
+}
+
+LatticeMesh::LatticeMesh(Mesh const& coarse, std::shared_ptr<LatticeTopology const> topology_, int refinements_,
+                         std::vector<double> const& nodes, std::vector<std::int32_t> const& of)
+    : topology(std::move(topology_)),
       refinements(refinements_),
       order(static_cast<int>(nodes.size()) - 1),
       n(std::int64_t{1} << refinements_),
@@ -548,12 +557,17 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
   for (auto const id : triangulation.get_manifold_ids())
     if (id != dealii::numbers::flat_manifold_id && !known(triangulation.get_manifold(id)) && obstacle.empty())
       obstacle = "manifold " + std::to_string(id) + " is of a kind whose new points are not known to be weighted by get_new_point";
-  if (!obstacle.empty())
-    return;
+  make_nodes(coarse, nodes, of, false);
+}
 
+void LatticeMesh::make_nodes(Mesh const& coarse, std::vector<double> const& nodes, std::vector<std::int32_t> const& of,
+                             bool share) {
+  if (!obstacle.empty() || of.empty())
+    return;
+  dealii::Triangulation<3> const& triangulation = *coarse.triangulation;
   std::int64_t const size = 3 * m * m * m;
-  check_memory(static_cast<std::int64_t>(sizeof(double)) * size * n_lattices(), "the nodes of the mesh");
-  points_.resize(static_cast<std::size_t>(size * n_lattices()));
+  check_memory(static_cast<std::int64_t>(sizeof(double)) * size * std::ssize(of), "the nodes of the mesh");
+  points_.resize(static_cast<std::size_t>(size * std::ssize(of)));
   Builder builder(*this, nodes);
   auto const manifold_of = [&](dealii::types::manifold_id id) -> Manifold const* {
     if (id == dealii::numbers::flat_manifold_id)
@@ -562,7 +576,11 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
     return plain(manifold) ? nullptr : &manifold;
   };
   double* points = points_.data();
+  auto next = of.begin();
   for (auto const& cell : triangulation.active_cell_iterators()) {
+    if (next == of.end() || static_cast<std::int32_t>(cell->active_cell_index()) != *next)
+      continue;
+    ++next;
     if (coarse.curved_cells) {
       builder.add(coarse.curved_cells->of_cell(cell->active_cell_index()), points);
       points += size;
@@ -582,7 +600,8 @@ LatticeMesh::LatticeMesh(Mesh const& coarse, int refinements_, std::vector<doubl
   }
   try {
     builder.build(coarse.curved_cells ? coarse.curved_cells->order : 1);
-    share_rims();
+    if (share)
+      share_rims();
   } catch (dealii::ExceptionBase const& exception) {
     obstacle = "deal.II says: " + brief_message(exception);
     points_ = {};

@@ -46,9 +46,9 @@ LatticeParts invert(std::vector<LatticeTopology::Lattice> const& lattices, std::
 
 }  // namespace
 
-LatticeTopology::LatticeTopology(Mesh const& mesh) {
+LatticeTopology::LatticeTopology(Mesh const& mesh, int refinements) {
   dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
-  if (triangulation.n_levels() != 1) {
+  if (triangulation.n_levels() != static_cast<unsigned>(refinements) + 1) {
     obstacle = "the coarse mesh has refined cells";
     return;
   }

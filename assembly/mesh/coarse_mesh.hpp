@@ -2,11 +2,15 @@
 
 #include "assembly/mesh/counts.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace poisson::assembly {
 
 class Space;
+struct ShareOfSpace;
 struct ReferenceElement;
 
 /// The mesh of a generator or a file before its refinements. Behind this class is all that needs deal.II.
@@ -24,6 +28,15 @@ public:
   /// triangulation elsewhere. It may change the mesh, and is called once. Errors: InputError where deal.II cannot place the nodes;
   /// EnvironmentError when the triangulation will not fit in memory; Interrupted.
   [[nodiscard]] virtual Space space(ReferenceElement const& element) = 0;
+  /// In its stead, what one rank of several has of lattices, without the whole space. None: that is not possible with this mesh, on
+  /// this rank; the mesh must then be opened anew. Errors: as space.
+  [[nodiscard]] virtual std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) = 0;
+};
+
+/// A graph without weights: the neighbours of vertex i are neighbors[offsets[i]] ... neighbors[offsets[i + 1] - 1].
+struct Graph {
+  std::vector<std::int64_t> offsets;
+  std::vector<std::int32_t> neighbors;
 };
 
 /// Opens the mesh of a specification that is not a box. The program loads the library poisson_dealii, which must be beside it, on
@@ -31,6 +44,10 @@ public:
 /// Errors: InputError with key "problem.mesh.<generator|arguments|file|refinements>"; EnvironmentError when that library cannot be
 /// loaded.
 [[nodiscard]] std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec);
+/// Divides a graph into parts of equal size, few of whose neighbours are in other parts: by METIS, through deal.II, whose seed is
+/// fixed; into runs where deal.II has no METIS. The part of every vertex; parts are numbered in the order of their first vertices,
+/// and the last ones have none where there are few vertices. Needs the same library.
+[[nodiscard]] std::vector<std::int32_t> divide(Graph const& graph, int n_parts);
 /// Loads that library now, if this mesh needs it, so that no stage of a run is charged with it.
 void prepare_for(MeshSpec const& spec);
 
@@ -38,3 +55,4 @@ void prepare_for(MeshSpec const& spec);
 
 /// What poisson_dealii defines.
 extern "C" poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec);
+extern "C" void poisson_divide_graph(poisson::assembly::Graph const& graph, int n_parts, std::vector<std::int32_t>& part);

@@ -27,6 +27,10 @@ public:
   /// empty, the mesh cannot be made in this way, and there are no nodes. Errors: EnvironmentError when the nodes do not fit in
   /// memory, Interrupted.
   LatticeMesh(Mesh const& coarse, int refinements, std::vector<double> const& nodes);
+  /// The nodes of these lattices only, ascending; coordinates(i, d) are then those of lattice of[i]. Copies of a node in several
+  /// lattices agree up to rounding; the first of all lattices that have it (LatticeTopology::first_copy) tells its place.
+  LatticeMesh(Mesh const& coarse, std::shared_ptr<LatticeTopology const> topology, int refinements,
+              std::vector<double> const& nodes, std::vector<std::int32_t> const& of);
 
   std::string obstacle;  ///< why the caller must refine the triangulation instead
   std::shared_ptr<LatticeTopology const> topology;
@@ -42,6 +46,7 @@ public:
   }
 
 private:
+  void make_nodes(Mesh const& coarse, std::vector<double> const& nodes, std::vector<std::int32_t> const& of, bool share);
   void share_rims();
 
   HostVector<double> points_;  ///< (lattice, direction, node)

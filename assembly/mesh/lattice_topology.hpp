@@ -84,8 +84,9 @@ struct LatticeTopology {
     std::uint32_t material;
   };
 
-  /// An unrefined mesh; lattice c is its cell c. `obstacle` says why a mesh cannot be described in this way.
-  explicit LatticeTopology(Mesh const& mesh);
+  /// An unrefined mesh, or one that was refined globally so often; lattice c is its active cell c. `obstacle` says why a mesh
+  /// cannot be described in this way.
+  explicit LatticeTopology(Mesh const& mesh, int refinements = 0);
 
   std::string obstacle;  ///< empty unless there is one; all else is then unspecified
   std::vector<Lattice> lattices;
@@ -112,6 +113,40 @@ struct LatticeTopology {
   }
   [[nodiscard]] static std::int64_t vertex_node(std::int32_t vertex, std::int64_t m) {
     return (m - 1) * (((vertex >> 2) * m + (vertex >> 1 & 1)) * m + (vertex & 1));
+  }
+
+  struct Node {
+    std::int32_t lattice;
+    std::int64_t node;
+  };
+  /// The copy of node (i, j, k) of a lattice in the first of the lattices that have it: itself, unless it lies on a rim.
+  [[nodiscard]] Node first_copy(std::int32_t lattice, std::array<std::int64_t, 3> const& index, std::int64_t m) const {
+    Lattice const& here = lattices[lattice];
+    auto const rim = [&](int d) { return index[d] == 0 || index[d] == m - 1; };
+    auto const high = [&](int d) { return index[d] == 0 ? 0 : 1; };
+    int const n_rims = int{rim(0)} + int{rim(1)} + int{rim(2)};
+    auto const first = [](LatticeParts const& all, std::int32_t part) { return all.parts[all.offsets[part]]; };
+    if (n_rims == 0)
+      return {lattice, (index[2] * m + index[1]) * m + index[0]};
+    if (n_rims == 1) {
+      int const d = rim(0) ? 0 : rim(1) ? 1 : 2, face = 2 * d + high(d);
+      auto const own = to_own(here.orientations[face], index[face_u(face)], index[face_v(face)], m - 1);
+      LatticePart const part = first(at_face, here.faces[face]);
+      return {part.lattice, face_node(part, own[0], own[1], m)};
+    }
+    if (n_rims == 2) {
+      int const d = !rim(0) ? 0 : !rim(1) ? 1 : 2, edge = edge_at(d, {high(0), high(1), high(2)});
+      bool const reversed = here.reversed_edges >> edge & 1;
+      LatticePart const part = first(at_edge, here.edges[edge]);
+      return {part.lattice, edge_node(part, reversed ? m - 1 - index[d] : index[d], m)};
+    }
+    LatticePart const part = first(at_vertex, here.vertices[high(0) + 2 * high(1) + 4 * high(2)]);
+    return {part.lattice, vertex_node(part.number, m)};
+  }
+  /// The edge of a lattice that runs in `direction`, at the low or high ends of the other two. deal.II's numbers: those along y,
+  /// then x, below and above, then those along z.
+  [[nodiscard]] static int edge_at(int direction, std::array<int, 3> const& high) {
+    return direction == 2 ? 8 + high[0] + 2 * high[1] : 4 * high[2] + (direction == 1 ? high[0] : 2 + high[1]);
   }
 };
 

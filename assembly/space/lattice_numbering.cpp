@@ -51,7 +51,7 @@ template class NodeKinds<1>;
 template class NodeKinds<2>;
 template class NodeKinds<3>;
 
-LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order)
+LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_copies)
     : m((std::int64_t{order} << refinements) + 1),
       lattice_kinds(order, std::int64_t{1} << refinements),
       face_kinds(order, std::int64_t{1} << refinements),
@@ -62,7 +62,8 @@ LatticeNumbering::LatticeNumbering(std::shared_ptr<LatticeTopology const> topolo
   first_vertex = first_edge + topology_->at_edge.size() * edge_kinds.size();
   n_unknowns = first_vertex + topology_->at_vertex.size();
   assert(n_unknowns <= std::numeric_limits<std::int32_t>::max());
-  list_copies();
+  if (with_copies)
+    list_copies();
 }
 
 std::int64_t LatticeNumbering::unknown(std::int32_t lattice, std::int64_t i, std::int64_t j, std::int64_t k) const {
@@ -80,8 +81,7 @@ std::int64_t LatticeNumbering::unknown(std::int32_t lattice, std::int64_t i, std
   }
   if (n_rims == 2) {
     int const d = !rim(0) ? 0 : !rim(1) ? 1 : 2;
-    // deal.II's numbers: those along y, then x, below and above, then those along z.
-    int const edge = d == 2 ? 8 + high(0) + 2 * high(1) : 4 * high(2) + (d == 1 ? high(0) : 2 + high(1));
+    int const edge = LatticeTopology::edge_at(d, {high(0), high(1), high(2)});
     bool const reversed = place.reversed_edges >> edge & 1;
     return first_edge + place.edges[edge] * edge_kinds.size() + edge_kinds.place({reversed ? m - 1 - index[d] : index[d]});
   }

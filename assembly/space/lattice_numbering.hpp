@@ -62,7 +62,8 @@ struct LatticeNode {
 class LatticeNumbering {
 public:
   /// `topology` without an obstacle, refinements >= 0, order >= 1; at most 2^31 - 1 unknowns (check_index_range).
-  LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order);
+  /// Without `with_copies` nothing of the size of the rims is made: offsets and copies stay empty, and layout() is not possible.
+  LatticeNumbering(std::shared_ptr<LatticeTopology const> topology, int refinements, int order, bool with_copies = true);
 
   std::int64_t m;  ///< nodes a side of a lattice
   std::int64_t n_unknowns;

@@ -153,7 +153,7 @@ Space::Space(Space const& whole, std::span<std::int32_t const> cells, std::span<
       sides_have_ids(false),
       boundary_ids(whole.boundary_ids),
       material_ids(whole.material_ids),
-      n_cells_of_whole(whole.n_cells),
+      n_cells_of_whole(whole.n_cells_of_whole > 0 ? whole.n_cells_of_whole : whole.n_cells),
       cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)) {
   HostVector<std::int32_t> number;
   number.resize(whole.n_dofs, -1);
@@ -178,6 +178,22 @@ Space::Space(Space const& whole, std::span<std::int32_t const> cells, std::span<
       boundary_faces.push_back(face);
     }
 }
+
+Space::Space(ReferenceElement const& element, SpaceArrays arrays)
+    : order(element.order),
+      n_local(element.n_nodes),
+      n_cells(static_cast<std::int64_t>(arrays.materials.size())),
+      n_dofs(static_cast<std::int64_t>(arrays.points.size()) / 3),
+      isoparametric(arrays.isoparametric),
+      sides_have_ids(false),
+      boundary_ids(std::move(arrays.boundary_ids)),
+      material_ids(std::move(arrays.material_ids)),
+      boundary_faces(std::move(arrays.boundary_faces)),
+      n_cells_of_whole(arrays.n_cells_of_whole),
+      cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)),
+      cell_dofs_(std::move(arrays.cell_dofs)),
+      points_(std::move(arrays.points)),
+      material_(std::move(arrays.materials)) {}
 
 void Space::find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice) {
   // Lattices that share a vertex are connected. Each points to one with a lower number, or to itself.

@@ -31,6 +31,17 @@ struct DofCells {
   HostVector<std::int32_t> cells;
 };
 
+/// What Space keeps of a part of a mesh that was never made as a whole.
+struct SpaceArrays {
+  HostVector<std::int32_t> cell_dofs;             ///< (p + 1)^3 of every cell
+  HostVector<double> points;                      ///< 3 of every unknown
+  HostVector<unsigned> materials;                 ///< of every cell
+  std::vector<BoundaryFace> boundary_faces;       ///< by cell, then face
+  std::set<unsigned> boundary_ids, material_ids;  ///< of the whole mesh
+  std::int64_t n_cells_of_whole = 0;
+  bool isoparametric = false;
+};
+
 /// The continuous Q_p space on a mesh, as plain arrays: the unknowns of each cell, the coordinates of their nodes, materials and
 /// boundary faces. The mesh is not needed after construction. A box needs no arrays and no triangulation: all follows from indices.
 class Space {
@@ -48,6 +59,9 @@ public:
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
   /// the cells, and each once.
   Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);
+
+  /// Such a part from its arrays.
+  Space(ReferenceElement const& element, SpaceArrays arrays);
 
   /// Lattices of fewer refinements have most of their nodes on rims; their unknowns are numbered as those of any other mesh.
   static constexpr int fewest_refinements_of_lattices = 2;

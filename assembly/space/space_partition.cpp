@@ -1,9 +1,13 @@
 #include "assembly/space/space_partition.hpp"
 
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/space/space.hpp"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <map>
+#include <numeric>
 
 namespace poisson::assembly {
 
@@ -14,42 +18,86 @@ void sort_and_merge(std::vector<std::int32_t>& list) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }
 
-}  // namespace
-
-PartOfSpace part_of(Space const& space, int rank, int ranks) {
-  PartOfSpace part;
-  auto const rank_of_cell = [&](std::int64_t cell) {
-    // Cells from ceil(n r / ranks) on belong to rank r.
-    return static_cast<int>(cell * ranks / space.n_cells);
-  };
-  HostVector<std::int32_t> owner = space.owners();
-  for (std::int32_t& of_unknown : owner)
-    of_unknown = rank_of_cell(of_unknown);
-  std::map<int, std::vector<std::int32_t>> sent, ghosts;
-  std::vector<std::int32_t> dofs(static_cast<std::size_t>(space.n_local)), others;
+Graph cells_with_common_faces(Space const& space) {
+  auto const n = static_cast<std::size_t>(space.n_local);
+  int const p = space.order;
+  std::array<std::int32_t, 8> vertices{};
+  for (int v = 0; v < 8; ++v)
+    vertices[static_cast<std::size_t>(v)] = p * ((v & 1) + (p + 1) * ((v >> 1 & 1) + (p + 1) * (v >> 2)));
+  std::vector<std::int32_t> dofs(n), others;
+  DofCells const around = space.cells_around_dofs();
+  Graph graph{{0}, {}};
   for (std::int64_t cell = 0; cell < space.n_cells; ++cell) {
     space.dofs(cell, dofs.data());
-    if (std::none_of(dofs.begin(), dofs.end(), [&](std::int32_t dof) { return owner[dof] == rank; }))
-      continue;
-    part.around_cells.push_back(static_cast<std::int32_t>(cell));
-    if (owner[dofs[0]] == rank)
-      part.own_cells.push_back(static_cast<std::int32_t>(cell));
-    for (std::int32_t const dof : dofs) {
-      if (owner[dof] == rank)
-        part.unknowns.push_back(dof);
-      else
-        ghosts[owner[dof]].push_back(dof);
+    others.clear();
+    for (std::int32_t const vertex : vertices) {
+      std::int32_t const dof = dofs[static_cast<std::size_t>(vertex)];
+      for (auto a = around.offsets[dof]; a < around.offsets[dof + 1]; ++a)
+        others.push_back(around.cells[a]);
     }
+    std::sort(others.begin(), others.end());
+    for (std::size_t i = 0; i + 3 < others.size(); ++i)  // a common face: four common vertices
+      if (others[i] == others[i + 3] && others[i] != cell && (i == 0 || others[i - 1] != others[i]))
+        graph.neighbors.push_back(others[i]);
+    graph.offsets.push_back(static_cast<std::int64_t>(graph.neighbors.size()));
+  }
+  return graph;
+}
+
+}  // namespace
+
+PlaceInList::PlaceInList(std::span<std::int32_t const> list)
+    : list_(list), places_(std::bit_ceil(2 * list.size() + 1), -1), mask_(places_.size() - 1) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    std::size_t at = slot(list[i]);
+    while (places_[at] >= 0)
+      at = (at + 1) & mask_;
+    places_[at] = static_cast<std::int32_t>(i);
+  }
+}
+
+std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::vector<std::int32_t> const& some) {
+  std::vector<std::int32_t> places;
+  places.reserve(some.size());
+  auto at = list.begin();
+  for (std::int32_t const entry : some) {
+    at = std::lower_bound(at, list.end(), entry);
+    places.push_back(static_cast<std::int32_t>(at - list.begin()));
+  }
+  return places;
+}
+
+PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
+                    std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at) {
+  PartOfSpace part;
+  std::map<int, std::vector<std::int32_t>> sent, ghosts;
+  auto const n = static_cast<std::size_t>(n_local);
+  std::vector<std::int32_t> dofs(n), owners(n), others;
+  std::vector<std::int32_t> dofs_of_own;
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    look_at(static_cast<std::int64_t>(c), dofs.data(), owners.data());
+    if (std::find(owners.begin(), owners.end(), rank) == owners.end())
+      continue;
+    part.around_cells.push_back(candidates[c]);
+    if (owners[0] == rank) {
+      part.own_cells.push_back(candidates[c]);
+      dofs_of_own.insert(dofs_of_own.end(), dofs.begin(), dofs.end());
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      if (owners[i] == rank)
+        part.unknowns.push_back(dofs[i]);
+      else
+        ghosts[owners[i]].push_back(dofs[i]);
     // Who has an unknown of this cell needs all others of it.
     others.clear();
-    for (std::int32_t const dof : dofs)
-      if (owner[dof] != rank)
-        others.push_back(owner[dof]);
+    for (std::int32_t const owner : owners)
+      if (owner != rank)
+        others.push_back(owner);
     sort_and_merge(others);
     for (std::int32_t const other : others)
-      for (std::int32_t const dof : dofs)
-        if (owner[dof] == rank)
-          sent[other].push_back(dof);
+      for (std::size_t i = 0; i < n; ++i)
+        if (owners[i] == rank)
+          sent[other].push_back(dofs[i]);
   }
   sort_and_merge(part.unknowns);
   part.n_rows = static_cast<std::int64_t>(part.unknowns.size());
@@ -65,18 +113,26 @@ PartOfSpace part_of(Space const& space, int rank, int ranks) {
     part.neighbors.push_back(std::move(neighbor));
     part.unknowns.insert(part.unknowns.end(), list.begin(), list.end());
   }
-
-  HostVector<std::int32_t> place;
-  place.resize(static_cast<std::size_t>(space.n_dofs), -1);
-  for (std::size_t i = 0; i < part.unknowns.size(); ++i)
-    place[part.unknowns[i]] = static_cast<std::int32_t>(i);
-  for (std::int32_t const cell : part.own_cells) {
-    space.dofs(cell, dofs.data());
-    for (std::int32_t const dof : dofs)
-      part.in_own_cells.push_back(place[dof]);
-  }
-  sort_and_merge(part.in_own_cells);
+  sort_and_merge(dofs_of_own);
+  PlaceInList const place(part.unknowns);
+  for (std::int32_t const dof : dofs_of_own)
+    part.in_own_cells.push_back(place(dof));
+  std::sort(part.in_own_cells.begin(), part.in_own_cells.end());
   return part;
+}
+
+PartOfSpace part_of(Space const& space, int rank, int ranks) {
+  std::vector<std::int32_t> const rank_of = divide(cells_with_common_faces(space), ranks);  // all cells are as much work
+  HostVector<std::int32_t> owner = space.owners();
+  for (std::int32_t& of_unknown : owner)
+    of_unknown = rank_of[static_cast<std::size_t>(of_unknown)];
+  std::vector<std::int32_t> cells(static_cast<std::size_t>(space.n_cells));
+  std::iota(cells.begin(), cells.end(), 0);
+  return part_of(cells, space.n_local, rank, [&](std::int64_t cell, std::int32_t* dofs, std::int32_t* owners) {
+    space.dofs(cell, dofs);
+    for (int i = 0; i < space.n_local; ++i)
+      owners[i] = owner[dofs[i]];
+  });
 }
 
 }  // namespace poisson::assembly

@@ -3,14 +3,17 @@
 #include "gpu/core/rank_rows.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace poisson::assembly {
 
 class Space;
 
-/// What one rank of several has of a mesh. Cells are cut into as many runs of equal length; an unknown belongs to the rank with the
-/// first of its cells, and a cell to the rank that has its first unknown.
+/// What one rank of several has of a mesh. Every cell of the mesh and every unknown belongs to one rank: a cell to that which has
+/// its first unknown. Numbers of cells and unknowns are those of the whole mesh, of 32 bits.
 struct PartOfSpace {
   std::vector<std::int32_t> own_cells;     ///< of which every cell of the mesh has one owner
   std::vector<std::int32_t> around_cells;  ///< all cells with unknowns of this rank, own ones among them
@@ -20,7 +23,44 @@ struct PartOfSpace {
   std::vector<RankNeighbor> neighbors;  ///< whose ghosts are the unknowns from n_rows on
 };
 
-/// Looks at all cells. Preconditions: 0 <= rank < ranks. The first rank has cells; others may have none where there are few.
+/// A part, and the space on its around_cells, whose unknowns are numbered by their places in PartOfSpace::unknowns.
+struct ShareOfSpace {
+  PartOfSpace part;
+  std::shared_ptr<Space> around;  ///< null where the part has no cells
+};
+
+/// The part of a rank where METIS divides the cells by their common faces (divide, coarse_mesh.hpp); an unknown belongs to the rank
+/// with the first of its cells. Looks at all cells. Preconditions: 0 <= rank < ranks. The first rank has cells; others may have
+/// none where there are few.
 [[nodiscard]] PartOfSpace part_of(Space const& space, int rank, int ranks);
+
+/// The same for any division. `candidates`: cells, ascending, among them all that have unknowns of this rank. look_at(i, unknowns,
+/// ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
+[[nodiscard]] PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
+                                  std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at);
+
+/// The places in an ascending list of some of its entries, ascending too.
+[[nodiscard]] std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::vector<std::int32_t> const& some);
+
+/// Finds the place of a number in a list without repetition, in memory of the list's size.
+class PlaceInList {
+public:
+  explicit PlaceInList(std::span<std::int32_t const> list);
+  /// Precondition: the list has it.
+  [[nodiscard]] std::int32_t operator()(std::int32_t number) const {
+    std::size_t at = slot(number);
+    while (list_[static_cast<std::size_t>(places_[at])] != number)
+      at = (at + 1) & mask_;
+    return places_[at];
+  }
+
+private:
+  [[nodiscard]] std::size_t slot(std::int32_t number) const {
+    return static_cast<std::size_t>((static_cast<std::uint64_t>(number) * 0x9E3779B97F4A7C15U) >> 32) & mask_;
+  }
+  std::span<std::int32_t const> list_;
+  std::vector<std::int32_t> places_;  ///< open addressing; -1: free
+  std::size_t mask_;
+};
 
 }  // namespace poisson::assembly

@@ -1,0 +1,259 @@
+#include "assembly/dealii/lattice_share.hpp"
+
+#include "assembly/dealii/mesh.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
+#include "assembly/mesh/lattice_mesh.hpp"
+#include "assembly/space/lattice_numbering.hpp"
+#include "assembly/space/reference_element.hpp"
+#include "assembly/space/space.hpp"
+
+#include <algorithm>
+#include <array>
+#include <deal.II/grid/cell_id.h>
+#include <deal.II/grid/tria_accessor.h>
+#include <deal.II/grid/tria_iterator.h>
+#include <numeric>
+#include <tuple>
+
+namespace poisson::assembly {
+namespace {
+
+/// Pieces a rank that give METIS room for balance, and bytes of nodes that are made at once.
+constexpr std::int64_t pieces_per_rank = 16, bytes_at_once = 16 << 20;
+
+/// A piece of a lattice: the cube of its cells that begins at `first`, in units of the piece's side.
+struct Piece {
+  std::int32_t lattice;
+  std::array<std::int64_t, 3> first;
+};
+
+bool are_connected(LatticeTopology const& topology) {
+  std::vector<char> found(topology.lattices.size(), 0);
+  std::vector<std::int32_t> next{0};
+  found[0] = 1;
+  std::size_t n = 0;
+  while (!next.empty()) {
+    std::int32_t const lattice = next.back();
+    next.pop_back();
+    ++n;
+    for (std::int32_t const v : topology.lattices[lattice].vertices)
+      for (auto p = topology.at_vertex.offsets[v]; p < topology.at_vertex.offsets[v + 1]; ++p)
+        if (std::int32_t const other = topology.at_vertex.parts[p].lattice; found[other] == 0) {
+          found[other] = 1;
+          next.push_back(other);
+        }
+  }
+  return n == found.size();
+}
+
+/// Pieces with a common face are neighbours.
+Graph graph_of(LatticeTopology const& pieces) {
+  Graph graph{{0}, {}};
+  for (LatticeTopology::Lattice const& piece : pieces.lattices) {
+    auto const self = static_cast<std::int32_t>(graph.offsets.size()) - 1;
+    for (std::int32_t const face : piece.faces)
+      for (auto p = pieces.at_face.offsets[face]; p < pieces.at_face.offsets[face + 1]; ++p)
+        if (pieces.at_face.parts[p].lattice != self)
+          graph.neighbors.push_back(pieces.at_face.parts[p].lattice);
+    graph.offsets.push_back(static_cast<std::int64_t>(graph.neighbors.size()));
+  }
+  return graph;
+}
+
+/// Everything of one share; see share_of_lattices.
+class Share {
+public:
+  Share(Mesh& mesh, std::shared_ptr<LatticeTopology const> whole, int refinements, ReferenceElement const& element, int rank,
+        int ranks)
+      : mesh_(mesh), element_(element), rank_(rank), order_(element.order), n_coarse_(whole->n_lattices()) {
+    while (!mesh.curved_cells && depth_ < refinements && n_coarse_ << (3 * depth_) < pieces_per_rank * ranks)
+      ++depth_;
+    if (depth_ > 0) {
+      mesh.triangulation->refine_global(static_cast<unsigned>(depth_));
+      pieces_ = std::make_shared<LatticeTopology const>(mesh, depth_);
+    } else {
+      pieces_ = whole;
+    }
+    left_ = refinements - depth_;
+    n_ = std::int64_t{1} << left_;
+    m_ = order_ * n_ + 1;
+    for (auto const& cell : mesh.triangulation->active_cell_iterators()) {
+      dealii::CellId const id = cell->id();
+      Piece piece{static_cast<std::int32_t>(id.get_coarse_cell_id()), {0, 0, 0}};
+      for (auto const child : id.get_child_indices())
+        for (int d = 0; d < 3; ++d)
+          piece.first[d] = 2 * piece.first[d] + (child >> d & 1);
+      places_.push_back(piece);
+    }
+    numbers_.emplace(std::move(whole), refinements, order_, false);
+    rank_of_ = divide(graph_of(*pieces_), ranks);  // all pieces are as much work
+  }
+
+  /// Null where deal.II cannot place the nodes.
+  std::optional<ShareOfSpace> make() {
+    if (!pieces_->obstacle.empty())
+      return std::nullopt;
+    ShareOfSpace share;
+    list_candidates();
+    std::vector<std::int32_t> cells;
+    for (Candidate const& candidate : candidates_)
+      cells.push_back(candidate.cell);
+    share.part = part_of(cells, element_.n_nodes, rank_, [&](std::int64_t i, std::int32_t* unknowns, std::int32_t* owners) {
+      for_nodes(candidates_[i], [&](auto const& place, auto const& index) {
+        *unknowns++ = unknown(place, index);
+        *owners++ = rank_of_[pieces_->first_copy(place, index, m_).lattice];
+      });
+    });
+    if (share.part.around_cells.empty())
+      return share;
+    std::erase_if(candidates_, [&, next = share.part.around_cells.begin()](Candidate const& candidate) mutable {
+      bool const here = next != share.part.around_cells.end() && *next == candidate.cell;
+      next += here ? 1 : 0;
+      return !here;
+    });
+    SpaceArrays arrays;
+    fill_cells(arrays, share.part);
+    if (!fill_points(arrays))
+      return std::nullopt;
+    share.around = std::make_shared<Space>(element_, std::move(arrays));
+    return share;
+  }
+
+private:
+  /// A cell: its number in the whole mesh, its piece, and its place there, x fastest.
+  struct Candidate {
+    std::int32_t cell, piece;
+    std::int32_t local;
+  };
+
+  [[nodiscard]] std::array<std::int64_t, 3> index_of(std::int32_t local) const {
+    return {local % n_, local / n_ % n_, local / (n_ * n_)};
+  }
+
+  [[nodiscard]] std::int32_t unknown(std::int32_t piece, std::array<std::int64_t, 3> const& index) const {
+    Piece const& place = places_[piece];
+    return static_cast<std::int32_t>(numbers_->unknown(place.lattice, place.first[0] * (m_ - 1) + index[0],
+                                                       place.first[1] * (m_ - 1) + index[1], place.first[2] * (m_ - 1) + index[2]));
+  }
+
+  /// action(piece, index of the node in it) for the nodes of a cell.
+  template <class Action>
+  void for_nodes(Candidate const& candidate, Action const& action) const {
+    auto const [x, y, z] = index_of(candidate.local);
+    std::int64_t const p = order_;
+    for (std::int64_t k = 0; k <= p; ++k)
+      for (std::int64_t j = 0; j <= p; ++j)
+        for (std::int64_t i = 0; i <= p; ++i)
+          action(candidate.piece, std::array<std::int64_t, 3>{x * p + i, y * p + j, z * p + k});
+  }
+
+  /// The cells of own pieces, and those of their neighbours that lie on rims.
+  void list_candidates() {
+    std::vector<char> near(places_.size(), 0);
+    for (std::size_t piece = 0; piece < places_.size(); ++piece)
+      if (rank_of_[piece] == rank_)
+        for (std::int32_t const v : pieces_->lattices[piece].vertices)
+          for (auto p = pieces_->at_vertex.offsets[v]; p < pieces_->at_vertex.offsets[v + 1]; ++p)
+            near[pieces_->at_vertex.parts[p].lattice] = 1;
+    std::int64_t const side = n_ << depth_;
+    for (std::size_t piece = 0; piece < places_.size(); ++piece) {
+      if (near[piece] == 0)
+        continue;
+      bool const own = rank_of_[piece] == rank_;
+      Piece const& place = places_[piece];
+      for (std::int32_t local = 0; local < n_ * n_ * n_; ++local) {
+        auto const at = index_of(local);
+        if (!own && std::none_of(at.begin(), at.end(), [&](auto i) { return i == 0 || i == n_ - 1; }))
+          continue;
+        std::int64_t cell = place.lattice;
+        for (int d = 2; d >= 0; --d)
+          cell = cell * side + place.first[d] * n_ + at[d];
+        candidates_.push_back({static_cast<std::int32_t>(cell), static_cast<std::int32_t>(piece), local});
+      }
+    }
+    std::sort(candidates_.begin(), candidates_.end(), [](Candidate const& a, Candidate const& b) { return a.cell < b.cell; });
+  }
+
+  void fill_cells(SpaceArrays& arrays, PartOfSpace const& part) {
+    PlaceInList const place(part.unknowns);
+    arrays.cell_dofs.resize(candidates_.size() * static_cast<std::size_t>(element_.n_nodes));
+    arrays.materials.resize(candidates_.size());
+    from_.resize(part.unknowns.size());
+    std::int32_t* out = arrays.cell_dofs.data();
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      Candidate const& candidate = candidates_[c];
+      for_nodes(candidate, [&](auto const& piece, auto const& index) {
+        *out = place(unknown(piece, index));
+        from_[*out++] = pieces_->first_copy(piece, index, m_);
+      });
+      LatticeTopology::Lattice const& lattice = pieces_->lattices[candidate.piece];
+      arrays.materials[c] = lattice.material;
+      auto const at = index_of(candidate.local);
+      for (int face = 0; face < 6; ++face)
+        if (lattice.boundary_ids[face] != LatticeTopology::no_boundary && at[face / 2] == (face % 2 == 0 ? 0 : n_ - 1))
+          arrays.boundary_faces.push_back({static_cast<std::int32_t>(c), lattice.boundary_ids[face], face});
+    }
+    arrays.boundary_ids = mesh_.boundary_ids;
+    arrays.material_ids = mesh_.material_ids;
+    arrays.n_cells_of_whole = n_coarse_ * (n_ * n_ * n_ << (3 * depth_));
+    candidates_ = {};
+  }
+
+  /// A few pieces at a time, each for the unknowns of which it has the first copy. False: deal.II cannot place the nodes.
+  bool fill_points(SpaceArrays& arrays) {
+    arrays.points.resize(3 * from_.size());
+    std::vector<std::int32_t> order(from_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return std::tie(from_[a].lattice, from_[a].node) < std::tie(from_[b].lattice, from_[b].node);
+    });
+    std::size_t const at_once = std::max<std::int64_t>(1, bytes_at_once / (24 * m_ * m_ * m_));
+    for (std::size_t begin = 0; begin < order.size();) {
+      std::vector<std::int32_t> of;
+      std::size_t end = begin;
+      for (; end < order.size(); ++end) {
+        std::int32_t const piece = from_[order[end]].lattice;
+        if (!of.empty() && of.back() == piece)
+          continue;
+        if (of.size() == at_once)
+          break;
+        of.push_back(piece);
+      }
+      LatticeMesh const made(mesh_, pieces_, left_, element_.nodes, of);
+      if (!made.obstacle.empty())
+        return false;
+      arrays.isoparametric = made.isoparametric;
+      std::int32_t piece = 0;
+      for (; begin < end; ++begin) {
+        auto const& from = from_[order[begin]];
+        while (of[piece] != from.lattice)
+          ++piece;
+        for (int d = 0; d < 3; ++d)
+          arrays.points[3 * static_cast<std::int64_t>(order[begin]) + d] = made.coordinates(piece, d)[from.node];
+      }
+    }
+    return true;
+  }
+
+  Mesh& mesh_;
+  ReferenceElement const& element_;
+  int rank_, order_, depth_ = 0, left_ = 0;
+  std::int64_t n_coarse_, n_ = 1, m_ = 2;  ///< of a piece: cells and nodes a side
+  std::shared_ptr<LatticeTopology const> pieces_;
+  std::vector<Piece> places_;
+  std::optional<LatticeNumbering> numbers_;  ///< of the whole
+  std::vector<std::int32_t> rank_of_;        ///< of pieces
+  std::vector<Candidate> candidates_;
+  std::vector<LatticeTopology::Node> from_;  ///< of every unknown the copy whose place it has
+};
+
+}  // namespace
+
+std::optional<ShareOfSpace> share_of_lattices(Mesh& mesh, int refinements, ReferenceElement const& element, int rank, int ranks) {
+  auto whole = std::make_shared<LatticeTopology const>(mesh);
+  if (!whole->obstacle.empty() || !are_connected(*whole))
+    return std::nullopt;
+  return Share(mesh, std::move(whole), refinements, element, rank, ranks).make();
+}
+
+}  // namespace poisson::assembly
