@@ -18,8 +18,9 @@
 namespace poisson::assembly {
 namespace {
 
-/// Pieces a rank that give METIS room for balance, and bytes of nodes that are made at once.
-constexpr std::int64_t pieces_per_rank = 16, bytes_at_once = 16 << 20;
+/// Pieces a rank that give METIS room for balance, and as many as keep small what a rank makes of its neighbours' pieces, while
+/// they have 8 cells a side or more; and bytes of nodes that are made at once.
+constexpr std::int64_t fewest_pieces = 16, enough_pieces = 128, bytes_at_once = 16 << 20;
 
 /// A piece of a lattice: the cube of its cells that begins at `first`, in units of the piece's side.
 struct Piece {
@@ -66,7 +67,11 @@ public:
   Share(Mesh& mesh, std::shared_ptr<LatticeTopology const> whole, int refinements, ReferenceElement const& element, int rank,
         int ranks)
       : mesh_(mesh), element_(element), rank_(rank), order_(element.order), n_coarse_(whole->n_lattices()) {
-    while (!mesh.curved_cells && depth_ < refinements && n_coarse_ << (3 * depth_) < pieces_per_rank * ranks)
+    auto const is_cut_more = [&] {
+      std::int64_t const n = n_coarse_ << (3 * depth_);
+      return n < fewest_pieces * ranks || (n < enough_pieces * ranks && refinements - depth_ > 3);
+    };
+    while (!mesh.curved_cells && depth_ < refinements && is_cut_more())
       ++depth_;
     if (depth_ > 0) {
       mesh.triangulation->refine_global(static_cast<unsigned>(depth_));
