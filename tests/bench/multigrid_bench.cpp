@@ -104,7 +104,7 @@ nlohmann::json measure(Context& context, double bandwidth, std::string const& jo
   }
   return {{"problem", job},
           {"rows", b.size()},
-          {"format", algebraic ? std::string(name_of(format)) + ", aggregation" : std::string(name_of(format))},
+          {"format", algebraic ? std::string(name_of(format)) + "_aggregation" : std::string(name_of(format))},
           {"tolerance", options.tolerance},
           {"initial", std::string(name_of(options.initial))},
           {"levels", result.multigrid_levels.size()},
