@@ -253,7 +253,8 @@ void add_entries(Context& context, Csr const& entries, std::int32_t const* rows,
                       places.data(), values);
 }
 
-/// The diagonals of own rows at their places in `box`, 0 elsewhere. Of a block of a box in its memory, else by way of CSR.
+/// The diagonals of own rows at their places in `box`, which holds own nodes and those beside them; 0 elsewhere. Of a block of a
+/// box in its memory, else by way of CSR.
 template <class V>
 Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox const& box) {
   Context& context = a.context();
@@ -405,10 +406,11 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
   NodeBox whole = blocks.whole();
   PreconditionerOptions rest = options;
   if (whole.size() <= multigrid.coarse_size) {
-    Array<V> const values = own_diagonals<V>(a, blocks, own[me]);
-    BlockGather<V> gather(context, ranks, own, own[me], whole);
+    NodeBox const around = with_neighbours(own, whole.high)[me];
+    Array<V> const values = own_diagonals<V>(a, blocks, around);
+    BlockGather<V> gather(context, ranks, own, around, whole);
     rest.box_nodes = whole.high;
-    append(result, levels_of_box<V>(context, gather_diagonals<V>(context, gather, values.data(), own[me], whole), rest));
+    append(result, levels_of_box<V>(context, gather_diagonals<V>(context, gather, values.data(), around, whole), rest));
     result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, own, whole);
     return result;
   }
