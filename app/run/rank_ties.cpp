@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 namespace poisson::app {
@@ -20,7 +21,8 @@ struct RankRow {
   int rank = 0;
   std::int32_t row = 0;
 
-  auto operator<=>(RankRow const&) const = default;
+  friend bool operator<(RankRow const& a, RankRow const& b) { return std::tie(a.rank, a.row) < std::tie(b.rank, b.row); }
+  friend bool operator==(RankRow const&, RankRow const&) = default;
 };
 
 /// The rows of the unknowns around, on the ranks that have them. Collective.
