@@ -32,6 +32,12 @@ get_filename_component(POISSON_ROOT "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 target_include_directories(poisson_settings INTERFACE "${POISSON_ROOT}")
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 
+# GNU ld takes half a minute for the libraries behind deal.II and VTK, others a second or two.
+find_program(POISSON_LINKER NAMES ld.lld ld.gold DOC "Linker to use in place of the compiler's own, or OFF")
+if(POISSON_LINKER MATCHES "ld\\.(lld|gold)$")
+  target_link_options(poisson_settings INTERFACE "$<$<LINK_LANGUAGE:CXX>:-fuse-ld=${CMAKE_MATCH_1}>")
+endif()
+
 # The headers of other libraries that cost a target most of its compile time are read once. Not with a compiler cache, which has its
 # own way of saving that time; such builds also tell when a file lacks an include.
 function(poisson_precompile target)

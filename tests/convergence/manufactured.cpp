@@ -1,5 +1,6 @@
 /// Manufactured solutions: observed rates (L2: p + 1, H1: p), and solutions that the space contains.
 #include "tests/convergence/rates.hpp"
+#include "tests/source_dir.hpp"
 
 #include "gpu/core/error.hpp"
 
@@ -157,7 +158,7 @@ TEST_P(Order, GeneratedBallWithNeumannOnTheCurvedBoundary) {
 TEST_P(Order, BallFromFile) {
   std::vector<ProblemSpec> specs;
   MeshSpec mesh;
-  mesh.file = (std::filesystem::path(POISSON_SOURCE_DIR) / "meshes/ball.msh").string();
+  mesh.file = (source_dir() / "meshes/ball.msh").string();
   for (int const r : {0, 1}) {
     mesh.refinements = r;
     specs.push_back(waves(GetParam(), mesh));

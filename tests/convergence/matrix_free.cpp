@@ -1,5 +1,6 @@
 /// Rates with matrix_free: assembled by gpu/elements, solved by our cg on the CPU backend, without any matrix.
 #include "tests/convergence/rates.hpp"
+#include "tests/source_dir.hpp"
 
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_system.hpp"
@@ -97,7 +98,7 @@ TEST_P(MatrixFreeRates, AreThoseOfTheory) {
     // k = 1 for x < 1 and 5 beyond; u has a kink there, k du/dx has none.
     for (int const r : order == 1 ? std::vector<int>{1, 2} : std::vector<int>{0, 1}) {
       MeshSpec mesh;
-      mesh.file = (std::filesystem::path(POISSON_SOURCE_DIR) / "meshes/two_materials.msh").string();
+      mesh.file = (source_dir() / "meshes/two_materials.msh").string();
       mesh.refinements = r;
       specs.push_back(waves(order, mesh));
       specs.back().coefficient = {{1, {"1"}}, {2, {"5"}}};

@@ -1,4 +1,5 @@
 #include "app/config/config.hpp"
+#include "tests/source_dir.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 using Strings = std::vector<std::string>;
 
-fs::path const configs = fs::path(POISSON_SOURCE_DIR) / "configs";
+fs::path const configs = source_dir() / "configs";
 
 std::string const minimal = "problem:\n  boundary:\n    - {ids: all, type: dirichlet, value: \"0\"}\n";
 

@@ -1,4 +1,5 @@
 #include "tests/assembly/dealii/mesh_files.hpp"
+#include "tests/source_dir.hpp"
 
 #include <deal.II/grid/grid_in.h>
 #include <deal.II/grid/grid_tools.h>
@@ -13,7 +14,7 @@ namespace {
 
 using namespace test;
 
-fs::path const meshes = fs::path(POISSON_SOURCE_DIR) / "meshes";
+fs::path const meshes = source_dir() / "meshes";
 
 std::map<std::string, std::string> committed_meshes() {
   Grid ball, block;

@@ -2,6 +2,7 @@
 
 #include "gpu/core/error.hpp"
 #include "tests/assembly/lattice_oracle.hpp"
+#include "tests/source_dir.hpp"
 
 #include <cstdlib>
 #include <deal.II/grid/grid_generator.h>
@@ -66,7 +67,7 @@ TEST(LatticeMesh, VariantsOfGenerators) {
 }
 
 TEST(LatticeMesh, Files) {
-  for (auto const& entry : fs::directory_iterator(fs::path(POISSON_SOURCE_DIR) / "meshes"))
+  for (auto const& entry : fs::directory_iterator(source_dir() / "meshes"))
     if (entry.path().extension() != ".md") {
       MeshSpec spec;
       spec.file = entry.path().string();

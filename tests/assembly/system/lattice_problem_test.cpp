@@ -6,6 +6,7 @@
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "tests/convergence/support.hpp"
+#include "tests/source_dir.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -88,7 +89,7 @@ TEST(LatticeProblem, ConditionsOfAllTypesAndFilesWithMaterials) {
   cube.boundary = {neumann("x - 0.5")};  // alone: determined up to a constant
   expect_equal(cube);
   int files = 0;
-  for (auto const& entry : std::filesystem::directory_iterator(std::filesystem::path(POISSON_SOURCE_DIR) / "meshes")) {
+  for (auto const& entry : std::filesystem::directory_iterator(source_dir() / "meshes")) {
     if (entry.path().extension() == ".md")
       continue;
     SCOPED_TRACE(entry.path().string());
@@ -133,7 +134,7 @@ TEST(LatticeProblem, MatrixFreeOnBoxesWithConditionsOfAllTypes) {
 }
 
 TEST(LatticeProblem, MatrixFreeOnFilesWithMaterials) {
-  for (auto const& entry : std::filesystem::directory_iterator(std::filesystem::path(POISSON_SOURCE_DIR) / "meshes")) {
+  for (auto const& entry : std::filesystem::directory_iterator(source_dir() / "meshes")) {
     if (entry.path().extension() == ".md")
       continue;
     SCOPED_TRACE(entry.path().string());

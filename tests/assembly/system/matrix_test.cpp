@@ -5,6 +5,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/threads.hpp"
 #include "tests/convergence/support.hpp"
+#include "tests/source_dir.hpp"
 
 #include <cmath>
 #include <deal.II/base/function.h>
@@ -214,7 +215,7 @@ TEST(RefinedMeshes, EqualMatrixCreator) {
   for (std::string const& name : generator_names())
     if (name != "box")
       expect_all(generator(name, 0), name);
-  for (auto const& entry : std::filesystem::directory_iterator(std::filesystem::path(POISSON_SOURCE_DIR) / "meshes"))
+  for (auto const& entry : std::filesystem::directory_iterator(source_dir() / "meshes"))
     if (entry.path().extension() != ".md") {
       MeshSpec mesh;
       mesh.file = entry.path().string();
