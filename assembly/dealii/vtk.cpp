@@ -16,8 +16,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace poisson::assembly {
@@ -166,6 +170,77 @@ RawMesh read_grid(MeshText& text, vtkAlgorithm& reader) {
   return VtkCells(text, *grid).read();
 }
 
+/// The value of an XML attribute in a tag; empty: it has none.
+std::string_view attribute(std::string_view tag, std::string const& name) {
+  std::size_t const at = tag.find(" " + name + "=\"");
+  if (at == std::string_view::npos)
+    return {};
+  std::size_t const begin = at + name.size() + 3;
+  return tag.substr(begin, tag.find('"', begin) - begin);
+}
+
+/// The first bytes of data in base64; fewer where they end before.
+std::string from_base64(std::string_view data, std::size_t n_bytes) {
+  static constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int n_bits = 0;
+  for (char const c : data) {
+    std::size_t const digit = digits.find(c);
+    if (bytes.size() == n_bytes || digit == std::string_view::npos)
+      break;
+    bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    n_bits += 6;
+    if (n_bits >= 8) {
+      n_bits -= 8;
+      bytes += static_cast<char>(bits >> n_bits & 0xffU);
+    }
+  }
+  return bytes;
+}
+
+/// Fails where binary data of an XML file begin with a length that the file does not have: VTK would take memory for it, and a long
+/// time.
+void require_lengths(MeshText& text) {
+  std::string_view const content = text.content();
+  std::size_t const head = content.find("<VTKFile");
+  if (head == std::string_view::npos)
+    return;
+  std::string_view const file = content.substr(head, content.find('>', head) - head);
+  std::size_t const word = attribute(file, "header_type") == "UInt64" ? 8 : 4;
+  bool const big_endian = attribute(file, "byte_order") == "BigEndian";
+  auto const require = [&](std::string_view data, bool raw) {
+    std::string const bytes = raw ? std::string(data.substr(0, word)) : from_base64(data, word);
+    if (bytes.size() < word)
+      return;
+    std::uint64_t length = 0;  // in bytes or in compressed blocks
+    for (std::size_t i = 0; i < word; ++i)
+      length = length << 8 | static_cast<unsigned char>(bytes[big_endian ? i : word - 1 - i]);
+    if (length > content.size())
+      text.fail("binary data begin with the length " + std::to_string(length) + ", and the whole file has " +
+                std::to_string(content.size()) + " bytes");
+  };
+  std::size_t const appended = content.find("<AppendedData");
+  std::size_t const data = appended == std::string_view::npos ? appended : content.find('_', appended);
+  bool const raw = data != std::string_view::npos && attribute(content.substr(appended, data - appended), "encoding") == "raw";
+  for (std::size_t at = content.find("<DataArray"); at < appended; at = content.find("<DataArray", at + 1)) {
+    std::size_t const end = content.find('>', at);
+    if (end == std::string_view::npos)
+      return;
+    std::string_view const tag = content.substr(at, end - at), format = attribute(tag, "format");
+    if (format == "binary") {
+      if (std::size_t const begin = content.find_first_not_of(" \t\r\n", end + 1); begin != std::string_view::npos)
+        require(content.substr(begin), false);
+    } else if (format == "appended" && data != std::string_view::npos) {
+      std::string_view const digits = attribute(tag, "offset");
+      std::size_t offset = 0;
+      if (std::from_chars(digits.data(), digits.data() + digits.size(), offset).ec == std::errc() &&
+          offset < content.size() - data - 1)
+        require(content.substr(data + 1 + offset), raw);
+    }
+  }
+}
+
 }  // namespace
 
 RawMesh read_vtk(MeshText& text) {
@@ -186,6 +261,7 @@ RawMesh read_vtk(MeshText& text) {
 
 RawMesh read_vtu(MeshText& text) {
   vtkObject::GlobalWarningDisplayOff();
+  require_lengths(text);
   vtkNew<vtkXMLUnstructuredGridReader> reader;
   reader->ReadFromInputStringOn();
   reader->SetInputString(std::string(text.content()));

@@ -738,6 +738,15 @@ TEST_F(MeshFormats, WhatCannotBeReadIsNamed) {
 
 // ------------------------------------------------------------------------------------------------------------------------ fuzz
 
+TEST_F(MeshFormats, LengthsThatAVtuFileCannotHave) {
+  Grid block;
+  make_block(block, 2);
+  auto const grid = as_vtk(block);
+  std::string text = vtu(grid, false);
+  text.replace(text.find('_', text.find("<AppendedData")) + 1, 6, "//////");  // in base64
+  expect_error(write("a.vtu", text), "binary data begin with the length 4294967295");
+}
+
 TEST_F(MeshFormats, DamagedFilesNeverCrashOrHang) {
   Grid block;
   make_block(block, 2);
