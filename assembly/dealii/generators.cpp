@@ -734,6 +734,8 @@ Generator const& find_generator(MeshSpec const& spec) {
   std::vector<std::string> const names = generator_names();
   if (std::string const near = nearest_name(spec.generator, names); !near.empty())
     message += "; did you mean '" + near + "'?";
+  else
+    message += ".";
   message += " Available are:";
   for (std::string const& name : names)
     message += (name == names.front() ? " " : ", ") + name;
