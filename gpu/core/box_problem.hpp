@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace poisson {
@@ -35,6 +36,13 @@ struct BoxProblem {
   /// count then, nor does its check. Empty: the code does.
   using PlaneValues = std::function<void(std::int64_t first, std::int64_t count, int c, double* values)>;
   PlaneValues coefficient_on_host{}, source_on_host{};
+
+  /// Where the box is part of a larger one: the cells whose source counts in ElementSystem::source, first <= cell < end per
+  /// direction. None: all of them.
+  struct Cells {
+    std::array<std::int64_t, 3> first{}, end{};
+  };
+  std::optional<Cells> cells_in_sums{};
 
   [[nodiscard]] bool has_equal_cells() const { return coordinates[0].empty() && coordinates[1].empty() && coordinates[2].empty(); }
 };

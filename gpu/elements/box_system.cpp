@@ -32,10 +32,26 @@ bool has_constant_source(BoxProblem const& problem) {
 }
 
 int fields_of(BoxProblem const& problem) {
-  int fields = has_constant_source(problem) ? 0 : problem.has_equal_cells() ? 1 : 2;
+  int fields = has_constant_source(problem) ? 0 : problem.has_equal_cells() && !problem.cells_in_sums ? 1 : 2;
   for (ExpressionCode const& code : problem.coefficient)
     fields += problem.coefficient_on_host || !is_constant(code) ? 1 : 0;
   return fields;
+}
+
+/// Of the cells whose source counts in the sums.
+double volume_in_sums(BoxProblem const& problem) {
+  double volume = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    auto const& cells = problem.cells_in_sums;
+    auto const& nodes = problem.coordinates[d];
+    if (!cells)
+      volume *= problem.extent[d];
+    else if (nodes.empty())
+      volume *= problem.extent[d] * (static_cast<double>(cells->end[d] - cells->first[d]) / static_cast<double>(problem.cells[d]));
+    else
+      volume *= nodes[static_cast<std::size_t>(cells->end[d])] - nodes[static_cast<std::size_t>(cells->first[d])];
+  }
+  return volume;
 }
 
 }  // namespace
@@ -83,10 +99,22 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
     nodes[n] = problem.origin[d] + problem.extent[d];
     if (auto const& listed = problem.coordinates[d]; !listed.empty())
       std::copy(listed.begin(), listed.end(), nodes.begin());
+    auto const edge_of = [&](std::int64_t i) {
+      return problem.coordinates[d].empty() ? problem.extent[d] / static_cast<double>(n) : nodes[i + 1] - nodes[i];
+    };
+    if (problem.cells_in_sums) {
+      HostVector<double> weights;  // of equal cells the volume comes later
+      for (std::int64_t i = 0; i < n; ++i) {
+        bool const counts = problem.cells_in_sums->first[d] <= i && i < problem.cells_in_sums->end[d];
+        double const of_point = problem.has_equal_cells() ? 1 : edge_of(i) / 2;
+        weights.insert(weights.end(), 2, counts ? of_point : 0);
+      }
+      source_weights_[d] = Array<double>(context, std::span<double const>(weights));
+    }
     if (!problem.has_equal_cells()) {
       HostVector<double> edges, inverse_edges, weights;
       for (std::int64_t i = 0; i < n; ++i) {
-        double const edge = problem.coordinates[d].empty() ? problem.extent[d] / static_cast<double>(n) : nodes[i + 1] - nodes[i];
+        double const edge = edge_of(i);
         edges.push_back(edge);
         inverse_edges.push_back(1 / edge);
         weights.insert(weights.end(), {edge / 2, edge / 2});
@@ -111,21 +139,24 @@ BoxSystem::BoxSystem(Context& context, BoxProblem const& problem, Format format)
   assemble(problem, format);
 }
 
-FieldSums BoxSystem::integrals(double const* values, std::array<std::int64_t, 3> const& first,
-                               std::array<std::int64_t, 3> const& count, double part_of_equal_cells,
-                               Array<double>& weighted) const {
+FieldSums BoxSystem::integrals(double const* values, std::array<Array<double>, 3> const& weights,
+                               std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
+                               double part_of_equal_cells, Array<double>& weighted) const {
   std::int64_t const size = count[0] * count[1] * count[2];
-  if (!box_.is_graded()) {
-    FieldSums const sums = kernels_.sums(context_, size, values);
-    return {part_of_equal_cells * sums.sum, part_of_equal_cells * sums.absolute};
+  FieldSums sums;
+  if (weights[0].size() == 0) {
+    sums = kernels_.sums(context_, size, values);
+  } else {
+    TensorGrid grid{count, {}};
+    for (std::size_t d = 0; d < 3; ++d)
+      grid.coordinates[d] = count[d] == 1 ? one_.data() : weights[d].data() + first[d];
+    if (weighted.size() < size)
+      weighted = Array<double>(context_, size);
+    kernels_.weigh(context_, grid, values, weighted.data());
+    sums = kernels_.sums(context_, size, weighted.data());
   }
-  TensorGrid weights{count, {}};
-  for (std::size_t d = 0; d < 3; ++d)
-    weights.coordinates[d] = count[d] == 1 ? one_.data() : gauss_weights_[d].data() + first[d];
-  if (weighted.size() < size)
-    weighted = Array<double>(context_, size);
-  kernels_.weigh(context_, weights, values, weighted.data());
-  return kernels_.sums(context_, size, weighted.data());
+  double const part = box_.is_graded() ? 1 : part_of_equal_cells;
+  return {part * sums.sum, part * sums.absolute};
 }
 
 /// `values` = code at the tensor product of parts of three coordinate arrays.
@@ -201,7 +232,7 @@ void BoxSystem::evaluate_faces(BoxProblem const& problem) {
       continue;
     }
     Array<double> weighted(context_, 0);
-    FieldSums const sums = integrals(view.value, first, count, area, weighted);
+    FieldSums const sums = integrals(view.value, gauss_weights_, first, count, area, weighted);
     boundary_.sum += sums.sum;
     boundary_.absolute += sums.absolute;
     is_cut = is_cut || condition.type == Type::cut;
@@ -267,9 +298,12 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
   Array<double> weighted(context_, 0);
   auto const add_source = [&](std::int64_t first, std::int64_t count) {
     double const* const of_source = f.points[0] + 2 * (first - f.first_plane) * nx * ny;
-    FieldSums const sums = integrals(of_source, {0, 0, 2 * first}, {nx, ny, 2 * count}, volume / 8, weighted);
+    FieldSums const sums = integrals(of_source, problem.cells_in_sums ? source_weights_ : gauss_weights_, {0, 0, 2 * first},
+                                     {nx, ny, 2 * count}, volume / 8, weighted);
     source_.sum += sums.sum;
     source_.absolute += sums.absolute;
+    if (problem.cells_in_sums)
+      return;
     std::int64_t const lines = problem.cells[1] * count;
     Array<double> largest(context_, lines);
     kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count}, box_.is_graded() ? weighted.data() : of_source,
@@ -281,8 +315,8 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
       largest_of_lines_[i] *= box_.is_graded() ? 1 : volume / 8;
   };
   if (!source_varies) {
-    double const whole = problem.extent[0] * problem.extent[1] * problem.extent[2];
-    source_ = {f.constant[0] * whole, std::abs(f.constant[0]) * whole};
+    double const of_cells = volume_in_sums(problem);
+    source_ = {f.constant[0] * of_cells, std::abs(f.constant[0]) * of_cells};
   } else if (pure_neumann_) {
     for (std::int64_t first = 0; first < problem.cells[2]; first += planes) {
       std::int64_t const count = std::min(planes, problem.cells[2] - first);

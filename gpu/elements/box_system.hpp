@@ -23,7 +23,7 @@ public:
   /// Bytes in the backend's memory at the peak of the assembly.
   [[nodiscard]] static std::int64_t peak_bytes(BoxProblem const& problem, Format format, Backend backend);
   /// The same of a box of these cells whose source and components of k vary in `varying_fields` cases; the source of graded cells
-  /// counts twice.
+  /// and of a part of a box counts twice.
   [[nodiscard]] static std::int64_t peak_bytes(std::array<std::int64_t, 3> const& cells, int varying_fields, Format format,
                                                Backend backend);
 
@@ -49,14 +49,16 @@ private:
   Context& context_;
   BoxElementKernels const& kernels_;
   BoxElements box_;
-  /// values, or the same times the part of the cell or face that each of the Gauss points stands for, where cells are graded.
-  /// `first` and `count` are those of the points; a direction with one is the normal of a face.
-  FieldSums integrals(double const* values, std::array<std::int64_t, 3> const& first, std::array<std::int64_t, 3> const& count,
-                      double part_of_equal_cells, Array<double>& weighted) const;
+  /// The integrals of values at Gauss points, times the weights of these points where there are some; where cells are equal, times
+  /// the part of a cell or face that a point stands for. `first` and `count` are those of the points; a direction with one is the
+  /// normal of a face. `weighted` has room afterwards for values times weights.
+  FieldSums integrals(double const* values, std::array<Array<double>, 3> const& weights, std::array<std::int64_t, 3> const& first,
+                      std::array<std::int64_t, 3> const& count, double part_of_equal_cells, Array<double>& weighted) const;
 
   std::array<Array<double>, 3> node_coordinates_, gauss_coordinates_;
   std::array<Array<double>, 3> edges_, inverse_edges_, gauss_weights_;  ///< of graded cells
-  Array<double> one_;                                                   ///< a weight
+  std::array<Array<double>, 3> source_weights_;  ///< where not all cells count in the sums: 0 at the points of the others
+  Array<double> one_;                            ///< a weight
   std::array<Array<double>, 6> face_values_, face_alphas_;
   LowestFailure failed_;
   bool anchored_ = false;

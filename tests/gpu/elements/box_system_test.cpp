@@ -433,6 +433,31 @@ TYPED_TEST(BoxSystemOn, GradedCellsWithNeumannOnlyAndSumsOfTheData) {
   EXPECT_FALSE(BoxSystem::can_assemble(c.problem(), Format::matrix_free)) << "rows differ";
 }
 
+TYPED_TEST(BoxSystemOn, SumsOfSomeCellsOnly) {
+  std::array<std::vector<double>, 3> const equal{}, differing{graded(0, 1, 6, 1.2), {}, graded(0, 2, 7, 0.5)};
+  for (auto const& x : {equal, differing})
+    for (Data const& f : {constant(-3), polynomial(-1, 0, 2)}) {
+      Case const c{{6, 5, 7}, {0, 0, 0}, {1, 1, 2}, {constant(1)}, f, all_dirichlet(constant(0)), x};
+      BoxProblem problem = c.problem();
+      FieldSums const whole = BoxSystem(*this->context, problem).source();
+      FieldSums parts;
+      for (std::int64_t const cut : {0, 4}) {
+        problem.cells_in_sums = {{cut == 0 ? 0 : cut, 0, 0}, {cut == 0 ? 4 : 6, 5, 7}};
+        BoxSystem const system(*this->context, problem);
+        EXPECT_TRUE(system.largest_source_of_lines().empty());
+        parts.sum += system.source().sum;
+        parts.absolute += system.source().absolute;
+      }
+      EXPECT_NEAR(parts.sum, whole.sum, 1e-13);
+      EXPECT_NEAR(parts.absolute, whole.absolute, 1e-13);
+      problem.cells_in_sums = {{2, 1, 3}, {3, 3, 6}};  // int -3, and int 2 z - 1, each over the cells
+      double const z0 = c.node(2, 3), z1 = c.node(2, 6);
+      double const area = c.edge(0, 2) * 0.4;
+      EXPECT_NEAR(BoxSystem(*this->context, problem).source().sum,
+                  area * (f.code.size() == 1 ? -3 * (z1 - z0) : z1 * z1 - z1 - z0 * z0 + z0), 1e-14);
+    }
+}
+
 TYPED_TEST(BoxSystemOn, SlabsOfPlanesOfGradedCells) {
   this->expect_reference({{130, 128, 5},
                           {0, 0, 0},
