@@ -2,6 +2,7 @@
 
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/parallel.hpp"
+#include "assembly/space/prolongation.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/boundary_flux.hpp"
 #include "assembly/system/evaluation.hpp"
@@ -654,6 +655,10 @@ OutputMesh Discretization::output_mesh(OutputNodes nodes) const {
 
 PartOfSpace Discretization::part(int rank, int ranks) const {
   return part_of(impl_->space, rank, ranks);
+}
+
+CsrMatrix Discretization::prolongation_of_order_one() const {
+  return assembly::prolongation_of_order_one(impl_->space, impl_->element);
 }
 
 bool Discretization::is_pure_neumann() const {

@@ -161,6 +161,9 @@ public:
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
   /// What one of several processes works on (assembly/space/space_partition.hpp).
   [[nodiscard]] PartOfSpace part(int rank, int ranks) const;
+  /// P from elements of order 1 on the same cells: its rows and columns are the unknowns here; columns only those at vertices,
+  /// whose trilinear functions it evaluates at the nodes.
+  [[nodiscard]] CsrMatrix prolongation_of_order_one() const;
   /// Whether u is determined up to a constant. Throws InputError where only some parts of the mesh that do not touch have
   /// conditions.
   [[nodiscard]] bool is_pure_neumann() const;

@@ -164,7 +164,13 @@ void RankSystem::assemble_block(Context& context) {
       block_->rim_rows = *empty;
       return;
     }
-    BoxProblem const problem = *mesh_.around->box_problem();
+    BoxProblem problem = *mesh_.around->box_problem();
+    assembly::BoxPart const cells = mesh_.part_around, own = mesh_.part;
+    auto& in_sums = problem.cells_in_sums.emplace();
+    for (std::size_t d = 0; d < 3; ++d) {
+      in_sums.first[d] = own.first[d] - cells.first[d];
+      in_sums.end[d] = in_sums.first[d] + own.cells[d];
+    }
     Format const format = format_of_blocks(plan_);
     require_memory(context, BoxSystem::peak_bytes(problem, format, context.backend()),
                    "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
@@ -175,7 +181,6 @@ void RankSystem::assemble_block(Context& context) {
       mesh_.around->refuse(error);
     }
     auto const me = static_cast<std::size_t>(team_.rank());
-    assembly::BoxPart const cells = mesh_.box->assembled_cells(team_.rank());
     NodeBox around;
     for (std::size_t d = 0; d < 3; ++d) {
       around.low[d] = cells.first[d];
@@ -233,11 +238,16 @@ void RankSystem::assemble() {
   offsets_ = std::move(tied.offsets);
 }
 
+FieldSums RankSystem::source_of_own_cells() const {
+  if (box_system_ != nullptr)
+    return box_system_->source();
+  return mesh_.own ? mesh_.own->source_integral() : FieldSums{};
+}
+
 void RankSystem::sum_sources() {
   double of_parts = 0, of_points = 0;
   team_.together([&] {
-    if (mesh_.own)
-      of_parts = mesh_.own->source_integral().sum;
+    of_parts = source_of_own_cells().sum;
     if (mesh_.around)
       of_points = mesh_.around->point_loads().integrals.sum;
   });
@@ -265,7 +275,7 @@ void RankSystem::make_compatible() {
     }
     if (!mesh_.own)
       return;
-    absolute = mesh_.own->source_integral().absolute + mesh_.own->boundary_integral().absolute;
+    absolute = source_of_own_cells().absolute + mesh_.own->boundary_integral().absolute;
     if (has_exact = mesh_.own->has_exact(); has_exact)
       exact = mesh_.own->mean_of_exact();
   });
@@ -283,6 +293,37 @@ void RankSystem::make_compatible() {
   });
   for (std::size_t i = 0; i < b.size(); ++i)
     b[i] -= total / volume_ * weights[i];
+}
+
+RankOrderOneProvider RankSystem::order_one(RunConfig const& config) const {
+  if (config.problem.order == 1 || mesh_.whole.periodic)
+    return {};
+  return [this, &config] {
+    RankOrderOne result;
+    result.order = config.problem.order;
+    auto const n = static_cast<std::size_t>(mesh_.n_rows);
+    CsrMatrix const around = mesh_.around ? mesh_.around->prolongation_of_order_one() : CsrMatrix{};
+    std::vector<std::size_t> unknowns(n);  // of the rows, all of whose cells are around
+    for (std::size_t unknown = 0; unknown < mesh_.places.size(); ++unknown)
+      if (mesh_.places[unknown] < mesh_.n_rows)
+        unknowns[static_cast<std::size_t>(mesh_.places[unknown])] = unknown;
+    result.p.n_rows = result.p.n_columns = mesh_.n_rows;
+    for (RankNeighbor const& neighbor : mesh_.neighbors)
+      result.p.n_columns += neighbor.n_ghosts;
+    result.p.row_ptr.push_back(0);
+    for (std::size_t row = 0; row < n; ++row) {
+      auto const begin = around.row_ptr[unknowns[row]], end = around.row_ptr[unknowns[row] + 1];
+      for (std::int64_t e = begin; e < end; ++e) {
+        result.p.columns.push_back(mesh_.places[static_cast<std::size_t>(around.columns[e])]);
+        result.p.values.push_back(around.values[e]);
+      }
+      result.p.row_ptr.push_back(result.p.nnz());
+      result.stays.push_back(end - begin == 1 && result.p.columns.back() == static_cast<std::int32_t>(row) ? 1 : 0);
+    }
+    if (auto const cells = config.problem.mesh.refined_cells(); config.is_box() && cells[0] >= 2 && cells[1] >= 2)
+      result.blocks = std::make_shared<RankBlocks const>(assembly::BoxPartition(cells, 1, team_.size()).node_blocks());
+    return result;
+  };
 }
 
 HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {

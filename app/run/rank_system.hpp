@@ -8,6 +8,7 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/block_system.hpp"
 #include "gpu/elements/box_system.hpp"
+#include "gpu/preconditioners/options.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -47,6 +48,8 @@ public:
   [[nodiscard]] bool pure_neumann() const { return compatibility_defect.has_value(); }
   /// Whether the constant vector spans the null space of the matrix.
   [[nodiscard]] bool is_singular() const { return pure_neumann() && !has_ties_; }
+  /// For multigrid; empty where elements are of order 1, or boundaries periodic.
+  [[nodiscard]] RankOrderOneProvider order_one(RunConfig const& config) const;
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
 
@@ -55,6 +58,7 @@ private:
   void assemble_block(Context& context);
   void add_point_loads();
   void assemble();
+  [[nodiscard]] FieldSums source_of_own_cells() const;
   void sum_sources();
   void make_compatible();
 

@@ -304,7 +304,8 @@ RankRows Stages::rank_rows() const {
   return {rows_.neighbors, std::move(matrix)};
 }
 
-HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one) {
+HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
+                                 RankOrderOneProvider rank_order_one) {
   MultiPrecisionOperator const& a = rank_matrix_ ? static_cast<MultiPrecisionOperator const&>(*rank_matrix_) : *stored_;
   HostVector<double> x(static_cast<std::size_t>(a.n_rows()));
   SolverOptions solver = solver_options(config_);
@@ -322,6 +323,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     solver.box_nodes = {};
     solver.csr = {};
     solver.order_one = {};
+    solver.rank_order_one = std::move(rank_order_one);
   }
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b, x, solver); });

@@ -342,12 +342,9 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (options.multigrid.cycle == MultigridCycle::f && options.positive)
     throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
-    // Fewer nodes in x or y have no diagonals of their own.
-    bool const in_blocks = options.blocks != nullptr && options.blocks->nodes[0] >= 3 && options.blocks->nodes[1] >= 3;
-    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(),
-                                               in_blocks ? rank_box_hierarchy<V>(*of_rank, *options.blocks, options)
-                                                         : rank_algebraic_hierarchy<V>(*of_rank, options),
-                                               options);
+    auto hierarchy = options.rank_order_one ? rank_order_hierarchy<V>(*of_rank, options.rank_order_one(), options)
+                                            : rank_hierarchy_of_order_one<V>(*of_rank, options.blocks.get(), options);
+    return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), std::move(hierarchy), options);
   }
   if (is_box(a, options.box_nodes))
     return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), box_hierarchy<V>(dynamic_cast<Matrix const&>(a), options),

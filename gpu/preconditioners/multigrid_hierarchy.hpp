@@ -108,6 +108,18 @@ template <class V>
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_algebraic_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 
+/// rank_box_hierarchy where there are blocks of three nodes or more in x and y (fewer have no diagonals of their own), else
+/// rank_algebraic_hierarchy. Collective.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_order_one(RankMatrix const& a, RankBlocks const* blocks,
+                                                                PreconditionerOptions const& options);
+
+/// order_hierarchy on several ranks, on the host: from there on rank_hierarchy_of_order_one of P^T A P, which on cells that are
+/// images under trilinear maps, with a constant k, is the matrix of order 1. Collective.
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> rank_order_hierarchy(RankMatrix const& a, RankOrderOne const& order_one,
+                                                         PreconditionerOptions const& options);
+
 /// Nodes of the rank's block with those around it, of which it has the finest level.
 [[nodiscard]] std::int64_t nodes_of_block(RankBlocks const& blocks, int rank);
 

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace poisson {
 
@@ -47,6 +48,16 @@ using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 
 /// Makes what multigrid goes on with; called only when multigrid is.
 using OrderOneProvider = std::function<OrderOne()>;
+
+/// On several ranks: how elements of higher order follow from those of order 1 on the same cells. Unknowns are numbered as in
+/// RankMatrix: own rows, then ghosts.
+struct RankOrderOne {
+  int order = 0;                    ///< of the elements of the matrix
+  std::vector<std::uint8_t> stays;  ///< of own rows: 1 where the unknown is at a vertex
+  CsrMatrix p;                      ///< own rows; columns are unknowns at vertices: P evaluates trilinear functions at the nodes
+  std::shared_ptr<RankBlocks const> blocks{};  ///< where the vertices are those of a box: who has which, in the order of the rows
+};
+using RankOrderOneProvider = std::function<RankOrderOne()>;
 
 enum class MultigridCycle { v, w, f };
 template <>
@@ -95,6 +106,7 @@ struct PreconditionerOptions {
   std::array<std::int64_t, 3> box_nodes{};
   std::shared_ptr<RankBlocks const> blocks{};  ///< the same where several ranks share the matrix: who has which nodes
   OrderOneProvider order_one{};                ///< empty where there is no such problem
+  RankOrderOneProvider rank_order_one{};       ///< the same where several ranks share the matrix; on all of them or on none
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
   SetupSteps* steps = nullptr;       ///< tells how long the steps of the setup of multigrid take, where it is not null

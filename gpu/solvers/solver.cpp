@@ -561,17 +561,9 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 }
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
-  return {options.preconditioner,
-          options.shift,
-          options.ordering,
-          needs_symmetry(options.method),
-          options.csr,
-          options.box_nodes,
-          options.blocks,
-          options.order_one,
-          options.multigrid,
-          options.constant_null_space,
-          options.setup_steps};
+  return {options.preconditioner,      options.shift,      options.ordering,  needs_symmetry(options.method), options.csr,
+          options.box_nodes,           options.blocks,     options.order_one, options.rank_order_one,         options.multigrid,
+          options.constant_null_space, options.setup_steps};
 }
 
 /// Whether a matrix in the format has Matrix::as_csr.
@@ -655,7 +647,8 @@ private:
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    traits.lowered_from = options_.order_one && options_.ranks == nullptr ? std::max(options_.element_order, 1) : 0;
+    bool const lowers = options_.ranks == nullptr ? bool(options_.order_one) : bool(options_.rank_order_one);
+    traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
     if (options_.ranks == nullptr && !options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)

@@ -332,7 +332,23 @@ def test_auto_takes_multigrid_where_it_has_levels(poisson):
     assert poisson.record("ranks")["solver"]["preconditioner"] == "multigrid"
     on_ranks(poisson, 2, "run", config, "--output", "second", *large, "--set", "problem.element.order=2", "--set",
              "problem.mesh.cells=[24, 24, 24]")
-    assert poisson.record("second")["solver"]["preconditioner"] in ("none", "jacobi")
+    assert poisson.record("second")["solver"]["preconditioner"] == "multigrid"
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("mesh", ["box", "ball"])
+def test_multigrid_goes_on_from_higher_orders(poisson, n, order, mesh):
+    config = poisson.write((VARIED if mesh == "box" else BALL).replace("jacobi", "multigrid"))
+    chosen = ("--set", f"problem.element.order={order}", "--backend", "cpu", "--quiet")
+    poisson("run", config, "--output", "one", *chosen)
+    on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen)
+    one, other = poisson.record("one"), poisson.record("ranks")
+    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= (0 if mesh == "box" else 2)
+    assert other["solver"]["residual_true"] <= 3e-12
+    assert other["errors"]["l2"] == pytest.approx(one["errors"]["l2"], rel=1e-7)
+    levels, expected = (record["solver"]["multigrid"]["levels"] for record in (other, one))
+    assert [level["rows"] for level in levels][:2] == [level["rows"] for level in expected][:2]
 
 
 def test_more_ranks_than_cells(poisson):

@@ -422,6 +422,116 @@ TYPED_TEST(RankMultigrid, OfAnyRows) {
   }
 }
 
+namespace {
+
+/// As if the nodes of `fine` between those of a box with cells twice as long were those of a higher order: every second node stays,
+/// and trilinear functions of these give the others. In the numbering of rows_of_block.
+RankOrderOne every_second(Blocks const& box, RankBlocks const& fine, int rank) {
+  RankOrderOne result;
+  result.order = 2;
+  NodeBox const whole = fine.whole(), own = fine.own[static_cast<std::size_t>(rank)], around = grown(own, fine.nodes);
+  std::map<std::int64_t, std::int32_t> place;
+  own.for_all([&](Counts const& node) { place[whole.index(node)] = static_cast<std::int32_t>(own.index(node)); });
+  for (std::size_t other = 0; other < fine.own.size(); ++other)
+    if (static_cast<int>(other) != rank && own.size() > 0)
+      common(fine.own[other], around).for_all([&](Counts const& node) {
+        place[whole.index(node)] = static_cast<std::int32_t>(place.size());
+      });
+  result.p.n_rows = own.size();
+  result.p.n_columns = std::ssize(place);
+  result.p.row_ptr.push_back(0);
+  own.for_all([&](Counts const& node) {
+    for (std::int64_t corner = 0; corner < 8; ++corner) {
+      Counts at = node;
+      double weight = 1;
+      bool counts = true;
+      for (std::size_t d = 0; d < 3; ++d) {
+        bool const upper = (corner >> d & 1) != 0;
+        if (node[d] % 2 == 0) {
+          counts = counts && !upper;
+        } else {
+          at[d] += upper ? 1 : -1;
+          weight /= 2;
+        }
+      }
+      if (counts) {
+        result.p.columns.push_back(place.at(whole.index(at)));
+        result.p.values.push_back(weight);
+      }
+    }
+    result.p.row_ptr.push_back(std::ssize(result.p.columns));
+    result.stays.push_back(node[0] % 2 == 0 && node[1] % 2 == 0 && node[2] % 2 == 0 ? 1 : 0);
+  });
+  RankBlocks coarse;
+  for (std::size_t d = 0; d < 3; ++d)
+    coarse.nodes[d] = box.cells[d] / 2 + 1;
+  for (NodeBox const& nodes : fine.own) {
+    NodeBox& mine = coarse.own.emplace_back();
+    for (std::size_t d = 0; d < 3; ++d) {
+      mine.low[d] = (nodes.low[d] + 1) / 2;
+      mine.high[d] = (nodes.high[d] + 1) / 2;
+    }
+  }
+  result.blocks = std::make_shared<RankBlocks const>(coarse);
+  return result;
+}
+
+/// On a device ranks without rows go by aggregation.
+std::vector<Blocks> boxes_of_higher_order(Backend backend) {
+  constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
+  std::vector<Blocks> result;
+  result.push_back({{16, 12, 14}, {1, 1, 2}});
+  result.push_back({{14, 16, 12}, {3, 1, 1}, {ball(100)}});
+  result.push_back({{12, 10, 16}, {1, 2, 2}, {constant(1)}, {1, 1, 1}, mixed, backend == Backend::cpu ? 1 : 0});
+  return result;
+}
+
+}  // namespace
+
+/// The level of higher order, P^T A P, and the levels of a box below: symmetric, and for any number of ranks the same map but for
+/// the estimate of the largest eigenvalue, which begins with another vector.
+TYPED_TEST(RankMultigrid, GoesOnFromHigherOrdersAsOneRank) {
+  for (Blocks const& box : boxes_of_higher_order(this->context->backend()))
+    for (std::int64_t const gathered : {30, 1 << 18}) {
+      CsrMatrix const csr = this->assembled(box)->to_csr();
+      auto const r = random_vector(csr.n_rows, 5), s = random_vector(csr.n_rows, 6);
+      PreconditionerOptions options;
+      options.kind = PreconditionerKind::multigrid;
+      options.multigrid.precision = MultigridPrecision::double_;
+      options.multigrid.coarse_size = 30;
+      options.multigrid.gathered_size = gathered;
+      std::vector<double> expected;
+      for (bool const one : {true, false}) {
+        Blocks shared = box;
+        if (one) {
+          shared.blocks = {1, 1, 1};
+          shared.idle = 0;
+        }
+        RankBlocks const blocks = blocks_of(shared);
+        ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
+          auto const own = make_context(this->context->backend());
+          auto const a = matrix_on_rank(csr, blocks, Format::csr, *own, ranks);
+          PreconditionerOptions of_rank = options;
+          of_rank.rank_order_one = [&] { return every_second(box, blocks, ranks.rank()); };
+          EXPECT_GE(make_multigrid(*a, of_rank)->multigrid_levels().size(), 3U);
+          auto const mine = part(r, blocks, ranks.rank()), other = part(s, blocks, ranks.rank());
+          auto const z = this->applied(*a, of_rank, mine), w = this->applied(*a, of_rank, other);
+          double const left = sum_over(&ranks, std::inner_product(z.begin(), z.end(), other.begin(), 0.0)),
+                       right = sum_over(&ranks, std::inner_product(w.begin(), w.end(), mine.begin(), 0.0));
+          EXPECT_NEAR(left, right, 1e-10 * std::abs(left));
+          if (one) {
+            expected = z;
+            return;
+          }
+          double const scale = std::sqrt(std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0));
+          auto const wanted = part(expected, blocks, ranks.rank());
+          for (std::size_t i = 0; i < z.size(); ++i)
+            ASSERT_NEAR(z[i], wanted[i], 1e-3 * scale) << box.cells[0] << " cells, rank " << ranks.rank() << ", row " << i;
+        });
+      }
+    }
+}
+
 using RankMultigridOnDevices = OnDevices;
 
 /// Levels in blocks, and gathered ones.

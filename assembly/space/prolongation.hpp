@@ -1,0 +1,13 @@
+#pragma once
+
+#include "assembly/space/reference_element.hpp"
+#include "assembly/space/space.hpp"
+#include "gpu/core/csr_matrix.hpp"
+
+namespace poisson::assembly {
+
+/// P from elements of order 1 on the same cells, n_dofs x n_dofs: columns of unknowns at vertices hold the values of their
+/// trilinear functions at the nodes, others are empty. What several cells have is the same in each.
+[[nodiscard]] CsrMatrix prolongation_of_order_one(Space const& space, ReferenceElement const& element);
+
+}  // namespace poisson::assembly

@@ -1,0 +1,290 @@
+#pragma once
+
+#include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/node_box.hpp"
+#include "gpu/core/number_text.hpp"
+#include "gpu/core/place_text.hpp"
+#include "gpu/formats/csr.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/aggregation.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/block.hpp"
+#include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/block_exchange.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/rank_entries.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// Levels of multigrid by rows, of any matrix whose rows several ranks share. Functions are collective.
+namespace poisson::rank_levels {
+
+/// How rows, or columns, are numbered over all ranks: those of rank r from first[r] on.
+struct Numbering {
+  std::vector<std::int64_t> first;
+  std::size_t me = 0;
+
+  Numbering() = default;
+  Numbering(Communicator& ranks, std::int64_t n) : first{0}, me(static_cast<std::size_t>(ranks.rank())) {
+    for (std::int64_t const count : gather(ranks, n))
+      first.push_back(first.back() + count);
+  }
+  [[nodiscard]] std::int64_t n_own() const { return first[me + 1] - first[me]; }
+  [[nodiscard]] std::int64_t n_of_all() const { return first.back(); }
+  [[nodiscard]] bool is_own(std::int64_t number) const { return first[me] <= number && number < first[me + 1]; }
+  [[nodiscard]] std::size_t owner(std::int64_t number) const {
+    return static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), number) - first.begin()) - 1;
+  }
+  [[nodiscard]] std::vector<NodeBox> boxes() const {
+    std::vector<NodeBox> result;
+    for (std::size_t r = 0; r + 1 < first.size(); ++r)
+      result.push_back({{first[r], 0, 0}, {first[r + 1], 1, 1}});
+    return result;
+  }
+};
+
+/// The numbers of others that a rank needs, ascending, and which of its own others need, by rank.
+struct Ghosts {
+  std::vector<std::int64_t> numbers;
+  std::vector<std::vector<std::int32_t>> sent;
+
+  Ghosts() = default;
+  Ghosts(Communicator& ranks, Numbering const& numbering, std::vector<std::int64_t> needed) : numbers(std::move(needed)) {
+    std::sort(numbers.begin(), numbers.end());
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    std::vector<std::vector<std::int64_t>> wanted(static_cast<std::size_t>(ranks.size()));
+    for (std::int64_t const number : numbers)
+      wanted[numbering.owner(number)].push_back(number);
+    for (auto const& list : swap_lists(ranks, wanted)) {
+      auto& of_rank = sent.emplace_back();
+      for (std::int64_t const number : list)
+        of_rank.push_back(static_cast<std::int32_t>(number - numbering.first[numbering.me]));
+    }
+  }
+  [[nodiscard]] std::int64_t place(Numbering const& numbering, std::int64_t number) const {
+    if (numbering.is_own(number))
+      return number - numbering.first[numbering.me];
+    return numbering.n_own() + (std::lower_bound(numbers.begin(), numbers.end(), number) - numbers.begin());
+  }
+  [[nodiscard]] std::int64_t number_at(Numbering const& numbering, std::int64_t place) const {
+    std::int64_t const n = numbering.n_own();
+    return place < n ? numbering.first[numbering.me] + place : numbers[static_cast<std::size_t>(place - n)];
+  }
+  /// What others have at the ghosts, from own entries. Collective.
+  template <class T>
+  [[nodiscard]] std::vector<T> values(Communicator& ranks, std::span<T const> own) const {
+    std::vector<std::vector<T>> to(sent.size());
+    for (std::size_t other = 0; other < sent.size(); ++other)
+      for (std::int32_t const row : sent[other])
+        to[other].push_back(own[static_cast<std::size_t>(row)]);
+    std::vector<T> result;
+    for (auto const& list : swap_lists(ranks, to))
+      result.insert(result.end(), list.begin(), list.end());
+    return result;
+  }
+};
+
+/// Fills in the ghosts at the end of a vector of own entries. Collective, also to make.
+template <class V>
+std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, Numbering const& numbering,
+                                              Ghosts const& ghosts) {
+  using Places = typename BlockExchange<V>::Places;
+  std::vector<Places> sends, receives;
+  for (std::size_t other = 0; other < ghosts.sent.size(); ++other)
+    if (!ghosts.sent[other].empty())
+      sends.push_back({static_cast<int>(other), ghosts.sent[other]});
+  std::int64_t place = numbering.n_own();
+  for (std::int64_t const number : ghosts.numbers) {
+    auto const owner = static_cast<int>(numbering.owner(number));
+    if (receives.empty() || receives.back().rank != owner)
+      receives.push_back({owner, {}});
+    receives.back().of_x.push_back(static_cast<std::int32_t>(place++));
+  }
+  return std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
+}
+
+/// A level's rows on this rank; columns are own ones, then ghosts.
+struct LevelRows {
+  Numbering numbering;
+  Ghosts ghosts;
+  std::shared_ptr<CsrMatrix const> matrix;
+};
+
+/// Those of the finest level.
+struct FinestRows {
+  LevelRows rows;
+  std::vector<std::int64_t> ghosts;  ///< the numbers of the matrix's own ghosts, which are in another order
+};
+[[nodiscard]] FinestRows finest_rows(RankMatrix const& a);
+
+/// The largest eigenvalue of D^-1 A, as largest_by_power; NaN where it finds none.
+[[nodiscard]] double largest_on_ranks(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);
+
+/// Own rows and own columns only.
+[[nodiscard]] CsrMatrix own_block(CsrMatrix const& a);
+
+/// The same in host memory of its own.
+[[nodiscard]] CsrMatrix matrix_of_arrays(SparseArrays const& a);
+
+/// The rows of all ranks, on every rank.
+[[nodiscard]] std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows const& level);
+
+/// A coarser level with P and P^T.
+struct Coarser {
+  LevelRows level;
+  std::shared_ptr<CsrMatrix const> p, r;
+  Ghosts of_p, of_r;
+};
+/// P^T A P. `p`: own rows of P; columns are own unknowns of the coarser level, then `of_p`.
+[[nodiscard]] Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine, Numbering const& coarse,
+                                    std::shared_ptr<CsrMatrix const> p, Ghosts of_p);
+
+template <class V>
+std::unique_ptr<Matrix> in_precision(std::shared_ptr<CsrMatrix const> rows, Context& context) {
+  FormatOptions options;
+  options.precision = std::is_same_v<V, float> ? MatrixPrecision::single : MatrixPrecision::double_;
+  options.conversion = Conversion::host;
+  return make_matrix(Format::csr, std::move(rows), context, options);
+}
+
+/// P, and P^T by rows of own coarse unknowns, with the vectors that they read. The next level has its own unknowns and ghosts, or
+/// all on every rank, or what a hierarchy of its own has.
+template <class V>
+class RowsTransfer final : public GridTransfer<V> {
+public:
+  RowsTransfer(Context& context, Communicator& ranks, std::shared_ptr<CsrMatrix const> p, std::shared_ptr<CsrMatrix const> r,
+               Numbering const& fine, Ghosts const& of_r, Numbering const& coarse, Ghosts const& of_p)
+      : context_(context),
+        blocks_(kernels_for<BlockKernels<V>>(context)),
+        smoother_(kernels_for<SmootherKernels<V>>(context)),
+        p_(in_precision<V>(std::move(p), context)),
+        r_(in_precision<V>(std::move(r), context)),
+        n_fine_(fine.n_own()),
+        n_coarse_(coarse.n_own()),
+        n_next_(n_coarse_),
+        fine_(context, n_fine_ + std::ssize(of_r.numbers)),
+        coarse_(context, n_coarse_ + std::ssize(of_p.numbers)),
+        halo_of_fine_(exchange_of<V>(context, ranks, fine, of_r)),
+        halo_of_coarse_(exchange_of<V>(context, ranks, coarse, of_p)) {
+    fine_.set_zero();
+    coarse_.set_zero();
+  }
+  /// The next level has all unknowns on every rank.
+  void goes_on_whole(Communicator& ranks, Numbering const& coarse, Ghosts const& of_p) {
+    std::vector<NodeBox> const own = coarse.boxes();
+    gather_ = std::make_unique<BlockGather<V>>(context_, ranks, own, own[coarse.me], NodeBox{{}, {coarse.n_of_all(), 1, 1}});
+    std::vector<std::int32_t> places;
+    for (std::int64_t place = 0; place < coarse_.size(); ++place)
+      places.push_back(static_cast<std::int32_t>(of_p.number_at(coarse, place)));
+    places_in_whole_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(places));
+    of_own_ = Array<V>(context_, n_coarse_);
+    n_next_ = coarse.n_of_all();
+  }
+
+  /// The next level is the finest of a hierarchy of its own, with this entry; its vectors have `n_next` entries.
+  void goes_on_in(std::unique_ptr<RankEntry<V>> entry, std::int64_t n_next) {
+    entry_ = std::move(entry);
+    of_own_ = Array<V>(context_, n_coarse_);
+    in_double_ = Array<double>(context_, n_coarse_);
+    n_next_ = n_next;
+  }
+
+  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
+    blocks_.copy(context_, all_of(n_fine_), r, fine_.data());
+    halo_of_fine_->fill(fine_.data());
+    V* const own = of_own_.size() > 0 ? of_own_.data() : b;
+    if (n_coarse_ > 0)
+      static_cast<LinearOperator<V> const&>(*r_).product(1, fine_.data(), 0, own);
+    if (gather_ != nullptr)
+      gather_->gather(own, b);
+    if (entry_ != nullptr) {
+      if (n_coarse_ > 0)
+        smoother_.to_outside(context_, n_coarse_, own, in_double_.data(), stop);
+      entry_->enter(in_double_.data(), b);
+    }
+    std::int64_t const n = n_next_;
+    smoother_.begin(context_, n, diagonal, b, factor, x, stop);
+  }
+  void prolong(V const* e, V* x, std::int32_t const* stop) const override {
+    if (gather_ != nullptr)
+      blocks_.pack(context_, coarse_.size(), places_in_whole_.data(), e, coarse_.data());
+    else {
+      if (entry_ != nullptr) {
+        entry_->leave(e, in_double_.data(), stop);
+        blocks_.copy_from_double(context_, all_of(n_coarse_), in_double_.data(), coarse_.data());
+      } else {
+        blocks_.copy(context_, all_of(n_coarse_), e, coarse_.data());
+      }
+      halo_of_coarse_->fill(coarse_.data());
+    }
+    if (n_fine_ > 0 && (context_.backend() != Backend::cpu || *stop == 0))
+      static_cast<LinearOperator<V> const&>(*p_).product(1, coarse_.data(), 1, x);
+  }
+  std::int64_t bytes() const override { return p_->bytes() + r_->bytes() + fine_.bytes() + coarse_.bytes(); }
+  std::int64_t bytes_moved() const override { return bytes() + (4 * n_fine_ + 6 * n_coarse_) * std::int64_t{sizeof(V)}; }
+
+private:
+  static CommonNodes all_of(std::int64_t n) {
+    NodeBox const all{{}, {n, 1, 1}};
+    return common_nodes(all, all, all);
+  }
+
+  Context& context_;
+  BlockKernels<V> const& blocks_;
+  SmootherKernels<V> const& smoother_;
+  std::unique_ptr<Matrix> p_, r_;
+  std::int64_t n_fine_, n_coarse_, n_next_;
+  mutable Array<V> fine_, coarse_;  ///< with ghosts
+  std::unique_ptr<BlockExchange<V>> halo_of_fine_, halo_of_coarse_;
+  std::unique_ptr<BlockGather<V>> gather_;
+  Array<std::int32_t> places_in_whole_;
+  std::unique_ptr<RankEntry<V>> entry_;
+  mutable Array<V> of_own_;  ///< where the next level's vectors are others
+  mutable Array<double> in_double_;
+};
+
+/// Adds the level of these rows, whose kernels' `couplings` are known, to a hierarchy. Where a row has no diagonal to divide by the
+/// hierarchy gets a failure instead, and null is returned.
+template <class V>
+MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& rows, Couplings const& couplings, Context& context,
+                             Communicator& ranks, bool positive) {
+  std::string failure;
+  if (couplings.bad_row >= 0)
+    failure = std::string("multigrid ") + (positive ? "for cg needs a positive" : "needs a non-zero") + " diagonal, and " +
+              row_text(couplings.bad_row) + " of this rank has " + number(couplings.bad_value) +
+              (hierarchy.levels.empty() ? "" : " on level " + std::to_string(hierarchy.levels.size() + 1)) +
+              (positive ? ": the matrix is not positive definite" : "");
+  hierarchy.failure = first_message(&ranks, failure);
+  if (!hierarchy.failure.empty())
+    return nullptr;
+  CsrMatrix const& matrix = *rows.matrix;
+  MultigridLevel<V>& level = hierarchy.levels.emplace_back();
+  level.own = in_precision<V>(rows.matrix, context);
+  level.matrix = level.own.get();
+  std::vector<V> const diagonal(couplings.diagonal.data(), couplings.diagonal.data() + matrix.n_rows);
+  level.diagonal = Array<V>(context, std::span<V const>(diagonal));
+  level.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, rows.numbering, rows.ghosts));
+  level.rows_of_all = rows.numbering.n_of_all();
+  level.nnz = sum_over(&ranks, matrix.nnz());
+  double const bound = max_over(&ranks, couplings.bound),
+               largest = largest_on_ranks(ranks, rows, {couplings.diagonal.data(), static_cast<std::size_t>(matrix.n_rows)});
+  level.largest = std::isfinite(largest) ? std::min(safety * largest, bound) : bound;
+  return &level;
+}
+
+/// Whether a rank has none of these rows, and kernels of a device: they are not launched for nothing.
+[[nodiscard]] inline bool any_has_none(Context& context, Communicator& ranks, Numbering const& numbering) {
+  return any_of_ranks(&ranks, context.backend() != Backend::cpu && numbering.n_own() == 0);
+}
+
+}  // namespace poisson::rank_levels
