@@ -212,8 +212,7 @@ public:
         smoother_.to_outside(context_, n_coarse_, own, in_double_.data(), stop);
       entry_->enter(in_double_.data(), b);
     }
-    std::int64_t const n = n_next_;
-    smoother_.begin(context_, n, diagonal, b, factor, x, stop);
+    smoother_.begin(context_, n_next_, diagonal, b, factor, x, stop);
   }
   void prolong(V const* e, V* x, std::int32_t const* stop) const override {
     if (gather_ != nullptr)

@@ -151,6 +151,9 @@ MultigridHierarchy<V> rank_order_hierarchy(RankMatrix const& a, RankOrderOne con
   LevelRows const& rows = fine.rows;
   if (rows.numbering.n_of_all() <= options.multigrid.coarse_size || any_has_none(context, ranks, rows.numbering))
     return rank_algebraic_hierarchy<V>(a, options);
+  Lowered p = lowered(ranks, fine, order_one);
+  if (any_has_none(context, ranks, p.coarse))
+    return rank_algebraic_hierarchy<V>(a, options);
   options.done(context, "CSR");
   auto const host = make_cpu_context();
   MultigridHierarchy<V> result;
@@ -164,7 +167,6 @@ MultigridHierarchy<V> rank_order_hierarchy(RankMatrix const& a, RankOrderOne con
   options.done(context, "level of rows");
   if (options.multigrid.levels == 1)
     return result;
-  Lowered p = lowered(ranks, fine, order_one);
   Coarser const coarser = coarser_level(ranks, *host, rows, p.coarse, std::move(p.p), std::move(p.of_p));
   auto transfer = std::make_unique<RowsTransfer<V>>(context, ranks, coarser.p, coarser.r, rows.numbering, coarser.of_r,
                                                     coarser.level.numbering, coarser.of_p);
