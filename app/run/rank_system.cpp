@@ -166,11 +166,12 @@ void RankSystem::assemble_block(Context& context) {
     }
     BoxProblem problem = *mesh_.around->box_problem();
     assembly::BoxPart const cells = mesh_.part_around, own = mesh_.part;
-    auto& in_sums = problem.cells_in_sums.emplace();
+    BoxProblem::Cells in_sums;
     for (std::size_t d = 0; d < 3; ++d) {
       in_sums.first[d] = own.first[d] - cells.first[d];
       in_sums.end[d] = in_sums.first[d] + own.cells[d];
     }
+    problem.cells_in_sums = in_sums;
     Format const format = format_of_blocks(plan_);
     require_memory(context, BoxSystem::peak_bytes(problem, format, context.backend()),
                    "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
