@@ -114,11 +114,14 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_order_one(RankMatrix const& a, RankBlocks const* blocks,
                                                                 PreconditionerOptions const& options);
 
-/// order_hierarchy on several ranks, on the host: from there on rank_hierarchy_of_order_one of P^T A P, which on cells that are
-/// images under trilinear maps, with a constant k, is the matrix of order 1. Collective.
+/// order_hierarchy on several ranks, on the host: from there on rank_hierarchy_of_order_one of P^T A P, which on
+/// parallelepipeds with a constant k is the matrix of order 1. Collective.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_order_hierarchy(RankMatrix const& a, RankOrderOne const& order_one,
                                                          PreconditionerOptions const& options);
+
+/// Of every rank its own nodes and those beside them, of so many in all.
+[[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes);
 
 /// Nodes of the rank's block with those around it, of which it has the finest level.
 [[nodiscard]] std::int64_t nodes_of_block(RankBlocks const& blocks, int rank);

@@ -46,17 +46,6 @@ std::vector<NodeBox> extended(std::vector<NodeBox> const& own, Counts const& nod
   return result;
 }
 
-/// Own nodes and those beside them.
-std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, Counts const& nodes) {
-  std::vector<NodeBox> result = own;
-  for (NodeBox& box : result)
-    for (std::size_t d = 0; d < 3 && box.size() > 0; ++d) {
-      box.low[d] = std::max<std::int64_t>(box.low[d] - 1, 0);
-      box.high[d] = std::min(box.high[d] + 1, nodes[d]);
-    }
-  return result;
-}
-
 /// The box of the coarse nodes in a box that is extended().
 template <class V>
 NodeBox coarse_box(NodeBox const& fine, BoxCoarsening<V> const& coarsening) {
@@ -388,6 +377,16 @@ void append(MultigridHierarchy<V>& result, MultigridHierarchy<V> from) {
 }
 
 }  // namespace
+
+std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes) {
+  std::vector<NodeBox> result = own;
+  for (NodeBox& box : result)
+    for (std::size_t d = 0; d < 3 && box.size() > 0; ++d) {
+      box.low[d] = std::max<std::int64_t>(box.low[d] - 1, 0);
+      box.high[d] = std::min(box.high[d] + 1, nodes[d]);
+    }
+  return result;
+}
 
 std::int64_t nodes_of_block(RankBlocks const& blocks, int rank) {
   return extended(blocks.own[static_cast<std::size_t>(rank)], blocks.nodes).size();

@@ -13,13 +13,14 @@ namespace poisson {
 namespace rank_levels {
 namespace {
 
-/// Own rows of P, from those in the matrix's numbering. An unknown without couplings, such as one with a Dirichlet value,
-/// goes on alone where it stays, and nothing else follows from it. Collective.
+/// The level of order 1, with own rows of P.
 struct Lowered {
   Numbering coarse;
   std::shared_ptr<CsrMatrix const> p;
   Ghosts of_p;
 };
+/// From the rows in the matrix's numbering. An unknown without couplings, such as one with a Dirichlet value, goes on alone where
+/// it stays, and nothing else follows from it. Collective.
 Lowered lowered(Communicator& ranks, FinestRows const& fine, RankOrderOne const& order_one) {
   LevelRows const& rows = fine.rows;
   CsrMatrix const& a = *rows.matrix;
@@ -91,12 +92,7 @@ Lowered lowered(Communicator& ranks, FinestRows const& fine, RankOrderOne const&
 /// The same rows with all nodes of `blocks` beside own ones among the ghosts, as of a matrix that was assembled. Collective.
 LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level) {
   std::vector<std::int64_t> needed = level.ghosts.numbers;
-  NodeBox around = blocks.own[level.numbering.me];
-  for (std::size_t d = 0; d < 3; ++d)
-    if (around.size() > 0) {
-      around.low[d] = std::max<std::int64_t>(around.low[d] - 1, 0);
-      around.high[d] = std::min(around.high[d] + 1, blocks.nodes[d]);
-    }
+  NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.numbering.me];
   for (std::size_t other = 0; other < blocks.own.size(); ++other)
     if (other != level.numbering.me)
       common(blocks.own[other], around).for_all([&](std::array<std::int64_t, 3> const& node) {
