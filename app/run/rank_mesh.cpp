@@ -239,6 +239,7 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
   std::vector<std::string> const& notes = problem->notes();
   mesh.notes.insert(mesh.notes.begin(), notes.begin(), notes.end());
   mesh.neighbors = std::move(part.neighbors);
+  mesh.nested = std::move(part.nested);
   mesh.n_rows = part.n_rows;
   team.together([&] {
     if (part.around_cells.empty())

@@ -5,10 +5,12 @@
 #include "app/run/rank_ties.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
+#include "assembly/space/nested_spaces.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +29,7 @@ struct RankMesh {
   std::optional<bool> pure_neumann;  ///< none: known when all parts are assembled
   std::vector<RankTie> ties;         ///< by the unknown
   std::vector<std::string> notes;
+  std::shared_ptr<assembly::NestedLattices const> nested;  ///< of lattices, on all ranks
 
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;

@@ -296,35 +296,94 @@ void RankSystem::make_compatible() {
     b[i] -= total / volume_ * weights[i];
 }
 
-RankOrderOneProvider RankSystem::order_one(RunConfig const& config) const {
-  if (config.problem.order == 1 || mesh_.whole.periodic)
+RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
+  if (mesh_.whole.periodic || (config.problem.order == 1 && mesh_.nested == nullptr))
     return {};
   return [this, &config] {
-    RankOrderOne result;
-    result.order = config.problem.order;
-    auto const n = static_cast<std::size_t>(mesh_.n_rows);
-    CsrMatrix const around = mesh_.around ? mesh_.around->prolongation_of_order_one() : CsrMatrix{};
-    std::vector<std::size_t> unknowns(n);  // of the rows, all of whose cells are around
-    for (std::size_t unknown = 0; unknown < mesh_.places.size(); ++unknown)
-      if (mesh_.places[unknown] < mesh_.n_rows)
-        unknowns[static_cast<std::size_t>(mesh_.places[unknown])] = unknown;
-    result.p.n_rows = result.p.n_columns = mesh_.n_rows;
-    for (RankNeighbor const& neighbor : mesh_.neighbors)
-      result.p.n_columns += neighbor.n_ghosts;
-    result.p.row_ptr.push_back(0);
-    for (std::size_t row = 0; row < n; ++row) {
-      auto const begin = around.row_ptr[unknowns[row]], end = around.row_ptr[unknowns[row] + 1];
-      for (std::int64_t e = begin; e < end; ++e) {
-        result.p.columns.push_back(mesh_.places[static_cast<std::size_t>(around.columns[e])]);
-        result.p.values.push_back(around.values[e]);
-      }
-      result.p.row_ptr.push_back(result.p.nnz());
-      result.stays.push_back(end - begin == 1 && result.p.columns.back() == static_cast<std::int32_t>(row) ? 1 : 0);
+    if (mesh_.nested != nullptr) {
+      RankNestedSpaces result = nested_lattices();
+      result.order = config.problem.order;
+      return result;
     }
-    if (auto const cells = config.problem.mesh.refined_cells(); config.is_box() && cells[0] >= 2 && cells[1] >= 2)
+    RankNestedSpaces result;
+    result.order = config.problem.order;
+    result.spaces.push_back(order_one());
+    if (auto const cells = config.problem.mesh.refined_cells(); config.is_box())
       result.blocks = std::make_shared<RankBlocks const>(assembly::BoxPartition(cells, 1, team_.size()).node_blocks());
     return result;
   };
+}
+
+RankNestedSpaces RankSystem::nested_lattices() const {
+  std::vector<std::int64_t> const numbers = mesh_.row_numbers();
+  RankNestedSpaces result;
+  for (assembly::NestedSpace& space : mesh_.nested->make()) {
+    RankNestedSpace& next = result.spaces.emplace_back();
+    std::vector<std::int32_t> of_rows;  // the numbers of its own unknowns, ascending
+    for (std::int32_t const row : space.unknowns)
+      of_rows.push_back(static_cast<std::int32_t>(numbers[static_cast<std::size_t>(row)]));
+    std::vector<std::vector<std::int32_t>> wanted(static_cast<std::size_t>(team_.size()));
+    for (auto const& unknown : space.others)
+      wanted[static_cast<std::size_t>(unknown.rank)].push_back(unknown.number);
+    std::vector<std::vector<std::int32_t>> rows;
+    for (auto const& list : swap_lists(team_.communicator(), wanted))
+      rows.push_back(assembly::places_in(of_rows, list));
+    rows = swap_lists(team_.communicator(), rows);
+    for (std::size_t rank = 0; rank < rows.size(); ++rank)
+      for (std::int32_t const row : rows[rank])
+        next.others.push_back({static_cast<int>(rank), row});
+    // Rows of P are those of the larger space.
+    next.p = std::move(space.p);
+    next.rows = std::move(space.unknowns);
+  }
+  // So far `rows` are those of the matrix.
+  for (std::size_t l = result.spaces.size(); l-- > 1;)
+    result.spaces[l].rows = assembly::places_in(result.spaces[l - 1].rows, result.spaces[l].rows);
+  return result;
+}
+
+RankNestedSpace RankSystem::order_one() const {
+  RankNestedSpace result;
+  auto const n = static_cast<std::size_t>(mesh_.n_rows);
+  CsrMatrix const around = mesh_.around ? mesh_.around->prolongation_of_order_one() : CsrMatrix{};
+  std::vector<std::size_t> unknowns(n);  // of the rows, all of whose cells are around
+  for (std::size_t unknown = 0; unknown < mesh_.places.size(); ++unknown)
+    if (mesh_.places[unknown] < mesh_.n_rows)
+      unknowns[static_cast<std::size_t>(mesh_.places[unknown])] = unknown;
+  auto const begin_of = [&](std::size_t row) { return static_cast<std::size_t>(around.row_ptr[unknowns[row]]); };
+  auto const end_of = [&](std::size_t row) { return static_cast<std::size_t>(around.row_ptr[unknowns[row] + 1]); };
+  // By row: its place among the vertices, or -1; those of ghosts are at their ranks.
+  std::vector<double> places(n, -1.0);
+  for (std::size_t row = 0; row < n; ++row)
+    if (end_of(row) - begin_of(row) == 1) {
+      places[row] = static_cast<double>(result.rows.size());
+      result.rows.push_back(static_cast<std::int32_t>(row));
+    }
+  std::vector<std::int32_t> columns;  // of P, by place of the matrix
+  for (double const place : places)
+    columns.push_back(static_cast<std::int32_t>(place));
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
+  exchange.start(places.data());
+  double const* ghost = exchange.finish();
+  for (RankNeighbor const& neighbor : mesh_.neighbors)
+    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost) {
+      columns.push_back(*ghost < 0 ? -1 : static_cast<std::int32_t>(result.rows.size() + result.others.size()));
+      if (*ghost >= 0)
+        result.others.push_back({neighbor.rank, static_cast<std::int32_t>(*ghost)});
+    }
+  result.p.n_rows = mesh_.n_rows;
+  result.p.n_columns = static_cast<std::int64_t>(result.rows.size() + result.others.size());
+  result.p.row_ptr.push_back(0);
+  for (std::size_t row = 0; row < n; ++row) {
+    for (std::size_t e = begin_of(row); e < end_of(row); ++e) {
+      auto const place = mesh_.places[static_cast<std::size_t>(around.columns[e])];
+      result.p.columns.push_back(columns[static_cast<std::size_t>(place)]);
+      result.p.values.push_back(around.values[e]);
+    }
+    result.p.row_ptr.push_back(result.p.nnz());
+  }
+  return result;
 }
 
 HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {

@@ -48,8 +48,9 @@ public:
   [[nodiscard]] bool pure_neumann() const { return compatibility_defect.has_value(); }
   /// Whether the constant vector spans the null space of the matrix.
   [[nodiscard]] bool is_singular() const { return pure_neumann() && !has_ties_; }
-  /// For multigrid; empty where elements are of order 1, or boundaries periodic.
-  [[nodiscard]] RankOrderOneProvider order_one(RunConfig const& config) const;
+  /// For multigrid: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where there are
+  /// none, and where boundaries are periodic.
+  [[nodiscard]] RankNestedProvider nested_spaces(RunConfig const& config) const;
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
 
@@ -61,6 +62,8 @@ private:
   [[nodiscard]] FieldSums source_of_own_cells() const;
   void sum_sources();
   void make_compatible();
+  [[nodiscard]] RankNestedSpace order_one() const;
+  [[nodiscard]] RankNestedSpaces nested_lattices() const;
 
   RankMesh& mesh_;
   RankTeam& team_;

@@ -305,7 +305,7 @@ RankRows Stages::rank_rows() const {
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
-                                 RankOrderOneProvider rank_order_one) {
+                                 RankNestedProvider nested_spaces) {
   MultiPrecisionOperator const& a = rank_matrix_ ? static_cast<MultiPrecisionOperator const&>(*rank_matrix_) : *stored_;
   HostVector<double> x(static_cast<std::size_t>(a.n_rows()));
   SolverOptions solver = solver_options(config_);
@@ -323,7 +323,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     solver.box_nodes = {};
     solver.csr = {};
     solver.order_one = {};
-    solver.rank_order_one = std::move(rank_order_one);
+    solver.nested_spaces = std::move(nested_spaces);
   }
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b, x, solver); });

@@ -122,7 +122,7 @@ public:
 
   /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {},
-                                         RankOrderOneProvider rank_order_one = {});
+                                         RankNestedProvider nested_spaces = {});
 
   /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record. With ranks, b and x are those of this rank's rows.
   void verify(std::span<double const> b, std::span<double const> x);

@@ -4,6 +4,8 @@
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/space/lattice_numbering.hpp"
+#include "assembly/space/lattice_pieces.hpp"
+#include "assembly/space/nested_spaces.hpp"
 #include "assembly/space/reference_element.hpp"
 #include "assembly/space/space.hpp"
 
@@ -21,12 +23,6 @@ namespace {
 /// Pieces a rank that give METIS room for balance, and as many as keep small what a rank makes of its neighbours' pieces, while
 /// they have 8 cells a side or more; and bytes of nodes that are made at once.
 constexpr std::int64_t fewest_pieces = 16, enough_pieces = 128, bytes_at_once = 16 << 20;
-
-/// A piece of a lattice: the cube of its cells that begins at `first`, in units of the piece's side.
-struct Piece {
-  std::int32_t lattice;
-  std::array<std::int64_t, 3> first;
-};
 
 bool are_connected(LatticeTopology const& topology) {
   std::vector<char> found(topology.lattices.size(), 0);
@@ -66,37 +62,39 @@ class Share {
 public:
   Share(Mesh& mesh, std::shared_ptr<LatticeTopology const> whole, int refinements, ReferenceElement const& element, int rank,
         int ranks)
-      : mesh_(mesh), element_(element), rank_(rank), order_(element.order), n_coarse_(whole->n_lattices()) {
+      : mesh_(mesh), element_(element), rank_(rank), n_coarse_(whole->n_lattices()) {
+    int depth = 0;
     auto const is_cut_more = [&] {
-      std::int64_t const n = n_coarse_ << (3 * depth_);
-      return n < fewest_pieces * ranks || (n < enough_pieces * ranks && refinements - depth_ > 3);
+      std::int64_t const n = n_coarse_ << (3 * depth);
+      return n < fewest_pieces * ranks || (n < enough_pieces * ranks && refinements - depth > 3);
     };
-    while (!mesh.curved_cells && depth_ < refinements && is_cut_more())
-      ++depth_;
-    if (depth_ > 0) {
-      mesh.triangulation->refine_global(static_cast<unsigned>(depth_));
-      pieces_ = std::make_shared<LatticeTopology const>(mesh, depth_);
-    } else {
-      pieces_ = whole;
+    while (!mesh.curved_cells && depth < refinements && is_cut_more())
+      ++depth;
+    std::shared_ptr<LatticeTopology const> pieces = whole;
+    if (depth > 0) {
+      mesh.triangulation->refine_global(static_cast<unsigned>(depth));
+      pieces = std::make_shared<LatticeTopology const>(mesh, depth);
     }
-    left_ = refinements - depth_;
-    n_ = std::int64_t{1} << left_;
-    m_ = order_ * n_ + 1;
+    left_ = refinements - depth;
+    std::vector<LatticePieces::Piece> places;
     for (auto const& cell : mesh.triangulation->active_cell_iterators()) {
       dealii::CellId const id = cell->id();
-      Piece piece{static_cast<std::int32_t>(id.get_coarse_cell_id()), {0, 0, 0}};
+      LatticePieces::Piece piece{static_cast<std::int32_t>(id.get_coarse_cell_id()), {0, 0, 0}};
       for (auto const child : id.get_child_indices())
         for (int d = 0; d < 3; ++d)
           piece.first[d] = 2 * piece.first[d] + (child >> d & 1);
-      places_.push_back(piece);
+      places.push_back(piece);
     }
-    numbers_.emplace(std::move(whole), refinements, order_, false);
-    rank_of_ = divide(graph_of(*pieces_), ranks);  // all pieces are as much work
+    std::vector<std::int32_t> rank_of = divide(graph_of(*pieces), ranks);  // all pieces are as much work
+    pieces_ = std::make_shared<LatticePieces const>(LatticeNumbering(std::move(whole), refinements, element.order, false),
+                                                    element.order, depth, std::int64_t{1} << left_, std::move(pieces),
+                                                    std::move(places), std::move(rank_of));
   }
 
   /// Null where deal.II cannot place the nodes.
   std::optional<ShareOfSpace> make() {
-    if (!pieces_->obstacle.empty())
+    LatticePieces const& pieces = *pieces_;
+    if (!pieces.topology->obstacle.empty())
       return std::nullopt;
     ShareOfSpace share;
     list_candidates();
@@ -106,11 +104,9 @@ public:
     share.part = part_of(cells, element_.n_nodes, rank_, [&](std::int64_t i, std::int32_t* unknowns, std::int32_t* owners) {
       for_nodes(candidates_[i], [&](auto const& place, auto const& index) {
         *unknowns++ = unknown(place, index);
-        *owners++ = rank_of_[pieces_->first_copy(place, index, m_).lattice];
+        *owners++ = pieces.rank_of[pieces.topology->first_copy(place, index, pieces.m).lattice];
       });
     });
-    if (share.part.around_cells.empty())
-      return share;
     std::erase_if(candidates_, [&, next = share.part.around_cells.begin()](Candidate const& candidate) mutable {
       bool const here = next != share.part.around_cells.end() && *next == candidate.cell;
       next += here ? 1 : 0;
@@ -118,6 +114,14 @@ public:
     });
     SpaceArrays arrays;
     fill_cells(arrays, share.part);
+    std::vector<LatticeNode> places;
+    for (std::int64_t i = 0; i < share.part.n_rows; ++i)
+      places.push_back({from_[i].lattice, static_cast<std::int32_t>(from_[i].node)});
+    auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
+    share.part.nested = std::make_shared<NestedLattices const>(
+        pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), std::move(places), element_.nodes);
+    if (share.part.around_cells.empty())
+      return share;
     if (!fill_points(arrays))
       return std::nullopt;
     share.around = std::make_shared<Space>(element_, std::move(arrays));
@@ -132,20 +136,19 @@ private:
   };
 
   [[nodiscard]] std::array<std::int64_t, 3> index_of(std::int32_t local) const {
-    return {local % n_, local / n_ % n_, local / (n_ * n_)};
+    std::int64_t const n = pieces_->n;
+    return {local % n, local / n % n, local / (n * n)};
   }
 
   [[nodiscard]] std::int32_t unknown(std::int32_t piece, std::array<std::int64_t, 3> const& index) const {
-    Piece const& place = places_[piece];
-    return static_cast<std::int32_t>(numbers_->unknown(place.lattice, place.first[0] * (m_ - 1) + index[0],
-                                                       place.first[1] * (m_ - 1) + index[1], place.first[2] * (m_ - 1) + index[2]));
+    return pieces_->unknown(pieces_->places[piece].lattice, pieces_->in_lattice(piece, index));
   }
 
   /// action(piece, index of the node in it) for the nodes of a cell.
   template <class Action>
   void for_nodes(Candidate const& candidate, Action const& action) const {
     auto const [x, y, z] = index_of(candidate.local);
-    std::int64_t const p = order_;
+    std::int64_t const p = element_.order;
     for (std::int64_t k = 0; k <= p; ++k)
       for (std::int64_t j = 0; j <= p; ++j)
         for (std::int64_t i = 0; i <= p; ++i)
@@ -154,25 +157,26 @@ private:
 
   /// The cells of own pieces, and those of their neighbours that lie on rims.
   void list_candidates() {
-    std::vector<char> near(places_.size(), 0);
-    for (std::size_t piece = 0; piece < places_.size(); ++piece)
-      if (rank_of_[piece] == rank_)
-        for (std::int32_t const v : pieces_->lattices[piece].vertices)
-          for (auto p = pieces_->at_vertex.offsets[v]; p < pieces_->at_vertex.offsets[v + 1]; ++p)
-            near[pieces_->at_vertex.parts[p].lattice] = 1;
-    std::int64_t const side = n_ << depth_;
-    for (std::size_t piece = 0; piece < places_.size(); ++piece) {
+    auto const& [places, topology, rank_of, n] = std::tie(pieces_->places, *pieces_->topology, pieces_->rank_of, pieces_->n);
+    std::vector<char> near(places.size(), 0);
+    for (std::size_t piece = 0; piece < places.size(); ++piece)
+      if (rank_of[piece] == rank_)
+        for (std::int32_t const v : topology.lattices[piece].vertices)
+          for (auto p = topology.at_vertex.offsets[v]; p < topology.at_vertex.offsets[v + 1]; ++p)
+            near[topology.at_vertex.parts[p].lattice] = 1;
+    std::int64_t const side = pieces_->cells_of_lattice(), last = n - 1;
+    for (std::size_t piece = 0; piece < places.size(); ++piece) {
       if (near[piece] == 0)
         continue;
-      bool const own = rank_of_[piece] == rank_;
-      Piece const& place = places_[piece];
-      for (std::int32_t local = 0; local < n_ * n_ * n_; ++local) {
+      bool const own = rank_of[piece] == rank_;
+      LatticePieces::Piece const& place = places[piece];
+      for (std::int32_t local = 0; local < n * n * n; ++local) {
         auto const at = index_of(local);
-        if (!own && std::none_of(at.begin(), at.end(), [&](auto i) { return i == 0 || i == n_ - 1; }))
+        if (!own && std::none_of(at.begin(), at.end(), [last](auto i) { return i == 0 || i == last; }))
           continue;
         std::int64_t cell = place.lattice;
         for (int d = 2; d >= 0; --d)
-          cell = cell * side + place.first[d] * n_ + at[d];
+          cell = cell * side + place.first[d] * n + at[d];
         candidates_.push_back({static_cast<std::int32_t>(cell), static_cast<std::int32_t>(piece), local});
       }
     }
@@ -181,6 +185,8 @@ private:
 
   void fill_cells(SpaceArrays& arrays, PartOfSpace const& part) {
     PlaceInList const place(part.unknowns);
+    LatticeTopology const& topology = *pieces_->topology;
+    std::int64_t const n = pieces_->n;
     arrays.cell_dofs.resize(candidates_.size() * static_cast<std::size_t>(element_.n_nodes));
     arrays.materials.resize(candidates_.size());
     from_.resize(part.unknowns.size());
@@ -189,18 +195,18 @@ private:
       Candidate const& candidate = candidates_[c];
       for_nodes(candidate, [&](auto const& piece, auto const& index) {
         *out = place(unknown(piece, index));
-        from_[*out++] = pieces_->first_copy(piece, index, m_);
+        from_[*out++] = topology.first_copy(piece, index, pieces_->m);
       });
-      LatticeTopology::Lattice const& lattice = pieces_->lattices[candidate.piece];
+      LatticeTopology::Lattice const& lattice = topology.lattices[candidate.piece];
       arrays.materials[c] = lattice.material;
       auto const at = index_of(candidate.local);
       for (int face = 0; face < 6; ++face)
-        if (lattice.boundary_ids[face] != LatticeTopology::no_boundary && at[face / 2] == (face % 2 == 0 ? 0 : n_ - 1))
+        if (lattice.boundary_ids[face] != LatticeTopology::no_boundary && at[face / 2] == (face % 2 == 0 ? 0 : n - 1))
           arrays.boundary_faces.push_back({static_cast<std::int32_t>(c), lattice.boundary_ids[face], face});
     }
     arrays.boundary_ids = mesh_.boundary_ids;
     arrays.material_ids = mesh_.material_ids;
-    arrays.n_cells_of_whole = n_coarse_ * (n_ * n_ * n_ << (3 * depth_));
+    arrays.n_cells_of_whole = n_coarse_ * (n * n * n << (3 * pieces_->depth));
     candidates_ = {};
   }
 
@@ -212,7 +218,8 @@ private:
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
       return std::tie(from_[a].lattice, from_[a].node) < std::tie(from_[b].lattice, from_[b].node);
     });
-    std::size_t const at_once = std::max<std::int64_t>(1, bytes_at_once / (24 * m_ * m_ * m_));
+    std::int64_t const m = pieces_->m;
+    std::size_t const at_once = std::max<std::int64_t>(1, bytes_at_once / (24 * m * m * m));
     for (std::size_t begin = 0; begin < order.size();) {
       std::vector<std::int32_t> of;
       std::size_t end = begin;
@@ -224,7 +231,7 @@ private:
           break;
         of.push_back(piece);
       }
-      LatticeMesh const made(mesh_, pieces_, left_, element_.nodes, of);
+      LatticeMesh const made(mesh_, pieces_->topology, left_, element_.nodes, of);
       if (!made.obstacle.empty())
         return false;
       arrays.isoparametric = made.isoparametric;
@@ -242,12 +249,9 @@ private:
 
   Mesh& mesh_;
   ReferenceElement const& element_;
-  int rank_, order_, depth_ = 0, left_ = 0;
-  std::int64_t n_coarse_, n_ = 1, m_ = 2;  ///< of a piece: cells and nodes a side
-  std::shared_ptr<LatticeTopology const> pieces_;
-  std::vector<Piece> places_;
-  std::optional<LatticeNumbering> numbers_;  ///< of the whole
-  std::vector<std::int32_t> rank_of_;        ///< of pieces
+  int rank_, left_ = 0;  ///< left_: refinements of a piece
+  std::int64_t n_coarse_;
+  std::shared_ptr<LatticePieces const> pieces_;
   std::vector<Candidate> candidates_;
   std::vector<LatticeTopology::Node> from_;  ///< of every unknown the copy whose place it has
 };

@@ -10,6 +10,7 @@
 
 namespace poisson::assembly {
 
+class NestedLattices;
 class Space;
 
 /// What one rank of several has of a mesh. Every cell of the mesh and every unknown belongs to one rank: a cell to that which has
@@ -20,7 +21,8 @@ struct PartOfSpace {
   std::vector<std::int32_t> unknowns;      ///< of around_cells: n_rows own ones, ascending, then those of others, by their rank
   std::vector<std::int32_t> in_own_cells;  ///< places in `unknowns` of those of own cells
   std::int64_t n_rows = 0;
-  std::vector<RankNeighbor> neighbors;  ///< whose ghosts are the unknowns from n_rows on
+  std::vector<RankNeighbor> neighbors;             ///< whose ghosts are the unknowns from n_rows on
+  std::shared_ptr<NestedLattices const> nested{};  ///< of lattices: for multigrid
 };
 
 /// A part, and the space on its around_cells, whose unknowns are numbered by their places in PartOfSpace::unknowns.

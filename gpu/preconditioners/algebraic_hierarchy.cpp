@@ -126,7 +126,8 @@ std::vector<double> dense_rows(CsrMatrix const& a) {
 
 template <class V>
 MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
-                                          PreconditionerOptions const& options) {
+                                          PreconditionerOptions const& options,
+                                          std::vector<std::shared_ptr<CsrMatrix const>> const& prolongations) {
   MultigridHierarchy<V> result;
   std::unique_ptr<Context> const host = context.backend() == Backend::cpu ? nullptr : make_cpu_context();
   // The matrix of the level in double, where the next one is made: in the context's memory, later in that of the host.
@@ -140,6 +141,22 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     current = own.get();
   }
   options.done(context, "CSR");
+  // P to the next level, where one is worth its cost; of the level with that number, from 1.
+  auto const coarser_space = [&](std::size_t number, Context& place, CsrView const& view, Couplings const& couplings,
+                                 double largest) -> std::unique_ptr<Csr> {
+    if (static_cast<int>(number) == options.multigrid.levels || view.n_rows <= options.multigrid.coarse_size)
+      return nullptr;
+    if (number <= prolongations.size())
+      return std::make_unique<Csr>(prolongations[number - 1], place);
+    auto const& kernels = kernels_for<AggregationKernels>(place);
+    Aggregates const aggregates = kernels.aggregate(place, view, couplings);
+    options.done(place, "aggregates");
+    if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(view.n_rows))
+      return nullptr;
+    std::unique_ptr<Csr> p = as_matrix(place, kernels.prolongation(place, view, couplings, aggregates, 4 / (3 * largest)));
+    options.done(place, "P");
+    return p;
+  };
   for (;;) {
     if (host != nullptr && &current->context() != host.get() && current->view().nnz <= few_entries) {
       auto copy = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(current->to_csr()), *host);
@@ -172,18 +189,12 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
                                : kernels.largest_eigenvalue(place, view, couplings);
     level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
     options.done(place, "eigenvalue");
-    bool const deepest = static_cast<int>(result.levels.size()) == options.multigrid.levels;
-    Aggregates const aggregates =
-        deepest || view.n_rows <= options.multigrid.coarse_size ? Aggregates{} : kernels.aggregate(place, view, couplings);
-    options.done(place, "aggregates");
-    if (aggregates.count == 0 || static_cast<double>(aggregates.count) > least_shrink * static_cast<double>(view.n_rows)) {
+    std::unique_ptr<Csr> const p = coarser_space(result.levels.size(), place, view, couplings, level.largest);
+    if (p == nullptr) {
       if (view.n_rows <= most_dense)
         result.coarsest = dense_rows(current->to_csr());
       return result;
     }
-    std::unique_ptr<Csr> const p =
-        as_matrix(place, kernels.prolongation(place, view, couplings, aggregates, 4 / (3 * level.largest)));
-    options.done(place, "P");
     std::unique_ptr<Csr> const r = as_matrix(place, kernels.transposed(place, p->view()));
     options.done(place, "P^T");
     SparseArrays const ap = kernels.product(place, view, p->view(), false);
@@ -198,7 +209,9 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
   }
 }
 
-template MultigridHierarchy<float> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&);
-template MultigridHierarchy<double> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&);
+template MultigridHierarchy<float> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&,
+                                                       std::vector<std::shared_ptr<CsrMatrix const>> const&);
+template MultigridHierarchy<double> algebraic_hierarchy(Matrix const*, CsrProvider const&, Context&, PreconditionerOptions const&,
+                                                        std::vector<std::shared_ptr<CsrMatrix const>> const&);
 
 }  // namespace poisson

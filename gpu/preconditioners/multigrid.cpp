@@ -342,8 +342,11 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (options.multigrid.cycle == MultigridCycle::f && options.positive)
     throw InputError("the f-cycle of multigrid is not symmetric, which cg needs; use the cycle v or w, or the method bicgstab");
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
-    auto hierarchy = options.rank_order_one ? rank_order_hierarchy<V>(*of_rank, options.rank_order_one(), options)
-                                            : rank_hierarchy_of_order_one<V>(*of_rank, options.blocks.get(), options);
+    RankBlocks const* const blocks = options.nested_spaces ? nullptr : options.blocks.get();
+    auto hierarchy =
+        blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3
+            ? rank_box_hierarchy<V>(*of_rank, *blocks, options)
+            : rank_hierarchy_of_rows<V>(*of_rank, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), std::move(hierarchy), options);
   }
   if (is_box(a, options.box_nodes))

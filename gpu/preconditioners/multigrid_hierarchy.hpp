@@ -103,22 +103,14 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
                                                        PreconditionerOptions const& options);
 
-/// For any matrix whose rows several ranks share: smoothed aggregation as algebraic_hierarchy's, with aggregates that no two ranks
-/// share, made on the host. From options.multigrid.gathered_size on every rank has all of the coarser levels. Collective.
+/// For any matrix whose rows several ranks share: first the levels of `nested`, as far as there are, by P^T A P, and that of a box
+/// goes on with rank_box_hierarchy where it has three nodes or more in x and y (fewer have no diagonals of their own). Then
+/// smoothed aggregation as algebraic_hierarchy's, with aggregates that no two ranks share. Made on the host. From
+/// options.multigrid.gathered_size on every rank has all of the coarser levels. Above order 2 the smoother takes more steps on the
+/// finest level, as in order_hierarchy. Collective.
 template <class V>
-[[nodiscard]] MultigridHierarchy<V> rank_algebraic_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
-
-/// rank_box_hierarchy where there are blocks of three nodes or more in x and y (fewer have no diagonals of their own), else
-/// rank_algebraic_hierarchy. Collective.
-template <class V>
-[[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_order_one(RankMatrix const& a, RankBlocks const* blocks,
-                                                                PreconditionerOptions const& options);
-
-/// order_hierarchy on several ranks, on the host: from there on rank_hierarchy_of_order_one of P^T A P, which on
-/// parallelepipeds with a constant k is the matrix of order 1. Collective.
-template <class V>
-[[nodiscard]] MultigridHierarchy<V> rank_order_hierarchy(RankMatrix const& a, RankOrderOne const& order_one,
-                                                         PreconditionerOptions const& options);
+[[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpaces nested,
+                                                           PreconditionerOptions const& options);
 
 /// Of every rank its own nodes and those beside them, of so many in all.
 [[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes);
@@ -138,10 +130,12 @@ template <class V>
 /// strongest coupling of one of the two) form aggregates, of one unknown and its neighbours; P interpolates constants on them,
 /// smoothed by one damped Jacobi step with the matrix without its weak couplings. The setup runs on the context's backend
 /// (kernels/aggregation.hpp), that of small levels on the host. `a` in the backend's memory is the finest matrix where its entries
-/// are in V; else a copy of csr() is. That is called unless `a` is in CSR, or on a device has Matrix::as_csr.
+/// are in V; else a copy of csr() is. That is called unless `a` is in CSR, or on a device has Matrix::as_csr. The first levels have
+/// the given prolongations, in host memory, instead.
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& csr, Context& context,
-                                                        PreconditionerOptions const& options);
+                                                        PreconditionerOptions const& options,
+                                                        std::vector<std::shared_ptr<CsrMatrix const>> const& prolongations = {});
 
 /// Of a matrix of trilinear elements, on a box or on lattices where it is one of those, else algebraic_hierarchy. It keeps the
 /// matrix where it needs it.

@@ -49,15 +49,28 @@ using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
 /// Makes what multigrid goes on with; called only when multigrid is.
 using OrderOneProvider = std::function<OrderOne()>;
 
-/// On several ranks: how elements of higher order follow from those of order 1 on the same cells. Unknowns are numbered as in
-/// RankMatrix: own rows, then ghosts.
-struct RankOrderOne {
-  int order = 0;                    ///< of the elements of the matrix
-  std::vector<std::uint8_t> stays;  ///< of own rows: 1 where the unknown is at a vertex
-  CsrMatrix p;                      ///< own rows; columns are unknowns at vertices: P evaluates trilinear functions at the nodes
-  std::shared_ptr<RankBlocks const> blocks{};  ///< where the vertices are those of a box: who has which, in the order of the rows
+/// On several ranks: a space inside a larger one, by what this rank has of both. The unknowns of the smaller space are some of the
+/// larger one's, on the same ranks and in the same order.
+struct RankNestedSpace {
+  /// An unknown of the smaller space on another rank.
+  struct Place {
+    int rank;
+    std::int32_t row;
+  };
+  std::vector<std::int32_t> rows;  ///< in the larger space, of own unknowns of the smaller one; ascending
+  /// P: a row for each own unknown of the larger space; columns are own unknowns of the smaller one, then `others`, in any order,
+  /// and entries in the same place are added.
+  CsrMatrix p;
+  std::vector<Place> others;
 };
-using RankOrderOneProvider = std::function<RankOrderOne()>;
+/// Spaces one inside another, from that of the matrix on: elements of order 1 on the same cells, then on cells twice as large, and
+/// so on.
+struct RankNestedSpaces {
+  int order = 1;  ///< of the elements of the matrix
+  std::vector<RankNestedSpace> spaces;
+  std::shared_ptr<RankBlocks const> blocks{};  ///< where the last one's unknowns are nodes of a box: who has which, in their order
+};
+using RankNestedProvider = std::function<RankNestedSpaces()>;
 
 enum class MultigridCycle { v, w, f };
 template <>
@@ -106,7 +119,7 @@ struct PreconditionerOptions {
   std::array<std::int64_t, 3> box_nodes{};
   std::shared_ptr<RankBlocks const> blocks{};  ///< the same where several ranks share the matrix: who has which nodes
   OrderOneProvider order_one{};                ///< empty where there is no such problem
-  RankOrderOneProvider rank_order_one{};       ///< the same where several ranks share the matrix; on all of them or on none
+  RankNestedProvider nested_spaces{};          ///< what follows where several ranks share the matrix; on all of them or on none
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector
   SetupSteps* steps = nullptr;       ///< tells how long the steps of the setup of multigrid take, where it is not null

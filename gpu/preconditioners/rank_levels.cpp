@@ -139,23 +139,21 @@ double largest_on_ranks(Communicator& ranks, LevelRows const& level, std::span<d
   return estimate;
 }
 
-std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows const& level) {
+std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, Numbering const& rows,
+                                              Numbering const& columns, Ghosts const& ghosts) {
   struct Item {
     std::int64_t row, column;
     double value;
   };
   std::vector<Item> mine;
-  CsrMatrix const& a = *level.matrix;
-  for (std::int64_t row = 0; row < a.n_rows; ++row)
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-      mine.push_back(
-          {level.numbering.first[level.numbering.me] + row, level.ghosts.number_at(level.numbering, a.columns[e]), a.values[e]});
+  for (std::int64_t row = 0; row < own.n_rows; ++row)
+    for (std::int64_t e = own.row_ptr[row]; e < own.row_ptr[row + 1]; ++e)
+      mine.push_back({rows.first[rows.me] + row, ghosts.number_at(columns, own.columns[e]), own.values[e]});
   std::vector<Entry> entries;
   for (auto const& list : swap_lists(ranks, std::vector<std::vector<Item>>(static_cast<std::size_t>(ranks.size()), mine)))
     for (Item const& item : list)
       entries.push_back({item.row, item.column, item.value});
-  std::int64_t const n = level.numbering.n_of_all();
-  return std::make_shared<CsrMatrix const>(rows_of(entries, n, n));
+  return std::make_shared<CsrMatrix const>(rows_of(entries, rows.n_of_all(), columns.n_of_all()));
 }
 
 CsrMatrix own_block(CsrMatrix const& a) {

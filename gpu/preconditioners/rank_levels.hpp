@@ -136,8 +136,12 @@ struct FinestRows {
 /// The same in host memory of its own.
 [[nodiscard]] CsrMatrix matrix_of_arrays(SparseArrays const& a);
 
-/// The rows of all ranks, on every rank.
-[[nodiscard]] std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows const& level);
+/// Rows of all ranks, on every rank, from own ones whose columns are own ones, then ghosts.
+[[nodiscard]] std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, Numbering const& rows,
+                                                            Numbering const& columns, Ghosts const& ghosts);
+[[nodiscard]] inline std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, LevelRows const& level) {
+  return whole_matrix(ranks, *level.matrix, level.numbering, level.numbering, level.ghosts);
+}
 
 /// A coarser level with P and P^T.
 struct Coarser {
@@ -148,6 +152,21 @@ struct Coarser {
 /// P^T A P. `p`: own rows of P; columns are own unknowns of the coarser level, then `of_p`.
 [[nodiscard]] Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine, Numbering const& coarse,
                                     std::shared_ptr<CsrMatrix const> p, Ghosts of_p);
+
+/// A smaller space inside that of the level before: own rows of P, whose columns are own unknowns, then `of_p`.
+struct NestedLevel {
+  Numbering coarse;
+  std::shared_ptr<CsrMatrix const> p;
+  Ghosts of_p;
+};
+/// Those of `nested`, without what follows from unknowns that are coupled to no others in the finest matrix: they go on alone.
+[[nodiscard]] std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested);
+
+/// The same rows with all nodes of `blocks` beside own ones among the ghosts, as of a matrix that was assembled.
+[[nodiscard]] LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level);
+
+/// The rows of a level as those of a matrix.
+[[nodiscard]] RankMatrix matrix_of_level(Context& context, Communicator& ranks, LevelRows const& level);
 
 template <class V>
 std::unique_ptr<Matrix> in_precision(std::shared_ptr<CsrMatrix const> rows, Context& context) {

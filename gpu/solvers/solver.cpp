@@ -562,7 +562,7 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
   return {options.preconditioner,      options.shift,      options.ordering,  needs_symmetry(options.method), options.csr,
-          options.box_nodes,           options.blocks,     options.order_one, options.rank_order_one,         options.multigrid,
+          options.box_nodes,           options.blocks,     options.order_one, options.nested_spaces,          options.multigrid,
           options.constant_null_space, options.setup_steps};
 }
 
@@ -647,7 +647,7 @@ private:
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    bool const lowers = options_.ranks == nullptr ? bool(options_.order_one) : bool(options_.rank_order_one);
+    bool const lowers = options_.ranks == nullptr ? bool(options_.order_one) : bool(options_.nested_spaces);
     traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
     if (options_.ranks == nullptr && !options_.csr)
       traits.no_entries = "there are no entries";

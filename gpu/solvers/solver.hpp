@@ -71,7 +71,7 @@ struct SolverOptions {
   std::array<std::int64_t, 3> box_nodes{};     ///< see PreconditionerOptions
   std::shared_ptr<RankBlocks const> blocks{};  ///< of `ranks` that share a box of trilinear elements: see PreconditionerOptions
   OrderOneProvider order_one{};                ///< see PreconditionerOptions
-  RankOrderOneProvider rank_order_one{};       ///< see PreconditionerOptions
+  RankNestedProvider nested_spaces{};          ///< see PreconditionerOptions
   int element_order = 0;                       ///< with it: of the elements of A
   MultigridOptions multigrid{};
   double tolerance = 1e-12;                   ///< on ||b - A x|| / ||b||

@@ -336,15 +336,16 @@ def test_auto_takes_multigrid_where_it_has_levels(poisson):
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
-@pytest.mark.parametrize("order", [2, 3])
-@pytest.mark.parametrize("mesh", ["box", "ball"])
-def test_multigrid_goes_on_from_higher_orders(poisson, n, order, mesh):
+@pytest.mark.parametrize("mesh, order", [("box", 2), ("box", 3), ("ball", 1), ("ball", 2), ("ball", 3)])
+def test_multigrid_has_the_levels_of_one_rank(poisson, n, mesh, order):
     config = poisson.write((VARIED if mesh == "box" else BALL).replace("jacobi", "multigrid"))
-    chosen = ("--set", f"problem.element.order={order}", "--backend", "cpu", "--quiet")
+    chosen = ["--set", f"problem.element.order={order}", "--backend", "cpu", "--quiet"]
+    if mesh == "ball" and order < 3:
+        chosen += ["--set", "problem.mesh.refinements=3"]
     poisson("run", config, "--output", "one", *chosen)
     on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen)
     one, other = poisson.record("one"), poisson.record("ranks")
-    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= (0 if mesh == "box" else 2)
+    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= 1
     assert other["solver"]["residual_true"] <= 3e-12
     assert other["errors"]["l2"] == pytest.approx(one["errors"]["l2"], rel=1e-7)
     levels, expected = (record["solver"]["multigrid"]["levels"] for record in (other, one))

@@ -424,47 +424,11 @@ TYPED_TEST(RankMultigrid, OfAnyRows) {
 
 namespace {
 
-/// As if the nodes of `fine` between those of a box with cells twice as long were those of a higher order: every second node stays,
-/// and trilinear functions of these give the others. In the numbering of rows_of_block.
-RankOrderOne every_second(Blocks const& box, RankBlocks const& fine, int rank) {
-  RankOrderOne result;
-  result.order = 2;
-  NodeBox const whole = fine.whole(), own = fine.own[static_cast<std::size_t>(rank)], around = grown(own, fine.nodes);
-  std::map<std::int64_t, std::int32_t> place;
-  own.for_all([&](Counts const& node) { place[whole.index(node)] = static_cast<std::int32_t>(own.index(node)); });
-  for (std::size_t other = 0; other < fine.own.size(); ++other)
-    if (static_cast<int>(other) != rank && own.size() > 0)
-      common(fine.own[other], around).for_all([&](Counts const& node) {
-        place[whole.index(node)] = static_cast<std::int32_t>(place.size());
-      });
-  result.p.n_rows = own.size();
-  result.p.n_columns = std::ssize(place);
-  result.p.row_ptr.push_back(0);
-  own.for_all([&](Counts const& node) {
-    for (std::int64_t corner = 0; corner < 8; ++corner) {
-      Counts at = node;
-      double weight = 1;
-      bool counts = true;
-      for (std::size_t d = 0; d < 3; ++d) {
-        bool const upper = (corner >> d & 1) != 0;
-        if (node[d] % 2 == 0) {
-          counts = counts && !upper;
-        } else {
-          at[d] += upper ? 1 : -1;
-          weight /= 2;
-        }
-      }
-      if (counts) {
-        result.p.columns.push_back(place.at(whole.index(at)));
-        result.p.values.push_back(weight);
-      }
-    }
-    result.p.row_ptr.push_back(std::ssize(result.p.columns));
-    result.stays.push_back(node[0] % 2 == 0 && node[1] % 2 == 0 && node[2] % 2 == 0 ? 1 : 0);
-  });
+/// Every second node per direction.
+RankBlocks halved(RankBlocks const& fine) {
   RankBlocks coarse;
   for (std::size_t d = 0; d < 3; ++d)
-    coarse.nodes[d] = box.cells[d] / 2 + 1;
+    coarse.nodes[d] = (fine.nodes[d] + 1) / 2;
   for (NodeBox const& nodes : fine.own) {
     NodeBox& mine = coarse.own.emplace_back();
     for (std::size_t d = 0; d < 3; ++d) {
@@ -472,33 +436,107 @@ RankOrderOne every_second(Blocks const& box, RankBlocks const& fine, int rank) {
       mine.high[d] = (nodes.high[d] + 1) / 2;
     }
   }
-  result.blocks = std::make_shared<RankBlocks const>(coarse);
+  return coarse;
+}
+
+/// The space of trilinear functions on a box with cells twice as long as those of `fine`, whose nodes are even in number of cells.
+/// Nodes of others come in any order.
+RankNestedSpace every_second(RankBlocks const& fine, int rank) {
+  RankNestedSpace result;
+  RankBlocks const coarse = halved(fine);
+  NodeBox const own = fine.own[static_cast<std::size_t>(rank)];
+  std::map<std::pair<int, std::int64_t>, std::int32_t> others;
+  result.p.n_rows = own.size();
+  result.p.row_ptr.push_back(0);
+  std::int64_t const n_own = coarse.own[static_cast<std::size_t>(rank)].size();
+  auto const column_of = [&](Counts const& node) {
+    for (std::size_t owner = 0; owner < coarse.own.size(); ++owner)
+      if (NodeBox const nodes = coarse.own[owner]; common(nodes, {node, {node[0] + 1, node[1] + 1, node[2] + 1}}).size() > 0) {
+        if (static_cast<int>(owner) == rank)
+          return static_cast<std::int32_t>(nodes.index(node));
+        auto const found = others.emplace(std::pair(static_cast<int>(owner), nodes.index(node)), std::ssize(others));
+        if (found.second)
+          result.others.push_back({static_cast<int>(owner), static_cast<std::int32_t>(nodes.index(node))});
+        return static_cast<std::int32_t>(n_own + found.first->second);
+      }
+    throw std::logic_error("a node without a rank");
+  };
+  own.for_all([&](Counts const& node) {
+    bool stays = true;
+    for (std::int64_t corner = 0; corner < 8; ++corner) {
+      Counts at{};
+      double weight = 1;
+      bool counts = true;
+      for (std::size_t d = 0; d < 3; ++d) {
+        bool const upper = (corner >> d & 1) != 0, even = node[d] % 2 == 0;
+        at[d] = (node[d] + (upper ? 1 : 0)) / 2;
+        counts = counts && !(even && upper);
+        weight /= even ? 1 : 2;
+        stays = stays && even;
+      }
+      if (counts) {
+        result.p.columns.push_back(column_of(at));
+        result.p.values.push_back(weight);
+      }
+    }
+    result.p.row_ptr.push_back(std::ssize(result.p.columns));
+    if (stays)
+      result.rows.push_back(static_cast<std::int32_t>(own.index(node)));
+  });
+  result.p.n_columns = n_own + std::ssize(result.others);
   return result;
 }
 
-/// On a device ranks without rows go by aggregation.
-std::vector<Blocks> boxes_of_higher_order(Backend backend) {
+/// As if the nodes between those of boxes with ever longer cells were those of a higher order. With `as_box` the last one is known
+/// to be a box.
+RankNestedSpaces nested_in(RankBlocks const& fine, int rank, int steps, bool as_box) {
+  RankNestedSpaces result;
+  result.order = 2;
+  RankBlocks blocks = fine;
+  for (int step = 0; step < steps; ++step) {
+    result.spaces.push_back(every_second(blocks, rank));
+    blocks = halved(blocks);
+  }
+  if (as_box)
+    result.blocks = std::make_shared<RankBlocks const>(blocks);
+  return result;
+}
+
+/// A box whose nodes are those of nested spaces.
+struct Nested {
+  Blocks box;
+  int steps = 1;
+  bool as_box = true;
+  std::array<std::int64_t, 2> gathered{30, 1 << 18};
+};
+
+/// On a device ranks without rows have the whole of all levels. Without `as_box` the coarsest space has 60 unknowns, which are not
+/// aggregated: aggregates depend on the order of the unknowns.
+std::vector<Nested> nested_boxes(Backend backend) {
   constexpr std::array<Type, 6> mixed{Type::robin, Type::dirichlet, Type::neumann, Type::robin, Type::neumann, Type::neumann};
-  std::vector<Blocks> result;
-  result.push_back({{16, 12, 14}, {1, 1, 2}});
-  result.push_back({{14, 16, 12}, {3, 1, 1}, {ball(100)}});
-  result.push_back({{12, 10, 16}, {1, 2, 2}, {constant(1)}, {1, 1, 1}, mixed, backend == Backend::cpu ? 1 : 0});
+  std::vector<Nested> result;
+  result.push_back({{{16, 12, 14}, {1, 1, 2}}});
+  result.push_back({{{14, 16, 12}, {3, 1, 1}, {ball(100)}}});
+  result.push_back({{{12, 10, 16}, {1, 2, 2}, {constant(1)}, {1, 1, 1}, mixed, backend == Backend::cpu ? 1 : 0}});
+  result.push_back({{{16, 12, 8}, {2, 1, 2}, {ball(10)}, {1, 1, 1}, mixed, 1}, 2, false, {60, 1 << 18}});
+  result.push_back({{{16, 12, 8}, {3, 1, 1}}, 2, false, {60, 1 << 18}});
   return result;
 }
 
 }  // namespace
 
-/// The level of higher order, P^T A P, and the levels of a box below: symmetric, and for any number of ranks the same map but for
+/// The levels of nested spaces by P^T A P, and those of a box below: symmetric, and for any number of ranks the same map but for
 /// the estimate of the largest eigenvalue, which begins with another vector.
-TYPED_TEST(RankMultigrid, GoesOnFromHigherOrdersAsOneRank) {
-  for (Blocks const& box : boxes_of_higher_order(this->context->backend()))
-    for (std::int64_t const gathered : {30, 1 << 18}) {
+TYPED_TEST(RankMultigrid, GoesOnInNestedSpacesAsOneRank) {
+  for (Nested const& nested : nested_boxes(this->context->backend()))
+    for (std::int64_t const gathered : nested.gathered) {
+      Blocks const& box = nested.box;
       CsrMatrix const csr = this->assembled(box)->to_csr();
       auto const r = random_vector(csr.n_rows, 5), s = random_vector(csr.n_rows, 6);
       PreconditionerOptions options;
       options.kind = PreconditionerKind::multigrid;
       options.multigrid.precision = MultigridPrecision::double_;
-      options.multigrid.coarse_size = 30;
+      options.multigrid.coarse_size = nested.as_box ? 30 : 60;
       options.multigrid.gathered_size = gathered;
       std::vector<double> expected;
       for (bool const one : {true, false}) {
@@ -512,7 +550,7 @@ TYPED_TEST(RankMultigrid, GoesOnFromHigherOrdersAsOneRank) {
           auto const own = make_context(this->context->backend());
           auto const a = matrix_on_rank(csr, blocks, Format::csr, *own, ranks);
           PreconditionerOptions of_rank = options;
-          of_rank.rank_order_one = [&] { return every_second(box, blocks, ranks.rank()); };
+          of_rank.nested_spaces = [&] { return nested_in(blocks, ranks.rank(), nested.steps, nested.as_box); };
           EXPECT_GE(make_multigrid(*a, of_rank)->multigrid_levels().size(), 3U);
           auto const mine = part(r, blocks, ranks.rank()), other = part(s, blocks, ranks.rank());
           auto const z = this->applied(*a, of_rank, mine), w = this->applied(*a, of_rank, other);

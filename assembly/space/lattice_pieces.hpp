@@ -1,0 +1,84 @@
+#pragma once
+
+#include "assembly/mesh/lattice_topology.hpp"
+#include "assembly/space/lattice_numbering.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace poisson::assembly {
+
+/// A mesh of lattices that several ranks share: each lattice is cut into 2^depth pieces a side, which are the lattices of a finer
+/// coarse mesh, and a rank has pieces. Unknowns have the numbers of the whole mesh; one belongs to the rank of the first piece that
+/// has it.
+struct LatticePieces {
+  /// The cube of a lattice's cells that begins at `first`, in units of the piece's side.
+  struct Piece {
+    std::int32_t lattice;
+    std::array<std::int64_t, 3> first;
+  };
+  using Index = std::array<std::int64_t, 3>;
+
+  LatticePieces(LatticeNumbering numbering, int elements_order, int cut_depth, std::int64_t cells_of_piece,
+                std::shared_ptr<LatticeTopology const> of_pieces, std::vector<Piece> at, std::vector<std::int32_t> ranks)
+      : numbers(std::move(numbering)),
+        order(elements_order),
+        depth(cut_depth),
+        n(cells_of_piece),
+        m(elements_order * cells_of_piece + 1),
+        topology(std::move(of_pieces)),
+        places(std::move(at)),
+        rank_of(std::move(ranks)),
+        numbers_of_pieces_(places.size()) {
+    for (std::size_t piece = 0; piece < places.size(); ++piece)
+      numbers_of_pieces_[place_in_order(places[piece])] = static_cast<std::int32_t>(piece);
+  }
+
+  LatticeNumbering numbers;  ///< of the whole mesh
+  int order;
+  int depth;
+  std::int64_t n, m;  ///< of a piece: cells and nodes a side
+  std::shared_ptr<LatticeTopology const> topology;
+  std::vector<Piece> places;
+  std::vector<std::int32_t> rank_of;  ///< of pieces
+
+  [[nodiscard]] std::int64_t cells_of_lattice() const { return n << depth; }  ///< a side
+  /// Of node (i, j, k) of a piece its indices in the lattice.
+  [[nodiscard]] Index in_lattice(std::int32_t piece, Index const& index) const {
+    Index result{};
+    for (std::size_t d = 0; d < 3; ++d)
+      result[d] = places[static_cast<std::size_t>(piece)].first[d] * (m - 1) + index[d];
+    return result;
+  }
+  /// The unknown of a node of a lattice.
+  [[nodiscard]] std::int32_t unknown(std::int32_t lattice, Index const& index) const {
+    return static_cast<std::int32_t>(numbers.unknown(lattice, index[0], index[1], index[2]));
+  }
+  /// The first copy of a node of a lattice in a piece.
+  [[nodiscard]] LatticeTopology::Node first_copy(std::int32_t lattice, Index const& index) const {
+    Piece piece{lattice, {}};
+    Index rest{};
+    for (std::size_t d = 0; d < 3; ++d) {
+      piece.first[d] = std::min(index[d] / (m - 1), (std::int64_t{1} << depth) - 1);
+      rest[d] = index[d] - piece.first[d] * (m - 1);
+    }
+    return topology->first_copy(numbers_of_pieces_[place_in_order(piece)], rest, m);
+  }
+
+private:
+  [[nodiscard]] std::size_t place_in_order(Piece const& piece) const {
+    std::int64_t place = piece.lattice;
+    for (std::size_t d = 3; d-- > 0;)
+      place = (place << depth) + piece.first[d];
+    return static_cast<std::size_t>(place);
+  }
+
+  std::vector<std::int32_t> numbers_of_pieces_;  ///< by lattice, then lexicographically
+};
+
+}  // namespace poisson::assembly

@@ -1,0 +1,156 @@
+#include "gpu/kernels/aggregation.hpp"
+#include "gpu/preconditioners/rank_levels.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+namespace rank_levels {
+namespace {
+
+constexpr double shrink_worth_a_level = 0.8;
+
+/// P by aggregates of own unknowns, smoothed across ranks, and P^T A P. Collective.
+Coarser aggregated_level(Communicator& ranks, Context& host, LevelRows const& fine, Couplings const& couplings,
+                         Aggregates const& aggregates, double damping) {
+  auto const& kernels = AggregationKernels::cpu();
+  CsrMatrix const& a = *fine.matrix;
+  std::int64_t const n = a.n_rows;
+  Numbering const coarse(ranks, aggregates.count);
+  std::int64_t const first = coarse.first[coarse.me];
+  // Aggregates of own unknowns and of ghosts, by their numbers over all ranks.
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < n; ++i)
+    numbers.push_back(aggregates.of.data()[i] < 0 ? -1 : first + aggregates.of.data()[i]);
+  auto const of_ghosts = fine.ghosts.values<std::int64_t>(ranks, numbers);
+  auto const strongest_of_ghosts = fine.ghosts.values<double>(ranks, {couplings.strongest.data(), static_cast<std::size_t>(n)});
+  std::vector<std::int64_t> needed;
+  for (std::int64_t const number : of_ghosts)
+    if (number >= 0)
+      needed.push_back(number);
+  Ghosts of_p(ranks, coarse, std::move(needed));
+
+  Couplings with_ghosts;
+  with_ghosts.diagonal = couplings.diagonal.copy_to(host);
+  std::vector<double> strongest(couplings.strongest.data(), couplings.strongest.data() + n);
+  strongest.insert(strongest.end(), strongest_of_ghosts.begin(), strongest_of_ghosts.end());
+  with_ghosts.strongest = Array<double>(host, std::span<double const>(strongest));
+  std::vector<std::int32_t> of;
+  numbers.insert(numbers.end(), of_ghosts.begin(), of_ghosts.end());
+  for (std::int64_t const number : numbers)
+    of.push_back(number < 0 ? -1 : static_cast<std::int32_t>(of_p.place(coarse, number)));
+  Aggregates const all{Array<std::int32_t>(host, std::span<std::int32_t const>(of)), aggregates.count + std::ssize(of_p.numbers)};
+  auto p = std::make_shared<CsrMatrix const>(matrix_of_arrays(kernels.prolongation(host, view_of(a), with_ghosts, all, damping)));
+  return coarser_level(ranks, host, fine, coarse, std::move(p), std::move(of_p));
+}
+
+}  // namespace
+}  // namespace rank_levels
+
+template <class V>
+MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpaces nested, PreconditionerOptions const& options) {
+  using namespace rank_levels;
+  Context& context = a.context();
+  Communicator& ranks = a.ranks();
+  MultigridOptions const& multigrid = options.multigrid;
+  auto const host = make_cpu_context();
+  auto const& kernels = AggregationKernels::cpu();
+  MultigridHierarchy<V> result;
+  PreconditionerOptions rest = options;
+  rest.box_nodes = {};
+  LevelRows rows = finest_rows(a).rows;
+  options.done(context, "CSR");
+  int const more_steps = std::max(nested.order - 2, 0);
+  std::shared_ptr<RankBlocks const> const blocks = std::move(nested.blocks);
+  std::vector<NestedLevel> spaces = nested_levels(ranks, rows, std::move(nested));
+  auto space = spaces.begin();  // inside that of `rows`
+  if (!spaces.empty())
+    options.done(context, "nested spaces");
+  Numbering const finest = rows.numbering;
+  auto const take_levels = [&](MultigridHierarchy<V> coarser) {
+    for (MultigridLevel<V>& level : coarser.levels)
+      result.levels.push_back(std::move(level));
+    result.coarsest = std::move(coarser.coarsest);
+    result.failure = std::move(coarser.failure);
+  };
+  auto const go_on_whole = [&](LevelRows const& level) {
+    auto const matrix = whole_matrix(ranks, level);
+    std::vector<std::shared_ptr<CsrMatrix const>> prolongations;
+    Numbering const* larger = &level.numbering;
+    for (; space != spaces.end(); larger = &space->coarse, ++space)
+      prolongations.push_back(whole_matrix(ranks, *space->p, *larger, space->coarse, space->of_p));
+    rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
+    take_levels(algebraic_hierarchy<V>(
+        nullptr, [&] { return matrix; }, context, rest, prolongations));
+  };
+  std::vector<NodeBox> const boxes = finest.boxes();
+  if (finest.n_of_all() <= multigrid.coarse_size || any_has_none(context, ranks, finest)) {
+    result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, boxes, NodeBox{{}, {finest.n_of_all(), 1, 1}});
+    go_on_whole(rows);
+    if (!result.levels.empty())
+      result.levels.front().more_steps = more_steps;
+    return result;
+  }
+  result.entry = std::make_unique<BlockEntry<V>>(context, boxes[finest.me], boxes[finest.me]);
+  for (;;) {
+    CsrMatrix const& matrix = *rows.matrix;
+    Couplings const couplings = kernels.couplings(*host, view_of(matrix), options.positive);
+    MultigridLevel<V>* const added = add_level(result, rows, couplings, context, ranks, options.positive);
+    if (added == nullptr)
+      return result;
+    MultigridLevel<V>& level = *added;
+    level.more_steps = result.levels.size() == 1 ? more_steps : 0;
+    options.done(context, "level of rows");
+    if (static_cast<int>(result.levels.size()) == multigrid.levels)
+      return result;
+    std::optional<Coarser> coarser;
+    bool goes_on_as_box = false;
+    if (space != spaces.end()) {
+      coarser = coarser_level(ranks, *host, rows, space->coarse, std::move(space->p), std::move(space->of_p));
+      ++space;
+      goes_on_as_box = space == spaces.end() && blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
+    } else {
+      CsrMatrix const block = own_block(matrix);
+      Aggregates const aggregates = kernels.aggregate(*host, view_of(block), couplings);
+      auto const count = static_cast<double>(sum_over(&ranks, aggregates.count));
+      options.done(context, "aggregates");
+      if (count == 0 || count > shrink_worth_a_level * static_cast<double>(rows.numbering.n_of_all()))
+        return result;
+      coarser = aggregated_level(ranks, *host, rows, couplings, aggregates, 4 / (3 * level.largest));
+    }
+    Numbering const& numbering = coarser->level.numbering;
+    auto transfer = std::make_unique<RowsTransfer<V>>(context, ranks, coarser->p, coarser->r, rows.numbering, coarser->of_r,
+                                                      numbering, coarser->of_p);
+    options.done(context, "P and P^T A P");
+    bool const has_idle = any_has_none(context, ranks, numbering);
+    if (goes_on_as_box && !has_idle) {
+      rest.multigrid.levels = multigrid.levels - 1;
+      RankMatrix const of_box = matrix_of_level(context, ranks, with_ghosts_of(ranks, *blocks, coarser->level));
+      MultigridHierarchy<V> next = rank_box_hierarchy<V>(of_box, *blocks, rest);
+      if (next.failure.empty())
+        transfer->goes_on_in(std::move(next.entry), next.levels.front().n());
+      level.to_coarse = std::move(transfer);
+      take_levels(std::move(next));
+      return result;
+    }
+    bool const gathers = numbering.n_of_all() <= multigrid.gathered_size || has_idle;
+    if (gathers)
+      transfer->goes_on_whole(ranks, numbering, coarser->of_p);
+    level.to_coarse = std::move(transfer);
+    if (gathers) {
+      go_on_whole(coarser->level);
+      return result;
+    }
+    rows = std::move(coarser->level);
+  }
+}
+
+template MultigridHierarchy<float> rank_hierarchy_of_rows(RankMatrix const&, RankNestedSpaces, PreconditionerOptions const&);
+template MultigridHierarchy<double> rank_hierarchy_of_rows(RankMatrix const&, RankNestedSpaces, PreconditionerOptions const&);
+
+}  // namespace poisson

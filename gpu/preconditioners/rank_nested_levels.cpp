@@ -1,0 +1,136 @@
+#include "gpu/preconditioners/rank_levels.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace poisson::rank_levels {
+
+namespace {
+
+/// By row: 1 where the unknown is coupled to no other, such as one with a Dirichlet value.
+std::vector<std::uint8_t> are_alone(CsrMatrix const& a) {
+  std::vector<std::uint8_t> result(static_cast<std::size_t>(a.n_rows), 1);
+  for (std::size_t i = 0; i < result.size(); ++i)
+    for (auto e = static_cast<std::size_t>(a.row_ptr[i]); e < static_cast<std::size_t>(a.row_ptr[i + 1]); ++e)
+      if (a.columns[e] != static_cast<std::int32_t>(i) && a.values[e] != 0)
+        result[i] = 0;
+  return result;
+}
+
+/// P without what follows from unknowns that are alone; these go on alone where the smaller space has them. `alone`: of the larger
+/// space, afterwards of the smaller one. Collective.
+NestedLevel nested_level(Communicator& ranks, RankNestedSpace const& space, std::vector<std::uint8_t>& alone) {
+  NestedLevel result;
+  result.coarse = Numbering(ranks, std::ssize(space.rows));
+  std::vector<std::uint8_t> alone_there;
+  for (std::int32_t const row : space.rows)
+    alone_there.push_back(alone[static_cast<std::size_t>(row)]);
+  std::vector<std::int64_t> others;
+  for (RankNestedSpace::Place const& place : space.others)
+    others.push_back(result.coarse.first[static_cast<std::size_t>(place.rank)] + place.row);
+  result.of_p = Ghosts(ranks, result.coarse, others);
+  auto const n_own = space.rows.size();
+  // By column of space.p: that of the result, and whether it is alone.
+  std::vector<std::int32_t> columns(n_own);
+  for (std::size_t i = 0; i < n_own; ++i)
+    columns[i] = static_cast<std::int32_t>(i);
+  std::vector<std::uint8_t> alone_by_column = alone_there;
+  auto const of_ghosts = result.of_p.values<std::uint8_t>(ranks, alone_there);
+  for (std::int64_t const number : others) {
+    auto const place = result.of_p.place(result.coarse, number);
+    columns.push_back(static_cast<std::int32_t>(place));
+    alone_by_column.push_back(of_ghosts[static_cast<std::size_t>(place) - n_own]);
+  }
+  auto p = std::make_shared<CsrMatrix>();
+  p->n_rows = space.p.n_rows;
+  p->n_columns = std::ssize(space.rows) + std::ssize(result.of_p.numbers);
+  p->row_ptr.reserve(alone.size() + 1);
+  p->columns.reserve(space.p.columns.size());
+  p->values.reserve(space.p.columns.size());
+  p->row_ptr.push_back(0);
+  std::vector<std::pair<std::int32_t, double>> row;
+  std::size_t next = 0;  // of the smaller space
+  for (std::size_t i = 0; i < alone.size(); ++i) {
+    bool const stays = next < n_own && space.rows[next] == static_cast<std::int32_t>(i);
+    row.clear();
+    if (alone[i] == 0) {
+      for (auto e = static_cast<std::size_t>(space.p.row_ptr[i]); e < static_cast<std::size_t>(space.p.row_ptr[i + 1]); ++e)
+        if (auto const column = static_cast<std::size_t>(space.p.columns[e]); alone_by_column[column] == 0)
+          row.emplace_back(columns[column], space.p.values[e]);
+      std::sort(row.begin(), row.end());
+      std::size_t last = 0;
+      for (std::size_t e = 1; e < row.size(); ++e)
+        if (row[e].first == row[last].first)
+          row[last].second += row[e].second;
+        else
+          row[++last] = row[e];
+      row.resize(row.empty() ? 0 : last + 1);
+    } else if (stays) {
+      row.emplace_back(static_cast<std::int32_t>(next), 1.0);
+    }
+    next += stays ? 1 : 0;
+    for (auto const& [column, value] : row) {
+      p->columns.push_back(column);
+      p->values.push_back(value);
+    }
+    p->row_ptr.push_back(std::ssize(p->columns));
+  }
+  result.p = std::move(p);
+  alone = std::move(alone_there);
+  return result;
+}
+
+}  // namespace
+
+std::vector<NestedLevel> nested_levels(Communicator& ranks, LevelRows const& finest, RankNestedSpaces nested) {
+  std::vector<NestedLevel> result;
+  std::vector<std::uint8_t> alone = are_alone(*finest.matrix);
+  for (RankNestedSpace& space : nested.spaces) {
+    result.push_back(nested_level(ranks, space, alone));
+    space = {};
+  }
+  return result;
+}
+
+/// The same rows with all nodes of `blocks` beside own ones among the ghosts, as of a matrix that was assembled. Collective.
+LevelRows with_ghosts_of(Communicator& ranks, RankBlocks const& blocks, LevelRows const& level) {
+  std::vector<std::int64_t> needed = level.ghosts.numbers;
+  NodeBox const around = with_neighbours(blocks.own, blocks.nodes)[level.numbering.me];
+  for (std::size_t other = 0; other < blocks.own.size(); ++other)
+    if (other != level.numbering.me)
+      common(blocks.own[other], around).for_all([&](std::array<std::int64_t, 3> const& node) {
+        needed.push_back(level.numbering.first[other] + blocks.own[other].index(node));
+      });
+  LevelRows result{level.numbering, Ghosts(ranks, level.numbering, std::move(needed)), nullptr};
+  auto matrix = std::make_shared<CsrMatrix>(*level.matrix);
+  matrix->n_columns = level.numbering.n_own() + std::ssize(result.ghosts.numbers);
+  for (std::int32_t& column : matrix->columns)  // which stay in ascending order
+    column = static_cast<std::int32_t>(result.ghosts.place(level.numbering, level.ghosts.number_at(level.numbering, column)));
+  result.matrix = std::move(matrix);
+  return result;
+}
+
+/// The rows of a level as those of a matrix. Collective.
+RankMatrix matrix_of_level(Context& context, Communicator& ranks, LevelRows const& level) {
+  RankRows rows;
+  rows.matrix = level.matrix;
+  for (int other = 0; other < ranks.size(); ++other) {
+    auto const r = static_cast<std::size_t>(other);
+    auto const& ghosts = level.ghosts.numbers;
+    RankNeighbor neighbor;
+    neighbor.rank = other;
+    neighbor.sent = level.ghosts.sent[r];
+    neighbor.n_ghosts = std::lower_bound(ghosts.begin(), ghosts.end(), level.numbering.first[r + 1]) -
+                        std::lower_bound(ghosts.begin(), ghosts.end(), level.numbering.first[r]);
+    if (!neighbor.sent.empty() || neighbor.n_ghosts > 0)
+      rows.neighbors.push_back(std::move(neighbor));
+  }
+  SplitRows const parts = split(rows);
+  return {make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks};
+}
+
+}  // namespace poisson::rank_levels
