@@ -23,10 +23,24 @@ namespace {
 
 /// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (RankMesh::places). Columns
 /// ascend.
-std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix const& assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
+std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
                                          std::int64_t n_ghosts) {
   auto result = std::make_shared<CsrMatrix>();
   result->n_rows = n_rows;
+  bool in_order = true;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    in_order = in_order && places[i] == static_cast<std::int32_t>(i);
+  if (in_order) {  // the first rows as they are
+    auto const nnz = static_cast<std::size_t>(assembled.row_ptr[n_rows]);
+    assembled.row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
+    assembled.columns.resize(nnz);
+    assembled.values.resize(nnz);
+    result->n_columns = n_rows + n_ghosts;
+    result->row_ptr = std::move(assembled.row_ptr);
+    result->columns = std::move(assembled.columns);
+    result->values = std::move(assembled.values);
+    return result;
+  }
   result->n_columns = n_rows + n_ghosts;
   result->row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
   result->row_ptr[0] = 0;
@@ -225,7 +239,7 @@ void RankSystem::assemble() {
     if (mesh_.whole.periodic)
       return;
     rows_.neighbors = mesh_.neighbors;
-    rows_.matrix = rows_in(system.matrix, mesh_.places, mesh_.n_rows, rows_.n_ghosts());
+    rows_.matrix = rows_in(std::move(system.matrix), mesh_.places, mesh_.n_rows, rows_.n_ghosts());
     b = of_own_rows(mesh_, system.rhs);
   });
   if (!mesh_.whole.periodic)

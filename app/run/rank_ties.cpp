@@ -55,14 +55,6 @@ std::vector<RankRow> tied_rows_around(RankMesh const& mesh, RankTeam& team) {
   return rows;
 }
 
-template <class T>
-std::vector<T> gather_lists(Communicator& ranks, std::vector<T> const& mine) {
-  std::vector<T> all;
-  for (auto const& list : swap_lists(ranks, std::vector<std::vector<T>>(static_cast<std::size_t>(ranks.size()), mine)))
-    all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
 /// An entry for a row of another rank, or a value of a vector there.
 struct RowEntry {
   std::int32_t row = 0, column = 0;  ///< the column is of column_rank

@@ -13,7 +13,24 @@ namespace poisson::assembly {
 
 namespace {
 
+/// Long lists of numbers that lie close together, with repetition, go by a bit for each number.
 void sort_and_merge(std::vector<std::int32_t>& list) {
+  constexpr std::size_t few = 1000;
+  if (list.size() > few) {
+    auto const [lowest, highest] = std::minmax_element(list.begin(), list.end());
+    std::int64_t const first = *lowest;
+    auto const span = static_cast<std::size_t>(*highest - first + 1);
+    if (span / 32 <= list.size()) {
+      std::vector<std::uint64_t> bits(span / 64 + 1, 0);
+      for (std::int32_t const number : list)
+        bits[static_cast<std::size_t>(number - first) / 64] |= std::uint64_t{1} << ((number - first) % 64);
+      list.clear();
+      for (std::size_t word = 0; word < bits.size(); ++word)
+        for (std::uint64_t rest = bits[word]; rest != 0; rest &= rest - 1)
+          list.push_back(static_cast<std::int32_t>(first + static_cast<std::int64_t>(64 * word) + std::countr_zero(rest)));
+      return;
+    }
+  }
   std::sort(list.begin(), list.end());
   list.erase(std::unique(list.begin(), list.end()), list.end());
 }

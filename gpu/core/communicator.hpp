@@ -114,6 +114,35 @@ template <class T>
   return all;
 }
 
+/// The lists of all ranks one after another, on every rank; of any lengths below 2^31 bytes.
+template <class T>
+[[nodiscard]] std::vector<T> gather_lists(Communicator& ranks, std::vector<T> mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  auto const lengths = gather(ranks, static_cast<std::int64_t>(mine.size()));
+  std::int64_t total = 0;
+  for (std::int64_t const length : lengths)
+    total += length;
+  std::vector<T> all(static_cast<std::size_t>(total));
+  std::vector<Message> sends, receives;
+  T* next = all.data();
+  for (int other = 0; other < ranks.size(); ++other) {
+    std::int64_t const length = lengths[static_cast<std::size_t>(other)];
+    if (other == ranks.rank()) {
+      std::copy(mine.begin(), mine.end(), next);
+    } else {
+      if (length > 0)
+        receives.push_back({other, next, length * std::int64_t{sizeof(T)}});
+      if (!mine.empty())
+        sends.push_back({other, mine.data(), static_cast<std::int64_t>(mine.size() * sizeof(T))});
+    }
+    next += length;
+  }
+  auto const exchange = ranks.make_exchange(sends, receives);
+  exchange->start();
+  exchange->finish();
+  return all;
+}
+
 /// What every rank sends to every other one, itself included; of any lengths. The
 /// result is what each has sent to this one.
 template <class T>

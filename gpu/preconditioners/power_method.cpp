@@ -9,12 +9,6 @@
 
 namespace poisson {
 
-namespace {
-
-constexpr int steps_of_power_method = 14;
-
-}  // namespace
-
 template <class V>
 Array<V> pseudo_random_vector(Context& context, std::int64_t n) {
   Array<V> values(context, n);

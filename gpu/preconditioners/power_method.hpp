@@ -7,6 +7,8 @@
 
 namespace poisson {
 
+inline constexpr int steps_of_power_method = 14;
+
 /// Pseudo-random numbers between -0.5 and 0.5, the same for the same n: a vector to start from.
 template <class V>
 [[nodiscard]] Array<V> pseudo_random_vector(Context& context, std::int64_t n);

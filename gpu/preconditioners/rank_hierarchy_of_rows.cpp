@@ -16,8 +16,9 @@ namespace {
 constexpr double shrink_worth_a_level = 0.8;
 
 /// P by aggregates of own unknowns, smoothed across ranks, and P^T A P. Collective.
-Coarser aggregated_level(Communicator& ranks, Context& host, LevelRows const& fine, Couplings const& couplings,
+Coarser aggregated_level(Communicator& ranks, Context& context, LevelRows const& fine, Couplings const& couplings,
                          Aggregates const& aggregates, double damping) {
+  auto const host = make_cpu_context();
   auto const& kernels = AggregationKernels::cpu();
   CsrMatrix const& a = *fine.matrix;
   std::int64_t const n = a.n_rows;
@@ -36,17 +37,17 @@ Coarser aggregated_level(Communicator& ranks, Context& host, LevelRows const& fi
   Ghosts of_p(ranks, coarse, std::move(needed));
 
   Couplings with_ghosts;
-  with_ghosts.diagonal = couplings.diagonal.copy_to(host);
+  with_ghosts.diagonal = couplings.diagonal.copy_to(*host);
   std::vector<double> strongest(couplings.strongest.data(), couplings.strongest.data() + n);
   strongest.insert(strongest.end(), strongest_of_ghosts.begin(), strongest_of_ghosts.end());
-  with_ghosts.strongest = Array<double>(host, std::span<double const>(strongest));
+  with_ghosts.strongest = Array<double>(*host, std::span<double const>(strongest));
   std::vector<std::int32_t> of;
   numbers.insert(numbers.end(), of_ghosts.begin(), of_ghosts.end());
   for (std::int64_t const number : numbers)
     of.push_back(number < 0 ? -1 : static_cast<std::int32_t>(of_p.place(coarse, number)));
-  Aggregates const all{Array<std::int32_t>(host, std::span<std::int32_t const>(of)), aggregates.count + std::ssize(of_p.numbers)};
-  auto p = std::make_shared<CsrMatrix const>(matrix_of_arrays(kernels.prolongation(host, view_of(a), with_ghosts, all, damping)));
-  return coarser_level(ranks, host, fine, coarse, std::move(p), std::move(of_p));
+  Aggregates const all{Array<std::int32_t>(*host, std::span<std::int32_t const>(of)), aggregates.count + std::ssize(of_p.numbers)};
+  auto p = std::make_shared<CsrMatrix const>(matrix_of_arrays(kernels.prolongation(*host, view_of(a), with_ghosts, all, damping)));
+  return coarser_level(ranks, context, fine, coarse, std::move(p), std::move(of_p));
 }
 
 }  // namespace
@@ -111,7 +112,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
     std::optional<Coarser> coarser;
     bool goes_on_as_box = false;
     if (space != spaces.end()) {
-      coarser = coarser_level(ranks, *host, rows, space->coarse, std::move(space->p), std::move(space->of_p));
+      coarser = coarser_level(ranks, context, rows, space->coarse, std::move(space->p), std::move(space->of_p));
       ++space;
       goes_on_as_box = space == spaces.end() && blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
     } else {
@@ -121,7 +122,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
       options.done(context, "aggregates");
       if (count == 0 || count > shrink_worth_a_level * static_cast<double>(rows.numbering.n_of_all()))
         return result;
-      coarser = aggregated_level(ranks, *host, rows, couplings, aggregates, 4 / (3 * level.largest));
+      coarser = aggregated_level(ranks, context, rows, couplings, aggregates, 4 / (3 * level.largest));
     }
     Numbering const& numbering = coarser->level.numbering;
     auto transfer = std::make_unique<RowsTransfer<V>>(context, ranks, coarser->p, coarser->r, rows.numbering, coarser->of_r,

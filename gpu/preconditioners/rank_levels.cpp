@@ -2,53 +2,126 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace poisson::rank_levels {
 
 namespace {
 
-constexpr int steps_of_power = 14;
-
-/// Entries of own rows with columns of all ranks, in any order; those at the same place are added in theirs.
-struct Entry {
-  std::int64_t row, column;  ///< row: of own ones, from 0
+/// An entry that goes to the rank of its row; numbers are those of all ranks.
+struct SentEntry {
+  std::int64_t row, column;
   double value;
 };
 
-CsrMatrix rows_of(std::vector<Entry> const& entries, std::int64_t n_rows, std::int64_t n_columns) {
-  std::vector<std::int64_t> first(static_cast<std::size_t>(n_rows) + 1, 0);
-  for (Entry const& entry : entries)
-    ++first[static_cast<std::size_t>(entry.row) + 1];
-  for (std::size_t row = 0; row < static_cast<std::size_t>(n_rows); ++row)
-    first[row + 1] += first[row];
-  using Pair = std::pair<std::int32_t, double>;
-  std::vector<Pair> sorted(entries.size());
-  std::vector<std::int64_t> next(first.begin(), first.end() - 1);
-  for (Entry const& entry : entries)
-    sorted[static_cast<std::size_t>(next[static_cast<std::size_t>(entry.row)]++)] = {static_cast<std::int32_t>(entry.column),
-                                                                                     entry.value};
-  CsrMatrix result;
-  result.n_rows = n_rows;
-  result.n_columns = n_columns;
-  result.row_ptr.push_back(0);
-  result.columns.reserve(entries.size());
-  result.values.reserve(entries.size());
-  for (std::size_t row = 0; row < static_cast<std::size_t>(n_rows); ++row) {
-    auto const begin = sorted.begin() + first[row], end = sorted.begin() + first[row + 1];
-    auto const before = [](Pair const& a, Pair const& b) { return a.first < b.first; };
-    if (!std::is_sorted(begin, end, before))
-      std::stable_sort(begin, end, before);
-    for (auto entry = begin; entry != end; ++entry)
-      if (entry != begin && entry->first == (entry - 1)->first)
-        result.values.back() += entry->second;
-      else {
-        result.columns.push_back(entry->first);
-        result.values.push_back(entry->second);
-      }
-    result.row_ptr.push_back(std::ssize(result.columns));
+/// Entries for some of the rows, by rows, with columns as those of a level.
+struct MoreEntries {
+  std::vector<std::int64_t> row_ptr;  ///< of all own rows
+  std::vector<std::int32_t> columns;
+  std::vector<double> values;
+};
+MoreEntries sorted_by_rows(std::vector<SentEntry> const& entries, Numbering const& rows, Numbering const& columns,
+                           Ghosts const& ghosts) {
+  auto const n = static_cast<std::size_t>(rows.n_own());
+  MoreEntries result;
+  result.row_ptr.assign(n + 1, 0);
+  auto const row_of = [&](SentEntry const& entry) { return static_cast<std::size_t>(entry.row - rows.first[rows.me]); };
+  for (SentEntry const& entry : entries)
+    ++result.row_ptr[row_of(entry) + 1];
+  for (std::size_t row = 0; row < n; ++row)
+    result.row_ptr[row + 1] += result.row_ptr[row];
+  result.columns.resize(entries.size());
+  result.values.resize(entries.size());
+  std::vector<std::int64_t> next(result.row_ptr.begin(), result.row_ptr.end() - 1);
+  for (SentEntry const& entry : entries) {
+    auto const at = static_cast<std::size_t>(next[row_of(entry)]++);
+    result.columns[at] = static_cast<std::int32_t>(ghosts.place(columns, entry.column));
+    result.values[at] = entry.value;
   }
   return result;
+}
+
+/// `rows` with other numbers for its columns, in the same order, and with more entries; those in one place are added.
+std::shared_ptr<CsrMatrix const> with_more(CsrView const& rows, std::vector<std::int32_t> const& columns, std::int64_t n_columns,
+                                           MoreEntries const& more) {
+  auto result = std::make_shared<CsrMatrix>();
+  result->n_rows = rows.n_rows;
+  result->n_columns = n_columns;
+  result->row_ptr.resize(static_cast<std::size_t>(rows.n_rows) + 1);
+  result->row_ptr[0] = 0;
+  std::vector<std::pair<std::int32_t, double>> merged;
+  auto const merge = [&](std::int64_t row) {
+    merged.clear();
+    for (std::int64_t e = rows.row_ptr[row]; e < rows.row_ptr[row + 1]; ++e)
+      merged.emplace_back(columns[static_cast<std::size_t>(rows.columns[e])], rows.values[e]);
+    for (auto e = static_cast<std::size_t>(more.row_ptr[row]); e < static_cast<std::size_t>(more.row_ptr[row + 1]); ++e)
+      merged.emplace_back(more.columns[e], more.values[e]);
+    std::stable_sort(merged.begin(), merged.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+    std::size_t last = 0;
+    for (std::size_t e = 1; e < merged.size(); ++e)
+      if (merged[e].first == merged[last].first)
+        merged[last].second += merged[e].second;
+      else
+        merged[++last] = merged[e];
+    merged.resize(merged.empty() ? 0 : last + 1);
+  };
+  auto const has_more = [&](std::int64_t row) { return more.row_ptr[row + 1] > more.row_ptr[row]; };
+  for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+    if (has_more(row))
+      merge(row);
+    result->row_ptr[row + 1] =
+        result->row_ptr[row] + (has_more(row) ? std::ssize(merged) : rows.row_ptr[row + 1] - rows.row_ptr[row]);
+  }
+  auto const nnz = static_cast<std::size_t>(result->row_ptr[static_cast<std::size_t>(rows.n_rows)]);
+  result->columns.resize(nnz);
+  result->values.resize(nnz);
+  for (std::int64_t row = 0; row < rows.n_rows; ++row) {
+    auto out = static_cast<std::size_t>(result->row_ptr[row]);
+    if (has_more(row)) {
+      merge(row);
+      for (auto const& [column, value] : merged) {
+        result->columns[out] = column;
+        result->values[out++] = value;
+      }
+      continue;
+    }
+    for (std::int64_t e = rows.row_ptr[row]; e < rows.row_ptr[row + 1]; ++e, ++out) {
+      result->columns[out] = columns[static_cast<std::size_t>(rows.columns[e])];
+      result->values[out] = rows.values[e];
+    }
+  }
+  return result;
+}
+
+/// A in the memory of a context, where that is another one.
+class InContext {
+public:
+  InContext(Context& context, CsrView const& host) : view_(host) {
+    if (context.backend() == Backend::cpu)
+      return;
+    auto const nnz = static_cast<std::size_t>(host.nnz);
+    arrays_.n_columns = host.n_columns;
+    arrays_.row_ptr = Array<std::int64_t>(context, std::span(host.row_ptr, static_cast<std::size_t>(host.n_rows) + 1));
+    arrays_.columns = Array<std::int32_t>(context, std::span(host.columns, nnz));
+    arrays_.values = Array<double>(context, std::span(host.values, nnz));
+    view_ = arrays_.view();
+  }
+  [[nodiscard]] CsrView const& view() const { return view_; }
+
+private:
+  SparseArrays arrays_;
+  CsrView view_;
+};
+
+SparseArrays on_host(Context& context, Context& host, SparseArrays a) {
+  if (context.backend() == Backend::cpu)
+    return a;
+  return {a.n_columns, a.row_ptr.copy_to(host), a.columns.copy_to(host), a.values.copy_to(host)};
 }
 
 }  // namespace
@@ -67,43 +140,28 @@ FinestRows finest_rows(RankMatrix const& a) {
   for (auto const& list : swap_lists(ranks, to))
     numbers.insert(numbers.end(), list.begin(), list.end());
   level.ghosts = Ghosts(ranks, level.numbering, numbers);
-  CsrMatrix const local = a.local().to_csr();
   CsrMatrix const couplings = a.couplings();
   HostVector<std::int32_t> const rim = a.rim();
-  auto matrix = std::make_shared<CsrMatrix>();
-  matrix->n_rows = n;
-  matrix->n_columns = n + std::ssize(level.ghosts.numbers);
-  auto const nnz = static_cast<std::size_t>(local.nnz() + couplings.nnz());
-  matrix->row_ptr.reserve(static_cast<std::size_t>(n) + 1);
-  matrix->columns.reserve(nnz);
-  matrix->values.reserve(nnz);
-  matrix->row_ptr.push_back(0);
-  std::size_t in_rim = 0;
-  std::vector<std::pair<std::int32_t, double>> of_ghosts;
-  for (std::int64_t row = 0; row < n; ++row) {
-    auto const begin = local.row_ptr[row], end = local.row_ptr[row + 1];
-    matrix->columns.insert(matrix->columns.end(), local.columns.begin() + begin, local.columns.begin() + end);
-    matrix->values.insert(matrix->values.end(), local.values.begin() + begin, local.values.begin() + end);
-    if (in_rim < rim.size() && rim[in_rim] == row) {
-      of_ghosts.clear();
-      for (std::int64_t e = couplings.row_ptr[in_rim]; e < couplings.row_ptr[in_rim + 1]; ++e)
-        of_ghosts.emplace_back(
-            static_cast<std::int32_t>(level.ghosts.place(level.numbering, numbers[static_cast<std::size_t>(couplings.columns[e])])),
-            couplings.values[e]);
-      std::sort(of_ghosts.begin(), of_ghosts.end());
-      for (auto const& [column, value] : of_ghosts) {
-        matrix->columns.push_back(column);
-        matrix->values.push_back(value);
-      }
-      ++in_rim;
-    }
-    matrix->row_ptr.push_back(matrix->nnz());
-  }
-  level.matrix = std::move(matrix);
+  std::vector<SentEntry> more;
+  for (std::size_t i = 0; i < rim.size(); ++i)
+    for (std::int64_t e = couplings.row_ptr[i]; e < couplings.row_ptr[i + 1]; ++e)
+      more.push_back({level.numbering.first[level.numbering.me] + rim[i], numbers[static_cast<std::size_t>(couplings.columns[e])],
+                      couplings.values[e]});
+  std::vector<std::int32_t> same(static_cast<std::size_t>(n));
+  std::iota(same.begin(), same.end(), 0);
+  auto const merged = [&](CsrView const& local) {
+    return with_more(local, same, n + std::ssize(level.ghosts.numbers),
+                     sorted_by_rows(more, level.numbering, level.numbering, level.ghosts));
+  };
+  auto const* const csr = dynamic_cast<Csr const*>(&a.local());
+  if (csr != nullptr && csr->context().backend() == Backend::cpu && csr->precision() == MatrixPrecision::double_)
+    level.matrix = merged(csr->view());
+  else
+    level.matrix = merged(view_of(a.local().to_csr()));
   return {std::move(level), std::move(numbers)};
 }
 
-double largest_on_ranks(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal) {
+double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal) {
   CsrMatrix const& a = *level.matrix;
   auto const n = static_cast<std::size_t>(a.n_rows);
   std::vector<double> x(n);
@@ -117,7 +175,7 @@ double largest_on_ranks(Communicator& ranks, LevelRows const& level, std::span<d
   x.resize(static_cast<std::size_t>(a.n_columns));
   std::vector<double> y(n);
   double estimate = 0;
-  for (int step = 0; step < steps_of_power; ++step) {
+  for (int step = 0; step < steps_of_power_method; ++step) {
     exchange->fill(x.data());
     double before = 0, after = 0;
     for (std::size_t i = 0; i < n; ++i) {
@@ -142,27 +200,52 @@ double largest_on_ranks(Communicator& ranks, LevelRows const& level, std::span<d
 std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix const& own, Numbering const& rows,
                                               Numbering const& columns, Ghosts const& ghosts) {
   struct Item {
-    std::int64_t row, column;
+    std::int64_t column;
     double value;
   };
-  std::vector<Item> mine;
-  for (std::int64_t row = 0; row < own.n_rows; ++row)
+  std::vector<std::int64_t> lengths;
+  std::vector<Item> items;
+  items.reserve(static_cast<std::size_t>(own.nnz()));
+  for (std::int64_t row = 0; row < own.n_rows; ++row) {
+    auto const begin = std::ssize(items);
     for (std::int64_t e = own.row_ptr[row]; e < own.row_ptr[row + 1]; ++e)
-      mine.push_back({rows.first[rows.me] + row, ghosts.number_at(columns, own.columns[e]), own.values[e]});
-  std::vector<Entry> entries;
-  for (auto const& list : swap_lists(ranks, std::vector<std::vector<Item>>(static_cast<std::size_t>(ranks.size()), mine)))
-    for (Item const& item : list)
-      entries.push_back({item.row, item.column, item.value});
-  return std::make_shared<CsrMatrix const>(rows_of(entries, rows.n_of_all(), columns.n_of_all()));
+      items.push_back({ghosts.number_at(columns, own.columns[e]), own.values[e]});
+    std::sort(items.begin() + begin, items.end(), [](Item const& a, Item const& b) { return a.column < b.column; });
+    lengths.push_back(std::ssize(items) - begin);
+  }
+  lengths = gather_lists(ranks, std::move(lengths));
+  items = gather_lists(ranks, std::move(items));
+  auto result = std::make_shared<CsrMatrix>();
+  result->n_rows = rows.n_of_all();
+  result->n_columns = columns.n_of_all();
+  result->row_ptr.push_back(0);
+  for (std::int64_t const length : lengths)
+    result->row_ptr.push_back(result->row_ptr.back() + length);
+  result->columns.resize(items.size());
+  result->values.resize(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    result->columns[i] = static_cast<std::int32_t>(items[i].column);
+    result->values[i] = items[i].value;
+  }
+  return result;
 }
 
 CsrMatrix own_block(CsrMatrix const& a) {
-  std::vector<Entry> entries;
-  for (std::int64_t row = 0; row < a.n_rows; ++row)
+  CsrMatrix result;
+  result.n_rows = result.n_columns = a.n_rows;
+  result.row_ptr.reserve(a.row_ptr.size());
+  result.columns.reserve(a.columns.size());
+  result.values.reserve(a.columns.size());
+  result.row_ptr.push_back(0);
+  for (std::int64_t row = 0; row < a.n_rows; ++row) {
     for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-      if (a.columns[e] < a.n_rows)
-        entries.push_back({row, a.columns[e], a.values[e]});
-  return rows_of(entries, a.n_rows, a.n_rows);
+      if (a.columns[e] < a.n_rows) {
+        result.columns.push_back(a.columns[e]);
+        result.values.push_back(a.values[e]);
+      }
+    result.row_ptr.push_back(std::ssize(result.columns));
+  }
+  return result;
 }
 
 CsrMatrix matrix_of_arrays(SparseArrays const& a) {
@@ -176,11 +259,12 @@ CsrMatrix matrix_of_arrays(SparseArrays const& a) {
   return result;
 }
 
-Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine, Numbering const& coarse,
+Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, Numbering const& coarse,
                       std::shared_ptr<CsrMatrix const> p, Ghosts of_p) {
-  auto const& kernels = AggregationKernels::cpu();
+  auto const& kernels = kernels_for<AggregationKernels>(context);
+  auto const host = make_cpu_context();
   CsrMatrix const& a = *fine.matrix;
-  std::int64_t const n = a.n_rows, n_ghosts = std::ssize(fine.ghosts.numbers), first = coarse.first[coarse.me];
+  std::int64_t const n = a.n_rows, n_own = coarse.n_own();
   Coarser result;
   result.p = p;
   result.of_p = std::move(of_p);
@@ -198,73 +282,104 @@ Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine,
   lengths = swap_lists(ranks, lengths);
   columns = swap_lists(ranks, columns);
   values = swap_lists(ranks, values);
-  std::vector<std::int64_t> beyond = result.of_p.numbers;
+  // The coarse unknowns of others that these rows meet, ascending.
+  Ghosts beyond;
+  beyond.numbers = result.of_p.numbers;
   for (auto const& list : columns)
     for (std::int64_t const number : list)
       if (!coarse.is_own(number))
-        beyond.push_back(number);
-  std::sort(beyond.begin(), beyond.end());
-  beyond.erase(std::unique(beyond.begin(), beyond.end()), beyond.end());
-  auto const place_beyond = [&](std::int64_t number) {
-    return coarse.is_own(number) ? number - first
-                                 : coarse.n_own() + (std::lower_bound(beyond.begin(), beyond.end(), number) - beyond.begin());
-  };
-  auto const number_beyond = [&](std::int64_t place) {
-    return place < coarse.n_own() ? first + place : beyond[static_cast<std::size_t>(place - coarse.n_own())];
-  };
-  std::int64_t const width = coarse.n_own() + std::ssize(beyond);
-  std::vector<Entry> of_own_p, of_ghost_p;
-  for (std::int64_t row = 0; row < n; ++row)
-    for (std::int64_t e = p->row_ptr[row]; e < p->row_ptr[row + 1]; ++e)
-      of_own_p.push_back({row, place_beyond(result.of_p.number_at(coarse, p->columns[e])), p->values[e]});
-  std::int64_t ghost = n;
+        beyond.numbers.push_back(number);
+  std::sort(beyond.numbers.begin(), beyond.numbers.end());
+  beyond.numbers.erase(std::unique(beyond.numbers.begin(), beyond.numbers.end()), beyond.numbers.end());
+
+  // P with the rows of ghosts.
+  CsrMatrix all_p;
+  all_p.n_rows = n + std::ssize(fine.ghosts.numbers);
+  all_p.n_columns = n_own + std::ssize(beyond.numbers);
+  std::size_t of_ghosts = 0;
+  for (auto const& list : columns)
+    of_ghosts += list.size();
+  all_p.row_ptr.reserve(static_cast<std::size_t>(all_p.n_rows) + 1);
+  all_p.row_ptr.assign(p->row_ptr.begin(), p->row_ptr.end());
+  all_p.columns.resize(p->columns.size() + of_ghosts);
+  all_p.values.resize(p->columns.size() + of_ghosts);
+  std::vector<std::int32_t> places;  // by column of P
+  for (std::int64_t column = 0; column < p->n_columns; ++column)
+    places.push_back(
+        static_cast<std::int32_t>(column < n_own ? column : beyond.place(coarse, result.of_p.number_at(coarse, column))));
+  std::size_t out = 0;
+  for (; out < p->columns.size(); ++out) {
+    all_p.columns[out] = places[static_cast<std::size_t>(p->columns[out])];
+    all_p.values[out] = p->values[out];
+  }
+  std::vector<std::pair<std::int32_t, double>> row_of_ghost;
   for (std::size_t other = 0; other < lengths.size(); ++other) {
     std::size_t e = 0;
     for (std::int64_t const length : lengths[other]) {
+      row_of_ghost.clear();
       for (std::int64_t k = 0; k < length; ++k, ++e)
-        of_ghost_p.push_back({ghost, place_beyond(columns[other][e]), values[other][e]});
-      ++ghost;
+        row_of_ghost.emplace_back(static_cast<std::int32_t>(beyond.place(coarse, columns[other][e])), values[other][e]);
+      std::sort(row_of_ghost.begin(), row_of_ghost.end());
+      for (auto const& [column, value] : row_of_ghost) {
+        all_p.columns[out] = column;
+        all_p.values[out++] = value;
+      }
+      all_p.row_ptr.push_back(static_cast<std::int64_t>(out));
     }
   }
-  CsrMatrix const own_p = rows_of(of_own_p, n, width);
-  of_own_p.insert(of_own_p.end(), of_ghost_p.begin(), of_ghost_p.end());
-  CsrMatrix const all_p = rows_of(of_own_p, n + n_ghosts, width);
-  SparseArrays const ap = kernels.product(host, view_of(a), view_of(all_p), false);
-  SparseArrays const pt = kernels.transposed(host, view_of(own_p));
-  SparseArrays const product = kernels.product(host, pt.view(), ap.view(), true);
+
+  SparseArrays product, pt;
+  {
+    InContext const p_here(context, view_of(all_p));
+    CsrView own_p = p_here.view();
+    own_p.n_rows = n;
+    own_p.nnz = p->nnz();
+    SparseArrays pt_here = kernels.transposed(context, own_p);
+    SparseArrays ap;
+    {
+      InContext const a_here(context, view_of(a));
+      ap = kernels.product(context, a_here.view(), p_here.view(), false);
+    }
+    product = on_host(context, *host, kernels.product(context, pt_here.view(), ap.view(), true));
+    pt = on_host(context, *host, std::move(pt_here));
+  }
+  all_p = {};
 
   // Rows of coarse unknowns that others own go to them: of P^T A P and of P^T, whose columns are fine unknowns.
-  struct Item {
-    std::int64_t row, column;
-    double value;
-  };
-  auto const share_out = [&](CsrView const& rows, auto const& number_of_column) {
-    std::vector<std::vector<Item>> to(static_cast<std::size_t>(ranks.size()));
-    for (std::int64_t row = 0; row < rows.n_rows; ++row) {
-      std::int64_t const number = number_beyond(row);
+  auto const collected = [&](CsrView rows, Numbering const& of_columns, Ghosts const& of_columns_here, Ghosts& ghosts) {
+    std::vector<std::vector<SentEntry>> to(static_cast<std::size_t>(ranks.size()));
+    for (std::int64_t row = n_own; row < rows.n_rows; ++row) {
+      std::int64_t const number = beyond.number_at(coarse, row);
       auto& list = to[coarse.owner(number)];
       for (std::int64_t e = rows.row_ptr[row]; e < rows.row_ptr[row + 1]; ++e)
-        list.push_back({number, number_of_column(rows.columns[e]), rows.values[e]});
+        list.push_back({number, of_columns_here.number_at(of_columns, rows.columns[e]), rows.values[e]});
     }
-    return swap_lists(ranks, to);
-  };
-  auto const collect = [&](std::vector<std::vector<Item>> const& lists, Numbering const& of_columns, Ghosts& ghosts) {
-    std::vector<std::int64_t> foreign;
-    std::vector<Entry> entries;
-    for (auto const& list : lists)
-      for (Item const& item : list)
-        if (!of_columns.is_own(item.column))
-          foreign.push_back(item.column);
-    ghosts = Ghosts(ranks, of_columns, foreign);
-    for (auto const& list : lists)
-      for (Item const& item : list)
-        entries.push_back({item.row - first, ghosts.place(of_columns, item.column), item.value});
-    return std::make_shared<CsrMatrix const>(rows_of(entries, coarse.n_own(), of_columns.n_own() + std::ssize(ghosts.numbers)));
+    std::vector<SentEntry> more;
+    for (auto const& list : swap_lists(ranks, to))
+      more.insert(more.end(), list.begin(), list.end());
+    rows.n_rows = n_own;
+    std::vector<std::uint8_t> is_met(static_cast<std::size_t>(rows.n_columns), 0);
+    for (std::int64_t e = 0; e < rows.row_ptr[n_own]; ++e)
+      is_met[static_cast<std::size_t>(rows.columns[e])] = 1;
+    std::vector<std::int64_t> needed;
+    for (std::int64_t column = of_columns.n_own(); column < rows.n_columns; ++column)
+      if (is_met[static_cast<std::size_t>(column)] != 0)
+        needed.push_back(of_columns_here.number_at(of_columns, column));
+    for (SentEntry const& entry : more)
+      if (!of_columns.is_own(entry.column))
+        needed.push_back(entry.column);
+    ghosts = Ghosts(ranks, of_columns, std::move(needed));
+    std::vector<std::int32_t> columns_there(static_cast<std::size_t>(rows.n_columns), -1);
+    for (std::int64_t column = 0; column < rows.n_columns; ++column)
+      if (is_met[static_cast<std::size_t>(column)] != 0)
+        columns_there[static_cast<std::size_t>(column)] =
+            static_cast<std::int32_t>(ghosts.place(of_columns, of_columns_here.number_at(of_columns, column)));
+    return with_more(rows, columns_there, of_columns.n_own() + std::ssize(ghosts.numbers),
+                     sorted_by_rows(more, coarse, of_columns, ghosts));
   };
   result.level.numbering = coarse;
-  result.level.matrix = collect(share_out(product.view(), number_beyond), coarse, result.level.ghosts);
-  result.r = collect(share_out(pt.view(), [&](std::int64_t row) { return fine.numbering.first[fine.numbering.me] + row; }),
-                     fine.numbering, result.of_r);
+  result.level.matrix = collected(product.view(), coarse, beyond, result.level.ghosts);
+  result.r = collected(pt.view(), fine.numbering, Ghosts(), result.of_r);
   return result;
 }
 

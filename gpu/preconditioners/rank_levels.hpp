@@ -14,6 +14,7 @@
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
+#include "gpu/preconditioners/power_method.hpp"
 #include "gpu/preconditioners/rank_entries.hpp"
 
 #include <algorithm>
@@ -127,8 +128,37 @@ struct FinestRows {
 };
 [[nodiscard]] FinestRows finest_rows(RankMatrix const& a);
 
-/// The largest eigenvalue of D^-1 A, as largest_by_power; NaN where it finds none.
-[[nodiscard]] double largest_on_ranks(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);
+/// The largest |eigenvalue| of D^-1 A by the power method in the norm of D; NaN where it finds none. On the host.
+[[nodiscard]] double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);
+
+/// The same of a symmetric positive definite matrix, as largest_by_power, on its backend.
+template <class V>
+double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level, Numbering const& numbering) {
+  LinearOperator<V> const& a = *level.matrix;
+  Context& context = level.matrix->context();
+  std::int64_t const n = a.n_rows();
+  auto const& smoother = kernels_for<SmootherKernels<V>>(context);
+  std::vector<V> start(static_cast<std::size_t>(a.n_columns()));
+  for (std::int64_t i = 0; i < n; ++i)
+    start[static_cast<std::size_t>(i)] = static_cast<V>(pseudo_random(numbering.first[numbering.me] + i));
+  Array<V> x(context, std::span<V const>(start)), y(context, std::max<std::int64_t>(n, 1)), dots(context, 2);
+  dots.set_zero();
+  Array<std::int32_t> const running(context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
+  for (int step = 0; step < steps_of_power_method; ++step) {
+    level.halo->fill(x.data());
+    if (n == 0)
+      continue;
+    if (int const last = step + 2 - steps_of_power_method; last >= 0)
+      a.product_dot(x.data(), y.data(), dots.data() + last, running.data());
+    else
+      a.product(1, x.data(), 0, y.data());
+    smoother.begin(context, n, level.diagonal.data(), y.data(), V(1), x.data(), running.data());
+  }
+  std::vector<V> found(2);
+  dots.download(found);
+  double const before = sum_over(&ranks, static_cast<double>(found[0])), after = sum_over(&ranks, static_cast<double>(found[1]));
+  return before > 0 && after > 0 ? std::sqrt(after / before) : std::nan("");
+}
 
 /// Own rows and own columns only.
 [[nodiscard]] CsrMatrix own_block(CsrMatrix const& a);
@@ -149,8 +179,8 @@ struct Coarser {
   std::shared_ptr<CsrMatrix const> p, r;
   Ghosts of_p, of_r;
 };
-/// P^T A P. `p`: own rows of P; columns are own unknowns of the coarser level, then `of_p`.
-[[nodiscard]] Coarser coarser_level(Communicator& ranks, Context& host, LevelRows const& fine, Numbering const& coarse,
+/// P^T A P, multiplied on the context's backend. `p`: own rows of P; columns are own unknowns of the coarser level, then `of_p`.
+[[nodiscard]] Coarser coarser_level(Communicator& ranks, Context& context, LevelRows const& fine, Numbering const& coarse,
                                     std::shared_ptr<CsrMatrix const> p, Ghosts of_p);
 
 /// A smaller space inside that of the level before: own rows of P, whose columns are own unknowns, then `of_p`.
@@ -172,7 +202,7 @@ template <class V>
 std::unique_ptr<Matrix> in_precision(std::shared_ptr<CsrMatrix const> rows, Context& context) {
   FormatOptions options;
   options.precision = std::is_same_v<V, float> ? MatrixPrecision::single : MatrixPrecision::double_;
-  options.conversion = Conversion::host;
+  options.conversion = Conversion::host;  // a device then never sees more than what it will keep
   return make_matrix(Format::csr, std::move(rows), context, options);
 }
 
@@ -295,7 +325,9 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
   level.rows_of_all = rows.numbering.n_of_all();
   level.nnz = sum_over(&ranks, matrix.nnz());
   double const bound = max_over(&ranks, couplings.bound),
-               largest = largest_on_ranks(ranks, rows, {couplings.diagonal.data(), static_cast<std::size_t>(matrix.n_rows)});
+               largest = positive
+                             ? largest_of_symmetric(ranks, level, rows.numbering)
+                             : largest_of_any(ranks, rows, {couplings.diagonal.data(), static_cast<std::size_t>(matrix.n_rows)});
   level.largest = std::isfinite(largest) ? std::min(safety * largest, bound) : bound;
   return &level;
 }
