@@ -125,8 +125,21 @@ def test_check_forecasts_a_rank(poisson):
     huge = poisson("check", config, "--ranks", 64, "--set", "problem.mesh.cells=[2048, 2048, 2048]").stdout
     assert "4 x 4 x 4" in huge and "unknowns       8 602 523 649" in huge
     poisson("check", config, "--ranks", 0, code=1)
-    done = poisson("check", config, "--ranks", 2, "--set", "problem.mesh={generator: hyper_ball}", code=1)
-    assert "boxes only" in done.stderr
+
+
+@pytest.mark.parametrize("settings", [["problem.mesh.refinements=4"], ["problem.element.order=2"],
+                                      ["problem.mesh.refinements=1", "problem.element.order=3"]])
+def test_check_forecasts_parts_of_other_meshes(poisson, settings):
+    config = poisson.write(BALL)
+    chosen = ["--set", "backend=cpu"] + [word for setting in settings for word in ("--set", setting)]
+    told = poisson("check", config, "--ranks", 3, *chosen).stdout
+    on_ranks(poisson, 3, "run", config, "--output", "out", "--quiet", *chosen)
+    of_ranks = poisson.record("out")["of_ranks"]
+    unknowns = int(re.search(r"unknowns +about ([\d ]+), and", told)[1].replace(" ", ""))
+    assert 0.85 * unknowns < of_ranks["rows"]["max"] < 1.15 * unknowns
+    memory = float(re.search(r"host memory +about ([\d.]+) MiB", told)[1]) * 2**20
+    assert 0.7 * memory < of_ranks["host_peak_bytes"]["max"] < 1.2 * memory
+    assert ("no rank makes the whole mesh" in told) == ("problem.mesh.refinements=1" not in settings)
 
 
 def test_ranks_without_devices_are_on_the_cpu(poisson):
