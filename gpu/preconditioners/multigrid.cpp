@@ -3,6 +3,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/dense_inverse.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
 #include <algorithm>
@@ -14,71 +15,6 @@
 namespace poisson {
 
 namespace {
-
-/// Of an elimination: with fewer, threads wait for each other longer than they work.
-constexpr std::int64_t fewest_rows_in_parallel = 200;
-
-/// The inverse of a matrix of n x n, column by column; with `constants` of A restricted to vectors whose entries have the sum 0 at
-/// the unknowns that are coupled to others. Empty where a pivot is 0, or with `positive` not positive. Gauss-Jordan's elimination
-/// without pivots, of those unknowns; the others (Dirichlet values) have a diagonal entry only.
-std::vector<double> inverse_of(std::vector<double> const& a, std::int64_t n, bool constants, bool positive) {
-  auto const is_bad = [positive](double pivot) { return positive ? !(pivot > 0) : !(pivot != 0); };
-  std::vector<double> result(a.size(), 0.0);
-  std::vector<std::uint8_t> coupled(static_cast<std::size_t>(n), 0);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j)
-      if (i != j && a[static_cast<std::size_t>(i * n + j)] != 0)
-        coupled[static_cast<std::size_t>(i)] = coupled[static_cast<std::size_t>(j)] = 1;
-  std::vector<std::int64_t> unknowns;
-  for (std::int64_t i = 0; i < n; ++i) {
-    if (coupled[static_cast<std::size_t>(i)] != 0) {
-      unknowns.push_back(i);
-      continue;
-    }
-    double const pivot = a[static_cast<std::size_t>(i * n + i)];
-    if (is_bad(pivot))
-      return {};
-    result[static_cast<std::size_t>(i * n + i)] = 1 / pivot;
-  }
-  auto const m = std::ssize(unknowns);
-  std::vector<double> c(static_cast<std::size_t>(m * m));
-  auto const at = [m](std::int64_t i, std::int64_t j) { return static_cast<std::size_t>(i * m + j); };
-  double share = 0;
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < m; ++j)
-      c[at(i, j)] = a[static_cast<std::size_t>(unknowns[i] * n + unknowns[j])];
-    share += c[at(i, i)];
-  }
-  auto const count = static_cast<double>(m);
-  share /= count * count;
-  if (constants)  // A + s 1 1^T has the same inverse on that complement; s is of the size of A
-    for (double& entry : c)
-      entry += share;
-  for (std::int64_t p = 0; p < m; ++p) {
-    double const pivot = c[at(p, p)];
-    if (is_bad(pivot))
-      return {};
-    c[at(p, p)] = 1;
-    for (std::int64_t j = 0; j < m; ++j)
-      c[at(p, j)] /= pivot;
-#pragma omp parallel for schedule(static) if (m >= fewest_rows_in_parallel)
-    for (std::int64_t i = 0; i < m; ++i) {
-      double const factor = c[at(i, p)];
-      if (i == p || factor == 0)
-        continue;
-      c[at(i, p)] = 0;
-      for (std::int64_t j = 0; j < m; ++j)
-        c[at(i, j)] -= factor * c[at(p, j)];
-    }
-  }
-  if (constants)  // the part of constants goes
-    for (double& entry : c)
-      entry -= 1 / (share * count * count);
-  for (std::int64_t i = 0; i < m; ++i)
-    for (std::int64_t j = 0; j < m; ++j)
-      result[static_cast<std::size_t>(unknowns[i] * n + unknowns[j])] = c[at(i, j)];
-  return result;
-}
 
 /// A setup with an application that a preconditioner in either arithmetic uses.
 class CycleSetup : public PreconditionerSetup {
@@ -212,7 +148,7 @@ private:
   }
 
   void invert_coarsest(std::vector<double> const& a, PreconditionerOptions const& options) {
-    std::vector<double> const inverse = inverse_of(a, levels_.back().n(), options.constant_null_space, options.positive);
+    std::vector<double> const inverse = dense_inverse(a, levels_.back().n(), options.constant_null_space, options.positive);
     if (inverse.empty()) {
       failure_ = std::string("the coarsest matrix of multigrid is ") + (options.positive ? "not positive definite" : "singular");
       return;

@@ -41,7 +41,7 @@ CASES = {
                                    "solver.preconditioner=jacobi", "solver.tolerance=0.1"],
     "box with k from an image": ["problem.mesh.cells=[48, 48, 48]", "problem.coefficient={file: k.vti}", FEW],
     "graded box": ["problem.mesh.cells=[64, 64, 64]", "problem.mesh.growth=[1, 1, 1.05]", FEW],
-    "graded box, vtu": ["problem.mesh.cells=[48, 48, 48]", "problem.mesh.growth=[1, 1, 1.05]", "output.vtk.format=vtu", FEW],
+    "graded box, vtu": ["problem.mesh.cells=[64, 64, 64]", "problem.mesh.growth=[1, 1, 1.05]", "output.vtk.format=vtu", FEW],
     "box with regions": ["problem.mesh.cells=[64, 64, 64]", "problem.mesh.regions=[{name: die, where: z < 0.3}]",
                          "problem.coefficient={die: 100, default: 1}", FEW],
     "box of order 2": ["problem.mesh.cells=[24, 24, 24]", "problem.element.order=2", "solver.tolerance=1e-6"],
