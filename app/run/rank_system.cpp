@@ -25,22 +25,20 @@ namespace {
 /// ascend.
 std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
                                          std::int64_t n_ghosts) {
-  auto result = std::make_shared<CsrMatrix>();
-  result->n_rows = n_rows;
-  bool in_order = true;
-  for (std::size_t i = 0; i < places.size(); ++i)
-    in_order = in_order && places[i] == static_cast<std::int32_t>(i);
-  if (in_order) {  // the first rows as they are
+  std::size_t in_order = 0;
+  while (in_order < places.size() && places[in_order] == static_cast<std::int32_t>(in_order))
+    ++in_order;
+  if (in_order == places.size()) {  // the first rows as they are
     auto const nnz = static_cast<std::size_t>(assembled.row_ptr[n_rows]);
+    assembled.n_rows = n_rows;
+    assembled.n_columns = n_rows + n_ghosts;
     assembled.row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
     assembled.columns.resize(nnz);
     assembled.values.resize(nnz);
-    result->n_columns = n_rows + n_ghosts;
-    result->row_ptr = std::move(assembled.row_ptr);
-    result->columns = std::move(assembled.columns);
-    result->values = std::move(assembled.values);
-    return result;
+    return std::make_shared<CsrMatrix const>(std::move(assembled));
   }
+  auto result = std::make_shared<CsrMatrix>();
+  result->n_rows = n_rows;
   result->n_columns = n_rows + n_ghosts;
   result->row_ptr.resize(static_cast<std::size_t>(n_rows) + 1);
   result->row_ptr[0] = 0;
@@ -314,16 +312,15 @@ RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
   if (mesh_.whole.periodic || (config.problem.order == 1 && mesh_.nested == nullptr))
     return {};
   return [this, &config] {
-    if (mesh_.nested != nullptr) {
-      RankNestedSpaces result = nested_lattices();
-      result.order = config.problem.order;
-      return result;
-    }
     RankNestedSpaces result;
+    if (mesh_.nested != nullptr)
+      result = nested_lattices();
+    else
+      result.spaces.push_back(order_one());
     result.order = config.problem.order;
-    result.spaces.push_back(order_one());
-    if (auto const cells = config.problem.mesh.refined_cells(); config.is_box())
-      result.blocks = std::make_shared<RankBlocks const>(assembly::BoxPartition(cells, 1, team_.size()).node_blocks());
+    if (config.is_box())
+      result.blocks = std::make_shared<RankBlocks const>(
+          assembly::BoxPartition(config.problem.mesh.refined_cells(), 1, team_.size()).node_blocks());
     return result;
   };
 }

@@ -280,7 +280,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
     RankBlocks const* const blocks = options.nested_spaces ? nullptr : options.blocks.get();
     auto hierarchy =
-        blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3
+        has_levels(blocks)
             ? rank_box_hierarchy<V>(*of_rank, *blocks, options)
             : rank_hierarchy_of_rows<V>(*of_rank, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), std::move(hierarchy), options);

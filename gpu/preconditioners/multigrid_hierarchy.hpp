@@ -103,9 +103,14 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& blocks,
                                                        PreconditionerOptions const& options);
 
-/// For any matrix whose rows several ranks share: first the levels of `nested`, as far as there are, by P^T A P, and that of a box
-/// goes on with rank_box_hierarchy where it has three nodes or more in x and y (fewer have no diagonals of their own). Then
-/// smoothed aggregation as algebraic_hierarchy's, with aggregates that no two ranks share. Made on the host. From
+/// Whether there are blocks, of a box of three nodes or more in x and y: fewer have no diagonals of their own.
+[[nodiscard]] inline bool has_levels(RankBlocks const* blocks) {
+  return blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
+}
+
+/// For any matrix whose rows several ranks share: first the levels of `nested`, as far as there are, by P^T A P; where the last of
+/// them has_levels as a box it goes on with rank_box_hierarchy. Then smoothed aggregation as algebraic_hierarchy's, with aggregates
+/// that no two ranks share. Products of matrices run on the backend, the rest of the setup on the host. From
 /// options.multigrid.gathered_size on every rank has all of the coarser levels. Above order 2 the smoother takes more steps on the
 /// finest level, as in order_hierarchy. Collective.
 template <class V>

@@ -64,7 +64,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
   MultigridHierarchy<V> result;
   PreconditionerOptions rest = options;
   rest.box_nodes = {};
-  LevelRows rows = finest_rows(a).rows;
+  LevelRows rows = finest_rows(a);
   options.done(context, "CSR");
   int const more_steps = std::max(nested.order - 2, 0);
   std::shared_ptr<RankBlocks const> const blocks = std::move(nested.blocks);
@@ -114,7 +114,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
     if (space != spaces.end()) {
       coarser = coarser_level(ranks, context, rows, space->coarse, std::move(space->p), std::move(space->of_p));
       ++space;
-      goes_on_as_box = space == spaces.end() && blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
+      goes_on_as_box = space == spaces.end() && has_levels(blocks.get());
     } else {
       CsrMatrix const block = own_block(matrix);
       Aggregates const aggregates = kernels.aggregate(*host, view_of(block), couplings);

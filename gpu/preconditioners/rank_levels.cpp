@@ -61,14 +61,7 @@ std::shared_ptr<CsrMatrix const> with_more(CsrView const& rows, std::vector<std:
       merged.emplace_back(columns[static_cast<std::size_t>(rows.columns[e])], rows.values[e]);
     for (auto e = static_cast<std::size_t>(more.row_ptr[row]); e < static_cast<std::size_t>(more.row_ptr[row + 1]); ++e)
       merged.emplace_back(more.columns[e], more.values[e]);
-    std::stable_sort(merged.begin(), merged.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-    std::size_t last = 0;
-    for (std::size_t e = 1; e < merged.size(); ++e)
-      if (merged[e].first == merged[last].first)
-        merged[last].second += merged[e].second;
-      else
-        merged[++last] = merged[e];
-    merged.resize(merged.empty() ? 0 : last + 1);
+    sort_and_add(merged);
   };
   auto const has_more = [&](std::int64_t row) { return more.row_ptr[row + 1] > more.row_ptr[row]; };
   for (std::int64_t row = 0; row < rows.n_rows; ++row) {
@@ -126,7 +119,7 @@ SparseArrays on_host(Context& context, Context& host, SparseArrays a) {
 
 }  // namespace
 
-FinestRows finest_rows(RankMatrix const& a) {
+LevelRows finest_rows(RankMatrix const& a) {
   Communicator& ranks = a.ranks();
   LevelRows level;
   std::int64_t const n = a.n_rows();
@@ -158,7 +151,7 @@ FinestRows finest_rows(RankMatrix const& a) {
     level.matrix = merged(csr->view());
   else
     level.matrix = merged(view_of(a.local().to_csr()));
-  return {std::move(level), std::move(numbers)};
+  return level;
 }
 
 double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal) {

@@ -122,11 +122,19 @@ struct LevelRows {
 };
 
 /// Those of the finest level.
-struct FinestRows {
-  LevelRows rows;
-  std::vector<std::int64_t> ghosts;  ///< the numbers of the matrix's own ghosts, which are in another order
-};
-[[nodiscard]] FinestRows finest_rows(RankMatrix const& a);
+[[nodiscard]] LevelRows finest_rows(RankMatrix const& a);
+
+/// Sorts the entries of a row by columns, and adds those in one place in the order in which they were.
+inline void sort_and_add(std::vector<std::pair<std::int32_t, double>>& row) {
+  std::stable_sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+  std::size_t last = 0;
+  for (std::size_t e = 1; e < row.size(); ++e)
+    if (row[e].first == row[last].first)
+      row[last].second += row[e].second;
+    else
+      row[++last] = row[e];
+  row.resize(row.empty() ? 0 : last + 1);
+}
 
 /// The largest |eigenvalue| of D^-1 A by the power method in the norm of D; NaN where it finds none. On the host.
 [[nodiscard]] double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);

@@ -61,14 +61,7 @@ NestedLevel nested_level(Communicator& ranks, RankNestedSpace const& space, std:
       for (auto e = static_cast<std::size_t>(space.p.row_ptr[i]); e < static_cast<std::size_t>(space.p.row_ptr[i + 1]); ++e)
         if (auto const column = static_cast<std::size_t>(space.p.columns[e]); alone_by_column[column] == 0)
           row.emplace_back(columns[column], space.p.values[e]);
-      std::sort(row.begin(), row.end());
-      std::size_t last = 0;
-      for (std::size_t e = 1; e < row.size(); ++e)
-        if (row[e].first == row[last].first)
-          row[last].second += row[e].second;
-        else
-          row[++last] = row[e];
-      row.resize(row.empty() ? 0 : last + 1);
+      sort_and_add(row);
     } else if (stays) {
       row.emplace_back(static_cast<std::int32_t>(next), 1.0);
     }

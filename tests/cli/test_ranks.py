@@ -358,7 +358,7 @@ def test_multigrid_has_the_levels_of_one_rank(poisson, n, mesh, order):
     poisson("run", config, "--output", "one", *chosen)
     on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen)
     one, other = poisson.record("one"), poisson.record("ranks")
-    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= 1
+    assert abs(other["solver"]["iterations"] - one["solver"]["iterations"]) <= (0 if mesh == "box" else 1)
     assert other["solver"]["residual_true"] <= 3e-12
     assert other["errors"]["l2"] == pytest.approx(one["errors"]["l2"], rel=1e-7)
     levels, expected = (record["solver"]["multigrid"]["levels"] for record in (other, one))
