@@ -29,15 +29,7 @@ LatticeLayout layout_of_cells(Space const& space) {
     for (std::int64_t cell = begin; cell < end; ++cell)
       space.dofs(cell, layout.rim_unknowns.data() + cell * space.n_local);
   });
-  layout.copy_offsets.assign(static_cast<std::size_t>(space.n_dofs + 1), 0);
-  for (std::int32_t const unknown : layout.rim_unknowns)
-    ++layout.copy_offsets[unknown + 1];
-  for (std::int64_t i = 0; i < space.n_dofs; ++i)
-    layout.copy_offsets[i + 1] += layout.copy_offsets[i];
-  layout.copies.resize(layout.rim_unknowns.size());
-  HostVector<std::int64_t> next(layout.copy_offsets);
-  for (std::size_t place = 0; place < layout.rim_unknowns.size(); ++place)
-    layout.copies[next[layout.rim_unknowns[place]]++] = static_cast<std::int32_t>(place);
+  list_copies(layout);
   return layout;
 }
 

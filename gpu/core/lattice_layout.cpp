@@ -9,7 +9,7 @@ namespace poisson {
 namespace {
 
 /// Of order 1 on every step-th node.
-LatticeLayout every_node(LatticeView const& fine, std::int32_t step) {
+LatticeLayout every_node(LatticeView const& fine, std::int32_t step, std::vector<std::int32_t>& number) {
   LatticeLayout coarse;
   coarse.n_lattices = fine.n_lattices;
   coarse.cells = (fine.m - 1) / step;
@@ -20,7 +20,7 @@ LatticeLayout every_node(LatticeView const& fine, std::int32_t step) {
   coarse.rim_unknowns.resize(static_cast<std::size_t>(places));
 
   // First the numbers of the fine unknowns, then their places among those that stay.
-  std::vector<std::int32_t> number(static_cast<std::size_t>(fine.n_rim()), -1);
+  number.assign(static_cast<std::size_t>(fine.n_rim()), -1);
   std::int64_t const fine_first = fine.n_inner();
 #pragma omp parallel for schedule(static)
   for (std::int64_t place = 0; place < places; ++place) {
@@ -35,39 +35,45 @@ LatticeLayout every_node(LatticeView const& fine, std::int32_t step) {
   for (std::int32_t& of_unknown : number)
     if (of_unknown == 0)
       of_unknown = static_cast<std::int32_t>(coarse.n_unknowns++);
-  std::int64_t const n_rim = coarse.n_unknowns - n_inner;
-  coarse.copy_offsets.assign(static_cast<std::size_t>(n_rim) + 1, 0);
-  for (std::int32_t& unknown : coarse.rim_unknowns) {
+  for (std::int32_t& unknown : coarse.rim_unknowns)
     unknown = number[static_cast<std::size_t>(unknown - fine_first)];
-    ++coarse.copy_offsets[static_cast<std::size_t>(unknown - n_inner) + 1];
-  }
-  for (std::size_t i = 1; i < coarse.copy_offsets.size(); ++i)
-    coarse.copy_offsets[i] += coarse.copy_offsets[i - 1];
-  coarse.copies.resize(static_cast<std::size_t>(places));
-  std::vector<std::int64_t> next(coarse.copy_offsets.begin(), coarse.copy_offsets.end() - 1);
-  for (std::int64_t place = 0; place < places; ++place) {
-    std::int64_t& at = next[static_cast<std::size_t>(coarse.rim_unknowns[static_cast<std::size_t>(place)] - n_inner)];
-    coarse.copies[static_cast<std::size_t>(at++)] = static_cast<std::int32_t>(place);
-  }
+  list_copies(coarse);
   return coarse;
 }
 
 }  // namespace
 
-LatticeLayout coarse_layout(LatticeView const& fine) {
+LatticeLayout coarse_layout(LatticeView const& fine, std::vector<std::int32_t>* coarse_of) {
   assert(fine.order == 1 && fine.cells % 2 == 0 && !fine.all_on_rim);
-  return every_node(fine, 2);
+  std::vector<std::int32_t> own;
+  return every_node(fine, 2, coarse_of != nullptr ? *coarse_of : own);
+}
+
+void list_copies(LatticeLayout& layout) {
+  std::int64_t const n_inner = layout.n_inner();
+  layout.copy_offsets.assign(static_cast<std::size_t>(layout.n_unknowns - n_inner) + 1, 0);
+  for (std::int32_t const unknown : layout.rim_unknowns)
+    ++layout.copy_offsets[static_cast<std::size_t>(unknown - n_inner) + 1];
+  for (std::size_t i = 1; i < layout.copy_offsets.size(); ++i)
+    layout.copy_offsets[i] += layout.copy_offsets[i - 1];
+  layout.copies.resize(layout.rim_unknowns.size());
+  std::vector<std::int64_t> next(layout.copy_offsets.begin(), layout.copy_offsets.end() - 1);
+  for (std::size_t place = 0; place < layout.rim_unknowns.size(); ++place)
+    layout.copies[static_cast<std::size_t>(next[static_cast<std::size_t>(layout.rim_unknowns[place] - n_inner)]++)] =
+        static_cast<std::int32_t>(place);
 }
 
 HostVector<std::uint8_t> first_copies(LatticeLayout const& layout) {
   HostVector<std::uint8_t> first(layout.rim_unknowns.size(), 0);
   for (std::size_t i = 0; i + 1 < layout.copy_offsets.size(); ++i)
-    first[static_cast<std::size_t>(layout.copies[static_cast<std::size_t>(layout.copy_offsets[i])])] = 1;
+    if (layout.copy_offsets[i] < layout.copy_offsets[i + 1])
+      first[static_cast<std::size_t>(layout.copies[static_cast<std::size_t>(layout.copy_offsets[i])])] = 1;
   return first;
 }
 
 LatticeLayout layout_of_vertices(LatticeView const& fine) {
-  return every_node(fine, fine.order);
+  std::vector<std::int32_t> coarse_of;
+  return every_node(fine, fine.order, coarse_of);
 }
 
 }  // namespace poisson

@@ -5,6 +5,8 @@
 #include "gpu/core/host_vector.hpp"
 
 #include <cstdint>
+#include <limits>
+#include <vector>
 
 namespace poisson {
 
@@ -87,6 +89,8 @@ struct LatticeView {
   std::int32_t const* rim_unknowns = nullptr;
   std::int64_t const* copy_offsets = nullptr;
   std::int32_t const* copies = nullptr;
+  /// Of a rank's lattices: nodes on rims whose unknowns have this number or a higher one count as 0 in what products read.
+  std::int32_t end_of_read = std::numeric_limits<std::int32_t>::max();
 
   [[nodiscard]] POISSON_HOST_DEVICE LatticeRim rim() const { return {m, all_on_rim}; }
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t nodes_of_lattice() const { return std::int64_t{m} * m * m; }
@@ -136,12 +140,16 @@ struct LatticeView {
   }
 };
 
-/// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. Preconditions: `fine` is in host
-/// memory, of order 1, with an even number of cells, and not all of its nodes are in the tables.
-[[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine);
+/// Of every second node: each lattice has half the cells. Unknowns on rims keep their order. `coarse_of`: by fine unknown on rims
+/// its coarse one, or -1. Preconditions: `fine` is in host memory, of order 1, with an even number of cells, and not all of its
+/// nodes are in the tables.
+[[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine, std::vector<std::int32_t>* coarse_of = nullptr);
 /// Of the vertices of the cells: the same lattices with elements of order 1. Unknowns on rims keep their order. Precondition:
 /// `fine` is in host memory.
 [[nodiscard]] LatticeLayout layout_of_vertices(LatticeView const& fine);
+
+/// Fills in copy_offsets and copies from the other members.
+void list_copies(LatticeLayout& layout);
 
 /// By place on a rim: 1 where this copy is the first one of its unknown, else 0.
 [[nodiscard]] HostVector<std::uint8_t> first_copies(LatticeLayout const& layout);
@@ -177,6 +185,12 @@ public:
     result.copy_offsets = copy_offsets_.data();
     result.copies = copies_.data();
     return result;
+  }
+  /// Of a rank's lattices: only the first n unknowns are rows. With `read_others` vectors that are read have entries for more of
+  /// them, otherwise these count as 0.
+  void keep_rows(std::int64_t n, bool read_others) {
+    shape_.n_unknowns = n;
+    shape_.end_of_read = read_others ? std::numeric_limits<std::int32_t>::max() : static_cast<std::int32_t>(n);
   }
   [[nodiscard]] std::int64_t bytes() const {
     return kind_first_.bytes() + rim_unknowns_.bytes() + copy_offsets_.bytes() + copies_.bytes();

@@ -33,7 +33,8 @@ struct RankRows {
 struct SplitRows {
   std::shared_ptr<CsrMatrix const> local;      ///< couplings of own rows with each other: square
   std::vector<std::int32_t> rim;               ///< rows that are coupled with ghosts, ascending
-  std::shared_ptr<CsrMatrix const> couplings;  ///< of the rim's rows with ghosts: rim.size() x n_ghosts
+  std::shared_ptr<CsrMatrix const> couplings;  ///< of the rim's rows with ghosts, then with own_columns: rim.size() rows
+  std::vector<std::int32_t> own_columns{};     ///< own rows with which rows of the rim have couplings that `local` lacks
 };
 
 /// Precondition: rows.matrix has n_ghosts() more columns than rows. Throws std::bad_alloc.

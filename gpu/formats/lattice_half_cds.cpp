@@ -57,6 +57,11 @@ LatticeHalfCds::LatticeHalfCds(Context& context, LatticeArrays lattices, StoredE
   assert(entries_.size() == half_stencil::diagonals * view_.n_nodes());
 }
 
+void LatticeHalfCds::keep_rows(std::int64_t n, bool read_others) {
+  lattices_.keep_rows(n, read_others);
+  view_.lattices = lattices_.view();
+}
+
 std::unique_ptr<Matrix> LatticeHalfCds::in_single() const {
   if (precision() != MatrixPrecision::double_)
     return nullptr;
@@ -97,8 +102,10 @@ CsrMatrix LatticeHalfCds::host_csr() const {
     entries.clear();
     for_nodes_of(lattices, row, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
       for_couplings(view_, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
-        if (double const value = entries_.value(place); value != 0 || !std::signbit(value))
-          entries.push_back({static_cast<std::int32_t>(lattices.unknown(lattice, i2, j2, k2)), value});
+        double const value = entries_.value(place);
+        auto const column = static_cast<std::int32_t>(lattices.unknown(lattice, i2, j2, k2));
+        if ((value != 0 || !std::signbit(value)) && column < lattices.end_of_read)
+          entries.push_back({column, value});
       });
     });
     std::stable_sort(entries.begin(), entries.end(), [](Entry const& a, Entry const& b) { return a.column < b.column; });

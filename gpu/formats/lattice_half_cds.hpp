@@ -22,6 +22,9 @@ public:
   /// The same with values in single.
   static std::unique_ptr<Matrix> from_diagonals(Context& context, LatticeArrays lattices, Array<float> values);
 
+  /// See LatticeArrays.
+  void keep_rows(std::int64_t n, bool read_others);
+
   [[nodiscard]] LatticeHalfCdsView const& view() const { return view_; }
   [[nodiscard]] LatticeArrays const& lattices() const { return lattices_; }
 

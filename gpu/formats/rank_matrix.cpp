@@ -36,15 +36,20 @@ Parts<T> parts_of_ghosts(std::vector<RankNeighbor> const& neighbors) {
 }  // namespace
 
 template <class T>
-GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors)
+GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                                std::vector<std::int32_t> const& also_own)
     : context_(context),
       sent_(context, std::span<std::int32_t const>(all_sent(neighbors))),
-      exchange_(context, ranks, parts_sent<T>(neighbors), parts_of_ghosts<T>(neighbors)) {}
+      also_own_(context, std::span<std::int32_t const>(also_own)),
+      exchange_(context, ranks, parts_sent<T>(neighbors), parts_of_ghosts<T>(neighbors), std::ssize(also_own)) {}
 
 template <class T>
 void GhostExchange<T>::start(ConstPointer<T> x) {
-  kernels_for<RimKernels<T>>(context_).pack(context_, sent_.size(), sent_.data(), x, exchange_.outgoing());
+  auto const& kernels = kernels_for<RimKernels<T>>(context_);
+  kernels.pack(context_, sent_.size(), sent_.data(), x, exchange_.outgoing());
   exchange_.start();
+  if (also_own_.size() > 0)
+    kernels.pack(context_, also_own_.size(), also_own_.data(), x, exchange_.behind());
 }
 
 template <class T>
@@ -56,14 +61,16 @@ template class GhostExchange<double>;
 template class GhostExchange<DoubleDouble>;
 
 RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors,
-                       Communicator& ranks)
+                       Communicator& ranks, std::shared_ptr<RankLattices const> lattices)
     : local_(std::move(local)),
       ranks_(ranks),
       neighbors_(neighbors),
+      lattices_(std::move(lattices)),
+      own_columns_(rows.own_columns),
       couplings_(rows.couplings, local_->context(), local_->precision()),
       rim_(local_->context(), std::span<std::int32_t const>(rows.rim)),
-      exchange_(local_->context(), ranks, neighbors),
-      extended_exchange_(local_->context(), ranks, neighbors),
+      exchange_(local_->context(), ranks, neighbors, own_columns_),
+      extended_exchange_(local_->context(), ranks, neighbors, own_columns_),
       row_not_finite_(local_->first_row_not_finite()) {
   assert(local_->precision() != MatrixPrecision::single && (rows.local == nullptr || local_->n_rows() == rows.local->n_rows));
   CsrMatrix const& c = *rows.couplings;
@@ -71,6 +78,17 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
     for (std::int64_t e = c.row_ptr[i]; e < c.row_ptr[i + 1]; ++e)
       if (!std::isfinite(c.values[e]))
         row_not_finite_ = rows.rim[i];
+  if (own_columns_.empty())
+    return;
+  std::vector<std::int32_t> on_diagonal;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < c.n_rows; ++i)
+    for (std::int64_t e = c.row_ptr[i]; e < c.row_ptr[i + 1]; ++e)
+      if (std::int64_t const own = c.columns[e] - n_ghosts(); own >= 0 && own_columns_[own] == rows.rim[i]) {
+        on_diagonal.push_back(rows.rim[i]);
+        values.push_back(c.values[e]);
+      }
+  added_diagonal_ = AddedDiagonal(local_->context(), on_diagonal, values);
 }
 
 HostVector<std::int32_t> RankMatrix::rim() const {
@@ -122,13 +140,14 @@ void RankMatrix::product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble>
                              std::int32_t const* stop) const {
   multiply_dot<DoubleDouble>(x, y, dot, stop);
 }
-void RankMatrix::diagonal(double* d) const {
-  if (n_rows() > 0)
-    static_cast<LinearOperator<double> const&>(*local_).diagonal(d);
+template <class T>
+void RankMatrix::add_up_diagonal(Pointer<T> d) const {
+  if (n_rows() == 0)
+    return;
+  static_cast<LinearOperator<T> const&>(*local_).diagonal(d);
+  added_diagonal_.add_to<T>(d);
 }
-void RankMatrix::diagonal(Pointer<DoubleDouble> d) const {
-  if (n_rows() > 0)
-    static_cast<LinearOperator<DoubleDouble> const&>(*local_).diagonal(d);
-}
+template void RankMatrix::add_up_diagonal<double>(double*) const;
+template void RankMatrix::add_up_diagonal<DoubleDouble>(Pointer<DoubleDouble>) const;
 
 }  // namespace poisson

@@ -3,7 +3,9 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/linear_operator.hpp"
+#include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_rows.hpp"
+#include "gpu/formats/added_diagonal.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
 #include "gpu/kernels/rank_exchange.hpp"
@@ -17,8 +19,9 @@ namespace poisson {
 template <class T>
 class GhostExchange {
 public:
-  /// Collective.
-  GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors);
+  /// `also_own`: own entries that follow the ghosts. Collective.
+  GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                std::vector<std::int32_t> const& also_own = {});
   GhostExchange(GhostExchange const&) = delete;
   GhostExchange& operator=(GhostExchange const&) = delete;
   /// Sends own entries of x, in the backend's memory; x may be read, but not written, until finish() returns.
@@ -29,7 +32,7 @@ public:
 
 private:
   Context& context_;
-  Array<std::int32_t> sent_;
+  Array<std::int32_t> sent_, also_own_;
   RankExchange<T> exchange_;
 };
 
@@ -37,10 +40,15 @@ private:
 /// x, y and b hold its entries only. Own rows among themselves are a block in any format; few rows on the rim are coupled with
 /// entries of other ranks. A product sends the rim's x, multiplies the block while that is under way, and adds the couplings.
 /// Products are collective, and so is the constructor. A dot is that of this rank's rows.
+///
+/// Of a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
+/// couplings.
 class RankMatrix final : public MultiPrecisionOperator {
 public:
-  /// `local`: rows.local in any format; rows.local itself is not needed. The context of `local`, and `ranks`, outlive this.
-  RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks);
+  /// `local`: rows.local in any format; rows.local itself is not needed. `lattices`: where `local` is half_cds on them, else null.
+  /// The context of `local`, and `ranks`, outlive this.
+  RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
+             std::shared_ptr<RankLattices const> lattices = nullptr);
 
   std::int64_t n_rows() const override { return local_->n_rows(); }
   std::int64_t n_columns() const override { return local_->n_columns(); }
@@ -51,16 +59,18 @@ public:
   void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override;
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                    std::int32_t const* stop) const override;
-  void diagonal(double* d) const override;
-  void diagonal(Pointer<DoubleDouble> d) const override;
+  void diagonal(double* d) const override { add_up_diagonal<double>(d); }
+  void diagonal(Pointer<DoubleDouble> d) const override { add_up_diagonal<DoubleDouble>(d); }
   Context& context() const override { return local_->context(); }
   std::int64_t first_row_not_finite() const override { return row_not_finite_; }
 
   [[nodiscard]] Matrix const& local() const { return *local_; }
   [[nodiscard]] Communicator& ranks() const { return ranks_; }
   [[nodiscard]] std::vector<RankNeighbor> const& neighbors() const { return neighbors_; }
-  /// Of the rows on the rim with ghosts, by rows; in host memory.
+  /// Of the rows on the rim with ghosts, and then with own_columns(), by rows; in host memory.
   [[nodiscard]] CsrMatrix couplings() const { return couplings_.to_csr(); }
+  [[nodiscard]] std::vector<std::int32_t> const& own_columns() const { return own_columns_; }
+  [[nodiscard]] RankLattices const* lattices() const { return lattices_.get(); }
   [[nodiscard]] HostVector<std::int32_t> rim() const;
   /// The same in the backend's memory, where entries are in the precision of local().
   [[nodiscard]] Csr const& stored_couplings() const { return couplings_; }
@@ -68,7 +78,7 @@ public:
   /// Of the block, the couplings and the rim, without the buffers of messages.
   [[nodiscard]] std::int64_t bytes() const { return local_->bytes() + couplings_.bytes() + rim_.bytes(); }
   /// Entries that come from other ranks in a product.
-  [[nodiscard]] std::int64_t n_ghosts() const { return couplings_.n_columns(); }
+  [[nodiscard]] std::int64_t n_ghosts() const { return couplings_.n_columns() - std::ssize(own_columns_); }
 
 private:
   template <class T>
@@ -82,11 +92,18 @@ private:
   template <class T>
   void multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const;
 
+  template <class T>
+  void add_up_diagonal(Pointer<T> d) const;
+
   std::unique_ptr<Matrix> local_;
   Communicator& ranks_;
   std::vector<RankNeighbor> neighbors_;
+  std::shared_ptr<RankLattices const> lattices_;
+  std::vector<std::int32_t> own_columns_;
   Csr couplings_;
   Array<std::int32_t> rim_;
+  AddedDiagonal added_diagonal_;  ///< of the couplings with own columns
+
   mutable GhostExchange<double> exchange_;
   mutable GhostExchange<DoubleDouble> extended_exchange_;
   std::int64_t row_not_finite_ = -1;

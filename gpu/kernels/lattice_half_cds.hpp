@@ -8,6 +8,7 @@
 #include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
+#include <type_traits>
 
 namespace poisson {
 
@@ -20,9 +21,24 @@ struct LatticeHalfCdsView {
   double const* values = nullptr;
   double const* low_values = nullptr;    ///< see stored_values
   float const* single_values = nullptr;  ///< the same
+  /// Of a rank's lattices, by unknown on rims: is added to the sum of its copies, in products and smoothers with vectors of this
+  /// type. Null: nothing is.
+  float const* added_single = nullptr;
+  double const* added = nullptr;
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t n_nodes() const { return lattices.n_lattices * lattices.nodes_of_lattice(); }
 };
+
+/// What is added to rims in products with vectors of T.
+template <class T>
+[[nodiscard]] T const* added_to_rims(LatticeHalfCdsView const& a) {
+  if constexpr (std::is_same_v<T, float>)
+    return a.added_single;
+  else if constexpr (std::is_same_v<T, double>)
+    return a.added;
+  else
+    return nullptr;
+}
 
 /// Calls visit(place, i, j, k) for the neighbours (i, j, k) of a node, and for itself: values[place] couples them. In the order of
 /// products.

@@ -20,15 +20,19 @@ public:
     int rank = 0;
     std::int64_t size = 0;  ///< entries; a part without any is left out
   };
-  /// Of every other rank one part at most. What a rank sends to another that one receives. Collective.
-  RankExchange(Context& context, Communicator& ranks, std::vector<Part> const& sends, std::vector<Part> const& receives)
-      : devices_(rank_transport(context, ranks).devices.get()),
+  /// Of every other rank one part at most. What a rank sends to another that one receives. `behind`: entries behind those that
+  /// come, for the caller. Collective.
+  RankExchange(Context& context, Communicator& ranks, std::vector<Part> const& sends, std::vector<Part> const& receives,
+               std::int64_t behind = 0)
+      : context_(context),
+        devices_(rank_transport(context, ranks).devices.get()),
         staged_(context.backend() != Backend::cpu && devices_ == nullptr),
         outgoing_(context, size_of(sends)),
-        incoming_(context, size_of(receives)) {
+        n_incoming_(size_of(receives)),
+        incoming_(context, n_incoming_ + behind) {
     if (staged_) {
       outgoing_of_host_.resize(static_cast<std::size_t>(outgoing_.size()));
-      incoming_of_host_.resize(static_cast<std::size_t>(incoming_.size()));
+      incoming_of_host_.resize(static_cast<std::size_t>(n_incoming_));
     }
     sends_ = messages(sends, staged_ ? outgoing_of_host_.data() : outgoing_.data());
     receives_ = messages(receives, staged_ ? incoming_of_host_.data() : incoming_.data());
@@ -40,6 +44,8 @@ public:
 
   /// Where the parts to send are to be written, one after another, by what is enqueued before start() and after the last finish().
   [[nodiscard]] T* outgoing() { return outgoing_.data(); }
+  /// The entries behind those that come.
+  [[nodiscard]] T* behind() { return incoming_.data() + n_incoming_; }
   void start() {
     if (devices_ != nullptr) {
       devices_->start(sends_, receives_);
@@ -56,8 +62,8 @@ public:
       devices_->finish();
     else
       exchange_->finish();
-    if (staged_)
-      incoming_.upload(std::span<T const>(incoming_of_host_));
+    if (staged_ && n_incoming_ > 0)
+      context_.upload(incoming_.data(), incoming_of_host_.data(), n_incoming_ * std::int64_t{sizeof(T)});
     return incoming_.data();
   }
 
@@ -78,9 +84,12 @@ private:
     return result;
   }
 
+  Context& context_;
   DeviceRanks* devices_;
   bool staged_;
-  Array<T> outgoing_, incoming_;
+  Array<T> outgoing_;
+  std::int64_t n_incoming_;
+  Array<T> incoming_;
   HostVector<T> outgoing_of_host_, incoming_of_host_;
   std::vector<Message> sends_, receives_;
   std::unique_ptr<Exchange> exchange_;  ///< without devices_

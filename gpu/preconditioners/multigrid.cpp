@@ -80,7 +80,7 @@ public:
     for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
       Level const& next = levels_[l + 1];
       next.x = next.buffers[0].data();
-      if (levels_[l].halo != nullptr)  // P^T of own unknowns looks at those around them; a cycle does not read these entries of b
+      if (levels_[l].halo != nullptr && levels_[l].to_coarse->reads_around())  // a cycle does not read these entries of b
         levels_[l].halo->fill(levels_[l].b.data());
       levels_[l].to_coarse->restrict_residual(levels_[l].b.data(), next.diagonal.data(), first_factor(next), next.b.data(), next.x,
                                               stop);
@@ -215,7 +215,7 @@ private:
       level.a().product_dot(level.x, residual, dot_.data(), stop);
       kernels_.residual(context_, level.n(), level.b.data(), residual, stop);
     }
-    if (level.halo != nullptr)
+    if (level.halo != nullptr && level.to_coarse->reads_around())
       level.halo->fill(residual);
     Level const& coarse = levels_[l + 1];
     coarse.x = coarse.buffers[0].data();
@@ -280,8 +280,9 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
   if (auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a); of_rank != nullptr) {
     RankBlocks const* const blocks = options.nested_spaces ? nullptr : options.blocks.get();
     auto hierarchy =
-        has_levels(blocks)
-            ? rank_box_hierarchy<V>(*of_rank, *blocks, options)
+        has_levels(blocks) ? rank_box_hierarchy<V>(*of_rank, *blocks, options)
+        : has_levels(of_rank->lattices())
+            ? rank_lattice_hierarchy<V>(*of_rank, options)
             : rank_hierarchy_of_rows<V>(*of_rank, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     return std::make_unique<MultigridSetup<V>>(context, a.n_rows(), std::move(hierarchy), options);
   }

@@ -30,6 +30,8 @@ public:
   virtual void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const = 0;
   /// x += P e.
   virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
+  /// On several ranks: whether the first looks at entries of r that LevelHalo::fill fills in.
+  [[nodiscard]] virtual bool reads_around() const { return true; }
   [[nodiscard]] virtual std::int64_t bytes() const = 0;        ///< that are stored
   [[nodiscard]] virtual std::int64_t bytes_moved() const = 0;  ///< by one of each
 };
@@ -107,6 +109,14 @@ template <class V>
 [[nodiscard]] inline bool has_levels(RankBlocks const* blocks) {
   return blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
 }
+
+/// On lattices that several ranks share, each whole on one of them (RankMatrix::lattices): the levels of lattice_hierarchy. P^T A P
+/// is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices with the rows that other ranks'
+/// lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and goes on
+/// as one rank. Collective.
+[[nodiscard]] bool has_levels(RankLattices const* lattices);  ///< whether there are some, of four cells a side or more
+template <class V>
+[[nodiscard]] MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 
 /// For any matrix whose rows several ranks share: first the levels of `nested`, as far as there are, by P^T A P; where the last of
 /// them has_levels as a box it goes on with rank_box_hierarchy. Then smoothed aggregation as algebraic_hierarchy's, with aggregates

@@ -1,15 +1,54 @@
 #pragma once
 
+#include "gpu/core/rank_numbering.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/block.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace poisson {
+
+/// Rows as a box of n x 1 x 1, for BlockKernels::copy.
+[[nodiscard]] inline CommonNodes all_rows(std::int64_t n) {
+  NodeBox const all{{}, {n, 1, 1}};
+  return common_nodes(all, all, all);
+}
+
+/// Gives every rank all rows of a vector: those of one rank after those of the other, or in another order.
+template <class V>
+class RowGather {
+public:
+  /// `order`: by place in the result, the row's number over all ranks; empty: they are the same. Collective.
+  RowGather(Context& context, Communicator& ranks, RankNumbering const& rows, std::vector<std::int32_t> const& order = {})
+      : context_(context),
+        n_of_all_(rows.n_of_all()),
+        order_(context, std::span<std::int32_t const>(order)),
+        by_rank_(context, std::ssize(order)),
+        gather_(context, ranks, rows.boxes(), rows.boxes()[rows.me], NodeBox{{}, {n_of_all_, 1, 1}}) {}
+  [[nodiscard]] std::int64_t n_of_all() const { return n_of_all_; }
+  /// Collective.
+  void gather(V const* own, V* all) const {
+    if (order_.size() == 0) {
+      gather_.gather(own, all);
+      return;
+    }
+    gather_.gather(own, by_rank_.data());
+    kernels_for<BlockKernels<V>>(context_).pack(context_, n_of_all_, order_.data(), by_rank_.data(), all);
+  }
+
+private:
+  Context& context_;
+  std::int64_t n_of_all_;
+  Array<std::int32_t> order_;
+  mutable Array<V> by_rank_;
+  mutable BlockGather<V> gather_;
+};
 
 /// The entries that an exchange brings. Rows without a box are one of count x 1 x 1.
 template <class V>
@@ -36,6 +75,33 @@ public:
 private:
   Context& context_;
   CommonNodes in_, out_;
+};
+
+/// The same where every rank has the whole finest level, of rows in any order.
+template <class V>
+class GatheredRowsEntry final : public RankEntry<V> {
+public:
+  /// `places`: in the whole, of own rows.
+  GatheredRowsEntry(Context& context, std::unique_ptr<RowGather<V>> gather, std::vector<std::int32_t> const& places)
+      : context_(context),
+        gather_(std::move(gather)),
+        places_(context, std::span<std::int32_t const>(places)),
+        rounded_(context, std::ssize(places)) {}
+  void enter(double const* r, V* b) const override {
+    kernels_for<BlockKernels<V>>(context_).copy_from_double(context_, all_rows(places_.size()), r, rounded_.data());
+    gather_->gather(rounded_.data(), b);
+  }
+  void leave(V const* x, double* z, std::int32_t const* stop) const override {
+    auto const& kernels = kernels_for<BlockKernels<V>>(context_);
+    kernels.pack(context_, places_.size(), places_.data(), x, rounded_.data());
+    kernels.copy_to_double(context_, all_rows(places_.size()), rounded_.data(), z, stop);
+  }
+
+private:
+  Context& context_;
+  std::unique_ptr<RowGather<V>> gather_;
+  Array<std::int32_t> places_;
+  mutable Array<V> rounded_;
 };
 
 /// The same where every rank has the whole finest level.

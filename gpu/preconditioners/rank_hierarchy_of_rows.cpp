@@ -15,6 +15,14 @@ namespace {
 
 constexpr double shrink_worth_a_level = 0.8;
 
+/// Of own unknowns and ghosts, where every rank has all.
+std::vector<std::int32_t> numbers_in_whole(Numbering const& rows, Ghosts const& ghosts) {
+  std::vector<std::int32_t> result;
+  for (std::int64_t i = 0; i < rows.n_own() + std::ssize(ghosts.numbers); ++i)
+    result.push_back(static_cast<std::int32_t>(ghosts.number_at(rows, i)));
+  return result;
+}
+
 /// P by aggregates of own unknowns, smoothed across ranks, and P^T A P. Collective.
 Coarser aggregated_level(Communicator& ranks, Context& context, LevelRows const& fine, Couplings const& couplings,
                          Aggregates const& aggregates, double damping) {
@@ -141,7 +149,8 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
     }
     bool const gathers = numbering.n_of_all() <= multigrid.gathered_size || has_idle;
     if (gathers)
-      transfer->goes_on_whole(ranks, numbering, coarser->of_p);
+      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, numbering),
+                              numbers_in_whole(numbering, coarser->of_p));
     level.to_coarse = std::move(transfer);
     if (gathers) {
       go_on_whole(coarser->level);

@@ -125,14 +125,10 @@ LevelRows finest_rows(RankMatrix const& a) {
   std::int64_t const n = a.n_rows();
   level.numbering = Numbering(ranks, n);
   // The ghosts of the matrix are numbered as those here: by rank, and within a rank as it sends them, which need not ascend.
-  std::vector<std::vector<std::int64_t>> to(static_cast<std::size_t>(ranks.size()));
-  for (RankNeighbor const& neighbor : a.neighbors())
-    for (std::int32_t const row : neighbor.sent)
-      to[static_cast<std::size_t>(neighbor.rank)].push_back(level.numbering.first[level.numbering.me] + row);
-  std::vector<std::int64_t> numbers;
-  for (auto const& list : swap_lists(ranks, to))
-    numbers.insert(numbers.end(), list.begin(), list.end());
+  std::vector<std::int64_t> numbers = numbers_of_ghosts(ranks, level.numbering, a.neighbors());
   level.ghosts = Ghosts(ranks, level.numbering, numbers);
+  for (std::int32_t const row : a.own_columns())
+    numbers.push_back(level.numbering.first[level.numbering.me] + row);
   CsrMatrix const couplings = a.couplings();
   HostVector<std::int32_t> const rim = a.rim();
   std::vector<SentEntry> more;

@@ -2,10 +2,12 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/node_box.hpp"
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
+#include "gpu/core/rank_numbering.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/aggregation.hpp"
@@ -30,29 +32,7 @@
 /// Levels of multigrid by rows, of any matrix whose rows several ranks share. Functions are collective.
 namespace poisson::rank_levels {
 
-/// How rows, or columns, are numbered over all ranks: those of rank r from first[r] on.
-struct Numbering {
-  std::vector<std::int64_t> first;
-  std::size_t me = 0;
-
-  Numbering() = default;
-  Numbering(Communicator& ranks, std::int64_t n) : first{0}, me(static_cast<std::size_t>(ranks.rank())) {
-    for (std::int64_t const count : gather(ranks, n))
-      first.push_back(first.back() + count);
-  }
-  [[nodiscard]] std::int64_t n_own() const { return first[me + 1] - first[me]; }
-  [[nodiscard]] std::int64_t n_of_all() const { return first.back(); }
-  [[nodiscard]] bool is_own(std::int64_t number) const { return first[me] <= number && number < first[me + 1]; }
-  [[nodiscard]] std::size_t owner(std::int64_t number) const {
-    return static_cast<std::size_t>(std::upper_bound(first.begin(), first.end(), number) - first.begin()) - 1;
-  }
-  [[nodiscard]] std::vector<NodeBox> boxes() const {
-    std::vector<NodeBox> result;
-    for (std::size_t r = 0; r + 1 < first.size(); ++r)
-      result.push_back({{first[r], 0, 0}, {first[r + 1], 1, 1}});
-    return result;
-  }
-};
+using Numbering = RankNumbering;
 
 /// The numbers of others that a rank needs, ascending, and which of its own others need, by rank.
 struct Ghosts {
@@ -123,18 +103,6 @@ struct LevelRows {
 
 /// Those of the finest level.
 [[nodiscard]] LevelRows finest_rows(RankMatrix const& a);
-
-/// Sorts the entries of a row by columns, and adds those in one place in the order in which they were.
-inline void sort_and_add(std::vector<std::pair<std::int32_t, double>>& row) {
-  std::stable_sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
-  std::size_t last = 0;
-  for (std::size_t e = 1; e < row.size(); ++e)
-    if (row[e].first == row[last].first)
-      row[last].second += row[e].second;
-    else
-      row[++last] = row[e];
-  row.resize(row.empty() ? 0 : last + 1);
-}
 
 /// The largest |eigenvalue| of D^-1 A by the power method in the norm of D; NaN where it finds none. On the host.
 [[nodiscard]] double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);
@@ -214,38 +182,30 @@ std::unique_ptr<Matrix> in_precision(std::shared_ptr<CsrMatrix const> rows, Cont
   return make_matrix(Format::csr, std::move(rows), context, options);
 }
 
-/// P, and P^T by rows of own coarse unknowns, with the vectors that they read. The next level has its own unknowns and ghosts, or
-/// all on every rank, or what a hierarchy of its own has.
+/// Between a level and the next one on several ranks. The next level has its own unknowns and ghosts, or all on every rank, or what
+/// a hierarchy of its own has.
 template <class V>
-class RowsTransfer final : public GridTransfer<V> {
+class RankTransfer : public GridTransfer<V> {
 public:
-  RowsTransfer(Context& context, Communicator& ranks, std::shared_ptr<CsrMatrix const> p, std::shared_ptr<CsrMatrix const> r,
-               Numbering const& fine, Ghosts const& of_r, Numbering const& coarse, Ghosts const& of_p)
+  /// `halo_of_coarse`: of vectors of own coarse unknowns and `n_ghosts` others.
+  RankTransfer(Context& context, std::int64_t n_fine, std::int64_t n_coarse, std::int64_t n_ghosts,
+               std::unique_ptr<BlockExchange<V>> halo_of_coarse)
       : context_(context),
         blocks_(kernels_for<BlockKernels<V>>(context)),
         smoother_(kernels_for<SmootherKernels<V>>(context)),
-        p_(in_precision<V>(std::move(p), context)),
-        r_(in_precision<V>(std::move(r), context)),
-        n_fine_(fine.n_own()),
-        n_coarse_(coarse.n_own()),
-        n_next_(n_coarse_),
-        fine_(context, n_fine_ + std::ssize(of_r.numbers)),
-        coarse_(context, n_coarse_ + std::ssize(of_p.numbers)),
-        halo_of_fine_(exchange_of<V>(context, ranks, fine, of_r)),
-        halo_of_coarse_(exchange_of<V>(context, ranks, coarse, of_p)) {
-    fine_.set_zero();
+        n_fine_(n_fine),
+        n_coarse_(n_coarse),
+        n_next_(n_coarse),
+        coarse_(context, n_coarse + n_ghosts),
+        halo_of_coarse_(std::move(halo_of_coarse)) {
     coarse_.set_zero();
   }
-  /// The next level has all unknowns on every rank.
-  void goes_on_whole(Communicator& ranks, Numbering const& coarse, Ghosts const& of_p) {
-    std::vector<NodeBox> const own = coarse.boxes();
-    gather_ = std::make_unique<BlockGather<V>>(context_, ranks, own, own[coarse.me], NodeBox{{}, {coarse.n_of_all(), 1, 1}});
-    std::vector<std::int32_t> places;
-    for (std::int64_t place = 0; place < coarse_.size(); ++place)
-      places.push_back(static_cast<std::int32_t>(of_p.number_at(coarse, place)));
+  /// The next level has all unknowns on every rank. `places`: there, of own coarse unknowns and then of ghosts.
+  void goes_on_whole(std::unique_ptr<RowGather<V>> gather, std::vector<std::int32_t> const& places) {
+    n_next_ = gather->n_of_all();
+    gather_ = std::move(gather);
     places_in_whole_ = Array<std::int32_t>(context_, std::span<std::int32_t const>(places));
     of_own_ = Array<V>(context_, n_coarse_);
-    n_next_ = coarse.n_of_all();
   }
 
   /// The next level is the finest of a hierarchy of its own, with this entry; its vectors have `n_next` entries.
@@ -256,12 +216,9 @@ public:
     n_next_ = n_next;
   }
 
-  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {
-    blocks_.copy(context_, all_of(n_fine_), r, fine_.data());
-    halo_of_fine_->fill(fine_.data());
+  void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const final {
     V* const own = of_own_.size() > 0 ? of_own_.data() : b;
-    if (n_coarse_ > 0)
-      static_cast<LinearOperator<V> const&>(*r_).product(1, fine_.data(), 0, own);
+    to_coarse(r, own, stop);
     if (gather_ != nullptr)
       gather_->gather(own, b);
     if (entry_ != nullptr) {
@@ -271,42 +228,80 @@ public:
     }
     smoother_.begin(context_, n_next_, diagonal, b, factor, x, stop);
   }
-  void prolong(V const* e, V* x, std::int32_t const* stop) const override {
+  void prolong(V const* e, V* x, std::int32_t const* stop) const final {
     if (gather_ != nullptr)
       blocks_.pack(context_, coarse_.size(), places_in_whole_.data(), e, coarse_.data());
     else {
       if (entry_ != nullptr) {
         entry_->leave(e, in_double_.data(), stop);
-        blocks_.copy_from_double(context_, all_of(n_coarse_), in_double_.data(), coarse_.data());
+        blocks_.copy_from_double(context_, all_rows(n_coarse_), in_double_.data(), coarse_.data());
       } else {
-        blocks_.copy(context_, all_of(n_coarse_), e, coarse_.data());
+        blocks_.copy(context_, all_rows(n_coarse_), e, coarse_.data());
       }
       halo_of_coarse_->fill(coarse_.data());
     }
     if (n_fine_ > 0 && (context_.backend() != Backend::cpu || *stop == 0))
-      static_cast<LinearOperator<V> const&>(*p_).product(1, coarse_.data(), 1, x);
+      to_fine(coarse_.data(), x, stop);
   }
-  std::int64_t bytes() const override { return p_->bytes() + r_->bytes() + fine_.bytes() + coarse_.bytes(); }
-  std::int64_t bytes_moved() const override { return bytes() + (4 * n_fine_ + 6 * n_coarse_) * std::int64_t{sizeof(V)}; }
+  bool reads_around() const final { return false; }
 
-private:
-  static CommonNodes all_of(std::int64_t n) {
-    NodeBox const all{{}, {n, 1, 1}};
-    return common_nodes(all, all, all);
-  }
+protected:
+  /// P^T r at own coarse unknowns; nothing that counts where *stop is not 0. Collective.
+  virtual void to_coarse(V const* r, V* own, std::int32_t const* stop) const = 0;
+  /// x += P e; e has own coarse unknowns and ghosts.
+  virtual void to_fine(V const* e, V* x, std::int32_t const* stop) const = 0;
 
   Context& context_;
   BlockKernels<V> const& blocks_;
   SmootherKernels<V> const& smoother_;
-  std::unique_ptr<Matrix> p_, r_;
-  std::int64_t n_fine_, n_coarse_, n_next_;
-  mutable Array<V> fine_, coarse_;  ///< with ghosts
-  std::unique_ptr<BlockExchange<V>> halo_of_fine_, halo_of_coarse_;
-  std::unique_ptr<BlockGather<V>> gather_;
+  std::int64_t n_fine_, n_coarse_;
+
+  [[nodiscard]] std::int64_t bytes_of_vectors() const { return coarse_.bytes(); }
+
+private:
+  std::int64_t n_next_;
+  mutable Array<V> coarse_;  ///< with ghosts
+  std::unique_ptr<BlockExchange<V>> halo_of_coarse_;
+  std::unique_ptr<RowGather<V>> gather_;
   Array<std::int32_t> places_in_whole_;
   std::unique_ptr<RankEntry<V>> entry_;
   mutable Array<V> of_own_;  ///< where the next level's vectors are others
   mutable Array<double> in_double_;
+};
+
+/// P, and P^T by rows of own coarse unknowns, with the vectors that they read.
+template <class V>
+class RowsTransfer final : public RankTransfer<V> {
+  using RankTransfer<V>::context_, RankTransfer<V>::n_fine_, RankTransfer<V>::n_coarse_;
+
+public:
+  RowsTransfer(Context& context, Communicator& ranks, std::shared_ptr<CsrMatrix const> p, std::shared_ptr<CsrMatrix const> r,
+               Numbering const& fine, Ghosts const& of_r, Numbering const& coarse, Ghosts const& of_p)
+      : RankTransfer<V>(context, fine.n_own(), coarse.n_own(), std::ssize(of_p.numbers),
+                        exchange_of<V>(context, ranks, coarse, of_p)),
+        p_(in_precision<V>(std::move(p), context)),
+        r_(in_precision<V>(std::move(r), context)),
+        fine_(context, n_fine_ + std::ssize(of_r.numbers)),
+        halo_of_fine_(exchange_of<V>(context, ranks, fine, of_r)) {
+    fine_.set_zero();
+  }
+  std::int64_t bytes() const override { return p_->bytes() + r_->bytes() + fine_.bytes() + this->bytes_of_vectors(); }
+  std::int64_t bytes_moved() const override { return bytes() + (4 * n_fine_ + 6 * n_coarse_) * std::int64_t{sizeof(V)}; }
+
+private:
+  void to_coarse(V const* r, V* own, std::int32_t const*) const override {
+    this->blocks_.copy(context_, all_rows(n_fine_), r, fine_.data());
+    halo_of_fine_->fill(fine_.data());
+    if (n_coarse_ > 0)
+      static_cast<LinearOperator<V> const&>(*r_).product(1, fine_.data(), 0, own);
+  }
+  void to_fine(V const* e, V* x, std::int32_t const*) const override {
+    static_cast<LinearOperator<V> const&>(*p_).product(1, e, 1, x);
+  }
+
+  std::unique_ptr<Matrix> p_, r_;
+  mutable Array<V> fine_;  ///< with ghosts
+  std::unique_ptr<BlockExchange<V>> halo_of_fine_;
 };
 
 /// Adds the level of these rows, whose kernels' `couplings` are known, to a hierarchy. Where a row has no diagonal to divide by the

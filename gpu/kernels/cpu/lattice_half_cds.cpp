@@ -124,8 +124,10 @@ void run(LatticeHalfCdsView const& a, Values values, Sharing const& sharing, Scr
     for (std::int64_t line = first_line; line < last_line; ++line)
       for_runs(m, LatticePlane(m, static_cast<std::int32_t>(lattice), static_cast<std::int32_t>(line / m)),
                static_cast<std::int32_t>(line % m), [&](std::int32_t i, std::int32_t count, LatticePlace place) {
-                 for (std::int32_t c = 0; c < count; ++c)
-                   store(local_x, line * m + i + c, load(x, place.on_rim ? lattices.rim_unknowns[place.at + c] : place.at + c));
+                 for (std::int32_t c = 0; c < count; ++c) {
+                   std::int32_t const at = place.on_rim ? lattices.rim_unknowns[place.at + c] : place.at + c;
+                   store(local_x, line * m + i + c, at < lattices.end_of_read ? load(x, at) : T(0));
+                 }
                });
   };
   auto const scatter = [&](std::int64_t lattice, std::int64_t first_row, std::int64_t last_row, ConstPointer<T> local_y) {
@@ -173,12 +175,15 @@ void run(LatticeHalfCdsView const& a, Values values, Sharing const& sharing, Scr
         multiply(lattice, scratch.locals[static_cast<std::size_t>(thread)], 0, 1);
     }
     // Bytes per copy: 4 and a T.
+    T const* const added = added_to_rims<T>(a);
 #pragma omp barrier
 #pragma omp for schedule(static)
     for (std::int64_t i = 0; i < lattices.n_rim(); ++i) {
       T sum = 0;
       for (std::int64_t c = lattices.copy_offsets[i]; c < lattices.copy_offsets[i + 1]; ++c)
         sum = sum + scratch.rims[lattices.copies[c]];
+      if (added != nullptr)
+        sum = sum + added[i];
       finished(lattices.n_inner() + i, sum);
     }
   }

@@ -54,7 +54,7 @@ __device__ __forceinline__ void multiply_at(LatticeView const& lattices, Values 
   T x_around[27];
 #pragma unroll
   for (int d = 0; d < 27; ++d)
-    x_around[d] = unknowns[d] >= 0 ? cuda::load_constant(x, unknowns[d]) : T(0);
+    x_around[d] = unknowns[d] >= 0 && unknowns[d] < lattices.end_of_read ? cuda::load_constant(x, unknowns[d]) : T(0);
 
   std::int64_t const n = lattices.n_lattices * nodes, own = std::int64_t{lattice} * nodes + k * plane + j * m + i;
   Accumulator sum{};
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(threads)
   // Asked for before anybody waits for `stop`.
   std::int32_t const unknown = __ldg(lattices.rim_unknowns + i);
   if (stop == nullptr || *stop == 0)
-    store(rims, i, cuda::load_constant(x, unknown));
+    store(rims, i, unknown < lattices.end_of_read ? cuda::load_constant(x, unknown) : T(0));
 }
 
 /// x of the nodes on rims, in `rims`. An ordinary launch: what was enqueued before is done when kernels that follow early start.
@@ -185,11 +185,11 @@ march::LatticeNodes<T> gather(cuda::CudaContext const& device, LatticeView const
   return {lattices.m, rims};
 }
 
-/// y = alpha (the sums of rims, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per unknown: 8,
-/// y, and 4 and a T for every copy.
+/// y = alpha (the sums of rims and `added`, added up) + beta y for the unknowns on rims, unless `stop` is there and set. Bytes per
+/// unknown: 8, y, and 4 and a T for every copy.
 template <class T>
-__global__ void __launch_bounds__(threads)
-    exchange_kernel(LatticeView const lattices, T const* rims, T alpha, T beta, Pointer<T> y, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads) exchange_kernel(LatticeView const lattices, T const* rims, T const* added, T alpha,
+                                                           T beta, Pointer<T> y, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= lattices.n_rim())
     return;
@@ -205,22 +205,26 @@ __global__ void __launch_bounds__(threads)
     sum = sum + second_copy;
   for (std::int64_t c = first + 2; c < end; ++c)
     sum = sum + cuda::load_from_l2(rims + lattices.copies[c]);
+  if (added != nullptr)
+    sum = sum + added[i];
   std::int64_t const unknown = lattices.n_inner() + i;
   store(y, unknown, cuda::combine(alpha, sum, beta, y, unknown));
 }
 
 template <class T>
-void exchange(cuda::CudaContext const& device, LatticeView const& lattices, T const* rims, T alpha, T beta, Pointer<T> y,
+void exchange(cuda::CudaContext const& device, LatticeHalfCdsView const& a, T const* rims, T alpha, T beta, Pointer<T> y,
               std::int32_t const* stop) {
-  cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices, rims, alpha, beta,
-                     y, stop);
+  if (a.lattices.n_rim() > 0)
+    cuda::launch_early(device, exchange_kernel<T>, cuda::n_blocks(a.lattices.n_rim(), threads), threads, 0, a.lattices, rims,
+                       added_to_rims<T>(a), alpha, beta, y, stop);
 }
 
 /// Calls row(unknown, y, x there), y = A x, for all unknowns of lattices that are in L2, and bound by waiting: with a thread for
 /// each unknown inside, in the first blocks, and a warp for each one on rims, a lane for each neighbour.
 template <class V, class Values, class Row>
-__global__ void __launch_bounds__(threads) few_rows_kernel(LatticeView const lattices, unsigned blocks_inside, Values values,
-                                                           V const* __restrict__ x, Row const row, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads)
+    few_rows_kernel(LatticeView const lattices, unsigned blocks_inside, Values values, V const* added, V const* __restrict__ x,
+                    Row const row, std::int32_t const* stop) {
   std::int32_t const stopped = *stop, m = lattices.m;
   if (blockIdx.x < blocks_inside) {
     std::uint32_t const unknown = blockIdx.x * threads + threadIdx.x, line = static_cast<std::uint32_t>(m - 2);
@@ -258,12 +262,13 @@ __global__ void __launch_bounds__(threads) few_rows_kernel(LatticeView const lat
     std::int64_t const stored_at = step <= 0 ? ((std::int64_t{lattice} * m + node.k) * m + node.j) * m + node.i
                                              : ((std::int64_t{lattice} * m + k) * m + j) * m + i;
     V const value = static_cast<V>(values[std::int64_t{step <= 0 ? -step : step} * n + stored_at]);
-    sum += value * x[other.on_rim ? lattices.rim_unknowns[other.at] : other.at];
+    std::int32_t const at = other.on_rim ? lattices.rim_unknowns[other.at] : other.at;
+    sum += at < lattices.end_of_read ? value * x[at] : V(0);
   }
   for (int distance = 16; distance > 0; distance /= 2)
     sum += __shfl_down_sync(0xffffffffU, sum, static_cast<unsigned>(distance));
   if (lane == 0 && stopped == 0)
-    row(unknown, sum, x[unknown]);
+    row(unknown, added != nullptr ? sum + added[number] : sum, x[unknown]);
 }
 
 /// What a march makes of rows: unknowns inside are complete, the rest is for the exchange.
@@ -293,8 +298,8 @@ __global__ void __launch_bounds__(Tile::threads, march::Layout<Stored, V, Tile>:
 
 /// row(unknown, what the lattices have made of it, x there) for the unknowns on rims.
 template <class V, class Row>
-__global__ void __launch_bounds__(threads) exchange_rows_kernel(LatticeView const lattices, V const* rims, V const* __restrict__ x,
-                                                                Row const row, std::int32_t const* stop) {
+__global__ void __launch_bounds__(threads) exchange_rows_kernel(LatticeView const lattices, V const* rims, V const* added,
+                                                                V const* __restrict__ x, Row const row, std::int32_t const* stop) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i >= lattices.n_rim())
     return;
@@ -308,6 +313,8 @@ __global__ void __launch_bounds__(threads) exchange_rows_kernel(LatticeView cons
   V sum = first + 1 < end ? copy + second_copy : copy;
   for (std::int64_t c = first + 2; c < end; ++c)
     sum += cuda::load_from_l2(rims + lattices.copies[c]);
+  if (added != nullptr)
+    sum += added[i];
   row(unknown, sum, own, terms);
 }
 
@@ -369,7 +376,7 @@ public:
       product_kernel<T, Values><<<tiling.grid(), threads, 0, device.stream()>>>(tiling, lattices, values, x, store);
     }
     POISSON_CUDA_CHECK(cudaGetLastError());
-    exchange<T>(device, lattices, rims, alpha, beta, y, nullptr);
+    exchange<T>(device, a, rims, alpha, beta, y, nullptr);
   }
 
   template <class T, class Values>
@@ -400,7 +407,7 @@ public:
       product_dot_kernel<T, Values>
           <<<grid, threads, 0, device.stream()>>>(tiling, lattices, values, x, y, rims, dot, stop, partial, device.block_counter());
     POISSON_CUDA_CHECK(cudaGetLastError());
-    exchange<T>(device, lattices, rims, T(1), T(0), y, stop);
+    exchange<T>(device, a, rims, T(1), T(0), y, stop);
   }
 
   void diagonal(Context& context, LatticeHalfCdsView const& a, double* d, double* d_low) const override {
@@ -439,12 +446,14 @@ private:
           cuda::launch_early(device, march_rows_kernel<Tile, V, Stored, Row>, box->grid(), Tile::threads, shared_bytes, *box, nodes,
                              values, x, StoreRow<V, Row>{row, rims}, stop);
         });
-        cuda::launch_early(device, exchange_rows_kernel<V, Row>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices,
-                           rims, x, row, stop);
+        if (lattices.n_rim() > 0)
+          cuda::launch_early(device, exchange_rows_kernel<V, Row>, cuda::n_blocks(lattices.n_rim(), threads), threads, 0, lattices,
+                             rims, added_to_rims<V>(a), x, row, stop);
         return;
       }
     unsigned const inside = cuda::n_blocks(lattices.n_inner(), threads), on_rims = cuda::n_blocks(lattices.n_rim(), threads / 32);
-    few_rows_kernel<V><<<inside + on_rims, threads, 0, device.stream()>>>(lattices, inside, values, x, row, stop);
+    few_rows_kernel<V>
+        <<<inside + on_rims, threads, 0, device.stream()>>>(lattices, inside, values, added_to_rims<V>(a), x, row, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   /// A vector of n entries that lies behind n numbers of the buffer.

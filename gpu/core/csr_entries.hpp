@@ -1,0 +1,62 @@
+#pragma once
+
+#include "gpu/core/csr_matrix.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+/// Sorts the entries of a row by columns, and adds those in one place in the order in which they were.
+inline void sort_and_add(std::vector<std::pair<std::int32_t, double>>& row) {
+  std::stable_sort(row.begin(), row.end(), [](auto const& a, auto const& b) { return a.first < b.first; });
+  std::size_t last = 0;
+  for (std::size_t e = 1; e < row.size(); ++e)
+    if (row[e].first == row[last].first)
+      row[last].second += row[e].second;
+    else
+      row[++last] = row[e];
+  row.resize(row.empty() ? 0 : last + 1);
+}
+
+struct MatrixEntry {
+  std::int64_t row;
+  std::int32_t column;
+  double value;
+};
+
+/// Of entries in any order; those in one place are added in the order in which they stand.
+[[nodiscard]] inline CsrMatrix csr_of_entries(std::int64_t n_rows, std::int64_t n_columns,
+                                              std::vector<MatrixEntry> const& entries) {
+  std::vector<std::int64_t> first(static_cast<std::size_t>(n_rows) + 1, 0);
+  for (MatrixEntry const& entry : entries)
+    ++first[static_cast<std::size_t>(entry.row) + 1];
+  for (std::size_t row = 1; row < first.size(); ++row)
+    first[row] += first[row - 1];
+  std::vector<std::pair<std::int32_t, double>> by_row(entries.size()), row_entries;
+  std::vector<std::int64_t> next(first.begin(), first.end() - 1);
+  for (MatrixEntry const& entry : entries)
+    by_row[static_cast<std::size_t>(next[static_cast<std::size_t>(entry.row)]++)] = {entry.column, entry.value};
+  CsrMatrix result;
+  result.n_rows = n_rows;
+  result.n_columns = n_columns;
+  result.row_ptr.reserve(first.size());
+  result.row_ptr.push_back(0);
+  result.columns.reserve(entries.size());
+  result.values.reserve(entries.size());
+  for (std::size_t row = 0; row + 1 < first.size(); ++row) {
+    row_entries.assign(by_row.begin() + first[row], by_row.begin() + first[row + 1]);
+    sort_and_add(row_entries);
+    for (auto const& [column, value] : row_entries) {
+      result.columns.push_back(column);
+      result.values.push_back(value);
+    }
+    result.row_ptr.push_back(result.nnz());
+  }
+  return result;
+}
+
+}  // namespace poisson

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "gpu/core/context.hpp"
+#include "gpu/core/rank_lattices.hpp"
+#include "gpu/core/rank_numbering.hpp"
+#include "gpu/kernels/half_cds.hpp"
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace poisson {
+
+/// The matrix of a mesh of lattices is the sum of the lattices' own. Of those that one rank has some entries are in rows that other
+/// ranks own: these go there. Entries in one place stay apart; that stand where nothing is stored are -0.0.
+class ForeignRows {
+public:
+  struct Entry {
+    std::int64_t row, column;
+  };
+  template <class V>
+  struct Values {
+    std::vector<V> here, come;
+  };
+
+  /// `ghosts`: numbers_of_ghosts. Collective.
+  ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLattices const& lattices,
+              std::vector<std::int64_t> const& ghosts);
+
+  /// Of lattices here: unknowns as in RankLattices, the row a ghost.
+  [[nodiscard]] std::vector<Entry> const& here() const { return here_; }
+  /// Of others' lattices: own rows, and the numbers of columns over all ranks. In the order of the ranks.
+  [[nodiscard]] std::vector<Entry> const& come() const { return come_; }
+  /// Their values. `stored`: of the lattices here, in the context's memory, laid out as LatticeHalfCdsView says; float or double.
+  /// Collective.
+  template <class V>
+  [[nodiscard]] Values<V> values(Context& context, V const* stored) const;
+
+private:
+  Communicator& ranks_;
+  std::vector<Entry> here_, come_;
+  std::vector<std::int64_t> first_of_rank_;  ///< in here_, by the rank of the row
+  std::int64_t n_nodes_;
+  std::array<std::int64_t, half_stencil::diagonals + 1> first_of_diagonal_{};
+  std::vector<std::int32_t> nodes_;   ///< whose values are asked for, by diagonal
+  std::vector<std::int32_t> places_;  ///< of here_, in nodes_
+};
+
+}  // namespace poisson

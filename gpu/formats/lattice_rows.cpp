@@ -1,0 +1,139 @@
+#include "gpu/formats/lattice_rows.hpp"
+
+#include "gpu/core/csr_entries.hpp"
+#include "gpu/formats/foreign_rows.hpp"
+#include "gpu/formats/lattice_half_cds.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+namespace {
+
+/// Finds ghosts by their numbers over all ranks.
+class GhostFinder {
+public:
+  explicit GhostFinder(std::vector<std::int64_t> const& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      sorted_.emplace_back(numbers[i], static_cast<std::int32_t>(i));
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+  [[nodiscard]] std::int32_t operator()(std::int64_t number) const {
+    return std::lower_bound(sorted_.begin(), sorted_.end(), std::pair(number, std::int32_t{-1}))->second;
+  }
+
+private:
+  std::vector<std::pair<std::int64_t, std::int32_t>> sorted_;
+};
+
+bool is_stored(double value) {
+  return value != 0 || !std::signbit(value);
+}
+
+}  // namespace
+
+LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> assembled,
+                             std::span<std::uint8_t const> fixed) {
+  auto& matrix = static_cast<LatticeHalfCds&>(*assembled);
+  std::int64_t const n = lattices.n_rows, n_inner = lattices.layout.n_inner(), n_ghosts = lattices.layout.n_unknowns - n;
+  RankNumbering const rows(ranks, n);
+  std::vector<std::int64_t> const ghosts = numbers_of_ghosts(ranks, rows, lattices.neighbors);
+  ForeignRows const foreign(ranks, rows, lattices, ghosts);
+  auto const values = foreign.values(matrix.context(), matrix.view().values);
+  GhostFinder const ghost_of(ghosts);
+
+  // Columns are ghosts, then own rows; afterwards own rows that occur.
+  std::vector<MatrixEntry> entries;
+  entries.reserve(foreign.here().size() + foreign.come().size());
+  for (std::size_t i = 0; i < foreign.here().size(); ++i)  // the matrix is symmetric
+    if (auto const& [row, column] = foreign.here()[i]; column < n && is_stored(values.here[i]))
+      entries.push_back({column, static_cast<std::int32_t>(row - n), values.here[i]});
+  auto const column_of = [&](std::int64_t number) {
+    return rows.is_own(number) ? static_cast<std::int32_t>(n_ghosts + number - rows.first[rows.me]) : ghost_of(number);
+  };
+  for (std::size_t i = 0; i < foreign.come().size(); ++i)
+    if (is_stored(values.come[i])) {
+      std::int32_t const column = column_of(foreign.come()[i].column);
+      entries.push_back({foreign.come()[i].row, column, values.come[i]});
+      lattices.added.push_back(
+          {foreign.come()[i].row, static_cast<std::int32_t>(column < n_ghosts ? n + column : column - n_ghosts), values.come[i]});
+    }
+
+  LatticeRows result;
+  // The neighbours of own unknowns with Dirichlet values, as unknowns here.
+  LatticeView const view = lattices.layout.view();
+  std::vector<std::vector<std::int64_t>> neighbours(static_cast<std::size_t>(n - n_inner));
+  auto const is_fixed = [&](std::int64_t unknown) {
+    return unknown >= n_inner && fixed[static_cast<std::size_t>(unknown - n_inner)] != 0;
+  };
+  for (ForeignRows::Entry const& entry : foreign.come())
+    if (is_fixed(entry.row)) {
+      std::int64_t const column = column_of(entry.column);
+      neighbours[static_cast<std::size_t>(entry.row - n_inner)].push_back(column < n_ghosts ? n + column : column - n_ghosts);
+    }
+  for (std::int64_t unknown = n_inner; unknown < n; ++unknown) {
+    if (!is_fixed(unknown))
+      continue;
+    auto& others = neighbours[static_cast<std::size_t>(unknown - n_inner)];
+    for_nodes_of(view, unknown, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
+      for_couplings(matrix.view(), lattice, i, j, k, [&](std::int64_t, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
+        others.push_back(view.unknown(lattice, i2, j2, k2));
+      });
+    });
+    std::sort(others.begin(), others.end());
+    others.erase(std::unique(others.begin(), others.end()), others.end());
+    result.emptied += 2 * (std::ssize(others) - 1) - (std::count_if(others.begin(), others.end(), is_fixed) - 1);
+  }
+
+  std::vector<std::int32_t> place_of_own(static_cast<std::size_t>(n), -1);
+  for (MatrixEntry const& entry : entries)
+    if (entry.column >= n_ghosts)
+      place_of_own[static_cast<std::size_t>(entry.column - n_ghosts)] = 0;
+  for (std::size_t row = 0; row < place_of_own.size(); ++row)
+    if (place_of_own[row] == 0) {
+      place_of_own[row] = static_cast<std::int32_t>(n_ghosts + std::ssize(result.rows.own_columns));
+      result.rows.own_columns.push_back(static_cast<std::int32_t>(row));
+    }
+  for (MatrixEntry& entry : entries)
+    if (entry.column >= n_ghosts)
+      entry.column = place_of_own[static_cast<std::size_t>(entry.column - n_ghosts)];
+
+  CsrMatrix all = csr_of_entries(n, n_ghosts + std::ssize(result.rows.own_columns), entries);
+  auto couplings = std::make_shared<CsrMatrix>();
+  couplings->row_ptr.push_back(0);
+  for (std::int64_t row = 0; row < n; ++row)
+    if (all.row_ptr[row + 1] > all.row_ptr[row]) {
+      result.rows.rim.push_back(static_cast<std::int32_t>(row));
+      couplings->row_ptr.push_back(all.row_ptr[row + 1]);
+    }
+  couplings->n_rows = std::ssize(result.rows.rim);
+  couplings->n_columns = all.n_columns;
+  couplings->columns = std::move(all.columns);
+  couplings->values = std::move(all.values);
+  result.rows.couplings = std::move(couplings);
+  matrix.keep_rows(n, false);
+  result.local = std::move(assembled);
+  return result;
+}
+
+HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices, HostVector<double> const& parts) {
+  HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
+  std::vector<std::vector<double>> to(static_cast<std::size_t>(ranks.size()));
+  auto ghost = parts.begin() + lattices.n_rows;
+  for (RankNeighbor const& neighbor : lattices.neighbors) {
+    to[static_cast<std::size_t>(neighbor.rank)].assign(ghost, ghost + neighbor.n_ghosts);
+    ghost += neighbor.n_ghosts;
+  }
+  auto const come = swap_lists(ranks, to);
+  for (RankNeighbor const& neighbor : lattices.neighbors) {
+    auto const& list = come[static_cast<std::size_t>(neighbor.rank)];
+    for (std::size_t i = 0; i < neighbor.sent.size(); ++i)
+      sums[static_cast<std::size_t>(neighbor.sent[i])] += list[i];
+  }
+  return sums;
+}
+
+}  // namespace poisson

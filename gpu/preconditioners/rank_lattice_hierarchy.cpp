@@ -1,0 +1,457 @@
+#include "gpu/formats/foreign_rows.hpp"
+#include "gpu/formats/lattices_of_rank.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/lattice_levels.hpp"
+#include "gpu/preconditioners/rank_levels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace poisson {
+
+namespace rank_lattices {
+namespace {
+
+using rank_levels::Ghosts, rank_levels::Numbering;
+template <class V>
+using Places = typename BlockExchange<V>::Places;
+
+template <class V>
+V const* values_of(LatticeHalfCds const& a) {
+  if constexpr (std::is_same_v<V, float>)
+    return a.view().single_values;
+  else
+    return a.view().values;
+}
+
+/// A level's unknowns on this rank: own ones, ghosts that lattices here have (RankLattices), and more ghosts with which own ones
+/// are coupled.
+struct LevelUnknowns {
+  RankLattices lattices;
+  Numbering rows;
+  std::vector<std::int64_t> ghosts;  ///< of lattices.neighbors: their numbers over all ranks
+  /// Beyond the lattices here: ascending, and which own ones others have so, by rank.
+  Ghosts beyond;
+
+  [[nodiscard]] std::int64_t n() const { return lattices.layout.n_unknowns + std::ssize(beyond.numbers); }
+  /// By place in vectors, the number over all ranks.
+  [[nodiscard]] std::int64_t number(std::int64_t place) const {
+    std::int64_t const n_rows = lattices.n_rows, n_here = lattices.layout.n_unknowns;
+    return place < n_rows   ? rows.first[rows.me] + place
+           : place < n_here ? ghosts[static_cast<std::size_t>(place - n_rows)]
+                            : beyond.numbers[static_cast<std::size_t>(place - n_here)];
+  }
+};
+
+/// Fills in all ghosts. Collective.
+template <class V>
+std::unique_ptr<BlockExchange<V>> exchange_of(Context& context, Communicator& ranks, LevelUnknowns const& level) {
+  std::vector<Places<V>> sends(static_cast<std::size_t>(ranks.size())), receives(sends.size());
+  std::int64_t place = level.lattices.n_rows;
+  for (RankNeighbor const& neighbor : level.lattices.neighbors) {
+    auto const r = static_cast<std::size_t>(neighbor.rank);
+    sends[r].of_x = neighbor.sent;
+    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
+      receives[r].of_x.push_back(static_cast<std::int32_t>(place++));
+  }
+  for (std::size_t r = 0; r < level.beyond.sent.size(); ++r)
+    sends[r].of_x.insert(sends[r].of_x.end(), level.beyond.sent[r].begin(), level.beyond.sent[r].end());
+  for (std::int64_t const number : level.beyond.numbers)
+    receives[level.rows.owner(number)].of_x.push_back(static_cast<std::int32_t>(place++));
+  for (auto* const list : {&sends, &receives}) {
+    for (std::size_t r = 0; r < list->size(); ++r)
+      (*list)[r].rank = static_cast<int>(r);
+    std::erase_if(*list, [](Places<V> const& places) { return places.of_x.empty(); });
+  }
+  return std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
+}
+
+/// The matrix of a level, of half_cds on the lattices here and what others' lattices add.
+template <class V>
+std::unique_ptr<LatticesOfRank> matrix_of(Context& context, LevelUnknowns const& level, std::unique_ptr<Matrix> lattices,
+                                          std::vector<MatrixEntry> const& added) {
+  std::int64_t const n_inner = level.lattices.layout.n_inner(), n_rim = level.lattices.n_rows - n_inner;
+  std::vector<MatrixEntry> of_rims;
+  of_rims.reserve(added.size());
+  for (MatrixEntry const& entry : added)
+    of_rims.push_back({entry.row - n_inner, entry.column, entry.value});
+  auto const rows = std::make_shared<CsrMatrix const>(csr_of_entries(n_rim, level.n(), of_rims));
+  std::vector<std::int32_t> on_diagonal;
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < n_rim; ++i)
+    for (auto e = static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i)]);
+         e < static_cast<std::size_t>(rows->row_ptr[static_cast<std::size_t>(i) + 1]); ++e)
+      if (rows->columns[e] == n_inner + i) {
+        on_diagonal.push_back(rows->columns[e]);
+        values.push_back(rows->values[e]);
+      }
+  return std::make_unique<LatticesOfRank>(std::unique_ptr<LatticeHalfCds>(static_cast<LatticeHalfCds*>(lattices.release())),
+                                          level.lattices.n_rows, rank_levels::in_precision<V>(rows, context),
+                                          AddedDiagonal(context, on_diagonal, values));
+}
+
+/// The next level's unknowns, without what is beyond. `coarse_of`: see coarse_layout. Collective.
+LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, LatticeLayout layout,
+                              std::vector<std::int32_t> const& coarse_of) {
+  LevelUnknowns result;
+  RankLattices const& lattices = fine.lattices;
+  std::int64_t const n_inner = lattices.layout.n_inner(), n_own = lattices.n_rows - n_inner;
+  result.lattices.n_rows =
+      layout.n_inner() + std::count_if(coarse_of.begin(), coarse_of.begin() + n_own, [](std::int32_t i) { return i >= 0; });
+  result.lattices.layout = std::move(layout);
+  result.rows = Numbering(ranks, result.lattices.n_rows);
+  // Owners tell the numbers of fine ghosts.
+  std::vector<std::vector<std::int64_t>> numbers(static_cast<std::size_t>(ranks.size())), wanted(numbers.size());
+  for (RankNeighbor const& neighbor : lattices.neighbors)
+    for (std::int32_t const row : neighbor.sent) {
+      std::int32_t const coarse = row < n_inner ? -1 : coarse_of[static_cast<std::size_t>(row - n_inner)];
+      numbers[static_cast<std::size_t>(neighbor.rank)].push_back(coarse < 0 ? -1 : result.rows.first[result.rows.me] + coarse);
+    }
+  numbers = swap_lists(ranks, numbers);
+  std::int64_t ghost = n_own;  // on rims
+  for (RankNeighbor const& neighbor : lattices.neighbors) {
+    auto const r = static_cast<std::size_t>(neighbor.rank);
+    for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i, ++ghost)
+      if (coarse_of[static_cast<std::size_t>(ghost)] >= 0) {
+        result.ghosts.push_back(numbers[r][static_cast<std::size_t>(i)]);
+        wanted[r].push_back(result.ghosts.back() - result.rows.first[r]);
+      }
+  }
+  auto const sent = swap_lists(ranks, wanted);
+  for (std::size_t r = 0; r < sent.size(); ++r)
+    if (!sent[r].empty() || !wanted[r].empty())
+      result.lattices.neighbors.push_back(
+          {static_cast<int>(r), std::vector<std::int32_t>(sent[r].begin(), sent[r].end()), std::ssize(wanted[r])});
+  return result;
+}
+
+/// What others' lattices add to own rows, with columns by place; sets level.beyond. Collective.
+template <class V>
+std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level, V const* values) {
+  ForeignRows const foreign(ranks, level.rows, level.lattices, level.ghosts);
+  std::vector<std::pair<std::int64_t, std::int32_t>> places;  // of ghosts here, by number
+  for (std::size_t i = 0; i < level.ghosts.size(); ++i)
+    places.emplace_back(level.ghosts[i], static_cast<std::int32_t>(level.lattices.n_rows + static_cast<std::int64_t>(i)));
+  std::sort(places.begin(), places.end());
+  auto const find = [&](std::int64_t number) {
+    auto const found = std::lower_bound(places.begin(), places.end(), std::pair(number, std::int32_t{-1}));
+    return found != places.end() && found->first == number ? found->second : -1;
+  };
+  std::vector<std::int64_t> beyond;
+  std::vector<std::int32_t> columns;
+  for (ForeignRows::Entry const& entry : foreign.come()) {
+    bool const is_own = level.rows.is_own(entry.column);
+    columns.push_back(is_own ? static_cast<std::int32_t>(entry.column - level.rows.first[level.rows.me]) : find(entry.column));
+    if (columns.back() < 0)
+      beyond.push_back(entry.column);
+  }
+  level.beyond = Ghosts(ranks, level.rows, std::move(beyond));
+  auto const& numbers = level.beyond.numbers;
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (columns[i] < 0)
+      columns[i] =
+          static_cast<std::int32_t>(level.lattices.layout.n_unknowns +
+                                    (std::lower_bound(numbers.begin(), numbers.end(), foreign.come()[i].column) - numbers.begin()));
+  auto const found = foreign.values(context, values);
+  std::vector<MatrixEntry> added;
+  added.reserve(columns.size());
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    if (V const value = found.come[i]; value != 0 || !std::signbit(value))
+      added.push_back({foreign.come()[i].row, columns[i], static_cast<double>(value)});
+  return added;
+}
+
+/// P of lattices. What P^T makes of own fine unknowns at coarse unknowns of others goes to these ranks.
+template <class V>
+class LatticesTransfer final : public rank_levels::RankTransfer<V> {
+  using Base = rank_levels::RankTransfer<V>;
+  using Base::context_, Base::n_coarse_;
+
+public:
+  /// `fine`, `coarse`: with all unknowns on lattices here.
+  LatticesTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next,
+                   std::shared_ptr<LatticeArrays const> fine, std::shared_ptr<LatticeArrays const> coarse,
+                   std::shared_ptr<Array<std::uint8_t> const> free_of_fine,
+                   std::shared_ptr<Array<std::uint8_t> const> free_of_coarse, Array<std::uint8_t> owned)
+      : Base(context, level.lattices.n_rows, next.lattices.n_rows, next.n() - next.lattices.n_rows,
+             exchange_of<V>(context, ranks, next)),
+        kernels_(kernels_for<LatticeLevelKernels<V>>(context)),
+        fine_(std::move(fine)),
+        coarse_(std::move(coarse)),
+        free_of_fine_(std::move(free_of_fine)),
+        free_of_coarse_(std::move(free_of_coarse)),
+        owned_(std::move(owned)),
+        levels_{fine_->view(), coarse_->view(), free_of_fine_->data(), free_of_coarse_->data(), owned_.data()},
+        of_rows_(levels_) {
+    of_rows_.fine.n_unknowns = level.lattices.n_rows;
+    std::int64_t const n_here = next.lattices.layout.n_unknowns;
+    std::vector<Places<V>> sends, receives;
+    std::vector<MatrixEntry> sums;
+    std::int64_t ghost = n_coarse_, received = n_here;
+    for (RankNeighbor const& neighbor : next.lattices.neighbors) {
+      Places<V> send{neighbor.rank, {}}, receive{neighbor.rank, {}};
+      for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
+        send.of_x.push_back(static_cast<std::int32_t>(ghost++));
+      for (std::int32_t const row : neighbor.sent) {
+        sums.push_back({row, static_cast<std::int32_t>(received - n_here), 1.0});
+        receive.of_x.push_back(static_cast<std::int32_t>(received++));
+      }
+      if (!send.of_x.empty())
+        sends.push_back(std::move(send));
+      if (!receive.of_x.empty())
+        receives.push_back(std::move(receive));
+    }
+    to_owners_ = std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
+    sums_ = rank_levels::in_precision<V>(std::make_shared<CsrMatrix const>(csr_of_entries(n_coarse_, received - n_here, sums)),
+                                         context);
+    parts_ = Array<V>(context, received);
+    parts_.set_zero();
+    unused_ = Array<V>(context, n_here);
+    std::vector<V> const ones(static_cast<std::size_t>(n_here), V(1));
+    ones_ = Array<V>(context, std::span<V const>(ones));
+  }
+
+  [[nodiscard]] LatticeLevels const& levels() const { return levels_; }
+  std::int64_t bytes() const override {
+    return coarse_->bytes() + free_of_fine_->bytes() + owned_.bytes() + sums_->bytes() + parts_.bytes() + unused_.bytes() +
+           ones_.bytes() + this->bytes_of_vectors();
+  }
+  std::int64_t bytes_moved() const override {
+    std::int64_t const number = sizeof(V);
+    return levels_.fine.n_unknowns * (3 * number + 2) + levels_.coarse.n_unknowns * (12 * number + 9);
+  }
+
+private:
+  void to_coarse(V const* r, V* own, std::int32_t const* stop) const override {
+    kernels_.restrict_residual(context_, levels_, r, ones_.data(), V(0), parts_.data(), unused_.data(), stop);
+    to_owners_->fill(parts_.data());
+    this->blocks_.copy(context_, all_rows(n_coarse_), parts_.data(), own);
+    static_cast<LinearOperator<V> const&>(*sums_).product(1, parts_.data() + levels_.coarse.n_unknowns, 1, own);
+  }
+  void to_fine(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, of_rows_, e, x, stop); }
+
+  LatticeLevelKernels<V> const& kernels_;
+  std::shared_ptr<LatticeArrays const> fine_, coarse_;
+  std::shared_ptr<Array<std::uint8_t> const> free_of_fine_, free_of_coarse_;
+  Array<std::uint8_t> owned_;
+  LatticeLevels levels_, of_rows_;  ///< the latter with own fine unknowns only
+  std::unique_ptr<BlockExchange<V>> to_owners_;
+  std::unique_ptr<Matrix> sums_;  ///< of what comes from others, into own rows
+  mutable Array<V> parts_;        ///< of P^T r: on lattices here, then what comes
+  mutable Array<V> unused_, ones_;
+};
+
+/// All lattices of a level, on every rank: those of one rank after those of the other.
+struct WholeLevel {
+  LatticeLayout layout;
+  std::vector<std::int32_t> order;   ///< by unknown, the row's number over all ranks
+  std::vector<std::int32_t> places;  ///< of own unknowns and of ghosts on lattices here
+};
+WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
+  WholeLevel result;
+  LatticeLayout const& mine = level.lattices.layout;
+  result.layout.order = 1;
+  result.layout.cells = mine.cells;
+  result.layout.kind_first.assign(1, 0);
+  result.layout.n_unknowns = level.rows.n_of_all();
+  // Inner unknowns come first, rank by rank, then those on rims.
+  std::int64_t inner = 0;
+  std::vector<std::int64_t> inner_of, first_inner, first_rim;
+  for (std::int64_t const count : gather(ranks, mine.n_lattices)) {
+    result.layout.n_lattices += count;
+    first_inner.push_back(inner);
+    inner_of.push_back(count * mine.inner_of_lattice());
+    inner += inner_of.back();
+  }
+  std::int64_t rims = inner;
+  for (std::size_t r = 0; r < inner_of.size(); ++r) {
+    first_rim.push_back(rims);
+    rims += level.rows.first[r + 1] - level.rows.first[r] - inner_of[r];
+  }
+  auto const place = [&](std::int64_t number) {
+    std::size_t const r = level.rows.owner(number);
+    std::int64_t const row = number - level.rows.first[r];
+    return static_cast<std::int32_t>(row < inner_of[r] ? first_inner[r] + row : first_rim[r] + row - inner_of[r]);
+  };
+  result.order.resize(static_cast<std::size_t>(result.layout.n_unknowns));
+  for (std::int64_t number = 0; number < result.layout.n_unknowns; ++number)
+    result.order[static_cast<std::size_t>(place(number))] = static_cast<std::int32_t>(number);
+  for (std::int64_t i = 0; i < mine.n_unknowns; ++i)
+    result.places.push_back(place(level.number(i)));
+  std::vector<std::int32_t> table;
+  table.reserve(mine.rim_unknowns.size());
+  for (std::int32_t const unknown : mine.rim_unknowns)
+    table.push_back(result.places[static_cast<std::size_t>(unknown)]);
+  table = gather_lists(ranks, std::move(table));
+  result.layout.rim_unknowns.assign(table.begin(), table.end());
+  list_copies(result.layout);
+  return result;
+}
+
+/// The values of all lattices. Collective.
+template <class V>
+Array<V> all_values(Context& context, Communicator& ranks, LatticeLayout const& mine, V const* values) {
+  std::int64_t const nodes = mine.nodes() * mine.nodes() * mine.nodes(), n = mine.n_lattices * nodes;
+  Numbering const numbers(ranks, n);
+  RowGather<V> const gather(context, ranks, numbers);
+  Array<V> result(context, half_stencil::diagonals * numbers.n_of_all());
+  for (std::int64_t d = 0; d < half_stencil::diagonals; ++d)
+    gather.gather(values + d * n, result.data() + d * numbers.n_of_all());
+  return result;
+}
+
+}  // namespace
+}  // namespace rank_lattices
+
+bool has_levels(RankLattices const* lattices) {
+  return lattices != nullptr && has_levels(lattices->layout.cells) && !lattices->layout.all_on_rim;
+}
+
+template <class V>
+MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options) {
+  using namespace rank_lattices;
+  Context& context = a.context();
+  Communicator& ranks = a.ranks();
+  auto const& kernels = kernels_for<LatticeLevelKernels<V>>(context);
+  MultigridOptions const& multigrid = options.multigrid;
+  PreconditionerOptions rest = options;
+  MultigridHierarchy<V> result;
+  auto const take_levels = [&](MultigridHierarchy<V> coarser) {
+    for (MultigridLevel<V>& level : coarser.levels)
+      result.levels.push_back(std::move(level));
+    result.coarsest = std::move(coarser.coarsest);
+    result.failure = std::move(coarser.failure);
+  };
+  // The level and all that follow, on every rank; `values` are those of the lattices here.
+  auto const go_on_whole = [&](WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
+    std::unique_ptr<Matrix> matrix =
+        LatticeHalfCds::from_diagonals(context, LatticeArrays(context, whole.layout), all_values(context, ranks, mine, values));
+    rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
+    options.done(context, "gathered lattices");
+    auto next = lattice_hierarchy<V>(static_cast<LatticeHalfCds const&>(*matrix), rest);
+    if (!next.levels.empty() && next.levels.front().matrix == matrix.get())
+      next.levels.front().own = std::move(matrix);
+    take_levels(std::move(next));
+  };
+
+  LevelUnknowns level;
+  level.lattices = *a.lattices();
+  level.rows = Numbering(ranks, a.n_rows());
+  level.ghosts = numbers_of_ghosts(ranks, level.rows, level.lattices.neighbors);
+  level.beyond.sent.resize(static_cast<std::size_t>(ranks.size()));
+  auto const& stored = static_cast<LatticeHalfCds const&>(a.local());
+  std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? stored.in_single() : stored.copy_to(context);
+  if (level.rows.n_of_all() <= multigrid.gathered_size) {
+    WholeLevel const whole = whole_level(ranks, level);
+    std::vector<std::int32_t> const own(whole.places.begin(), whole.places.begin() + level.lattices.n_rows);
+    result.entry = std::make_unique<GatheredRowsEntry<V>>(
+        context, std::make_unique<RowGather<V>>(context, ranks, level.rows, whole.order), own);
+    go_on_whole(whole, level.lattices.layout, values_of<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
+    return result;
+  }
+  std::vector<NodeBox> const boxes = level.rows.boxes();
+  result.entry = std::make_unique<BlockEntry<V>>(context, boxes[level.rows.me], boxes[level.rows.me]);
+  std::unique_ptr<LatticesOfRank> matrix = matrix_of<V>(context, level, std::move(half_cds), level.lattices.added);
+  auto arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
+  std::shared_ptr<Array<std::uint8_t> const> free;
+  for (;;) {
+    V const* const values = values_of<V>(matrix->lattices());
+    MultigridLevel<V>& added = result.levels.emplace_back();
+    added.matrix = matrix.get();
+    added.own = std::move(matrix);
+    added.diagonal = Array<V>(context, level.lattices.n_rows);
+    static_cast<LinearOperator<V> const&>(*added.matrix).diagonal(added.diagonal.data());
+    added.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, level));
+    added.rows_of_all = level.rows.n_of_all();
+    added.nnz = (2 * half_stencil::diagonals - 1) * added.rows_of_all;
+    double const largest = rank_levels::largest_of_symmetric(ranks, added, level.rows);
+    if (!(largest > 0) || !std::isfinite(largest)) {
+      result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
+      return result;
+    }
+    added.largest = safety * largest;
+    options.done(context, "level of lattices");
+    if (static_cast<int>(result.levels.size()) == multigrid.levels)
+      return result;
+
+    LatticeView const view = arrays->view();
+    if (free == nullptr) {
+      auto found = std::make_shared<Array<std::uint8_t>>(context, view.n_unknowns);
+      kernels.find_free(context, view, values, found->data());
+      free = std::move(found);
+    }
+    std::vector<std::int32_t> coarse_of;
+    LatticeLayout coarse = coarse_layout(level.lattices.layout.view(), &coarse_of);
+    auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
+    auto free_of_coarse = std::make_shared<Array<std::uint8_t>>(context, coarse.n_unknowns);
+    kernels.copy_free(context, view, coarse_arrays->view(), free->data(), free_of_coarse->data());
+    HostVector<std::uint8_t> owned = first_copies(level.lattices.layout);
+    for (std::size_t place = 0; place < owned.size(); ++place)
+      if (level.lattices.layout.rim_unknowns[place] >= level.lattices.n_rows)
+        owned[place] = 0;
+    LevelUnknowns next = coarse_unknowns(ranks, level, std::move(coarse), coarse_of);
+    LatticeLayout const& next_layout = next.lattices.layout;
+    Array<std::uint8_t> const owned_here(context, std::span<std::uint8_t const>(owned));
+    Array<V> coarse_values(context, half_stencil::diagonals * next_layout.n_lattices * next_layout.nodes() * next_layout.nodes() *
+                                        next_layout.nodes());
+    kernels.coarsen(context, {view, coarse_arrays->view(), free->data(), free_of_coarse->data(), owned_here.data()}, values,
+                    coarse_values.data());
+    options.done(context, "P^T A P");
+    auto const make_transfer = [&] {
+      return std::make_unique<LatticesTransfer<V>>(context, ranks, level, next, arrays, coarse_arrays, free, free_of_coarse,
+                                                   owned_here.copy_to(context));
+    };
+    if (next.rows.n_of_all() <= multigrid.gathered_size) {
+      auto transfer = make_transfer();
+      WholeLevel const whole = whole_level(ranks, next);
+      transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, next.rows, whole.order), whole.places);
+      added.to_coarse = std::move(transfer);
+      go_on_whole(whole, next_layout, coarse_values.data());
+      return result;
+    }
+    std::vector<MatrixEntry> const entries = entries_of_others<V>(context, ranks, next, coarse_values.data());
+    auto transfer = make_transfer();
+    std::int64_t const cells = next_layout.cells;
+    matrix = matrix_of<V>(
+        context, next, LatticeHalfCds::from_diagonals(context, coarse_arrays->copy_to(context), std::move(coarse_values)), entries);
+    options.done(context, "rows of other ranks");
+    if (!has_levels(cells)) {  // many small lattices: goes on by rows
+      std::vector<std::int64_t> needed = next.ghosts;
+      needed.insert(needed.end(), next.beyond.numbers.begin(), next.beyond.numbers.end());
+      rank_levels::LevelRows rows{next.rows, Ghosts(ranks, next.rows, std::move(needed)), nullptr};
+      CsrMatrix const by_place = matrix->to_csr();
+      std::vector<MatrixEntry> all;
+      all.reserve(static_cast<std::size_t>(by_place.nnz()));
+      for (std::int64_t row = 0; row < by_place.n_rows; ++row)
+        for (auto e = static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row)]);
+             e < static_cast<std::size_t>(by_place.row_ptr[static_cast<std::size_t>(row) + 1]); ++e)
+          all.push_back(
+              {row, static_cast<std::int32_t>(rows.ghosts.place(next.rows, next.number(by_place.columns[e]))), by_place.values[e]});
+      rows.matrix = std::make_shared<CsrMatrix const>(
+          csr_of_entries(by_place.n_rows, by_place.n_rows + std::ssize(rows.ghosts.numbers), all));
+      rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
+      RankMatrix const of_rows = rank_levels::matrix_of_level(context, ranks, rows);
+      MultigridHierarchy<V> coarser = rank_hierarchy_of_rows<V>(of_rows, {}, rest);
+      if (coarser.failure.empty())
+        transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
+      added.to_coarse = std::move(transfer);
+      take_levels(std::move(coarser));
+      return result;
+    }
+    added.to_coarse = std::move(transfer);
+    level = std::move(next);
+    arrays = std::move(coarse_arrays);
+    free = std::move(free_of_coarse);
+  }
+}
+
+template MultigridHierarchy<float> rank_lattice_hierarchy(RankMatrix const&, PreconditionerOptions const&);
+template MultigridHierarchy<double> rank_lattice_hierarchy(RankMatrix const&, PreconditionerOptions const&);
+
+}  // namespace poisson
