@@ -588,6 +588,11 @@ LatticeProblem Discretization::lattice_problem() const {
   return problem;
 }
 
+LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
+  assert(impl_->data.diagonal_code() && impl_->data.one_source() && impl_->of_whole.size() > 0);
+  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
+}
+
 void Discretization::refuse(DataError const& error) const {
   using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;

@@ -21,6 +21,8 @@
 
 namespace poisson::assembly {
 
+struct OwnPieces;
+
 /// Counts of the refined mesh and of the system on it.
 struct MeshSummary {
   std::int64_t cells = 0;
@@ -137,6 +139,9 @@ public:
   /// The same for elements of any order on lattices; a cell is a lattice where there are no larger ones. Errors: as assemble, for
   /// the data on the boundary; InputError where the tables would exceed 32-bit indices.
   [[nodiscard]] LatticeProblem lattice_problem() const;
+  /// The same of a rank's own pieces of lattices, of a part on the cells around them; see system/lattice_problem.hpp. Precondition:
+  /// set_dirichlet_values was called.
+  [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);

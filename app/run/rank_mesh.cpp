@@ -240,6 +240,7 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
   mesh.notes.insert(mesh.notes.begin(), notes.begin(), notes.end());
   mesh.neighbors = std::move(part.neighbors);
   mesh.nested = std::move(part.nested);
+  mesh.pieces = std::move(part.pieces);
   mesh.n_rows = part.n_rows;
   team.together([&] {
     if (part.around_cells.empty())
@@ -254,6 +255,7 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
   team.together([&] {
     if (has_own)
       make_own(mesh, part);
+    mesh.around_cells = std::move(part.around_cells);
   });
   if (spec.source_total)
     scale_source(mesh, team, *spec.source_total);

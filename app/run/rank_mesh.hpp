@@ -5,6 +5,7 @@
 #include "app/run/rank_ties.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
+#include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/nested_spaces.hpp"
 #include "gpu/core/rank_rows.hpp"
 
@@ -30,6 +31,7 @@ struct RankMesh {
   std::vector<RankTie> ties;         ///< by the unknown
   std::vector<std::string> notes;
   std::shared_ptr<assembly::NestedLattices const> nested;  ///< of lattices, on all ranks
+  std::shared_ptr<assembly::LatticePieces const> pieces;   ///< the same; who has which
 
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
@@ -46,6 +48,7 @@ struct RankMesh {
   int order = 1;
   std::array<std::int64_t, 3> cells{};
   std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes
+  std::vector<std::int32_t> around_cells;                              ///< of lattices
 };
 
 /// What this rank has. Collective. Throws as Discretization.

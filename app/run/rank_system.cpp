@@ -5,6 +5,8 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/memory.hpp"
+#include "gpu/elements/lattice_rows.hpp"
+#include "gpu/elements/lattice_system.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 
@@ -20,6 +22,9 @@
 namespace poisson::app {
 
 namespace {
+
+/// Smaller pieces of lattices have most of their nodes on rims, and no levels.
+constexpr std::int64_t fewest_cells_of_piece = 4;
 
 /// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (RankMesh::places). Columns
 /// ascend.
@@ -134,12 +139,15 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
                        "matrix_free needs a block of three nodes or more per direction on every rank, and more than "
                        "one rank with cells; use fewer ranks, or another format");
   });
+  bool const in_lattices = !in_blocks && takes_lattices(config);
   if (in_blocks)
     assemble_block(context);
+  else if (in_lattices)
+    assemble_lattices(context);
   else
     assemble();
   sum_sources();
-  if (!in_blocks)
+  if (!in_blocks && !in_lattices)
     nnz = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
     make_compatible();
@@ -161,6 +169,65 @@ bool RankSystem::takes_blocks(RunConfig const& config) const {
                                [](auto const& face) { return face.type == Type::cut || face.type == Type::dirichlet; });
   }
   return !any_of_ranks(&team_.communicator(), !mine);
+}
+
+bool RankSystem::takes_lattices(RunConfig const& config) const {
+  using assembly::AssembledInto;
+  bool const into = plan_.into == AssembledInto::half_cds_on_host || plan_.into == AssembledInto::half_cds_on_device;
+  if (!into || config.problem.order > 1 || mesh_.pieces == nullptr || mesh_.pieces->n < fewest_cells_of_piece)
+    return false;
+  auto const& rank_of = mesh_.pieces->rank_of;
+  for (int rank = 0; rank < team_.size(); ++rank)  // the same on all ranks
+    if (std::find(rank_of.begin(), rank_of.end(), rank) == rank_of.end())
+      return false;
+  return true;
+}
+
+void RankSystem::assemble_lattices(Context& context) {
+  auto lattices = std::make_shared<RankLattices>();
+  HostVector<std::uint8_t> fixed;
+  HostVector<double> rhs;
+  std::unique_ptr<Matrix> matrix;
+  team_.together([&] {
+    assembly::OwnPieces own(mesh_.pieces, team_.rank(), mesh_.around_unknowns, mesh_.n_rows, std::move(mesh_.around_cells));
+    // Own unknowns were rows in the order of their numbers in the whole mesh.
+    for (RankNeighbor& neighbor : mesh_.neighbors)
+      for (std::int32_t& row : neighbor.sent)
+        row = own.number[static_cast<std::size_t>(row)];
+    mesh_.places = own.number;
+    lattices->n_rows = mesh_.n_rows;
+    lattices->neighbors = mesh_.neighbors;
+    LatticeProblem problem = mesh_.around->lattice_problem(own);
+    anchored_ = !problem.pure_neumann;
+    problem.pure_neumann = false;  // what the whole is shows later
+    require_memory(context, LatticeSystem::peak_bytes(problem, context.backend(), Format::half_cds),
+                   "the matrix in half_cds, with its assembly,", "use more ranks, a coarser mesh or the cpu backend");
+    try {
+      LatticeSystem system(context, problem, Format::half_cds);
+      source_ = system.source();
+      rhs = system.take_rhs();
+      matrix = system.take_matrix();
+    } catch (DataError const& error) {
+      DataError in_cell = error;
+      in_cell.part = own.cell_of(error.part);
+      mesh_.around->refuse(in_cell);
+    }
+    lattices->layout = std::move(problem.layout);
+    fixed = std::move(problem.fixed);
+    constraints_ = assembly::Constraints(static_cast<std::int64_t>(mesh_.places.size()));
+    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
+      if (auto const on_rim = static_cast<std::int64_t>(mesh_.places[i]) - lattices->layout.n_inner();
+          on_rim >= 0 && fixed[static_cast<std::size_t>(on_rim)] != 0)
+        constraints_.set(static_cast<std::int32_t>(i), problem.fixed_value[static_cast<std::size_t>(on_rim)]);
+    constraints_.close();
+  });
+  LatticeRows rows = rows_of_lattices(team_.communicator(), *lattices, std::move(matrix), rhs, fixed);
+  nnz = mesh_.whole.nnz - sum_over(&team_.communicator(), rows.emptied);
+  rows_.neighbors = mesh_.neighbors;
+  block_ = std::move(rows.block);
+  b = std::move(block_->rhs);
+  lattices_ = std::move(lattices);
+  team_.together([&] { add_point_loads(); });
 }
 
 void RankSystem::assemble_block(Context& context) {
@@ -252,6 +319,8 @@ void RankSystem::assemble() {
 }
 
 FieldSums RankSystem::source_of_own_cells() const {
+  if (lattices_ != nullptr)
+    return source_;
   if (box_system_ != nullptr)
     return box_system_->source();
   return mesh_.own ? mesh_.own->source_integral() : FieldSums{};
@@ -271,7 +340,7 @@ void RankSystem::sum_sources() {
 void RankSystem::store(RunConfig const& config, Stages& stages) {
   auto const blocks = has_blocks(config) ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
   if (block_)
-    stages.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, plan_.choice);
+    stages.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
   else
     stages.convert(std::move(rows_), blocks);
 }
@@ -309,7 +378,7 @@ void RankSystem::make_compatible() {
 }
 
 RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
-  if (mesh_.whole.periodic || (config.problem.order == 1 && mesh_.nested == nullptr))
+  if (mesh_.whole.periodic || lattices_ != nullptr || (config.problem.order == 1 && mesh_.nested == nullptr))
     return {};
   return [this, &config] {
     RankNestedSpaces result;

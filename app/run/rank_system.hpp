@@ -5,6 +5,7 @@
 #include "app/run/rank_team.hpp"
 #include "assembly/space/constraints.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/block_system.hpp"
 #include "gpu/elements/box_system.hpp"
@@ -31,9 +32,9 @@ namespace poisson::app {
 class RankSystem {
 public:
   /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of the context, where that
-  /// is the format, everything else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem.
-  /// Errors: as Discretization::assemble; InputError where blocks are too thin for a matrix_free that was asked for. The arguments
-  /// outlive this.
+  /// is the format, lattices of order 1 likewise into half_cds, everything else into CSR. The parts of `mesh` get the mean of the
+  /// exact solution in a pure Neumann problem. Errors: as Discretization::assemble; InputError where blocks are too thin for a
+  /// matrix_free that was asked for. The arguments outlive this.
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
@@ -56,7 +57,9 @@ public:
 
 private:
   [[nodiscard]] bool takes_blocks(RunConfig const& config) const;
+  [[nodiscard]] bool takes_lattices(RunConfig const& config) const;
   void assemble_block(Context& context);
+  void assemble_lattices(Context& context);
   void add_point_loads();
   void assemble();
   [[nodiscard]] FieldSums source_of_own_cells() const;
@@ -70,7 +73,9 @@ private:
   MatrixPlan plan_;
   RankRows rows_;
   std::optional<BlockSystem> block_;
-  std::unique_ptr<BoxSystem> box_system_;  ///< of a block: for Dirichlet values
+  std::unique_ptr<BoxSystem> box_system_;  ///< of a block of a box: for Dirichlet values
+  std::shared_ptr<RankLattices const> lattices_;
+  FieldSums source_;  ///< of own lattices
   assembly::Constraints constraints_;
   // Of periodic boundaries: see TiedRows.
   bool has_ties_ = false;  ///< some rank has

@@ -229,7 +229,7 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
 }
 
 void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
-                   std::optional<FormatChoice> choice) {
+                   std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice) {
   blocks_ = std::move(blocks);
   rows_.neighbors = std::move(neighbors);
   rim_ = std::move(block.rows);
@@ -239,11 +239,15 @@ void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::
     tell_choice(*record.choice);
   record.clock.time(Stage::convert, [&] {
     record.format = block.local->format();
-    rank_matrix_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team_->communicator());
+    rank_matrix_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team_->communicator(), lattices);
   });
-  record.padding_ratio = record.format == Format::matrix_free
-                             ? 1
-                             : 14.0 * static_cast<double>(record.dofs) / (0.5 * static_cast<double>(record.nnz + record.dofs));
+  double stored = static_cast<double>(record.dofs);  // nodes
+  if (lattices != nullptr) {
+    std::int64_t const m = lattices->layout.nodes();
+    stored = static_cast<double>(sum_over(&team_->communicator(), lattices->layout.n_lattices * m * m * m));
+  }
+  record.padding_ratio =
+      record.format == Format::matrix_free ? 1 : 14.0 * stored / (0.5 * static_cast<double>(record.nnz + record.dofs));
   record_matrix_of_ranks();
 }
 

@@ -110,9 +110,10 @@ public:
   /// Takes the rows of this rank, and converts those of its own block. `blocks`: of a box of order 1 who has which nodes, else
   /// null.
   void convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks);
-  /// Takes the rows of this rank of a box, assembled in the memory of context(), in place of `convert`.
+  /// Takes the rows of this rank of a box, or of lattices, assembled in the memory of context(), in place of `convert`. One of
+  /// `blocks` and `lattices` is null.
   void adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::shared_ptr<RankBlocks const> blocks,
-             std::optional<FormatChoice> choice);
+             std::shared_ptr<RankLattices const> lattices, std::optional<FormatChoice> choice);
 
   /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;

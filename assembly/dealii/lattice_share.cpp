@@ -118,6 +118,7 @@ public:
     for (std::int64_t i = 0; i < share.part.n_rows; ++i)
       places.push_back({from_[i].lattice, static_cast<std::int32_t>(from_[i].node)});
     auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
+    share.part.pieces = pieces_;
     share.part.nested = std::make_shared<NestedLattices const>(
         pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), std::move(places), element_.nodes);
     if (share.part.around_cells.empty())

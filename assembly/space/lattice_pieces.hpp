@@ -2,12 +2,14 @@
 
 #include "assembly/mesh/lattice_topology.hpp"
 #include "assembly/space/lattice_numbering.hpp"
+#include "gpu/core/host_vector.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -70,6 +72,23 @@ struct LatticePieces {
     return topology->first_copy(numbers_of_pieces_[place_in_order(piece)], rest, m);
   }
 
+  struct Cell {
+    std::int32_t piece;
+    Index index;  ///< in the piece
+  };
+  /// The cell with this number in the whole mesh, where cells of a lattice follow one another, x fastest.
+  [[nodiscard]] Cell cell(std::int64_t number) const {
+    std::int64_t const side = cells_of_lattice();
+    Piece piece{static_cast<std::int32_t>(number / (side * side * side)), {}};
+    Cell result{};
+    for (std::size_t d = 0; d < 3; ++d, number /= side) {
+      piece.first[d] = number % side / n;
+      result.index[d] = number % side % n;
+    }
+    result.piece = numbers_of_pieces_[place_in_order(piece)];
+    return result;
+  }
+
 private:
   [[nodiscard]] std::size_t place_in_order(Piece const& piece) const {
     std::int64_t place = piece.lattice;
@@ -79,6 +98,24 @@ private:
   }
 
   std::vector<std::int32_t> numbers_of_pieces_;  ///< by lattice, then lexicographically
+};
+
+/// The pieces of a rank as lattices of its own (gpu/core/rank_lattices.hpp), with elements of order 1.
+struct OwnPieces {
+  /// `unknowns`, `n_rows`, `cells`: those of the rank's PartOfSpace, around_cells the latter.
+  OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::span<std::int32_t const> unknowns, std::int64_t own_rows,
+            std::vector<std::int32_t> around_cells);
+
+  std::shared_ptr<LatticePieces const> pieces;
+  std::vector<std::int32_t> own;  ///< numbers of pieces, ascending
+  std::int64_t n_rows;
+  HostVector<std::int32_t> nodes;  ///< [i m^3 + node] of piece own[i], x fastest: the place of its unknown in the part
+  HostVector<std::int32_t>
+      number;  ///< by that place, in LatticeLayout: own unknowns are rows, then come ghosts, in the part's order
+  std::vector<std::int32_t> cells;
+
+  /// A cell of the part, by its place there, in piece own[i].
+  [[nodiscard]] std::int32_t cell_of(std::int64_t i) const;
 };
 
 }  // namespace poisson::assembly

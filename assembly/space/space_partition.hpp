@@ -12,6 +12,7 @@ namespace poisson::assembly {
 
 class NestedLattices;
 class Space;
+struct LatticePieces;
 
 /// What one rank of several has of a mesh. Every cell of the mesh and every unknown belongs to one rank: a cell to that which has
 /// its first unknown. Numbers of cells and unknowns are those of the whole mesh, of 32 bits.
@@ -23,6 +24,7 @@ struct PartOfSpace {
   std::int64_t n_rows = 0;
   std::vector<RankNeighbor> neighbors;             ///< whose ghosts are the unknowns from n_rows on
   std::shared_ptr<NestedLattices const> nested{};  ///< of lattices: for multigrid
+  std::shared_ptr<LatticePieces const> pieces{};   ///< of lattices: who has which
 };
 
 /// A part, and the space on its around_cells, whose unknowns are numbered by their places in PartOfSpace::unknowns.

@@ -4,6 +4,7 @@
 #include "assembly/system/system.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 
@@ -33,28 +34,18 @@ LatticeLayout layout_of_cells(Space const& space) {
   return layout;
 }
 
-}  // namespace
-
-LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
-  LatticeProblem problem;
-  problem.layout = space.lattices ? space.lattices->layout() : layout_of_cells(space);
-  problem.isoparametric = space.isoparametric;
-  std::int64_t const n = problem.layout.cells, m = problem.layout.nodes(), nodes = m * m * m;
-  std::int64_t const n_lattices = problem.layout.n_lattices;
-
-  problem.coordinates.resize(static_cast<std::size_t>(3 * n_lattices * nodes));
-  std::int64_t const n_planes = n_lattices * m, planes_of_part = space.lattices ? 1 : m * space.cells_per_part;
+/// Coordinates of the nodes, plane by plane: `unknowns_of(lattice, plane, scratch)` are those of its m^2 nodes.
+template <class UnknownsOf>
+void fill_coordinates(LatticeProblem& problem, Space const& space, std::int64_t planes_of_part, UnknownsOf const& unknowns_of) {
+  std::int64_t const m = problem.layout.nodes(), nodes = m * m * m, n_planes = problem.layout.n_lattices * m;
+  problem.coordinates.resize(static_cast<std::size_t>(3 * problem.layout.n_lattices * nodes));
   parallel_for(
       n_parts(n_planes, planes_of_part), [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(m * m)); },
       [&](std::vector<std::int32_t>& listed, std::int64_t const number) {
         auto const [begin, end] = part(n_planes, planes_of_part, number);
         for (std::int64_t plane = begin; plane < end; ++plane) {
           std::int64_t const lattice = plane / m, k = plane % m;
-          std::int32_t const* unknowns = listed.data();
-          if (space.lattices)
-            space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
-          else
-            unknowns = problem.layout.rim_unknowns.data() + plane * m * m;
+          std::int32_t const* const unknowns = unknowns_of(lattice, k, listed);
           double* const out = problem.coordinates.data() + 3 * lattice * nodes + k * m * m;
           for (std::int64_t i = 0; i < m * m; ++i) {
             Point3 const x = space.point(unknowns[i]);
@@ -63,15 +54,62 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
           }
         }
       });
+}
 
+/// Coefficients of all materials, and the source.
+void set_codes(LatticeProblem& problem, ProblemData const& data, unsigned material) {
   for (Coefficient const& coefficient : data.coefficients) {
     problem.coefficients.emplace_back();
     for (Function const& component : coefficient.components)
       problem.coefficients.back().push_back(component.code());
   }
+  problem.source = data.source(material).code();
+}
+
+struct CellOfLattice {
+  std::int64_t lattice;  ///< -1: none here
+  std::array<std::int64_t, 3> index;
+};
+/// The Robin faces of `boundary`; `place_of(cell)` is a CellOfLattice.
+template <class PlaceOf>
+void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms const& boundary, PlaceOf const& place_of) {
+  std::int64_t const n = problem.layout.cells;
+  problem.mass_face.assign(static_cast<std::size_t>(6 * problem.layout.n_lattices), -1);
+  std::int64_t const of_cell = (space.order + 1) * (space.order + 1), of_face = of_cell * n * n;
+  std::int32_t n_faces = 0;
+  for (std::size_t i = 0; i < boundary.robin_faces.size(); ++i) {
+    BoundaryFace const& face = space.boundary_faces[boundary.robin_faces[i]];
+    CellOfLattice const cell = place_of(face.cell);
+    if (cell.lattice < 0)
+      continue;
+    std::int32_t& number = problem.mass_face[6 * cell.lattice + face.face];
+    if (number < 0) {
+      number = n_faces++;
+      problem.face_mass.resize(static_cast<std::size_t>(n_faces * of_face), 0.0);
+    }
+    std::copy_n(boundary.robin_weights.begin() + of_cell * static_cast<std::ptrdiff_t>(i), of_cell,
+                problem.face_mass.begin() + number * of_face +
+                    of_cell * (n * cell.index[face_v(face.face)] + cell.index[face_u(face.face)]));
+  }
+}
+
+}  // namespace
+
+LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  LatticeProblem problem;
+  problem.layout = space.lattices ? space.lattices->layout() : layout_of_cells(space);
+  problem.isoparametric = space.isoparametric;
+  std::int64_t const n = problem.layout.cells, m = problem.layout.nodes(), n_lattices = problem.layout.n_lattices;
+  fill_coordinates(problem, space, space.lattices ? 1 : m * space.cells_per_part,
+                   [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>& listed) -> std::int32_t const* {
+                     if (!space.lattices)
+                       return problem.layout.rim_unknowns.data() + (lattice * m + k) * m * m;
+                     space.lattices->unknowns(static_cast<std::int32_t>(lattice), k, k + 1, listed.data());
+                     return listed.data();
+                   });
+  set_codes(problem, data, space.material(0));
   for (std::int64_t lattice = 0; lattice < n_lattices; ++lattice)
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
-  problem.source = data.source(space.material(0)).code();
 
   BoundaryTerms const boundary = boundary_terms(space, element, data);
   problem.pure_neumann = boundary.pure_neumann;
@@ -86,21 +124,64 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
     problem.rim_load[i] = boundary.rhs[first + i];
   }
 
-  problem.mass_face.assign(static_cast<std::size_t>(6 * n_lattices), -1);
-  std::int64_t const of_cell = (space.order + 1) * (space.order + 1), of_face = of_cell * n * n;
-  std::int32_t n_faces = 0;
-  for (std::size_t i = 0; i < boundary.robin_faces.size(); ++i) {
-    BoundaryFace const& face = space.boundary_faces[boundary.robin_faces[i]];
-    std::int64_t const lattice = face.cell / (n * n * n), cell = face.cell % (n * n * n);
-    std::array<std::int64_t, 3> const index{cell % n, cell / n % n, cell / (n * n)};
-    std::int32_t& number = problem.mass_face[6 * lattice + face.face];
-    if (number < 0) {
-      number = n_faces++;
-      problem.face_mass.resize(static_cast<std::size_t>(n_faces * of_face), 0.0);
+  set_face_masses(problem, space, boundary, [n](std::int64_t cell) -> CellOfLattice {
+    std::int64_t const in_lattice = cell % (n * n * n);
+    return {cell / (n * n * n), {in_lattice % n, in_lattice / n % n, in_lattice / (n * n)}};
+  });
+  return problem;
+}
+
+LatticeProblem lattice_problem(Space const& around, ReferenceElement const& element, ProblemData const& data,
+                               Constraints const& dirichlet, OwnPieces const& own) {
+  LatticePieces const& pieces = *own.pieces;
+  std::int64_t const m = pieces.m;
+  LatticeProblem problem;
+  LatticeLayout& layout = problem.layout;
+  layout.n_lattices = static_cast<std::int64_t>(own.own.size());
+  layout.n_unknowns = around.n_dofs;
+  layout.cells = static_cast<std::int32_t>(pieces.n);
+  layout.kind_first.assign(1, 0);
+  LatticeRim const rim = layout.rim();
+  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  parallel_for(layout.n_lattices, [&](std::int64_t lattice) {
+    for (std::int64_t place = 0; place < rim.size(); ++place) {
+      LatticeRim::Node const node = rim.node(place);
+      layout.rim_unknowns[lattice * rim.size() + place] = own.number[own.nodes[((lattice * m + node.k) * m + node.j) * m + node.i]];
     }
-    std::copy_n(boundary.robin_weights.begin() + of_cell * static_cast<std::ptrdiff_t>(i), of_cell,
-                problem.face_mass.begin() + number * of_face + of_cell * (n * index[face_v(face.face)] + index[face_u(face.face)]));
+  });
+  list_copies(layout);
+  problem.isoparametric = around.isoparametric;
+  fill_coordinates(problem, around, 1, [&](std::int64_t lattice, std::int64_t k, std::vector<std::int32_t>&) {
+    return own.nodes.data() + (lattice * m + k) * m * m;
+  });
+  set_codes(problem, data, around.material(0));
+  for (std::int32_t const piece : own.own)
+    problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(pieces.topology->lattices[piece].material)));
+
+  BoundaryTerms const boundary = boundary_terms(around, element, data);
+  std::int64_t const n_inner = layout.n_inner();
+  auto const n_rim = static_cast<std::size_t>(layout.n_unknowns - n_inner);
+  problem.fixed.assign(n_rim, 0);
+  problem.fixed_value.assign(n_rim, 0);
+  problem.rim_load.assign(n_rim, 0);
+  problem.pure_neumann = boundary.pure_neumann;
+  for (std::int64_t place = 0; place < around.n_dofs; ++place) {
+    std::int64_t const i = own.number[place] - n_inner;
+    if (i < 0)
+      continue;
+    if (dirichlet.constrained(place)) {
+      problem.fixed[i] = 1;
+      problem.fixed_value[i] = dirichlet.value(place);
+      problem.pure_neumann = false;
+    } else if (place < own.n_rows) {
+      problem.rim_load[i] = boundary.rhs[place];
+    }
   }
+  set_face_masses(problem, around, boundary, [&](std::int64_t cell) -> CellOfLattice {
+    LatticePieces::Cell const found = pieces.cell(own.cells[cell]);
+    auto const at = std::lower_bound(own.own.begin(), own.own.end(), found.piece);
+    return {at != own.own.end() && *at == found.piece ? at - own.own.begin() : std::ptrdiff_t{-1}, found.index};
+  });
   return problem;
 }
 

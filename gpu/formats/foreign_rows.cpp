@@ -5,9 +5,44 @@
 #include "gpu/kernels/block.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
 
+#include <array>
 #include <span>
 
 namespace poisson {
+
+template <class V>
+std::vector<V> values_at(Context& context, V const* stored, std::int64_t n_nodes, std::vector<std::int64_t> const& places) {
+  // Diagonal by diagonal: nodes have 32 bits.
+  std::array<std::int64_t, half_stencil::diagonals + 1> first{};
+  for (std::int64_t const place : places)
+    ++first[static_cast<std::size_t>(place / n_nodes) + 1];
+  for (std::size_t d = 1; d < first.size(); ++d)
+    first[d] += first[d - 1];
+  auto next = first;
+  std::vector<std::int32_t> nodes(places.size());
+  std::vector<std::int64_t> at;
+  at.reserve(places.size());
+  for (std::int64_t const place : places) {
+    at.push_back(next[static_cast<std::size_t>(place / n_nodes)]++);
+    nodes[static_cast<std::size_t>(at.back())] = static_cast<std::int32_t>(place % n_nodes);
+  }
+  std::vector<V> packed(places.size()), result;
+  if (!places.empty()) {
+    Array<std::int32_t> const nodes_there(context, std::span<std::int32_t const>(nodes));
+    Array<V> packed_there(context, std::ssize(nodes));
+    for (std::size_t d = 0; d < half_stencil::diagonals; ++d)
+      if (first[d + 1] > first[d])
+        kernels_for<BlockKernels<V>>(context).pack(context, first[d + 1] - first[d], nodes_there.data() + first[d],
+                                                   stored + static_cast<std::int64_t>(d) * n_nodes, packed_there.data() + first[d]);
+    packed_there.download(std::span<V>(packed));
+  }
+  result.reserve(places.size());
+  for (std::int64_t const place : at)
+    result.push_back(packed[static_cast<std::size_t>(place)]);
+  return result;
+}
+template std::vector<float> values_at(Context&, float const*, std::int64_t, std::vector<std::int64_t> const&);
+template std::vector<double> values_at(Context&, double const*, std::int64_t, std::vector<std::int64_t> const&);
 
 ForeignRows::ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLattices const& lattices,
                          std::vector<std::int64_t> const& ghosts)
@@ -20,7 +55,6 @@ ForeignRows::ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLat
     return unknown < n_rows ? mine + unknown : ghosts[static_cast<std::size_t>(unknown - n_rows)];
   };
   std::vector<std::vector<Entry>> to(static_cast<std::size_t>(ranks.size()));
-  std::vector<std::int64_t> places;  // in values
   std::int64_t ghost = 0;
   first_of_rank_.assign(to.size() + 1, 0);
   for (RankNeighbor const& neighbor : lattices.neighbors) {
@@ -31,7 +65,7 @@ ForeignRows::ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLat
         for_couplings(view, lattice, x, y, z, [&](std::int64_t place, std::int32_t x2, std::int32_t y2, std::int32_t z2) {
           std::int64_t const column = view.lattices.unknown(lattice, x2, y2, z2);
           here_.push_back({unknown, column});
-          places.push_back(place);
+          places_.push_back(place);
           to[owner].push_back({row, number(column)});
         });
       });
@@ -41,38 +75,12 @@ ForeignRows::ForeignRows(Communicator& ranks, RankNumbering const& rows, RankLat
     first_of_rank_[r + 1] = first_of_rank_[r] + std::ssize(to[r]);
   for (auto const& list : swap_lists(ranks, to))
     come_.insert(come_.end(), list.begin(), list.end());
-
-  for (std::int64_t const place : places)
-    ++first_of_diagonal_[static_cast<std::size_t>(place / n_nodes_) + 1];
-  for (std::size_t d = 1; d < first_of_diagonal_.size(); ++d)
-    first_of_diagonal_[d] += first_of_diagonal_[d - 1];
-  auto next = first_of_diagonal_;
-  nodes_.resize(places.size());
-  for (std::int64_t const place : places) {
-    std::int64_t const at = next[static_cast<std::size_t>(place / n_nodes_)]++;
-    nodes_[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(place % n_nodes_);
-    places_.push_back(static_cast<std::int32_t>(at));
-  }
 }
 
 template <class V>
 ForeignRows::Values<V> ForeignRows::values(Context& context, V const* stored) const {
-  std::vector<V> by_diagonal(nodes_.size());
-  if (!nodes_.empty()) {
-    Array<std::int32_t> const nodes(context, std::span<std::int32_t const>(nodes_));
-    Array<V> packed(context, std::ssize(nodes_));
-    for (std::int64_t d = 0; d < half_stencil::diagonals; ++d) {
-      std::int64_t const first = first_of_diagonal_[static_cast<std::size_t>(d)],
-                         n = first_of_diagonal_[static_cast<std::size_t>(d) + 1] - first;
-      if (n > 0)
-        kernels_for<BlockKernels<V>>(context).pack(context, n, nodes.data() + first, stored + d * n_nodes_, packed.data() + first);
-    }
-    packed.download(std::span<V>(by_diagonal));
-  }
   Values<V> result;
-  result.here.reserve(places_.size());
-  for (std::int32_t const place : places_)
-    result.here.push_back(by_diagonal[static_cast<std::size_t>(place)]);
+  result.here = values_at(context, stored, n_nodes_, places_);
   std::vector<std::vector<V>> to;
   for (std::size_t r = 0; r + 1 < first_of_rank_.size(); ++r)
     to.emplace_back(result.here.begin() + first_of_rank_[r], result.here.begin() + first_of_rank_[r + 1]);

@@ -3,13 +3,17 @@
 #include "gpu/core/context.hpp"
 #include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_numbering.hpp"
-#include "gpu/kernels/half_cds.hpp"
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
 namespace poisson {
+
+/// The values at these places of a matrix in half_cds on lattices (LatticeHalfCdsView) of n_nodes nodes, in the context's memory.
+/// V: float or double.
+template <class V>
+[[nodiscard]] std::vector<V> values_at(Context& context, V const* stored, std::int64_t n_nodes,
+                                       std::vector<std::int64_t> const& places);
 
 /// The matrix of a mesh of lattices is the sum of the lattices' own. Of those that one rank has some entries are in rows that other
 /// ranks own: these go there. Entries in one place stay apart; that stand where nothing is stored are -0.0.
@@ -41,9 +45,7 @@ private:
   std::vector<Entry> here_, come_;
   std::vector<std::int64_t> first_of_rank_;  ///< in here_, by the rank of the row
   std::int64_t n_nodes_;
-  std::array<std::int64_t, half_stencil::diagonals + 1> first_of_diagonal_{};
-  std::vector<std::int32_t> nodes_;   ///< whose values are asked for, by diagonal
-  std::vector<std::int32_t> places_;  ///< of here_, in nodes_
+  std::vector<std::int64_t> places_;  ///< of here_, in values
 };
 
 }  // namespace poisson

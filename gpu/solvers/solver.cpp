@@ -645,7 +645,9 @@ private:
     auto const* const matrix = dynamic_cast<Matrix const*>(&a_);
     traits.is_box = is_box(a_, options_.box_nodes) || options_.blocks != nullptr;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
-    traits.has_lattice_levels = lattices != nullptr && has_levels(*lattices);
+    auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a_);
+    traits.has_lattice_levels =
+        (lattices != nullptr && has_levels(*lattices)) || (of_rank != nullptr && has_levels(of_rank->lattices()));
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
     bool const lowers = options_.ranks == nullptr ? bool(options_.order_one) : bool(options_.nested_spaces);
     traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;

@@ -1,6 +1,6 @@
 #include "gpu/core/dot_sum.hpp"
+#include "gpu/elements/lattice_rows.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
-#include "gpu/formats/lattice_rows.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/solvers/solver.hpp"
@@ -47,6 +47,9 @@ struct RankCase {
   test::ShareOfBox share;
   std::unique_ptr<RankMatrix> matrix;
   std::int64_t emptied = 0;
+  CsrMatrix rim_rows;
+  std::vector<std::int32_t> rim;
+  HostVector<double> rhs;  ///< of a 1 from every lattice of the rank's, in all of their unknowns
 };
 RankCase rank_case(Shared const& which, Communicator& ranks, Context& context) {
   auto const box = test::make_lattice_box(which.lattices.lattices, which.lattices.cells);
@@ -67,9 +70,12 @@ RankCase rank_case(Shared const& which, Communicator& ranks, Context& context) {
   LatticeRows rows = rows_of_lattices(ranks, *lattices,
                                       LatticeHalfCds::from_diagonals(context, LatticeArrays(context, lattices->layout),
                                                                      Array<double>(context, std::span<double const>(values))),
-                                      fixed);
+                                      HostVector<double>(static_cast<std::size_t>(lattices->layout.n_unknowns), 1.0), fixed);
   result.emptied = rows.emptied;
-  result.matrix = std::make_unique<RankMatrix>(std::move(rows.local), rows.rows, lattices->neighbors, ranks, lattices);
+  result.rim_rows = rows.block.rim_rows;
+  result.rim = rows.block.rows.rim;
+  result.rhs = rows.block.rhs;
+  result.matrix = std::make_unique<RankMatrix>(std::move(rows.block.local), rows.block.rows, lattices->neighbors, ranks, lattices);
   return result;
 }
 
@@ -130,13 +136,35 @@ void test_products(Shared const& which, Communicator& ranks, Context& context) {
                  Pointer<DoubleDouble>{y.data(), y_low.data()});
   expect_rows(expected, 1, "product in double-double");
 
+  // Whole rows of the rim; what ranks contribute to a row is added.
+  CsrMatrix const csr = whole->to_csr();
+  std::vector<std::int32_t> unknowns = rank.share.rows;
+  unknowns.insert(unknowns.end(), rank.share.ghosts.begin(), rank.share.ghosts.end());
+  for (std::size_t i = 0; i < rank.rim.size(); ++i) {
+    auto const row = static_cast<std::size_t>(rank.share.rows[static_cast<std::size_t>(rank.rim[i])]);
+    ASSERT_EQ(rank.rim_rows.row_ptr[i + 1] - rank.rim_rows.row_ptr[i], csr.row_ptr[row + 1] - csr.row_ptr[row]);
+    for (auto e = static_cast<std::size_t>(rank.rim_rows.row_ptr[i]); e < static_cast<std::size_t>(rank.rim_rows.row_ptr[i + 1]);
+         ++e) {
+      std::int32_t const column = unknowns[static_cast<std::size_t>(rank.rim_rows.columns[e])];
+      auto const end = csr.columns.begin() + csr.row_ptr[row + 1];
+      auto const match = std::find(csr.columns.begin() + csr.row_ptr[row], end, column);
+      ASSERT_NE(match, end);
+      EXPECT_NEAR(rank.rim_rows.values[e], csr.values[static_cast<std::size_t>(match - csr.columns.begin())], 1e-11);
+    }
+  }
+  // Each rank that has a row as a ghost adds 1 to it.
+  HostVector<double> ghosts_of(static_cast<std::size_t>(rank.share.lattices.n_rows), 1.0);
+  for (RankNeighbor const& neighbor : rank.share.lattices.neighbors)
+    for (std::int32_t const row : neighbor.sent)
+      ghosts_of[static_cast<std::size_t>(row)] += 1;
+  EXPECT_EQ(rank.rhs, ghosts_of);
+
   // Entries that there are.
-  std::int64_t const nnz = whole->to_csr().nnz();
   auto const box = test::make_lattice_box(which.lattices.lattices, which.lattices.cells);
   std::int64_t couplings = 1;
   for (std::int64_t const nodes : box.nodes)
     couplings *= 3 * nodes - 2;
-  EXPECT_EQ(couplings - sum_over(&ranks, rank.emptied), nnz) << which.lattices.text();
+  EXPECT_EQ(couplings - sum_over(&ranks, rank.emptied), csr.nnz()) << which.lattices.text();
 }
 
 /// Iterations to 1e-10 on one rank.

@@ -1,4 +1,4 @@
-#include "gpu/formats/lattice_rows.hpp"
+#include "gpu/elements/lattice_rows.hpp"
 
 #include "gpu/core/csr_entries.hpp"
 #include "gpu/formats/foreign_rows.hpp"
@@ -33,11 +33,63 @@ bool is_stored(double value) {
   return value != 0 || !std::signbit(value);
 }
 
+/// The rim's rows with all of their entries; columns are own rows, then ghosts.
+CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix, SplitRows const& split) {
+  std::int64_t const n = lattices.n_rows, n_ghosts = lattices.layout.n_unknowns - n;
+  LatticeHalfCdsView view;
+  view.lattices = lattices.layout.view();
+  std::vector<std::int64_t> places;
+  std::vector<MatrixEntry> entries;
+  for (std::size_t i = 0; i < split.rim.size(); ++i)
+    for_nodes_of(view.lattices, split.rim[i], [&](std::int64_t lattice, std::int32_t x, std::int32_t y, std::int32_t z) {
+      for_couplings(view, lattice, x, y, z, [&](std::int64_t place, std::int32_t x2, std::int32_t y2, std::int32_t z2) {
+        auto const column = static_cast<std::int32_t>(view.lattices.unknown(lattice, x2, y2, z2));
+        if (column >= n)  // among the couplings
+          return;
+        places.push_back(place);
+        entries.push_back({static_cast<std::int64_t>(i), column, 0});
+      });
+    });
+  std::vector<double> const values = values_at(matrix.context(), matrix.view().values, view.n_nodes(), places);
+  for (std::size_t e = 0; e < entries.size(); ++e)
+    entries[e].value = values[e];
+  std::erase_if(entries, [](MatrixEntry const& entry) { return !is_stored(entry.value); });
+  CsrMatrix const& couplings = *split.couplings;
+  for (std::int64_t i = 0; i < couplings.n_rows; ++i)
+    for (auto e = static_cast<std::size_t>(couplings.row_ptr[static_cast<std::size_t>(i)]);
+         e < static_cast<std::size_t>(couplings.row_ptr[static_cast<std::size_t>(i) + 1]); ++e) {
+      std::int64_t const column = couplings.columns[e];
+      entries.push_back({i,
+                         static_cast<std::int32_t>(
+                             column < n_ghosts ? n + column : split.own_columns[static_cast<std::size_t>(column - n_ghosts)]),
+                         couplings.values[e]});
+    }
+  return csr_of_entries(couplings.n_rows, n + n_ghosts, entries);
+}
+
+/// Of a vector of own unknowns and ghosts, to which every rank contributes what its lattices do, the sums in own rows.
+HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices, HostVector<double> const& parts) {
+  HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
+  std::vector<std::vector<double>> to(static_cast<std::size_t>(ranks.size()));
+  auto ghost = parts.begin() + lattices.n_rows;
+  for (RankNeighbor const& neighbor : lattices.neighbors) {
+    to[static_cast<std::size_t>(neighbor.rank)].assign(ghost, ghost + neighbor.n_ghosts);
+    ghost += neighbor.n_ghosts;
+  }
+  auto const come = swap_lists(ranks, to);
+  for (RankNeighbor const& neighbor : lattices.neighbors) {
+    auto const& list = come[static_cast<std::size_t>(neighbor.rank)];
+    for (std::size_t i = 0; i < neighbor.sent.size(); ++i)
+      sums[static_cast<std::size_t>(neighbor.sent[i])] += list[i];
+  }
+  return sums;
+}
+
 }  // namespace
 
-LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> assembled,
-                             std::span<std::uint8_t const> fixed) {
-  auto& matrix = static_cast<LatticeHalfCds&>(*assembled);
+LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> of_lattices,
+                             HostVector<double> const& rhs, std::span<std::uint8_t const> fixed) {
+  auto& matrix = static_cast<LatticeHalfCds&>(*of_lattices);
   std::int64_t const n = lattices.n_rows, n_inner = lattices.layout.n_inner(), n_ghosts = lattices.layout.n_unknowns - n;
   RankNumbering const rows(ranks, n);
   std::vector<std::int64_t> const ghosts = numbers_of_ghosts(ranks, rows, lattices.neighbors);
@@ -63,6 +115,7 @@ LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::u
     }
 
   LatticeRows result;
+  SplitRows& split = result.block.rows;
   // The neighbours of own unknowns with Dirichlet values, as unknowns here.
   LatticeView const view = lattices.layout.view();
   std::vector<std::vector<std::int64_t>> neighbours(static_cast<std::size_t>(n - n_inner));
@@ -94,46 +147,31 @@ LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::u
       place_of_own[static_cast<std::size_t>(entry.column - n_ghosts)] = 0;
   for (std::size_t row = 0; row < place_of_own.size(); ++row)
     if (place_of_own[row] == 0) {
-      place_of_own[row] = static_cast<std::int32_t>(n_ghosts + std::ssize(result.rows.own_columns));
-      result.rows.own_columns.push_back(static_cast<std::int32_t>(row));
+      place_of_own[row] = static_cast<std::int32_t>(n_ghosts + std::ssize(split.own_columns));
+      split.own_columns.push_back(static_cast<std::int32_t>(row));
     }
   for (MatrixEntry& entry : entries)
     if (entry.column >= n_ghosts)
       entry.column = place_of_own[static_cast<std::size_t>(entry.column - n_ghosts)];
 
-  CsrMatrix all = csr_of_entries(n, n_ghosts + std::ssize(result.rows.own_columns), entries);
+  CsrMatrix all = csr_of_entries(n, n_ghosts + std::ssize(split.own_columns), entries);
   auto couplings = std::make_shared<CsrMatrix>();
   couplings->row_ptr.push_back(0);
   for (std::int64_t row = 0; row < n; ++row)
     if (all.row_ptr[row + 1] > all.row_ptr[row]) {
-      result.rows.rim.push_back(static_cast<std::int32_t>(row));
+      split.rim.push_back(static_cast<std::int32_t>(row));
       couplings->row_ptr.push_back(all.row_ptr[row + 1]);
     }
-  couplings->n_rows = std::ssize(result.rows.rim);
+  couplings->n_rows = std::ssize(split.rim);
   couplings->n_columns = all.n_columns;
   couplings->columns = std::move(all.columns);
   couplings->values = std::move(all.values);
-  result.rows.couplings = std::move(couplings);
+  split.couplings = std::move(couplings);
+  result.block.rim_rows = whole_rows(lattices, matrix, split);
   matrix.keep_rows(n, false);
-  result.local = std::move(assembled);
+  result.block.local = std::move(of_lattices);
+  result.block.rhs = sum_in_rows(ranks, lattices, rhs);
   return result;
-}
-
-HostVector<double> sum_in_rows(Communicator& ranks, RankLattices const& lattices, HostVector<double> const& parts) {
-  HostVector<double> sums(parts.begin(), parts.begin() + lattices.n_rows);
-  std::vector<std::vector<double>> to(static_cast<std::size_t>(ranks.size()));
-  auto ghost = parts.begin() + lattices.n_rows;
-  for (RankNeighbor const& neighbor : lattices.neighbors) {
-    to[static_cast<std::size_t>(neighbor.rank)].assign(ghost, ghost + neighbor.n_ghosts);
-    ghost += neighbor.n_ghosts;
-  }
-  auto const come = swap_lists(ranks, to);
-  for (RankNeighbor const& neighbor : lattices.neighbors) {
-    auto const& list = come[static_cast<std::size_t>(neighbor.rank)];
-    for (std::size_t i = 0; i < neighbor.sent.size(); ++i)
-      sums[static_cast<std::size_t>(neighbor.sent[i])] += list[i];
-  }
-  return sums;
 }
 
 }  // namespace poisson
