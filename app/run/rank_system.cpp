@@ -197,6 +197,7 @@ void RankSystem::assemble_lattices(Context& context) {
     mesh_.places = own.number;
     lattices->n_rows = mesh_.n_rows;
     lattices->neighbors = mesh_.neighbors;
+    lattices->cut = own.cut();
     LatticeProblem problem = mesh_.around->lattice_problem(own);
     anchored_ = !problem.pure_neumann;
     problem.pure_neumann = false;  // what the whole is shows later

@@ -40,6 +40,18 @@ OwnPieces::OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, st
       of_place = next++;
 }
 
+LatticeCut OwnPieces::cut() const {
+  LatticeCut result;
+  result.a_side = 1 << pieces->depth;
+  result.n_lattices = static_cast<std::int64_t>(pieces->places.size()) >> (3 * pieces->depth);
+  for (std::int32_t const piece : own) {
+    LatticePieces::Piece const& at = pieces->places[piece];
+    result.places.push_back({at.lattice, static_cast<std::int32_t>(at.first[0]), static_cast<std::int32_t>(at.first[1]),
+                             static_cast<std::int32_t>(at.first[2])});
+  }
+  return result;
+}
+
 std::int32_t OwnPieces::cell_of(std::int64_t i) const {
   auto const found =
       std::find_if(cells.begin(), cells.end(), [&](std::int32_t cell) { return pieces->cell(cell).piece == own[i]; });

@@ -3,6 +3,7 @@
 #include "assembly/mesh/lattice_topology.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_lattices.hpp"
 
 #include <algorithm>
 #include <array>
@@ -114,6 +115,8 @@ struct OwnPieces {
       number;  ///< by that place, in LatticeLayout: own unknowns are rows, then come ghosts, in the part's order
   std::vector<std::int32_t> cells;
 
+  /// Of which lattices they are pieces.
+  [[nodiscard]] LatticeCut cut() const;
   /// A cell of the part, by its place there, in piece own[i].
   [[nodiscard]] std::int32_t cell_of(std::int64_t i) const;
 };

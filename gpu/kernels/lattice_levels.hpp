@@ -21,6 +21,14 @@ struct LatticeLevels {
   std::uint8_t const* owned = nullptr;
 };
 
+/// Lattices of order 1 that were cut into pieces, with the pieces in any order (gpu/core/rank_lattices.hpp).
+struct LatticeMerge {
+  std::int64_t n_lattices = 0;
+  std::int32_t a_side = 1, cells = 1;   ///< pieces of a lattice; cells of a piece
+  std::int32_t const* piece = nullptr;  ///< [((lattice a_side + z) a_side + y) a_side + x]: the number of the piece
+  [[nodiscard]] POISSON_HOST_DEVICE std::int32_t nodes() const { return a_side * cells + 1; }  ///< a side of a lattice
+};
+
 /// What multigrid on lattices consists of, but for products and smoothers, in the arithmetic V: float or double. Pointers are in
 /// the backend's memory. On a device calls enqueue work.
 template <class V>
@@ -34,6 +42,9 @@ public:
                          std::uint8_t* free_of_coarse) const = 0;
   /// The values of P^T A P, lattice by lattice, by sums in double.
   virtual void coarsen(Context& context, LatticeLevels const& levels, V const* values, V* coarse_values) const = 0;
+
+  /// The values of the lattices from those of all pieces, both as LatticeHalfCdsView says.
+  virtual void merge(Context& context, LatticeMerge const& merge, V const* of_pieces, V* values) const = 0;
 
   /// b = P^T r and x = factor D^-1 b, unless *stop is set.
   virtual void restrict_residual(Context& context, LatticeLevels const& levels, V const* r, V const* diagonal, V factor, V* b, V* x,
@@ -146,6 +157,28 @@ template <class V>
       });
     });
   });
+  return sum;
+}
+
+/// Value `diagonal` of node (i, j, k) of a lattice: the sum over the pieces that have the node and its neighbour.
+template <class V>
+[[nodiscard]] POISSON_HOST_DEVICE V merged_value(LatticeMerge const& merge, V const* of_pieces, std::int64_t lattice,
+                                                 std::int32_t i, std::int32_t j, std::int32_t k, int diagonal) {
+  std::int32_t const n = merge.cells, m = n + 1, p = merge.a_side;
+  std::int32_t const dx = half_stencil::dx(diagonal), dy = half_stencil::dy(diagonal), dz = half_stencil::dz(diagonal);
+  std::int64_t const all = merge.n_lattices * p * p * p * m * m * m;
+  V sum = V(-0.0);
+  // The pieces with a node in one direction: the one that begins before its index or there, and at a cut the one before.
+  for (std::int32_t z = k / n; z >= 0 && k - z * n <= n; --z)
+    for (std::int32_t y = j / n; y >= 0 && j - y * n <= n; --y)
+      for (std::int32_t x = i / n; x >= 0 && i - x * n <= n; --x) {
+        std::int32_t const a = i - x * n, b = j - y * n, c = k - z * n;
+        auto const holds = [n](std::int32_t index) { return index >= 0 && index <= n; };
+        if (x >= p || y >= p || z >= p || !holds(a - dx) || !holds(b - dy) || !holds(c - dz))
+          continue;
+        std::int64_t const piece = merge.piece[((lattice * p + z) * p + y) * p + x];
+        sum += of_pieces[diagonal * all + ((piece * m + c) * m + b) * m + a];
+      }
   return sum;
 }
 

@@ -5,6 +5,7 @@
 #include "gpu/preconditioners/rank_levels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -105,6 +106,7 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
   result.lattices.n_rows =
       layout.n_inner() + std::count_if(coarse_of.begin(), coarse_of.begin() + n_own, [](std::int32_t i) { return i >= 0; });
   result.lattices.layout = std::move(layout);
+  result.lattices.cut = lattices.cut;
   result.rows = Numbering(ranks, result.lattices.n_rows);
   // Owners tell the numbers of fine ghosts.
   std::vector<std::vector<std::int64_t>> numbers(static_cast<std::size_t>(ranks.size())), wanted(numbers.size());
@@ -247,62 +249,94 @@ private:
   mutable Array<V> unused_, ones_;
 };
 
-/// All lattices of a level, on every rank: those of one rank after those of the other.
+/// All lattices of a level, on every rank, put together from their pieces.
 struct WholeLevel {
   LatticeLayout layout;
+  LatticeCut cut;                    ///< of all ranks: the pieces of one after those of the other
   std::vector<std::int32_t> order;   ///< by unknown, the row's number over all ranks
   std::vector<std::int32_t> places;  ///< of own unknowns and of ghosts on lattices here
 };
 WholeLevel whole_level(Communicator& ranks, LevelUnknowns const& level) {
   WholeLevel result;
   LatticeLayout const& mine = level.lattices.layout;
-  result.layout.order = 1;
-  result.layout.cells = mine.cells;
-  result.layout.kind_first.assign(1, 0);
-  result.layout.n_unknowns = level.rows.n_of_all();
-  // Inner unknowns come first, rank by rank, then those on rims.
-  std::int64_t inner = 0;
-  std::vector<std::int64_t> inner_of, first_inner, first_rim;
-  for (std::int64_t const count : gather(ranks, mine.n_lattices)) {
-    result.layout.n_lattices += count;
-    first_inner.push_back(inner);
-    inner_of.push_back(count * mine.inner_of_lattice());
-    inner += inner_of.back();
-  }
-  std::int64_t rims = inner;
-  for (std::size_t r = 0; r < inner_of.size(); ++r) {
-    first_rim.push_back(rims);
-    rims += level.rows.first[r + 1] - level.rows.first[r] - inner_of[r];
-  }
-  auto const place = [&](std::int64_t number) {
-    std::size_t const r = level.rows.owner(number);
-    std::int64_t const row = number - level.rows.first[r];
-    return static_cast<std::int32_t>(row < inner_of[r] ? first_inner[r] + row : first_rim[r] + row - inner_of[r]);
-  };
-  result.order.resize(static_cast<std::size_t>(result.layout.n_unknowns));
-  for (std::int64_t number = 0; number < result.layout.n_unknowns; ++number)
-    result.order[static_cast<std::size_t>(place(number))] = static_cast<std::int32_t>(number);
-  for (std::int64_t i = 0; i < mine.n_unknowns; ++i)
-    result.places.push_back(place(level.number(i)));
-  std::vector<std::int32_t> table;
+  LatticeCut& cut = result.cut;
+  cut = level.lattices.cut;
+  std::int64_t const m = mine.nodes(), a_side = cut.a_side;
+  LatticeLayout& layout = result.layout;
+  layout.n_lattices = cut.n_lattices;
+  layout.cells = static_cast<std::int32_t>(mine.cells * a_side);
+  layout.kind_first.assign(1, 0);
+  layout.n_unknowns = level.rows.n_of_all();
+  std::vector<std::int32_t> table;  // the numbers over all ranks of what is on the rims of pieces
   table.reserve(mine.rim_unknowns.size());
   for (std::int32_t const unknown : mine.rim_unknowns)
-    table.push_back(result.places[static_cast<std::size_t>(unknown)]);
+    table.push_back(static_cast<std::int32_t>(level.number(unknown)));
   table = gather_lists(ranks, std::move(table));
-  result.layout.rim_unknowns.assign(table.begin(), table.end());
-  list_copies(result.layout);
+  std::vector<std::int64_t> const n_pieces = gather(ranks, mine.n_lattices);
+  cut.places = gather_lists(ranks, std::move(cut.places));
+
+  // By number over all ranks: the place in the whole. Unknowns on rims are numbered as they are met.
+  std::vector<std::int32_t> place(static_cast<std::size_t>(layout.n_unknowns), -1);
+  LatticeView const view = layout.view();
+  LatticeRim const rim = layout.rim(), of_piece = mine.rim();
+  auto next = static_cast<std::int32_t>(layout.n_inner());
+  layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
+  std::size_t piece = 0;
+  for (std::size_t r = 0; r < n_pieces.size(); ++r) {
+    std::int64_t inner = level.rows.first[r];
+    for (std::int64_t i = 0; i < n_pieces[r]; ++i, ++piece) {
+      LatticeCut::Place const& at = cut.places[piece];
+      std::array<std::int32_t, 3> const first{at.x * mine.cells, at.y * mine.cells, at.z * mine.cells};
+      for (std::int32_t z = 1; z < m - 1; ++z)
+        for (std::int32_t y = 1; y < m - 1; ++y)
+          for (std::int32_t x = 1; x < m - 1; ++x)
+            place[static_cast<std::size_t>(inner++)] =
+                static_cast<std::int32_t>(view.inner_unknown(at.lattice, first[0] + x, first[1] + y, first[2] + z));
+      for (std::int64_t p = 0; p < of_piece.size(); ++p) {
+        LatticeRim::Node const node = of_piece.node(p);
+        std::int32_t const x = first[0] + node.i, y = first[1] + node.j, z = first[2] + node.k;
+        std::int32_t& here =
+            place[static_cast<std::size_t>(table[piece * static_cast<std::size_t>(of_piece.size()) + static_cast<std::size_t>(p)])];
+        if (!rim.holds(x, y, z)) {
+          here = static_cast<std::int32_t>(view.inner_unknown(at.lattice, x, y, z));
+          continue;
+        }
+        if (here < 0)
+          here = next++;
+        layout.rim_unknowns[static_cast<std::size_t>(at.lattice * rim.size() + rim.place(x, y, z))] = here;
+      }
+    }
+  }
+  list_copies(layout);
+  result.order.resize(place.size());
+  for (std::size_t number = 0; number < place.size(); ++number)
+    result.order[static_cast<std::size_t>(place[number])] = static_cast<std::int32_t>(number);
+  for (std::int64_t i = 0; i < mine.n_unknowns; ++i)
+    result.places.push_back(place[static_cast<std::size_t>(level.number(i))]);
   return result;
 }
 
-/// The values of all lattices. Collective.
+/// The values of all lattices. `values`: of the pieces here. Collective.
 template <class V>
-Array<V> all_values(Context& context, Communicator& ranks, LatticeLayout const& mine, V const* values) {
+Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
   std::int64_t const nodes = mine.nodes() * mine.nodes() * mine.nodes(), n = mine.n_lattices * nodes;
   Numbering const numbers(ranks, n);
   RowGather<V> const gather(context, ranks, numbers);
-  Array<V> result(context, half_stencil::diagonals * numbers.n_of_all());
+  Array<V> of_pieces(context, half_stencil::diagonals * numbers.n_of_all());
   for (std::int64_t d = 0; d < half_stencil::diagonals; ++d)
-    gather.gather(values + d * n, result.data() + d * numbers.n_of_all());
+    gather.gather(values + d * n, of_pieces.data() + d * numbers.n_of_all());
+  LatticeCut const& cut = whole.cut;
+  std::vector<std::int32_t> numbers_of_pieces(cut.places.size());
+  for (std::size_t piece = 0; piece < cut.places.size(); ++piece) {
+    LatticeCut::Place const& at = cut.places[piece];
+    numbers_of_pieces[static_cast<std::size_t>(((std::int64_t{at.lattice} * cut.a_side + at.z) * cut.a_side + at.y) * cut.a_side +
+                                               at.x)] = static_cast<std::int32_t>(piece);
+  }
+  Array<std::int32_t> const there(context, std::span<std::int32_t const>(numbers_of_pieces));
+  std::int64_t const m = whole.layout.nodes();
+  Array<V> result(context, half_stencil::diagonals * whole.layout.n_lattices * m * m * m);
+  kernels_for<LatticeLevelKernels<V>>(context).merge(context, {cut.n_lattices, cut.a_side, mine.cells, there.data()},
+                                                     of_pieces.data(), result.data());
   return result;
 }
 
@@ -330,8 +364,8 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
   };
   // The level and all that follow, on every rank; `values` are those of the lattices here.
   auto const go_on_whole = [&](WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
-    std::unique_ptr<Matrix> matrix =
-        LatticeHalfCds::from_diagonals(context, LatticeArrays(context, whole.layout), all_values(context, ranks, mine, values));
+    std::unique_ptr<Matrix> matrix = LatticeHalfCds::from_diagonals(context, LatticeArrays(context, whole.layout),
+                                                                    all_values(context, ranks, whole, mine, values));
     rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
     options.done(context, "gathered lattices");
     auto next = lattice_hierarchy<V>(static_cast<LatticeHalfCds const&>(*matrix), rest);

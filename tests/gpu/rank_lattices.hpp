@@ -20,8 +20,9 @@ struct ShareOfBox {
   std::vector<std::int32_t> ghosts;  ///< the same of ghosts
 };
 
-/// `rank_of`: of each lattice. An unknown belongs to the rank of the first lattice that has it.
-inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_of, int rank) {
+/// `rank_of`: of each lattice; they are the pieces of larger ones, `cut` a side, which numbers of lattices per direction are
+/// divisible by. An unknown belongs to the rank of the first lattice that has it.
+inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_of, int rank, std::int32_t cut = 1) {
   LatticeView const whole = box.layout.view();
   LatticeRim const rim = whole.rim();
   std::int32_t const m = whole.m;
@@ -91,6 +92,13 @@ inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_o
       layout.rim_unknowns.push_back(static_cast<std::int32_t>(share.lattices.n_rows + (found - share.ghosts.begin())));
     }
   list_copies(layout);
+  std::array<std::int32_t, 3> const n{static_cast<std::int32_t>(box.lattices[0]), static_cast<std::int32_t>(box.lattices[1]),
+                                      static_cast<std::int32_t>(box.lattices[2])};
+  share.lattices.cut = {whole.n_lattices / (cut * cut * cut), cut, {}};
+  for (std::int32_t const l : share.own) {
+    std::int32_t const x = l % n[0], y = l / n[0] % n[1], z = l / (n[0] * n[1]);
+    share.lattices.cut.places.push_back({(z / cut * (n[1] / cut) + y / cut) * (n[0] / cut) + x / cut, x % cut, y % cut, z % cut});
+  }
   return share;
 }
 

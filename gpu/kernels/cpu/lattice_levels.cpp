@@ -77,6 +77,17 @@ public:
     }
   }
 
+  void merge(Context&, LatticeMerge const& merge, V const* of_pieces, V* values) const override {
+    std::int32_t const m = merge.nodes();
+    std::int64_t const n_lines = merge.n_lattices * m * m, n = n_lines * m;
+#pragma omp parallel for schedule(static)
+    for (std::int64_t line = 0; line < n_lines; ++line)
+      for (int d = 0; d < half_stencil::diagonals; ++d)
+        for (std::int32_t i = 0; i < m; ++i)
+          values[d * n + line * m + i] = merged_value(merge, of_pieces, line / m / m, i, static_cast<std::int32_t>(line % m),
+                                                      static_cast<std::int32_t>(line / m % m), d);
+  }
+
   // 1 reading of r (8 fine unknowns) and of the diagonal, 2 writings: 44 bytes a coarse unknown in single precision.
   void restrict_residual(Context&, LatticeLevels const& levels, V const* r, V const* diagonal, V factor, V* b, V* x,
                          std::int32_t const* stop) const override {

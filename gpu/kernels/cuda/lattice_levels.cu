@@ -107,6 +107,16 @@ __global__ void __launch_bounds__(threads)
       static_cast<V>(galerkin_value(levels, values, lattice, c, d));
 }
 
+template <class V>
+__global__ void __launch_bounds__(threads) merge_kernel(LatticeMerge const merge, V const* __restrict__ of_pieces, V* values) {
+  std::int64_t const m = merge.nodes(), n = merge.n_lattices * m * m * m, node = own_number();
+  if (node >= n)
+    return;
+  auto const d = static_cast<int>(blockIdx.y);
+  values[d * n + node] = merged_value(merge, of_pieces, node / (m * m * m), static_cast<std::int32_t>(node % m),
+                                      static_cast<std::int32_t>(node / m % m), static_cast<std::int32_t>(node / (m * m) % m), d);
+}
+
 /// Unknowns inside take a thread each, in the first blocks; those on rims a warp, a lane for each fine node around.
 template <class V>
 __global__ void __launch_bounds__(threads)
@@ -235,6 +245,10 @@ public:
     (std::make_integer_sequence<int, half_stencil::diagonals>());
     launch(context, 2 * levels.coarse.n_lattices * levels.coarse.rim().size(), half_stencil::diagonals, coarsen_rim_kernel<V>,
            levels, values, coarse_values);
+  }
+  void merge(Context& context, LatticeMerge const& merge, V const* of_pieces, V* values) const override {
+    std::int64_t const m = merge.nodes();
+    launch(context, merge.n_lattices * m * m * m, half_stencil::diagonals, merge_kernel<V>, merge, of_pieces, values);
   }
   void restrict_residual(Context& context, LatticeLevels const& levels, V const* r, V const* diagonal, V factor, V* b, V* x,
                          std::int32_t const* stop) const override {

@@ -25,6 +25,7 @@ namespace {
 struct Shared {
   LatticeCase lattices;
   std::vector<int> rank_of;
+  std::int32_t cut = 1;  ///< pieces a side of larger lattices, which one rank has
 };
 
 std::vector<Shared> shared_cases() {
@@ -34,6 +35,8 @@ std::vector<Shared> shared_cases() {
   result.push_back({{{2, 2, 1}, 4, on_first_face}, {0, 1, 1, 0}});  // own unknowns that meet in another rank's lattice only
   result.push_back({{{3, 1, 2}, 8, all_around, jumping}, {0, 1, 2, 2, 0, 1}});
   result.push_back({{{2, 2, 2}, 8}, {1, 1, 0, 0, 1, 0, 1, 0}});
+  result.push_back({{{2, 2, 2}, 8}, {1, 1, 0, 0, 1, 0, 1, 0}, 2});
+  result.push_back({{{4, 2, 2}, 4, on_first_face}, {0, 1, 2, 2, 2, 1, 1, 0, 0, 0, 1, 1, 2, 2, 0, 1}, 2});
   result.push_back({{{3, 2, 2}, 6, on_first_face}, {4, 3, 2, 1, 0, 0, 1, 2, 3, 4, 4, 4}});
   return result;
 }
@@ -54,7 +57,7 @@ struct RankCase {
 RankCase rank_case(Shared const& which, Communicator& ranks, Context& context) {
   auto const box = test::make_lattice_box(which.lattices.lattices, which.lattices.cells);
   RankCase result;
-  result.share = test::share_of(box, which.rank_of, ranks.rank());
+  result.share = test::share_of(box, which.rank_of, ranks.rank(), which.cut);
   std::vector<double> const values = test::values_of(box, result.share.own, laplacian(box, which.lattices));
   auto lattices = std::make_shared<RankLattices>(result.share.lattices);
   std::vector<std::uint8_t> fixed;
@@ -167,14 +170,21 @@ void test_products(Shared const& which, Communicator& ranks, Context& context) {
   EXPECT_EQ(couplings - sum_over(&ranks, rank.emptied), csr.nnz()) << which.lattices.text();
 }
 
-/// Iterations to 1e-10 on one rank.
+/// Iterations to 1e-10 on one rank, which has the lattices that are not cut.
 std::int64_t iterations_of_whole(Shared const& which, Context& context, SolverOptions const& options) {
-  auto const whole = whole_matrix(which, context);
-  auto const box = test::make_lattice_box(which.lattices.lattices, which.lattices.cells);
-  HostVector<double> b(static_cast<std::size_t>(whole->n_rows())), x(b.size());
-  for (std::size_t i = 0; i < b.size(); ++i)
-    b[i] = entry(static_cast<std::int64_t>(i));
-  return solve(*whole, b, x, options).iterations;
+  LatticeCase uncut = which.lattices;
+  for (std::int64_t& lattices : uncut.lattices)
+    lattices /= which.cut;
+  uncut.cells *= which.cut;
+  auto const pieces = test::make_lattice_box(which.lattices.lattices, which.lattices.cells),
+             box = test::make_lattice_box(uncut.lattices, uncut.cells);
+  HostVector<double> const values = laplacian(box, uncut);
+  auto const matrix = LatticeHalfCds::from_diagonals(context, LatticeArrays(context, box.layout),
+                                                     Array<double>(context, std::span<double const>(values)));
+  HostVector<double> b(static_cast<std::size_t>(matrix->n_rows())), x(b.size());
+  for (std::size_t node = 0; node < b.size(); ++node)
+    b[static_cast<std::size_t>(box.unknown_of[node])] = entry(pieces.unknown_of[node]);
+  return solve(*matrix, b, x, options).iterations;
 }
 
 void test_solve(Shared const& which, Communicator& ranks, Context& context, SolverOptions options, std::int64_t expected) {
