@@ -11,6 +11,7 @@
 #include "app/run/stages.hpp"
 #include "app/run/system_files.hpp"
 #include "assembly/discretization.hpp"
+#include "assembly/mesh/coarse_mesh.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/solvers/solver.hpp"
 
@@ -100,6 +101,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
   RunConfig const& config = configuration.config();
   Communicator& ranks = team.communicator();
   require_same_configuration(config, team);
+  team.together([&] { assembly::prepare_for(config.problem.mesh); });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
   team.together([&] {
