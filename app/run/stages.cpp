@@ -422,10 +422,7 @@ ExitCode Stages::finish() {
     return finish_on_first();
   gather_figures();
   ExitCode code = exit_done;
-  team_->together([&] {
-    if (team_->is_first())
-      code = finish_on_first();
-  });
+  team_->on_first([&] { code = finish_on_first(); });
   return gather(team_->communicator(), code).front();
 }
 
