@@ -60,8 +60,12 @@ public:
     return *whole_;
   }
 
-  /// Ends the others' serve().
-  void end() { static_cast<void>(gather(parts_.team.communicator(), AnalysisRequest{})); }
+  /// Ends the others' serve(). Throws what went wrong here alone while they answered: they still wait, and all ranks have to end.
+  void end() {
+    if (alone_)
+      std::rethrow_exception(alone_);
+    static_cast<void>(gather(parts_.team.communicator(), AnalysisRequest{}));
+  }
 
   // For the others.
 
@@ -84,10 +88,16 @@ public:
 
 private:
   void ask(AnalysisRequest const& request) {
+    if (alone_)
+      std::rethrow_exception(alone_);
     static_cast<void>(gather(parts_.team.communicator(), request));
     try {
       answer(request);
+    } catch (Interrupted const&) {
+      throw;
     } catch (...) {
+      if (!parts_.team.agreed())
+        alone_ = std::current_exception();
       parts_.team.caught();
       throw;
     }
@@ -121,6 +131,7 @@ private:
   std::unique_ptr<Matrix> stored_;
   HostVector<std::uint8_t> fixed_;
   std::optional<assembly::Discretization> whole_;
+  std::exception_ptr alone_;
 };
 
 }  // namespace

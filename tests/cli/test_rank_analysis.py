@@ -10,6 +10,7 @@ import subprocess
 import numpy as np
 import pytest
 from conftest import CUBE, ROOT, array, read_vtk
+from test_matrix_out import read_vector
 from test_ranks import BALL, VARIED, errors_told, on_ranks, pytestmark, ranks_of, ranks_command  # noqa: F401
 
 ALL = """
@@ -136,6 +137,14 @@ def test_what_has_no_operator(poisson, settings):
     assert errors_told(poisson(*words, "one", code=1)) == errors_told(on_ranks(poisson, 3, *words, "ranks", code=1))
 
 
+@pytest.mark.skipif(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > 60e9, reason="it would fit the memory")
+def test_what_does_not_fit_the_memory_is_refused(poisson):
+    text = CUBE.replace("8, 8, 8", "34, 34, 34") + "analysis: {svd: [{of: operator, max_dense: 40000}, {of: field, points: 5}]}\n"
+    one, other, alone, done = both(poisson, text, 2, code=3)
+    told = [[line.split(" of memory")[0] for line in errors_told(d)] for d in (alone, done)]
+    assert told[0] == told[1] and "the dense operator of 35 937 unknowns needs" in told[0][0] and "error" not in other["analysis"][1]
+
+
 @pytest.mark.parametrize("rank", [0, 1])
 def test_an_interrupt_keeps_the_solution(poisson, rank):
     config = poisson.write(CUBE + "output: {picture: false}\nanalysis: {svd: [{of: field, sample: box, points: 120}, {of: field, points: 5}]}\n")
@@ -152,10 +161,11 @@ def test_an_interrupt_keeps_the_solution(poisson, rank):
     assert record["errors"]["l2"] > 0 and "solution.pvti" in record["files"] and len(record["analysis"]) <= 2
 
 
-def test_snapshots_of_cases_on_ranks(poisson):
-    config = poisson.write(CUBE + """
+@pytest.mark.parametrize("text", [CUBE, BALL.partition("solver:")[0]], ids=["box", "ball"])
+def test_snapshots_of_cases_on_ranks(poisson, text):
+    config = poisson.write(text + """
 analysis: {svd: [{of: snapshots, modes: 2}]}
-sweep: {problem.coefficient: ["1", "1 + x", "1 + 2*x"]}
+sweep: {problem.coefficient: ["1", "1 + x*x", "1 + 2*x*x"]}
 output: {picture: false, report: false}
 """)
     for number in range(3):
@@ -165,6 +175,9 @@ output: {picture: false, report: false}
     for directory in ("one", "ranks"):
         poisson("sweep", config, "--output", directory, "--collect")
         entries += json.loads((poisson.directory / directory / "sweep.json").read_text())["analysis"]
+    for one in (poisson.directory / "one/cases").glob("*/solution.mtx"):
+        other = poisson.directory / "ranks/cases" / one.parent.name / one.name
+        assert np.allclose(read_vector(one), read_vector(other), rtol=1e-8, atol=1e-10)
     assert entries[0]["largest"] == pytest.approx(entries[1]["largest"], rel=1e-9)
     assert entries[0]["projection_error"] == pytest.approx(entries[1]["projection_error"], rel=1e-6)
 
