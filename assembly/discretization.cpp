@@ -764,9 +764,10 @@ Extent Discretization::extent() const {
   return extent_of(impl_->space);
 }
 
-HostVector<double> Discretization::sample(std::span<double const> u, Lattice const& lattice) const {
+HostVector<double> Discretization::sample(std::span<double const> u, Lattice const& lattice,
+                                          HostVector<std::int64_t>* cells) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  return assembly::sample(impl_->space, impl_->element, u, lattice);
+  return assembly::sample(impl_->space, impl_->element, u, lattice, cells);
 }
 
 std::vector<LocatedPoint> Discretization::locate(std::span<std::array<double, 3> const> points) const {

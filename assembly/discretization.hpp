@@ -210,8 +210,9 @@ public:
   /// The axis-aligned bounding box of all nodes.
   [[nodiscard]] Extent extent() const;
   /// u at the points of a lattice, lattice.size() values, x fastest; NaN at points outside the mesh. A point on the boundary of
-  /// several cells is evaluated in the one with the lowest number.
-  [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice) const;
+  /// several cells is evaluated in the one with the lowest number, which `cells`, unless null, gets; -1 outside.
+  [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice,
+                                          HostVector<std::int64_t>* cells = nullptr) const;
   /// The cells of points.
   [[nodiscard]] std::vector<LocatedPoint> locate(std::span<std::array<double, 3> const> points) const;
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <span>
@@ -17,16 +18,24 @@
 
 namespace poisson::app {
 
-/// What the analyses of a run read.
+/// The system that analyses decompose, of the whole mesh.
+struct AnalysedSystem {
+  CsrMatrix const& matrix;              ///< as assembled
+  Matrix const& stored;                 ///< the same in some format, in the memory of AnalysisInput::context
+  std::span<std::uint8_t const> fixed;  ///< 1 for unknowns that are given or tied to others, 0 for free ones
+  bool is_singular;                     ///< the constant vector spans the null space of the matrix
+};
+
+/// What the analyses of a run read. What functions return is made when they are called, since several ranks gather it first; they
+/// throw EnvironmentError, Interrupted.
 struct AnalysisInput {
   RunConfig const& config;
-  assembly::Discretization const& discretization;
-  assembly::LinearSystem const& system;  ///< without its matrix
-  CsrMatrix const& matrix;               ///< the assembled matrix
-  Matrix const& stored;                  ///< the same matrix in the format of the solve, in the memory of `context`
-  std::span<double const> u;             ///< the solution, one value per unknown
   SolverResult const& result;
   Context& context;
+  assembly::Extent extent;                                                     ///< of the mesh
+  std::function<HostVector<double>(assembly::Lattice const& lattice)> sample;  ///< the solution, as Discretization::sample
+  std::function<AnalysedSystem()> system;
+  std::function<assembly::Discretization const&()> discretization;  ///< of the whole mesh
 };
 
 /// Where one entry of analysis.svd writes files, messages and its record.

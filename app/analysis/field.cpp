@@ -50,7 +50,7 @@ struct Sampled {
 
 Sampled sampled(AnalysisInput const& input, assembly::Lattice const& lattice) {
   Sampled field;
-  field.values = input.discretization.sample(input.u, lattice);
+  field.values = input.sample(lattice);
   field.inside.resize(field.values.size());
   for (std::size_t i = 0; i < field.values.size(); ++i) {
     field.inside[i] = std::isnan(field.values[i]) ? 0 : 1;
@@ -129,7 +129,7 @@ void report(AnalysisSpec const& spec, assembly::Lattice const& lattice, Sampled 
 
 void analyse_field(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output) {
   json& out = output.json;
-  assembly::Lattice const lattice = lattice_of(spec, input.discretization.extent());
+  assembly::Lattice const lattice = lattice_of(spec, input.extent);
   bool const plane = spec.sample == SampleShape::plane;
   std::int64_t const n = spec.points_per_direction();
   require_host_memory(8 * 4 * lattice.size() + svd_host_bytes(n, plane ? n : n * n, true), "the sampled field");

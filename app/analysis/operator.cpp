@@ -52,7 +52,8 @@ void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::
     modes.emplace_back("largest_" + std::to_string(i + 1), i);
   for (std::int64_t i = 0; i < from_either_end; ++i)
     modes.emplace_back("smallest_" + std::to_string(i + 1), n - 1 - i);
-  HostVector<double> u(input.u.size(), 0.0);
+  assembly::Discretization const& discretization = input.discretization();
+  HostVector<double> u(static_cast<std::size_t>(discretization.summary().dofs), 0.0);
   std::vector<assembly::SolutionFields> fields;
   std::vector<output::Field> points;
   for (auto const& [name, column] : modes) {
@@ -60,11 +61,11 @@ void write_modes(DenseMatrix const& v, std::span<std::int64_t const> free, std::
     double const largest = *std::max_element(mode, mode + v.n_rows, [](double a, double b) { return std::abs(a) < std::abs(b); });
     for (std::size_t i = 0; i < free.size(); ++i)
       u[static_cast<std::size_t>(free[i])] = mode[i] / largest;
-    fields.push_back(input.discretization.fields(u));
+    fields.push_back(discretization.fields(u));
   }
   for (std::size_t i = 0; i < modes.size(); ++i)
     points.push_back({modes[i].first, 1, fields[i].u, {}});
-  assembly::OutputMesh const mesh = input.discretization.output_mesh();
+  assembly::OutputMesh const mesh = discretization.output_mesh();
   output.directory.write(output.file("modes.vtu"), [&](fs::path const& path) {
     output::write_vtu(path, as_output(mesh), points, {}, input.config.output.vtk);
   });
@@ -102,8 +103,8 @@ SolverOptions solver_of(AnalysisInput const& input) {
 }
 
 /// What can be said of a matrix that is too large to be decomposed.
-void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std::int64_t n, double asymmetry,
-                       AnalysisOutput const& output) {
+void estimate_extremes(AnalysisInput const& input, AnalysedSystem const& system, AnalysisSpec const& spec, std::int64_t n,
+                       double asymmetry, AnalysisOutput const& output) {
   if (asymmetry > 1e-12)
     throw InputError("the operator is not symmetric, and too large to be decomposed (max_dense is " +
                      with_thousands(spec.max_dense) + ")");
@@ -113,9 +114,8 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
   out["method"] = "lanczos";
   output.console.working("estimating the ends of the spectrum");
   Timer const timer;
-  auto const fixed = std::span<std::uint8_t const>(input.system.constraints.mask());
-  std::vector<double> null_vector(is_singular(input.system) ? input.u.size() : 0, 1.0);
-  ExtremeEigenvalues const values = extreme_eigenvalues(input.stored, fixed, null_vector, input.context);
+  std::vector<double> null_vector(system.is_singular ? system.fixed.size() : 0, 1.0);
+  ExtremeEigenvalues const values = extreme_eigenvalues(system.stored, system.fixed, null_vector, input.context);
   double const condition = values.largest / values.smallest;
   out.update({{"estimated", true},
               {"condition", condition},
@@ -127,12 +127,12 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
   if (has_bound(solver)) {
     double preconditioned = condition;
     if (solver.preconditioner == PreconditionerKind::jacobi) {
-      auto const scaling = diagonal_scaling(input.matrix);
+      auto const scaling = diagonal_scaling(system.matrix);
       for (std::size_t i = 0; i < null_vector.size(); ++i)
         null_vector[i] = 1 / scaling[i];
       auto const scaled =
-          make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_symmetrically(input.matrix, scaling)), input.context);
-      ExtremeEigenvalues const of_scaled = extreme_eigenvalues(*scaled, fixed, null_vector, input.context);
+          make_matrix(Format::csr, std::make_shared<CsrMatrix const>(scaled_symmetrically(system.matrix, scaling)), input.context);
+      ExtremeEigenvalues const of_scaled = extreme_eigenvalues(*scaled, system.fixed, null_vector, input.context);
       preconditioned = of_scaled.largest / of_scaled.smallest;
     }
     CgBound const bound = cg_bound(condition, preconditioned);
@@ -151,21 +151,22 @@ void estimate_extremes(AnalysisInput const& input, AnalysisSpec const& spec, std
 }  // namespace
 
 void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, AnalysisOutput output) {
-  CsrMatrix const& a = input.matrix;
+  AnalysedSystem const system = input.system();
+  CsrMatrix const& a = system.matrix;
   SolverOptions const solver = solver_of(input);
   json& out = output.json;
   std::vector<std::int64_t> free;
   for (std::int64_t i = 0; i < a.n_rows; ++i)
-    if (!input.system.constraints.constrained(i))
+    if (system.fixed[static_cast<std::size_t>(i)] == 0)
       free.push_back(i);
   auto const n = static_cast<std::int64_t>(free.size());
   out["n"] = n;
   if (n == 0)
     throw InputError("every unknown is fixed by a Dirichlet condition; there is no operator to look at");
-  double const asymmetry = distance_to_symmetry(a, input.system.constraints.mask());
+  double const asymmetry = distance_to_symmetry(a, system.fixed);
   out["distance_to_symmetry"] = asymmetry;
   if (n > spec.max_dense) {
-    estimate_extremes(input, spec, n, asymmetry, output);
+    estimate_extremes(input, system, spec, n, asymmetry, output);
     return;
   }
   bool const vectors = spec.modes > 0;
@@ -192,7 +193,7 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   if (vectors)
     summary.accuracy = svd_accuracy(input.context, dense, result);
   put(summary, out);
-  out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", is_singular(input.system) ? 1 : 0}};
+  out["null_space"] = {{"dimension", n - spectrum.rank}, {"expected", system.is_singular ? 1 : 0}};
   std::string null_space;
   if (spectrum.rank < n) {
     null_space = ", null space of dimension " + std::to_string(n - spectrum.rank);

@@ -23,6 +23,10 @@ namespace poisson::app {
 namespace fs = std::filesystem;
 using json = nlohmann::ordered_json;
 
+void write_snapshot(std::span<double const> u, ResultsDirectory& directory) {
+  directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
+}
+
 namespace {
 
 /// A parameter's value where that is a number, in quotes or not; else NaN.

@@ -4,6 +4,7 @@
 #include "app/config/config.hpp"
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@ namespace poisson::app {
 
 /// Name of the file with the solution of a case, in its folder: a Matrix Market vector, one value per unknown.
 inline constexpr char const* snapshot_file = "solution.mtx";
+
+/// Writes it; what fails is kept by the directory.
+void write_snapshot(std::span<double const> u, ResultsDirectory& directory);
 
 /// The results of one case of a sweep.
 struct Snapshot {

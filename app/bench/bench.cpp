@@ -53,9 +53,9 @@ void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& sess
 ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, RankTeam* team) {
   std::vector<BenchSource> sources;
   together(team, [&] {
-    if (team != nullptr && options.kind != BenchKind::solve)
-      throw InputError("'poisson bench " + std::string(name_of(options.kind)) +
-                       "' measures one rank, and only 'poisson bench solve' several; run it without mpirun");
+    if (team != nullptr && options.kind == BenchKind::convert)
+      throw InputError("'poisson bench convert' measures one rank, and only 'poisson bench spmv' and 'bench solve' several; run it "
+                       "without mpirun");
     sources = bench_sources(options, problem);
   });
   auto const body = [&](BenchSession& session) {

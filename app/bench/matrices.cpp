@@ -150,6 +150,10 @@ BenchMatrix shared_out(Context& context, CsrMatrix const& csr, RankTeam& team) {
   return in_memory_of(context, std::move(rows), symmetric, team);
 }
 
+BenchMatrix of_rows(Context& context, CsrMatrix csr, RankTeam* team) {
+  return team != nullptr ? shared_out(context, csr, *team) : in_memory_of(context, std::move(csr));
+}
+
 /// The rows of this rank's block of box_laplacian(n, n, n). Collective.
 BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
   BenchMatrix result;
@@ -313,12 +317,12 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.band || (nothing_named && !to_solve))
     sources.push_back({"band, " + std::to_string(n) + " rows",
                        "band",
-                       [n](Context& context, RankTeam*) { return in_memory_of(context, band_matrix(n)); },
+                       [n](Context& context, RankTeam* team) { return of_rows(context, band_matrix(n), team); },
                        {}});
   if (options.random || (nothing_named && !to_solve))
     sources.push_back({"random, " + std::to_string(n) + " rows",
                        "random",
-                       [n](Context& context, RankTeam*) { return in_memory_of(context, random_matrix(n)); },
+                       [n](Context& context, RankTeam* team) { return of_rows(context, random_matrix(n), team); },
                        {}});
   for (std::string const& path : options.files) {
     std::error_code ignored;

@@ -1,7 +1,9 @@
 #include "app/bench/session.hpp"
 #include "gpu/core/array.hpp"
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/cost.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
 #include "gpu/kernels/measure.hpp"
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -35,7 +38,7 @@ public:
   ProductBench(BenchOptions const& options, BenchSession& session)
       : options_(options), session_(session), variants_(variants(options)) {}
 
-  void measure(BenchSource const&, BenchMatrix const& matrix) override { products(*matrix.csr); }
+  void measure(BenchSource const&, BenchMatrix const& matrix) override { products(matrix); }
 
   /// Over all matrices, how good `auto` was.
   void finish() override {
@@ -69,33 +72,67 @@ private:
     Seconds time;
   };
 
-  void products(Csr const& csr) {
+  /// The componentwise error of a product with `x`. Collective.
+  using Check = std::function<double(Array<double> const& y)>;
+
+  Check check_of(BenchMatrix const& matrix, Array<double> const& x, HostVector<double> const& x_host) {
+    if (!matrix.rows)
+      return [&, this](Array<double> const& y) {
+        return kernels_for<CheckKernels>(session_.context).largest_error(session_.context, matrix.csr->view(), x.data(), y.data());
+      };
+    // Of several ranks all entries of own rows, and of x with those of other ranks, on the host.
+    std::shared_ptr<Context> const host = make_context(Backend::cpu);
+    BenchRows const& rows = *matrix.rows;
+    GhostExchange<double> exchange(*host, *session_.ranks, rows.neighbors);
+    exchange.start(x_host.data());
+    double const* const ghosts = exchange.finish();
+    std::int64_t const n_ghosts = rows.split.couplings->n_columns;
+    HostVector<double> all = x_host;
+    all.insert(all.end(), ghosts, ghosts + n_ghosts);
+    std::shared_ptr<Csr const> whole;
+    session_.team->together([&] {
+      require_memory(*host, 2 * matrix.csr->bytes(), "the rank's matrix in csr, to check products,");
+      auto joined = std::make_shared<CsrMatrix const>(join_rows(matrix.csr->to_csr(), rows.split.rim, rows.rim_rows, n_ghosts));
+      whole = std::make_shared<Csr const>(std::move(joined), *host);
+    });
+    return [host, whole, all, this](Array<double> const& y) {
+      HostVector<double> on_host(static_cast<std::size_t>(y.size()));
+      y.download(on_host);
+      double const mine = on_host.empty() ? 0 : CheckKernels::cpu().largest_error(*host, whole->view(), all.data(), on_host.data());
+      return max_over(session_.ranks, mine);
+    };
+  }
+
+  void products(BenchMatrix const& matrix) {
+    Csr const& csr = *matrix.csr;
     CsrView const& a = csr.view();
     HostVector<double> const x_host = vector_of(a.n_columns);
     Array<double> const x(session_.context, std::span<double const>(x_host));
     Array<double> y(session_.context, a.n_rows);
-    auto const& check = kernels_for<CheckKernels>(session_.context);
+    Check const check = check_of(matrix, x, x_host);
     auto const time = [&](std::string const& label, std::function<void()> const& product, double& error) {
       session_.working("measuring " + label);
-      Seconds const seconds = measure_seconds(session_.context, product, options_.samples);
+      Seconds const seconds = measure_seconds(session_.context, product, options_.samples, monotonic_seconds, session_.ranks);
       y.set_zero();
       product();
-      error = check.largest_error(session_.context, a, x.data(), y.data());
+      error = check(y);
       if (!(error <= largest_error))
         session_.wrong(label + " gives a product that is off by " + number_text(error) + " of |A||x|");
       return seconds;
     };
 
     double error = 0;
+    Converted const in_csr = convert(matrix, {Format::csr, {}, "csr"}, session_);
     Seconds const csr_time = time(
-        "csr", [&] { csr.product(1, x.data(), 0, y.data()); }, error);
+        "csr", [&] { in_csr.product().product(1, x.data(), 0, y.data()); }, error);
     session_.of_matrix()["csr_seconds"] = csr_time.median;
     std::vector<Measured> rows;
     std::vector<double> errors;
     double cusparse_seconds = std::nan("");
     auto const finish = [&] {  // also after an interrupt: what there is
-      products_table(csr, rows, csr_time.median, cusparse_seconds);
-      judge_auto(csr, rows);
+      products_table(matrix, rows, csr_time.median, cusparse_seconds);
+      if (session_.ranks == nullptr)
+        judge_auto(csr, rows);
       auto& results = session_.of_matrix()["results"];
       for (std::size_t i = 0; i < results.size(); ++i)
         if (!std::isnan(cusparse_seconds))
@@ -105,26 +142,24 @@ private:
     try {
       for (Variant const& variant : variants_)
         session_.unless_refused(variant.label, json_of(variant), [&] {
-          session_.working("converting to " + variant.label);
           Measured row;
           row.label = variant.label;
           row.variant = &variant;
-          if (session_.context.backend() == Backend::cpu && variant.format != Format::csr)
-            require_memory(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
-          auto const matrix =
-              repeated([&] { return make_matrix(variant.format, csr, variant.options); }, conversion_seconds, row.conversion);
-          if (matrix->row_not_finite >= 0)
-            throw InputError(row_text(matrix->row_not_finite) + " of the matrix holds a value that is not finite");
-          if (shares_csr(variant.format))
-            row.conversion = 0;
-          row.bytes = matrix->bytes();
-          row.bytes_per_product = matrix->bytes_per_product();
+          Converted const made = convert(matrix, variant, session_);
+          MultiPrecisionOperator const& product = made.product();
+          together(session_.team, [&] {
+            if (product.first_row_not_finite() >= 0)
+              throw InputError(row_text(product.first_row_not_finite()) + " of the matrix holds a value that is not finite");
+          });
+          row.conversion = made.seconds;
+          row.bytes = made.bytes;
+          row.bytes_per_product = sum_over(session_.ranks, product.bytes_per_product());
           row.time = time(
-              row.label, [&] { matrix->product(1, x.data(), 0, y.data()); }, error);
+              row.label, [&] { product.product(1, x.data(), 0, y.data()); }, error);
           rows.push_back(row);
           json entry = json_of(variant);
-          entry["padding_ratio"] = matrix->padding_ratio();
-          add_result("results", std::move(entry), csr, row, csr_time.median, error);
+          entry["padding_ratio"] = made.padding_ratio;
+          add_result("results", std::move(entry), matrix, row, csr_time.median, error);
         });
       if (session_.context.backend() == Backend::cuda && session_.no_peers.empty())
         for (auto const& [peer, name] : Names<Peer>::values)
@@ -141,7 +176,8 @@ private:
             rows.push_back(row);
             if (peer == Peer::cusparse_csr_alg1)
               cusparse_seconds = row.time.median;
-            add_result("peers", {{"peer", name}, {"workspace_bytes", product->workspace_bytes}}, csr, row, csr_time.median, error);
+            add_result("peers", {{"peer", name}, {"workspace_bytes", product->workspace_bytes}}, matrix, row, csr_time.median,
+                       error);
           });
     } catch (...) {
       finish();
@@ -150,11 +186,11 @@ private:
     finish();
   }
 
-  void add_result(char const* list, json entry, Csr const& csr, Measured const& row, double csr_seconds, double error) {
-    double const seconds = row.time.median, nnz = static_cast<double>(csr.view().nnz);
+  void add_result(char const* list, json entry, BenchMatrix const& matrix, Measured const& row, double csr_seconds, double error) {
+    double const seconds = row.time.median, nnz = static_cast<double>(matrix.nnz);
     double const bytes_per_second = static_cast<double>(row.bytes_per_product) / seconds;
     entry.update({{"bytes", row.bytes},
-                  {"share_of_csr", static_cast<double>(row.bytes) / static_cast<double>(csr.bytes())},
+                  {"share_of_csr", static_cast<double>(row.bytes) / static_cast<double>(matrix.csr_bytes)},
                   {"conversion_seconds", row.conversion},
                   {"seconds", seconds},
                   {"seconds_min", row.time.min},
@@ -177,7 +213,7 @@ private:
     return gain > 0 ? std::ceil(row.conversion / gain) : std::nan("");
   }
 
-  void products_table(Csr const& csr, std::vector<Measured> const& rows, double csr_seconds, double cusparse_seconds) {
+  void products_table(BenchMatrix const& matrix, std::vector<Measured> const& rows, double csr_seconds, double cusparse_seconds) {
     bool const peers = session_.context.backend() == Backend::cuda && session_.no_peers.empty();
     std::vector<std::vector<std::string>> table{
         {"format", "bytes", "% of csr", "convert ms", "product ms", "GFLOP/s", "GB/s", "% of read"}};
@@ -187,9 +223,9 @@ private:
     for (Measured const& row : rows) {
       double const seconds = row.time.median, bandwidth = static_cast<double>(row.bytes_per_product) / seconds;
       table.push_back({row.label, with_thousands(row.bytes),
-                       fixed(100 * static_cast<double>(row.bytes) / static_cast<double>(csr.bytes()), 1),
+                       fixed(100 * static_cast<double>(row.bytes) / static_cast<double>(matrix.csr_bytes), 1),
                        milliseconds(row.conversion), milliseconds(seconds),
-                       number_text(2e-9 * static_cast<double>(csr.view().nnz) / seconds, 4), number_text(bandwidth / 1e9, 4),
+                       number_text(2e-9 * static_cast<double>(matrix.nnz) / seconds, 4), number_text(bandwidth / 1e9, 4),
                        fixed(100 * bandwidth / session_.read_bandwidth, 1)});
       if (peers)
         table.back().push_back(std::isnan(cusparse_seconds) ? "-" : fixed(cusparse_seconds / seconds, 2));

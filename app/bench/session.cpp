@@ -170,6 +170,31 @@ double conversion_seconds(Matrix const& matrix) {
   return matrix.convert_seconds + matrix.transfer_seconds;
 }
 
+Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSession& session) {
+  Csr const& csr = *matrix.csr;
+  Format const format = matrix.rows && csr.n_rows() == 0 ? Format::csr : variant.format;
+  Converted result;
+  session.working("converting to " + variant.label);
+  together(session.team, [&] {
+    if (session.context.backend() == Backend::cpu && !shares_csr(format))
+      require_memory(session.context, csr.bytes(), "one more matrix, about as large as csr,");
+    result.matrix = repeated([&] { return make_matrix(format, csr, variant.options); }, conversion_seconds, result.seconds);
+  });
+  result.seconds = shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_
+                       ? 0
+                       : max_over(session.ranks, result.seconds);
+  result.bytes = result.matrix->bytes();
+  result.padding_ratio = result.matrix->padding_ratio();
+  if (!matrix.rows)
+    return result;
+  auto const entries = static_cast<double>(csr.view().nnz);  // of this rank
+  result.padding_ratio = sum_over(session.ranks, result.padding_ratio * entries) / sum_over(session.ranks, entries);
+  result.of_ranks =
+      std::make_unique<RankMatrix>(std::move(result.matrix), matrix.rows->split, matrix.rows->neighbors, *session.ranks);
+  result.bytes = sum_over(session.ranks, result.of_ranks->bytes());
+  return result;
+}
+
 std::string fixed(double value, int digits) {
   char text[64];
   std::snprintf(text, sizeof text, "%.*f", digits, value);

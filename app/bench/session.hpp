@@ -7,6 +7,7 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/formats/format.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -100,6 +101,21 @@ struct Variant {
 /// Whether a format shares the arrays of csr, so that conversion takes no time.
 [[nodiscard]] bool shares_csr(Format format);
 [[nodiscard]] double conversion_seconds(Matrix const& matrix);
+
+/// A matrix in a format; of several ranks with the couplings of their rows.
+struct Converted {
+  std::unique_ptr<Matrix> matrix;        ///< of one rank, else null
+  std::unique_ptr<RankMatrix> of_ranks;  ///< of several
+  double seconds = 0;                    ///< of the conversion, of the slowest rank
+  std::int64_t bytes = 0;                ///< of all ranks
+  double padding_ratio = 1;              ///< of all stored entries
+
+  [[nodiscard]] MultiPrecisionOperator const& product() const {
+    return of_ranks ? static_cast<MultiPrecisionOperator const&>(*of_ranks) : *matrix;
+  }
+};
+/// Converts it, several times. With ranks collective; a rank without rows takes csr. Throws as make_matrix, and Interrupted.
+[[nodiscard]] Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSession& session);
 
 /// As printf("%.*f").
 [[nodiscard]] std::string fixed(double value, int digits);

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <utility>
 
 namespace poisson::app {
@@ -173,7 +174,7 @@ public:
       if (peers_wanted(symmetric))
         peers(source, csr);
       for (Variant const& variant : formats_for(csr, symmetric))
-        solve_all(variant, csr, symmetric);
+        solve_all(variant, matrix, symmetric);
       if (multigrid_peer_wanted(symmetric))
         hypre(csr);
     } catch (...) {
@@ -250,35 +251,16 @@ private:
     return result;
   }
 
-  void solve_all(Variant const& variant, Csr const& csr, bool symmetric) {
-    std::unique_ptr<Matrix> matrix;
-    std::unique_ptr<RankMatrix> of_ranks;
-    double conversion = 0;
-    std::int64_t bytes = 0;
-    session_.unless_refused(variant.label, json_of(variant), [&] {
-      session_.working("converting to " + variant.label);
-      Format const format = rows_ != nullptr && csr.n_rows() == 0 ? Format::csr : variant.format;
-      together(session_.team, [&] {
-        if (session_.context.backend() == Backend::cpu && !shares_csr(format))
-          require_memory(session_.context, csr.bytes(), "one more matrix, about as large as csr,");
-        matrix = repeated([&] { return make_matrix(format, csr, variant.options); }, conversion_seconds, conversion);
-      });
-      conversion = max_over(session_.ranks, conversion);
-      if (shares_csr(variant.format) && variant.options.precision == MatrixPrecision::double_)
-        conversion = 0;
-      bytes = matrix->bytes();
-      if (rows_ != nullptr) {
-        of_ranks = std::make_unique<RankMatrix>(std::move(matrix), rows_->split, rows_->neighbors, *session_.ranks);
-        bytes = sum_over(session_.ranks, of_ranks->bytes());
-      }
-    });
-    if (matrix == nullptr && of_ranks == nullptr)
+  void solve_all(Variant const& variant, BenchMatrix const& matrix, bool symmetric) {
+    std::optional<Converted> made;
+    session_.unless_refused(variant.label, json_of(variant), [&] { made = convert(matrix, variant, session_); });
+    if (!made)
       return;
-    MultiPrecisionOperator const& a = of_ranks != nullptr ? static_cast<MultiPrecisionOperator const&>(*of_ranks) : *matrix;
+    MultiPrecisionOperator const& a = made->product();
     for (SolverVariant const& solver : solver_variants(symmetric)) {
       json row = json_of(variant);
       row["matrix_precision"] = name_of(variant.options.precision);
-      row["bytes"] = bytes;
+      row["bytes"] = made->bytes;
       row.update(json_of(solver));
       std::string const label = variant.label + " " + solver.label();
       session_.unless_refused(label, row, [&] {
@@ -286,7 +268,7 @@ private:
           throw InputError(std::string(name_of(solver.method)) + " needs a symmetric matrix");
         if (needs_symmetry(solver.preconditioner) && !symmetric)
           throw InputError(std::string(name_of(solver.preconditioner)) + " needs a symmetric matrix");
-        Solved const solved = solve_repeatedly(solver, a, csr.view(), label, row, conversion);
+        Solved const solved = solve_repeatedly(solver, a, matrix.csr->view(), label, row, made->seconds);
         add_row(variant.label, solver, solved);
         add_result("results", std::move(row), solved);
       });

@@ -196,7 +196,7 @@ int run_bench_on_ranks(std::vector<std::string> const& words, RankTeam& team, st
   BenchArguments a;
   team.together([&] {
     if (!words.empty() && words.front() == "svd")
-      throw usage_error("bench", "the svd is that of one rank, and only 'poisson bench solve' works on several");
+      throw usage_error("bench", "the svd is that of one rank, and only 'poisson bench spmv' and 'bench solve' work on several");
     a = parse_bench(words);
     if (!a.options.config.empty())
       configuration.emplace(load_configuration(a.options.config, a.sets));

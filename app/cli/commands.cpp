@@ -45,7 +45,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson info             build, libraries, devices, memory, measured copy bandwidth
   poisson --version
   poisson --help           also: poisson COMMAND --help
-  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns; also check, sweep --case K, info, bench solve
+  mpirun -n R poisson run CONFIG             the same on R ranks, which share the unknowns; also check, sweep --case K, info, bench spmv|solve
 
 CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
@@ -276,10 +276,11 @@ int run_command(std::vector<std::string> words) {
     if (checks && !helps)
       words.insert(words.end(), {"--ranks", std::to_string(launch.size)});
     else if (!helps)
-      throw usage_error("", "started as " + std::to_string(launch.size) +
-                                " ranks, and only 'poisson run', 'solve', 'check', 'info', 'bench solve' and 'sweep --case' work "
-                                "on several; found '" +
-                                (words.empty() ? "" : words.front()) + "'");
+      throw usage_error(
+          "", "started as " + std::to_string(launch.size) +
+                  " ranks, and only 'poisson run', 'solve', 'check', 'info', 'bench spmv', 'bench solve' and 'sweep --case' work "
+                  "on several; found '" +
+                  (words.empty() ? "" : words.front()) + "'");
   }
   if (words.empty()) {
     std::cerr << usage;

@@ -316,6 +316,14 @@ std::int64_t RankMesh::around_of_whole(std::int64_t unknown) const {
   return box ? node_in_larger(unknown, part_around, order, cells) : around_unknowns[static_cast<std::size_t>(unknown)];
 }
 
+HostVector<double> RankMesh::of_own_rows(std::span<double const> values) const {
+  HostVector<double> result(static_cast<std::size_t>(n_rows));
+  for (std::size_t unknown = 0; unknown < places.size(); ++unknown)
+    if (places[unknown] < n_rows)
+      result[static_cast<std::size_t>(places[unknown])] = values[unknown];
+  return result;
+}
+
 std::vector<std::int64_t> RankMesh::row_numbers() const {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(n_rows));
   for (std::size_t i = 0; i < places.size(); ++i)

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct RankMesh {
 
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
+  /// Those of own rows among values at the unknowns of `around`.
+  [[nodiscard]] HostVector<double> of_own_rows(std::span<double const> values) const;
   /// The numbers in the whole mesh of own rows.
   [[nodiscard]] std::vector<std::int64_t> row_numbers() const;
   /// The number in the whole mesh of a cell of `own`, and of an unknown of it.

@@ -1,6 +1,9 @@
 #include "app/run/rank_points.hpp"
 
+#include "app/analysis/svd_report.hpp"
 #include "gpu/core/communicator.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +15,29 @@ namespace poisson::app {
 namespace {
 
 using Point = std::array<double, 3>;
+
+/// What a rank knows at a point.
+template <class Values>
+struct FoundAt {
+  std::int64_t point, cell;  ///< the cell: in the whole mesh
+  Values values;
+};
+
+/// On the first rank `values` of every point become those in the cell with the lowest number that any rank has found; where none
+/// has, they stay.
+template <class Values>
+void gather_lowest(RankTeam& team, std::vector<FoundAt<Values>> const& found, std::span<Values> values) {
+  auto const all = gather_on_first(team.communicator(), found);
+  team.together([&] {
+    std::vector<std::int64_t> cells(values.size(), std::numeric_limits<std::int64_t>::max());
+    for (auto const& of_rank : all)
+      for (auto const& f : of_rank)
+        if (auto const i = static_cast<std::size_t>(f.point); f.cell < cells[i]) {
+          cells[i] = f.cell;
+          values[i] = f.values;
+        }
+  });
+}
 
 }  // namespace
 
@@ -30,11 +56,7 @@ RankPoints::RankPoints(RankMesh const& mesh, RankTeam& team, std::vector<Point> 
 }
 
 std::vector<assembly::PointValues> RankPoints::values(std::span<double const> u) const {
-  struct Found {
-    std::int64_t point, cell;  ///< the cell: in the whole mesh
-    assembly::PointValues values;
-  };
-  std::vector<Found> found;
+  std::vector<FoundAt<assembly::PointValues>> found;
   team_.together([&] {
     std::vector<assembly::LocatedPoint> here;
     for (std::size_t i = 0; i < points_.size(); ++i)
@@ -48,18 +70,37 @@ std::vector<assembly::PointValues> RankPoints::values(std::span<double const> u)
     for (std::size_t i = 0; i < found.size(); ++i)
       found[i].values = values[i];
   });
-  auto const all = gather_on_first(team_.communicator(), found);
-  if (!team_.is_first())
-    return {};
-  std::vector<assembly::PointValues> values(points_.size());
-  std::vector<std::int64_t> cells(points_.size(), std::numeric_limits<std::int64_t>::max());
-  for (auto const& of_rank : all)
-    for (Found const& f : of_rank)
-      if (auto const i = static_cast<std::size_t>(f.point); f.cell < cells[i]) {
-        cells[i] = f.cell;
-        values[i] = f.values;
-      }
+  std::vector<assembly::PointValues> values(team_.is_first() ? points_.size() : 0);
+  gather_lowest<assembly::PointValues>(team_, found, values);
   return values;
+}
+
+HostVector<double> sample_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u,
+                                   assembly::Lattice const& lattice) {
+  auto const n = static_cast<std::size_t>(lattice.size());
+  HostVector<double> own, all;
+  HostVector<std::int64_t> cells;
+  team.together([&] {
+    if (interrupt_requested())
+      throw Interrupted();
+    require_host_memory(24 * lattice.size(), "the sampled field");
+    if (mesh.own)
+      own = mesh.own->sample(u, lattice, &cells);
+    if (team.is_first())
+      all.resize(n, std::numeric_limits<double>::quiet_NaN());
+  });
+  constexpr std::size_t at_a_time = 1 << 18;  // points: some megabytes
+  for (std::size_t first = 0; first < n; first += at_a_time) {
+    std::vector<FoundAt<double>> found;
+    team.together([&] {
+      for (std::size_t i = first; i < std::min(first + at_a_time, cells.size()); ++i)
+        if (cells[i] >= 0)
+          found.push_back({static_cast<std::int64_t>(i - first), mesh.cell_of_whole(cells[i]), own[i]});
+    });
+    std::span<double> const part = std::span(all).subspan(std::min(first, all.size()));
+    gather_lowest<double>(team, found, part.first(std::min(at_a_time, part.size())));
+  }
+  return all;
 }
 
 assembly::Extent extent_of(RankMesh const& mesh, RankTeam& team) {

@@ -29,6 +29,11 @@ private:
   std::vector<bool> inside_;
 };
 
+/// On the first rank: the solution at the points of a lattice, as Discretization::sample gives it on one rank; other ranks get
+/// nothing. `u`: of the unknowns of own cells. Collective. Throws EnvironmentError, Interrupted.
+[[nodiscard]] HostVector<double> sample_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u,
+                                                 assembly::Lattice const& lattice);
+
 /// The bounding box of the whole mesh. Collective.
 [[nodiscard]] assembly::Extent extent_of(RankMesh const& mesh, RankTeam& team);
 

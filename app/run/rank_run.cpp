@@ -1,7 +1,10 @@
 #include "app/run/rank_run.hpp"
 
+#include "app/analysis/snapshots.hpp"
+#include "app/run/gathered_rows.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/quantities.hpp"
+#include "app/run/rank_analysis.hpp"
 #include "app/run/rank_files.hpp"
 #include "app/run/rank_mesh.hpp"
 #include "app/run/rank_points.hpp"
@@ -93,7 +96,6 @@ void require_runs_on_ranks(RunConfig const& config) {
          std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
   refuse(config.solver.to_discretization && !has_blocks(config), "solver.tolerance",
          "discretization is for boxes of two cells or more in x and y, without periodic boundaries,");
-  refuse(!config.analysis.empty(), "analysis.svd", "analyses are not possible yet");
 }
 
 ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team,
@@ -181,6 +183,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     bool const finite = !any_of_ranks(&ranks, first_not_finite(u) < u.size());
     RankFiles files(mesh, team, writers, config, u_around, u);
     std::vector<assembly::PointValues> at_points;
+    HostVector<double> unknowns;  // of the whole mesh, where they are kept
     try {
       std::string const folder = stages.shared_path();
       if (record.clock.time(Stage::output, [&] { return files.write_piece(folder); }))
@@ -197,13 +200,19 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
         if (config.problem.exact)
           record.errors = errors_on_ranks(mesh, team, u);
       });
-      record.clock.time(Stage::output, [&] { files.gather(record, extent, finite); });
+      record.clock.time(Stage::output, [&] {
+        if (internal.keep_unknowns && finite)
+          unknowns = gathered_values(mesh.of_own_rows(u_around), mesh.row_numbers(), team);
+        files.gather(record, extent, finite);
+      });
     } catch (Interrupted const&) {  // thrown on all ranks; the solution is there, and is written
       clear_interrupt();
       record.status = SolverStatus::interrupted;
       record.reason = "interrupted after the solve; the solution is complete";
     }
     stages.output([&](ResultsDirectory& directory) {
+      if (!unknowns.empty())
+        write_snapshot(unknowns, directory);
       for (std::string const& note : files.write_files(record, directory)) {
         record.warnings.push_back(note);
         console.warning(note);
@@ -211,6 +220,11 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       if (!at_points.empty())
         requested->write_files(at_points, directory);
     });
+    if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
+      stages.analysis([&](Context& context, ResultsDirectory* directory) {
+        RankRows const rows = stages.rank_rows();
+        return analyse_on_ranks({config, mesh, team, *system, rows, u, extent}, record, context, directory, console);
+      });
   });
 
   stages.write_configuration(configuration);

@@ -75,15 +75,6 @@ std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::in
   return result;
 }
 
-/// The values of own rows among those of the unknowns around.
-HostVector<double> of_own_rows(RankMesh const& mesh, HostVector<double> const& around) {
-  HostVector<double> result(static_cast<std::size_t>(mesh.n_rows));
-  for (std::size_t unknown = 0; unknown < mesh.places.size(); ++unknown)
-    if (mesh.places[unknown] < mesh.n_rows)
-      result[static_cast<std::size_t>(mesh.places[unknown])] = around[unknown];
-  return result;
-}
-
 }  // namespace
 
 bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan) {
@@ -306,7 +297,7 @@ void RankSystem::assemble() {
       return;
     rows_.neighbors = mesh_.neighbors;
     rows_.matrix = rows_in(std::move(system.matrix), mesh_.places, mesh_.n_rows, rows_.n_ghosts());
-    b = of_own_rows(mesh_, system.rhs);
+    b = mesh_.of_own_rows(system.rhs);
   });
   if (!mesh_.whole.periodic)
     return;
@@ -353,7 +344,7 @@ void RankSystem::make_compatible() {
   bool has_exact = false;
   team_.together([&] {
     if (mesh_.around) {
-      weights_ = of_own_rows(mesh_, mesh_.around->integration_weights());
+      weights_ = mesh_.of_own_rows(mesh_.around->integration_weights());
       of_points = mesh_.around->point_loads().integrals.absolute;
     }
     if (!mesh_.own)
@@ -465,6 +456,19 @@ RankNestedSpace RankSystem::order_one() const {
     result.p.row_ptr.push_back(result.p.nnz());
   }
   return result;
+}
+
+HostVector<double> RankSystem::fixed_rows() const {
+  HostVector<double> fixed(mesh_.places.size(), 0.0);
+  team_.together([&] {
+    if (!mesh_.around)
+      return;
+    std::vector<double> const values = mesh_.around->dirichlet_values();
+    std::transform(values.begin(), values.end(), fixed.begin(), [](double value) { return std::isnan(value) ? 0.0 : 1.0; });
+    for (RankTie const& tie : mesh_.ties)
+      fixed[static_cast<std::size_t>(tie.unknown)] = 1;
+  });
+  return mesh_.of_own_rows(fixed);
 }
 
 HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {

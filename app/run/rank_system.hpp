@@ -49,6 +49,8 @@ public:
   [[nodiscard]] bool pure_neumann() const { return compatibility_defect.has_value(); }
   /// Whether the constant vector spans the null space of the matrix.
   [[nodiscard]] bool is_singular() const { return pure_neumann() && !has_ties_; }
+  /// 1 for own rows of unknowns that are given or tied to others, 0 for those that are free.
+  [[nodiscard]] HostVector<double> fixed_rows() const;
   /// For multigrid: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where there are
   /// none, and where boundaries are periodic.
   [[nodiscard]] RankNestedProvider nested_spaces(RunConfig const& config) const;

@@ -44,7 +44,7 @@ RankFailure rank_failure_of(std::exception_ptr const& failure) {
 
 }  // namespace
 
-void RankTeam::agree(std::exception_ptr const& failure) {
+void RankTeam::agree(std::exception_ptr const& failure, bool tells_rank) {
   RankFailure const mine = rank_failure_of(failure);
   auto const kinds = gather(communicator_, mine.kind);
   if (std::all_of(kinds.begin(), kinds.end(), [](FailureKind kind) { return kind == FailureKind::none; }))
@@ -58,8 +58,9 @@ void RankTeam::agree(std::exception_ptr const& failure) {
     throw Interrupted();
   }
   auto const rank = static_cast<std::size_t>(found - kinds.begin());
-  bool const all = std::all_of(messages.begin(), messages.end(), [&](std::string const& other) { return other == messages[rank]; });
-  std::string const message = all ? messages[rank] : told_by(static_cast<int>(rank), messages[rank]);
+  tells_rank = tells_rank &&
+               std::any_of(messages.begin(), messages.end(), [&](std::string const& other) { return other != messages[rank]; });
+  std::string const message = tells_rank ? told_by(static_cast<int>(rank), messages[rank]) : messages[rank];
   switch (*found) {
   case FailureKind::input:
     throw InputError(keys[rank], message);

@@ -24,16 +24,16 @@ public:
   /// the lowest rank, with its number unless all say the same. Collective.
   template <class Body>
   void together(Body&& body) {
-    std::exception_ptr failure;
-    try {
-      body();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    agree(failure);
+    agree(thrown_by(body), true);
   }
 
-  /// The same for a text: all get that of the first rank.
+  /// Calls body() on the first rank alone. What it throws, all throw, without a number. Collective.
+  template <class Body>
+  void on_first(Body&& body) {
+    agree(is_first() ? thrown_by(body) : nullptr, false);
+  }
+
+  /// All get the text of the first rank.
   [[nodiscard]] std::string of_first(std::string const& text);
 
   /// Whether the exception that is on its way is one that all ranks throw.
@@ -42,7 +42,16 @@ public:
   void caught() { agreed_ = false; }
 
 private:
-  void agree(std::exception_ptr const& failure);
+  template <class Body>
+  [[nodiscard]] static std::exception_ptr thrown_by(Body&& body) {
+    try {
+      body();
+    } catch (...) {
+      return std::current_exception();
+    }
+    return nullptr;
+  }
+  void agree(std::exception_ptr const& failure, bool tells_rank);
 
   Communicator& communicator_;
   bool agreed_ = false;

@@ -3,7 +3,6 @@
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
 #include "app/config/problem.hpp"
-#include "app/io/matrix_market.hpp"
 #include "app/run/assembled_system.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/pictures.hpp"
@@ -11,15 +10,11 @@
 #include "app/run/stages.hpp"
 #include "app/run/system_files.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
-#include "output/files/atomic_file.hpp"
 
-#include <filesystem>
 #include <optional>
 #include <vector>
 
 namespace poisson::app {
-
-namespace fs = std::filesystem;
 
 ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
                   InternalRunOptions const& internal) {
@@ -104,7 +99,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     });
     stages.output([&](ResultsDirectory& directory) {
       if (internal.keep_unknowns && finite)
-        directory.try_write(snapshot_file, [&](fs::path const& path) { output::write_text_file(path, matrix_market_text(u)); });
+        write_snapshot(u, directory);
       for (std::string const& note : write_solution_files(discretization, u, config, record, directory)) {
         record.warnings.push_back(note);
         console.warning(note);
@@ -116,8 +111,13 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       }
     });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
-      stages.analysis([&](Matrix const& stored, Context& context, ResultsDirectory& directory) {
-        return analyse({config, discretization, system.system(), system.matrix(), stored, u, record.result, context}, directory,
+      stages.analysis([&](Context& context, ResultsDirectory* directory) {
+        auto const sample = [&](assembly::Lattice const& lattice) { return discretization.sample(u, lattice); };
+        auto const system_of = [&]() -> AnalysedSystem {
+          return {system.matrix(), stages.stored(), system.system().constraints.mask(), system.is_singular()};
+        };
+        auto const whole = [&]() -> assembly::Discretization const& { return discretization; };
+        return analyse({config, record.result, context, discretization.extent(), sample, system_of, whole}, *directory,
                        record.analysis, console);
       });
   });

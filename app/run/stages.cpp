@@ -291,21 +291,8 @@ std::shared_ptr<CsrMatrix const> Stages::csr() const {
 RankRows Stages::rank_rows() const {
   if (rows_.matrix != nullptr)
     return rows_;
-  CsrMatrix const local = rank_matrix_->local().to_csr();
-  auto matrix = std::make_shared<CsrMatrix>();
-  matrix->n_rows = local.n_rows;
-  matrix->n_columns = local.n_rows + rows_.n_ghosts();
-  matrix->row_ptr.push_back(0);
-  std::size_t in_rim = 0;
-  for (std::int64_t row = 0; row < local.n_rows; ++row) {
-    bool const on_rim = in_rim < rim_.rim.size() && rim_.rim[in_rim] == row;
-    CsrMatrix const& from = on_rim ? rim_rows_ : local;
-    auto const at = on_rim ? static_cast<std::int64_t>(in_rim++) : row, begin = from.row_ptr[at], end = from.row_ptr[at + 1];
-    matrix->columns.insert(matrix->columns.end(), from.columns.begin() + begin, from.columns.begin() + end);
-    matrix->values.insert(matrix->values.end(), from.values.begin() + begin, from.values.begin() + end);
-    matrix->row_ptr.push_back(std::ssize(matrix->columns));
-  }
-  return {rows_.neighbors, std::move(matrix)};
+  return {rows_.neighbors,
+          std::make_shared<CsrMatrix const>(join_rows(rank_matrix_->local().to_csr(), rim_.rim, rim_rows_, rows_.n_ghosts()))};
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
@@ -426,10 +413,7 @@ ExitCode Stages::finish() {
     return finish_on_first();
   gather_figures();
   ExitCode code = exit_done;
-  team_->together([&] {
-    if (team_->is_first())
-      code = finish_on_first();
-  });
+  team_->on_first([&] { code = finish_on_first(); });
   return gather(team_->communicator(), code).front();
 }
 

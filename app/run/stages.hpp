@@ -118,6 +118,9 @@ public:
   /// The matrix as it is solved with: that which was assembled, or what its format gives back (Matrix::to_csr).
   [[nodiscard]] std::shared_ptr<CsrMatrix const> csr() const;
 
+  /// The matrix in its format, of one rank.
+  [[nodiscard]] Matrix const& stored() const { return *stored_; }
+
   /// With ranks: the rows of this one.
   [[nodiscard]] RankRows rank_rows() const;
 
@@ -138,13 +141,14 @@ public:
     report_stage(Stage::output, directory_ ? directory_->path().string() : "");
   }
 
-  /// Calls run(stored matrix, context, directory), the analyses, after the solution was written. It returns the first failure (or
-  /// null), which finish() throws.
+  /// Calls run(context, directory), the analyses, after the solution was written; on ranks but the first the directory is null. It
+  /// returns the first failure (or null), which finish() throws. With ranks run() throws Interrupted on all.
   template <class Run>
   void analysis(Run&& run) {
     try {
-      directory_->ensure_writable();
-      keep(record.clock.time(Stage::analysis, [&] { return run(*stored_, *context_, *directory_); }));
+      if (directory_)
+        directory_->ensure_writable();
+      keep(record.clock.time(Stage::analysis, [&] { return run(*context_, directory_ ? &*directory_ : nullptr); }));
     } catch (Interrupted const&) {
       clear_interrupt();
       record.status = SolverStatus::interrupted;

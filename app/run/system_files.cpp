@@ -1,18 +1,14 @@
 #include "app/run/system_files.hpp"
 
 #include "app/io/matrix_market_writer.hpp"
+#include "app/run/gathered_rows.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/formats/rank_matrix.hpp"
-#include "gpu/kernels/backends.hpp"
 #include "output/files/atomic_file.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <numeric>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 namespace poisson::app {
@@ -96,25 +92,7 @@ void SystemFiles::write_on_ranks(RankRows const& rows, std::span<std::int64_t co
   CsrMatrix const& matrix = *rows.matrix;
   if (warns(!any_of_ranks(&ranks, !all_finite(matrix.values) || !all_finite(rhs)), console))
     return;
-  // The numbers of columns. As doubles, which hold them exactly.
-  std::vector<std::int64_t> columns(numbers.begin(), numbers.end());
-  HostVector<double> own(numbers.size());
-  std::copy(numbers.begin(), numbers.end(), own.begin());
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, ranks, rows.neighbors);
-  exchange.start(own.data());
-  double const* const ghosts = exchange.finish();
-  std::transform(ghosts, ghosts + rows.n_ghosts(), std::back_inserter(columns),
-                 [](double n) { return static_cast<std::int64_t>(n); });
-
-  struct Entry {
-    std::int64_t row, column;
-    double value;
-  };
-  auto const in_order = [](Entry const& a, Entry const& b) { return std::tie(a.row, a.column) < std::tie(b.row, b.column); };
-  std::vector<std::size_t> order(numbers.size());  // of own rows, by their numbers
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
+  std::vector<std::int64_t> const columns = column_numbers(rows, numbers, team);
   std::int64_t entries = 0;
   for (std::size_t row = 0; row < numbers.size(); ++row)
     for (auto e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
@@ -130,36 +108,9 @@ void SystemFiles::write_on_ranks(RankRows const& rows, std::span<std::int64_t co
       rhs_file.emplace(rhs_, n, rhs_comment(fingerprint));
     }
   });
-  constexpr std::int64_t at_a_time = 1 << 14;  // rows of the whole: some megabytes of entries
-  auto next = order.begin();
-  for (std::int64_t first = 0; first < n; first += at_a_time) {
-    std::vector<Entry> of_rows, of_rhs;
-    team.together([&] {
-      for (; next != order.end() && numbers[*next] < first + at_a_time; ++next) {
-        std::int64_t const row = numbers[*next];
-        of_rhs.push_back({row, 0, rhs[*next]});
-        for (auto e = matrix.row_ptr[*next]; e < matrix.row_ptr[*next + 1]; ++e)
-          if (std::int64_t const column = columns[static_cast<std::size_t>(matrix.columns[e])]; column <= row)
-            of_rows.push_back({row, column, matrix.values[e]});
-      }
-    });
-    auto const all_rows = gather_on_first(ranks, of_rows), all_rhs = gather_on_first(ranks, of_rhs);
-    team.together([&] {
-      if (!team.is_first())
-        return;
-      auto const merged = [&](std::vector<std::vector<Entry>> const& lists) {
-        std::vector<Entry> result;
-        for (auto const& list : lists)
-          result.insert(result.end(), list.begin(), list.end());
-        std::sort(result.begin(), result.end(), in_order);
-        return result;
-      };
-      for (Entry const& entry : merged(all_rows))
-        matrix_file->add(entry.row, entry.column, entry.value);
-      for (Entry const& entry : merged(all_rhs))
-        rhs_file->add({&entry.value, 1});
-    });
-  }
+  gather_entries(matrix, numbers, columns, true, team,
+                 [&](EntryOfWhole const& entry) { matrix_file->add(entry.row, entry.column, entry.value); });
+  gather_values(rhs, numbers, team, [&](EntryOfWhole const& entry) { rhs_file->add({&entry.value, 1}); });
   team.together([&] {
     if (team.is_first()) {
       matrix_file->commit();

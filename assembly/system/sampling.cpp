@@ -215,7 +215,8 @@ Extent extent_of(Space const& space) {
   return extent;
 }
 
-HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u, Lattice const& lattice) {
+HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u, Lattice const& lattice,
+                          HostVector<std::int64_t>* cells_of_points) {
   // First the lowest-numbered cell of every point, by atomic minima, so that threads do not show in the values.
   auto const none = std::numeric_limits<std::int64_t>::max();
   std::vector<std::atomic<std::int64_t>> cells(static_cast<std::size_t>(lattice.size()));
@@ -237,6 +238,12 @@ HostVector<double> sample(Space const& space, ReferenceElement const& element, s
     }
   });
 
+  if (cells_of_points != nullptr) {
+    cells_of_points->clear();
+    cells_of_points->reserve(cells.size());
+    for (auto const& cell : cells)
+      cells_of_points->push_back(cell.load(std::memory_order_relaxed) == none ? -1 : cell.load(std::memory_order_relaxed));
+  }
   HostVector<double> values(cells.size(), std::numeric_limits<double>::quiet_NaN());
   constexpr std::int64_t size = 1024;
   parallel_for(n_parts(lattice.size(), size), make_locator, [&](Locator& locator, std::int64_t const p) {

@@ -13,9 +13,10 @@ namespace poisson::assembly {
 [[nodiscard]] Extent extent_of(Space const& space);
 
 /// u (n_dofs values) at the points of a lattice: lattice.size() values, NaN at points outside all cells. A point that several cells
-/// contain is evaluated in the one with the lowest number. Threaded; the same bits for any number of threads.
+/// contain is evaluated in the one with the lowest number; `cells_of_points`, unless null, gets that number, or -1. Threaded; the
+/// same bits for any number of threads.
 [[nodiscard]] HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u,
-                                        Lattice const& lattice);
+                                        Lattice const& lattice, HostVector<std::int64_t>* cells_of_points = nullptr);
 
 /// Finds the cells of points. Threaded; the same result for any number of threads.
 [[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points);

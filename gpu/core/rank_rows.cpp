@@ -62,6 +62,24 @@ SplitRows split(RankRows const& rows) {
   return result;
 }
 
+CsrMatrix join_rows(CsrMatrix const& local, std::vector<std::int32_t> const& rim, CsrMatrix const& rim_rows,
+                    std::int64_t n_ghosts) {
+  CsrMatrix matrix;
+  matrix.n_rows = local.n_rows;
+  matrix.n_columns = local.n_rows + n_ghosts;
+  matrix.row_ptr.push_back(0);
+  std::size_t in_rim = 0;
+  for (std::int64_t row = 0; row < local.n_rows; ++row) {
+    bool const on_rim = in_rim < rim.size() && rim[in_rim] == row;
+    CsrMatrix const& from = on_rim ? rim_rows : local;
+    auto const at = on_rim ? static_cast<std::int64_t>(in_rim++) : row, begin = from.row_ptr[at], end = from.row_ptr[at + 1];
+    matrix.columns.insert(matrix.columns.end(), from.columns.begin() + begin, from.columns.begin() + end);
+    matrix.values.insert(matrix.values.end(), from.values.begin() + begin, from.values.begin() + end);
+    matrix.row_ptr.push_back(std::ssize(matrix.columns));
+  }
+  return matrix;
+}
+
 std::vector<std::int64_t> share_out_rows(CsrMatrix const& matrix, int ranks) {
   std::vector<std::int64_t> first{0};
   for (int rank = 1; rank < ranks; ++rank) {

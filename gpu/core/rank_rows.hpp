@@ -40,6 +40,10 @@ struct SplitRows {
 /// Precondition: rows.matrix has n_ghosts() more columns than rows. Throws std::bad_alloc.
 [[nodiscard]] SplitRows split(RankRows const& rows);
 
+/// RankRows::matrix again, from the block of own rows and the whole rows of the rim, whose columns are own rows, then ghosts.
+[[nodiscard]] CsrMatrix join_rows(CsrMatrix const& local, std::vector<std::int32_t> const& rim, CsrMatrix const& rim_rows,
+                                  std::int64_t n_ghosts);
+
 /// The first row of every rank, and the number of rows: as many entries for each of them as whole rows allow.
 [[nodiscard]] std::vector<std::int64_t> share_out_rows(CsrMatrix const& matrix, int ranks);
 

@@ -17,16 +17,17 @@ double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples, std::function<double()> const& clock) {
+Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples, std::function<double()> const& clock,
+                        Communicator* ranks) {
   auto const mean_of = [&](int count) {
-    if (interrupt_requested())
-      throw Interrupted();
     context.synchronize();
+    if (any_of_ranks(ranks, interrupt_requested()))
+      throw Interrupted();
     double const start = clock();
     for (int i = 0; i < count; ++i)
       call();
     context.synchronize();
-    return (clock() - start) / count;
+    return max_over(ranks, (clock() - start) / count);
   };
   double const first = mean_of(1);  // loads code, touches pages
   double const estimate = first > 0.02 ? mean_of(1) : mean_of(3);

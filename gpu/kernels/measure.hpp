@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/communicator.hpp"
 #include "gpu/core/context.hpp"
 
 #include <functional>
@@ -20,9 +21,10 @@ struct Seconds {
 /// that estimate the time come first. A sample is then the mean of as many calls (1 to 200) as take about 20 ms, between
 /// synchronisations of the device, so that the costs of launch and clock are negligible. Takes `samples` of them, or as many as fit
 /// into two seconds, but at least min(5, samples). Before every sample it throws Interrupted when an interrupt was requested.
-/// Tests pass a `clock` of their own: seconds that never decrease.
+/// Tests pass a `clock` of their own: seconds that never decrease. With `ranks` the call is collective, and so is this function:
+/// times are those of the slowest rank, and all throw Interrupted.
 [[nodiscard]] Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples = 15,
-                                      std::function<double()> const& clock = monotonic_seconds);
+                                      std::function<double()> const& clock = monotonic_seconds, Communicator* ranks = nullptr);
 
 /// Bytes per second of a sum over an array far larger than the caches, best of a few; takes well under a second. What products with
 /// a matrix, which read far more than they write, are compared with.

@@ -1,4 +1,4 @@
-"""poisson bench solve on several ranks: the systems and iterations of one, measured and told once."""
+"""poisson bench solve and spmv on several ranks: the systems and iterations of one, measured and told once."""
 
 import json
 
@@ -112,8 +112,32 @@ def test_ends_that_are_not_convergence(poisson):
     assert few["status"] == "max_iterations" and few["residual_true"] == pytest.approx(few["residual_recursive"], rel=1e-6)
 
 
+@pytest.mark.parametrize("n", [2, 5])
+def test_products(cube, n):
+    poisson, config = cube
+    words = ("bench", "spmv", config, "--nodes", "9,1", "--order", "1", "--band", "--random", "--rows", "700", "--matrix",
+             write_chain(poisson, 301), *HERE)
+    poisson(*words, "--json", "one.json")
+    done = on_ranks(poisson, n, *words, "--json", "ranks.json")
+    one, other = (json.loads((poisson.directory / name).read_text())["matrices"] for name in ("one.json", "ranks.json"))
+    for a, b in zip(one, other, strict=True):
+        for key in ("name", "kind", "n_rows", "n_columns", "nnz"):
+            assert b[key] == a[key], key
+        assert "auto" not in b and b["peers"] == [] and b["csr_seconds"] > 0
+        assert {r["format"] for r in b["results"]} <= {r["format"] for r in a["results"]}
+        for r in b["results"]:
+            assert r["correct"] and r["error"] < 1e-14 and r["seconds"] > 0 and r["bytes_per_product"] > 0 and r["padding_ratio"] >= 0.4
+    assert {"csr", "crs_t", "sell_c_sigma", "cod_sell", "half_cds"} <= {r["format"] for r in other[0]["results"]}
+    assert done.stdout.count("box, 9^3 nodes:") == 1
+
+
+def test_products_of_elements_of_higher_order(poisson):
+    on_ranks(poisson, 3, "bench", "spmv", "--nodes", "7", "--order", "2", "--format", "csr,sell_c_sigma", *HERE, "--json", "ranks.json")
+    (matrix,) = json.loads((poisson.directory / "ranks.json").read_text())["matrices"]
+    assert [r["correct"] for r in matrix["results"]] == [True, True]
+
+
 @pytest.mark.parametrize("words, told", [
-    (["spmv"], "bench solve"),
     (["convert"], "bench solve"),
     (["svd"], "bench solve"),
     (["solve", "--method", "cgg"], "did you mean 'cg'"),

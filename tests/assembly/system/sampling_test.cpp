@@ -103,6 +103,23 @@ TEST(Sampling, SameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(std::memcmp(one.data(), four.data(), one.size() * sizeof(double)), 0);
 }
 
+TEST(Sampling, TellsTheCellsThatLocateFinds) {
+  Discretization const discretization = make(generator("hyper_ball", 2), 1);
+  Lattice const lattice{{-1, -1, 0.25}, {2.0 / 20, 2.0 / 20, 0.25}, {21, 21, 2}};
+  HostVector<std::int64_t> cells;
+  auto const found = discretization.sample(rough(discretization.summary().dofs), lattice, &cells);
+  std::vector<std::array<double, 3>> points;
+  for (std::int64_t i = 0; i < lattice.size(); ++i)
+    points.push_back({-1 + static_cast<double>(i % 21) * (2.0 / 20), -1 + static_cast<double>(i / 21 % 21) * (2.0 / 20),
+                      0.25 + static_cast<double>(i / 441) * 0.25});
+  auto const located = discretization.locate(points);
+  ASSERT_EQ(cells.size(), points.size());
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    EXPECT_EQ(cells[i], located[i].cell) << i;
+    EXPECT_EQ(cells[i] < 0, std::isnan(found[i])) << i;
+  }
+}
+
 TEST(Sampling, WeightsAddUpToTheVolume) {
   auto const weights = make(box(3, 2, 4, {1, 2, 0.5}), 3).integration_weights();
   double sum = 0;

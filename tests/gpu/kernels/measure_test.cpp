@@ -1,5 +1,6 @@
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/matrices.hpp"
+#include "tests/gpu/thread_ranks.hpp"
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/error.hpp"
@@ -72,6 +73,25 @@ TEST(Measure, MedianAndMinimumLeaveOutTheFirstCalls) {
   EXPECT_EQ(seconds.samples, 5);
   EXPECT_EQ(seconds.min, 0.25);
   EXPECT_EQ(seconds.median, 1);
+}
+
+TEST(Measure, OfRanksThatOfTheSlowest) {
+  std::vector<int> calls(3);
+  ThreadRanks::run(3, [&](Communicator& ranks) {
+    auto const context = make_context(Backend::cpu);
+    int& mine = calls[static_cast<std::size_t>(ranks.rank())];
+    double now = 0;
+    auto const call = [&] {
+      now += ranks.rank() == 1 ? 0.25 : 0x1p-10;
+      ++mine;
+    };
+    Seconds const seconds = measure_seconds(
+        *context, call, 15, [&] { return now; }, &ranks);
+    EXPECT_EQ(seconds.samples, 8);
+    EXPECT_EQ(seconds.min, 0.25);
+    EXPECT_EQ(seconds.median, 0.25);
+  });
+  EXPECT_EQ(calls, std::vector<int>(3, 1 + 1 + 8));
 }
 
 TEST(Measure, GoesByTheSystemsClock) {

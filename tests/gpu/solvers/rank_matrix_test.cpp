@@ -64,6 +64,30 @@ std::shared_ptr<CsrMatrix> test_matrix(Format format, bool natural, double noise
   return to_csr(n, entries);
 }
 
+TEST(RankRows, AreJoinedFromTheirParts) {
+  auto const csr = box27(3, 3, 9, false, 0.1);
+  for (Rows const& first : partitions(csr->n_rows))
+    for (int rank = 0; rank < n_ranks(first); ++rank) {
+      RankRows const rows = rows_of_rank(*csr, first, rank);
+      CsrMatrix const& whole = *rows.matrix;
+      SplitRows const parts = split(rows);
+      CsrMatrix rim_rows;
+      rim_rows.row_ptr.push_back(0);
+      for (std::int32_t const row : parts.rim) {
+        for (auto e = whole.row_ptr[row]; e < whole.row_ptr[row + 1]; ++e) {
+          rim_rows.columns.push_back(whole.columns[e]);
+          rim_rows.values.push_back(whole.values[e]);
+        }
+        rim_rows.row_ptr.push_back(rim_rows.nnz());
+      }
+      CsrMatrix const joined = join_rows(*parts.local, parts.rim, rim_rows, rows.n_ghosts());
+      EXPECT_EQ(joined.n_columns, whole.n_columns);
+      EXPECT_EQ(joined.row_ptr, whole.row_ptr);
+      EXPECT_EQ(joined.columns, whole.columns);
+      EXPECT_EQ(joined.values, whole.values);
+    }
+}
+
 template <class T>
 std::vector<T> part(std::vector<T> const& all, Rows const& first, int rank) {
   return {all.begin() + first[static_cast<std::size_t>(rank)], all.begin() + first[static_cast<std::size_t>(rank) + 1]};

@@ -1,0 +1,111 @@
+#include "app/run/gathered_rows.hpp"
+
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <tuple>
+
+namespace poisson::app {
+
+namespace {
+
+/// add(row, list) appends what is to be gathered of an own row.
+template <class Add>
+void gather_in_turns(std::span<std::int64_t const> numbers, RankTeam& team, Add const& add,
+                     std::function<void(EntryOfWhole const&)> const& take) {
+  Communicator& ranks = team.communicator();
+  auto const in_order = [](EntryOfWhole const& a, EntryOfWhole const& b) {
+    return std::tie(a.row, a.column) < std::tie(b.row, b.column);
+  };
+  std::vector<std::size_t> order(numbers.size());  // of own rows, by their numbers
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
+  std::int64_t const n = sum_over(&ranks, std::ssize(numbers));
+  constexpr std::int64_t at_a_time = 1 << 14;  // rows of the whole: some megabytes of entries
+  auto next = order.begin();
+  for (std::int64_t first = 0; first < n; first += at_a_time) {
+    std::vector<EntryOfWhole> mine;
+    team.together([&] {
+      if (interrupt_requested())
+        throw Interrupted();
+      for (; next != order.end() && numbers[*next] < first + at_a_time; ++next)
+        add(*next, mine);
+    });
+    auto const all = gather_on_first(ranks, mine);
+    team.together([&] {
+      std::vector<EntryOfWhole> merged;
+      for (auto const& list : all)
+        merged.insert(merged.end(), list.begin(), list.end());
+      std::sort(merged.begin(), merged.end(), in_order);
+      for (EntryOfWhole const& entry : merged)
+        take(entry);
+    });
+  }
+}
+
+}  // namespace
+
+std::vector<std::int64_t> column_numbers(RankRows const& rows, std::span<std::int64_t const> numbers, RankTeam& team) {
+  std::vector<std::int64_t> columns(numbers.begin(), numbers.end());
+  HostVector<double> own(numbers.size());  // which doubles hold exactly
+  std::copy(numbers.begin(), numbers.end(), own.begin());
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team.communicator(), rows.neighbors);
+  exchange.start(own.data());
+  double const* const ghosts = exchange.finish();
+  std::transform(ghosts, ghosts + rows.n_ghosts(), std::back_inserter(columns),
+                 [](double n) { return static_cast<std::int64_t>(n); });
+  return columns;
+}
+
+void gather_entries(CsrMatrix const& matrix, std::span<std::int64_t const> numbers, std::span<std::int64_t const> columns,
+                    bool lower, RankTeam& team, std::function<void(EntryOfWhole const&)> const& take) {
+  auto const add = [&](std::size_t row, std::vector<EntryOfWhole>& list) {
+    for (auto e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
+      if (std::int64_t const column = columns[static_cast<std::size_t>(matrix.columns[e])]; !lower || column <= numbers[row])
+        list.push_back({numbers[row], column, matrix.values[e]});
+  };
+  gather_in_turns(numbers, team, add, take);
+}
+
+void gather_values(std::span<double const> values, std::span<std::int64_t const> numbers, RankTeam& team,
+                   std::function<void(EntryOfWhole const&)> const& take) {
+  auto const add = [&](std::size_t row, std::vector<EntryOfWhole>& list) { list.push_back({numbers[row], 0, values[row]}); };
+  gather_in_turns(numbers, team, add, take);
+}
+
+HostVector<double> gathered_values(std::span<double const> values, std::span<std::int64_t const> numbers, RankTeam& team) {
+  HostVector<double> all;
+  gather_values(values, numbers, team, [&](EntryOfWhole const& entry) { all.push_back(entry.value); });
+  return all;
+}
+
+CsrMatrix gathered_matrix(RankRows const& rows, std::span<std::int64_t const> numbers, RankTeam& team) {
+  Communicator* const ranks = &team.communicator();
+  std::int64_t const n = sum_over(ranks, std::ssize(numbers)), nnz = sum_over(ranks, rows.matrix->nnz());
+  std::vector<std::int64_t> const columns = column_numbers(rows, numbers, team);
+  CsrMatrix all;
+  team.together([&] {
+    if (!team.is_first())
+      return;
+    all.n_rows = all.n_columns = n;
+    all.row_ptr.resize(static_cast<std::size_t>(n) + 1, 0);
+    all.columns.reserve(static_cast<std::size_t>(nnz));
+    all.values.reserve(static_cast<std::size_t>(nnz));
+  });
+  gather_entries(*rows.matrix, numbers, columns, false, team, [&](EntryOfWhole const& entry) {
+    all.columns.push_back(static_cast<std::int32_t>(entry.column));
+    all.values.push_back(entry.value);
+    ++all.row_ptr[entry.row + 1];
+  });
+  std::partial_sum(all.row_ptr.begin(), all.row_ptr.end(), all.row_ptr.begin());
+  return all;
+}
+
+}  // namespace poisson::app
