@@ -341,6 +341,21 @@ std::optional<PartOfSpace> CheckedProblem::share(int rank, int ranks) {
   return std::move(found->part);
 }
 
+std::vector<double> CheckedProblem::points_of_rows(std::span<std::int32_t const> rows) const {
+  std::vector<double> result;
+  result.reserve(3 * rows.size());
+  for (std::int32_t const row : rows) {
+    Point3 const x = impl_->around->point(row);
+    result.insert(result.end(), x.begin(), x.end());
+  }
+  return result;
+}
+
+void CheckedProblem::set_points_of_ghosts(std::int64_t n_rows, std::span<double const> coordinates) {
+  if (impl_->around != nullptr)
+    impl_->around->set_points(n_rows, coordinates);
+}
+
 CheckedProblem::Places CheckedProblem::places(PartOfSpace const& part) const {
   ProblemSpec const& spec = impl_->spec;
   Space own(*impl_->around, places_in(part.around_cells, part.own_cells), part.in_own_cells);

@@ -89,6 +89,10 @@ public:
   /// part on its around_cells, if it has any. None: the mesh is none of lattices (PartOfSpace of a whole Discretization serves
   /// then), and this problem is of no further use. Errors: as Discretization.
   [[nodiscard]] std::optional<PartOfSpace> share(int rank, int ranks);
+  /// After share, before all else: a rank places the nodes of its own unknowns, and tells others the coordinates of those that they
+  /// have as ghosts, 3 each. Rows as in RankNeighbor::sent; ghosts in the order of the part.
+  [[nodiscard]] std::vector<double> points_of_rows(std::span<std::int32_t const> rows) const;
+  void set_points_of_ghosts(std::int64_t n_rows, std::span<double const> coordinates);
   /// After share: what named places hold among the own cells of the part, and where the nodes around lie.
   struct Places {
     PlaceCounts counts;

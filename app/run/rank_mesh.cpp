@@ -228,6 +228,13 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
   if (any_of_ranks(&team.communicator(), !found))
     return std::nullopt;
   assembly::PartOfSpace& part = *found;
+  std::vector<std::vector<double>> points(static_cast<std::size_t>(team.size()));
+  for (RankNeighbor const& neighbor : part.neighbors)
+    points[static_cast<std::size_t>(neighbor.rank)] = problem->points_of_rows(neighbor.sent);
+  std::vector<double> of_ghosts;  // which come by their rank
+  for (auto const& list : swap_lists(team.communicator(), points))
+    of_ghosts.insert(of_ghosts.end(), list.begin(), list.end());
+  problem->set_points_of_ghosts(part.n_rows, of_ghosts);
   bool const has_own = !part.own_cells.empty();
   assembly::ProblemSpec const& spec = config.problem;
   if (spec.mesh.has_places())
@@ -256,6 +263,7 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
     if (has_own)
       make_own(mesh, part);
     mesh.around_cells = std::move(part.around_cells);
+    mesh.own_nodes = std::move(part.own_nodes);
   });
   if (spec.source_total)
     scale_source(mesh, team, *spec.source_total);

@@ -51,7 +51,8 @@ struct RankMesh {
   int order = 1;
   std::array<std::int64_t, 3> cells{};
   std::vector<std::int32_t> own_cells, own_unknowns, around_unknowns;  ///< of other meshes
-  std::vector<std::int32_t> around_cells;                              ///< of lattices
+  std::vector<std::int32_t> around_cells;                              ///< of lattices, until they are assembled
+  HostVector<std::int32_t> own_nodes;                                  ///< the same; see PartOfSpace
 };
 
 /// What this rank has. Collective. Throws as Discretization.

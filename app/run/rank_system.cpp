@@ -180,7 +180,8 @@ void RankSystem::assemble_lattices(Context& context) {
   HostVector<double> rhs;
   std::unique_ptr<Matrix> matrix;
   team_.together([&] {
-    assembly::OwnPieces own(mesh_.pieces, team_.rank(), mesh_.around_unknowns, mesh_.n_rows, std::move(mesh_.around_cells));
+    assembly::OwnPieces const own(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
+                                  std::move(mesh_.around_cells));
     // Own unknowns were rows in the order of their numbers in the whole mesh.
     for (RankNeighbor& neighbor : mesh_.neighbors)
       for (std::int32_t& row : neighbor.sent)
@@ -286,6 +287,8 @@ void RankSystem::add_point_loads() {
 }
 
 void RankSystem::assemble() {
+  mesh_.own_nodes = {};
+  mesh_.around_cells = {};
   assembly::LinearSystem system;
   system.matrix.row_ptr.push_back(0);
   team_.together([&] {

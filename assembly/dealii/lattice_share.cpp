@@ -3,6 +3,7 @@
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
+#include "assembly/parallel.hpp"
 #include "assembly/space/lattice_numbering.hpp"
 #include "assembly/space/lattice_pieces.hpp"
 #include "assembly/space/nested_spaces.hpp"
@@ -14,15 +15,15 @@
 #include <deal.II/grid/cell_id.h>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
+#include <limits>
 #include <numeric>
 #include <tuple>
 
 namespace poisson::assembly {
 namespace {
 
-/// Pieces a rank that give METIS room for balance, and as many as keep small what a rank makes of its neighbours' pieces, while
-/// they have 8 cells a side or more; and bytes of nodes that are made at once.
-constexpr std::int64_t fewest_pieces = 16, enough_pieces = 128, bytes_at_once = 16 << 20;
+/// Pieces a rank that give METIS room for balance; and bytes of nodes that are made at once.
+constexpr std::int64_t fewest_pieces = 16, bytes_at_once = 16 << 20, nodes_at_once = 1 << 14;
 
 bool are_connected(LatticeTopology const& topology) {
   std::vector<char> found(topology.lattices.size(), 0);
@@ -64,11 +65,7 @@ public:
         int ranks)
       : mesh_(mesh), element_(element), rank_(rank), n_coarse_(whole->n_lattices()) {
     int depth = 0;
-    auto const is_cut_more = [&] {
-      std::int64_t const n = n_coarse_ << (3 * depth);
-      return n < fewest_pieces * ranks || (n < enough_pieces * ranks && refinements - depth > 3);
-    };
-    while (!mesh.curved_cells && depth < refinements && is_cut_more())
+    while (!mesh.curved_cells && depth < refinements && n_coarse_ << (3 * depth) < fewest_pieces * ranks)
       ++depth;
     std::shared_ptr<LatticeTopology const> pieces = whole;
     if (depth > 0) {
@@ -97,15 +94,31 @@ public:
     if (!pieces.topology->obstacle.empty())
       return std::nullopt;
     ShareOfSpace share;
+    list_own_nodes();
     list_candidates();
     std::vector<std::int32_t> cells;
     for (Candidate const& candidate : candidates_)
       cells.push_back(candidate.cell);
     share.part = part_of(cells, element_.n_nodes, rank_, [&](std::int64_t i, std::int32_t* unknowns, std::int32_t* owners) {
-      for_nodes(candidates_[i], [&](auto const& place, auto const& index) {
-        *unknowns++ = unknown(place, index);
-        *owners++ = pieces.rank_of[pieces.topology->first_copy(place, index, pieces.m).lattice];
-      });
+      Candidate const& candidate = candidates_[i];
+      if (std::int64_t const first = first_node(candidate.piece); first >= 0)
+        for_nodes(candidate, [&](auto const&, auto const& index) {
+          std::int64_t const node = first + node_of(index);
+          *unknowns++ = unknowns_[node];
+          *owners++ = owners_[node];
+        });
+      else
+        for_nodes(candidate, [&](auto const& place, auto const& index) {
+          *unknowns++ = unknown(place, index);
+          *owners++ = pieces.rank_of[pieces.topology->first_copy(place, index, pieces.m).lattice];
+        });
+    });
+    owners_ = {};
+    PlaceInList const place(share.part.unknowns);
+    parallel_for(n_parts(std::ssize(unknowns_), nodes_at_once), [&](std::int64_t block) {
+      auto const [begin, end] = assembly::part(std::ssize(unknowns_), nodes_at_once, block);
+      for (std::int64_t node = begin; node < end; ++node)
+        unknowns_[node] = place(unknowns_[node]);
     });
     std::erase_if(candidates_, [&, next = share.part.around_cells.begin()](Candidate const& candidate) mutable {
       bool const here = next != share.part.around_cells.end() && *next == candidate.cell;
@@ -113,16 +126,17 @@ public:
       return !here;
     });
     SpaceArrays arrays;
-    fill_cells(arrays, share.part);
-    std::vector<LatticeNode> places;
-    for (std::int64_t i = 0; i < share.part.n_rows; ++i)
-      places.push_back({from_[i].lattice, static_cast<std::int32_t>(from_[i].node)});
+    from_.resize(static_cast<std::size_t>(share.part.n_rows));
+    fill_cells(arrays, place);
+    find_rows();
     auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
     share.part.pieces = pieces_;
     share.part.nested = std::make_shared<NestedLattices const>(
-        pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), std::move(places), element_.nodes);
+        pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), from_, element_.nodes);
+    share.part.own_nodes = std::move(unknowns_);
     if (share.part.around_cells.empty())
       return share;
+    arrays.points.assign(3 * share.part.unknowns.size(), std::numeric_limits<double>::quiet_NaN());
     if (!fill_points(arrays))
       return std::nullopt;
     share.around = std::make_shared<Space>(element_, std::move(arrays));
@@ -143,6 +157,51 @@ private:
 
   [[nodiscard]] std::int32_t unknown(std::int32_t piece, std::array<std::int64_t, 3> const& index) const {
     return pieces_->unknown(pieces_->places[piece].lattice, pieces_->in_lattice(piece, index));
+  }
+
+  [[nodiscard]] std::int64_t node_of(std::array<std::int64_t, 3> const& index) const {
+    return (index[2] * pieces_->m + index[1]) * pieces_->m + index[0];
+  }
+  /// Of an own piece the first of its nodes in unknowns_; else -1.
+  [[nodiscard]] std::int64_t first_node(std::int32_t piece) const { return first_nodes_[piece]; }
+
+  /// The unknowns of own pieces, and their ranks; not where pieces have one cell, and maybe no own unknown.
+  void list_own_nodes() {
+    std::int64_t const m = pieces_->m, size = m * m * m;
+    first_nodes_.assign(pieces_->places.size(), -1);
+    if (pieces_->n == 1)
+      return;
+    for (std::size_t piece = 0; piece < pieces_->places.size(); ++piece)
+      if (pieces_->rank_of[piece] == rank_) {
+        first_nodes_[piece] = std::ssize(own_) * size;
+        own_.push_back(static_cast<std::int32_t>(piece));
+      }
+    unknowns_.resize(own_.size() * static_cast<std::size_t>(size));
+    owners_.resize(unknowns_.size());
+    parallel_for(std::ssize(own_), [&](std::int64_t i) {
+      std::int32_t const piece = own_[i];
+      std::int64_t node = i * size;
+      for (std::int64_t z = 0; z < m; ++z)
+        for (std::int64_t y = 0; y < m; ++y)
+          for (std::int64_t x = 0; x < m; ++x, ++node) {
+            unknowns_[node] = unknown(piece, {x, y, z});
+            owners_[node] = pieces_->rank_of[pieces_->topology->first_copy(piece, {x, y, z}, m).lattice];
+          }
+    });
+  }
+
+  /// Where own unknowns lie: their first copy, which is in an own piece. unknowns_ are places in the part by now.
+  void find_rows() {
+    std::int64_t const m = pieces_->m, size = m * m * m, n_rows = std::ssize(from_);
+    parallel_for(std::ssize(own_), [&](std::int64_t i) {
+      std::int64_t node = i * size;
+      for (std::int64_t z = 0; z < m; ++z)
+        for (std::int64_t y = 0; y < m; ++y)
+          for (std::int64_t x = 0; x < m; ++x, ++node)
+            if (auto const first = pieces_->topology->first_copy(own_[i], {x, y, z}, m);
+                unknowns_[node] < n_rows && first.lattice == own_[i] && first.node == node - i * size)
+              from_[unknowns_[node]] = {first.lattice, static_cast<std::int32_t>(first.node)};
+    });
   }
 
   /// action(piece, index of the node in it) for the nodes of a cell.
@@ -184,19 +243,22 @@ private:
     std::sort(candidates_.begin(), candidates_.end(), [](Candidate const& a, Candidate const& b) { return a.cell < b.cell; });
   }
 
-  void fill_cells(SpaceArrays& arrays, PartOfSpace const& part) {
-    PlaceInList const place(part.unknowns);
+  void fill_cells(SpaceArrays& arrays, PlaceInList const& place) {
     LatticeTopology const& topology = *pieces_->topology;
     std::int64_t const n = pieces_->n;
     arrays.cell_dofs.resize(candidates_.size() * static_cast<std::size_t>(element_.n_nodes));
     arrays.materials.resize(candidates_.size());
-    from_.resize(part.unknowns.size());
     std::int32_t* out = arrays.cell_dofs.data();
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       Candidate const& candidate = candidates_[c];
+      std::int64_t const first = first_node(candidate.piece);
       for_nodes(candidate, [&](auto const& piece, auto const& index) {
-        *out = place(unknown(piece, index));
-        from_[*out++] = topology.first_copy(piece, index, pieces_->m);
+        *out = first >= 0 ? unknowns_[first + node_of(index)] : place(unknown(piece, index));
+        if (first < 0 && *out < std::ssize(from_)) {
+          auto const copy = topology.first_copy(piece, index, pieces_->m);
+          from_[*out] = {copy.lattice, static_cast<std::int32_t>(copy.node)};
+        }
+        ++out;
       });
       LatticeTopology::Lattice const& lattice = topology.lattices[candidate.piece];
       arrays.materials[c] = lattice.material;
@@ -211,9 +273,8 @@ private:
     candidates_ = {};
   }
 
-  /// A few pieces at a time, each for the unknowns of which it has the first copy. False: deal.II cannot place the nodes.
+  /// Of own unknowns. A few pieces at a time, each for those of which it has the first copy. False: deal.II cannot place the nodes.
   bool fill_points(SpaceArrays& arrays) {
-    arrays.points.resize(3 * from_.size());
     std::vector<std::int32_t> order(from_.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
@@ -254,7 +315,11 @@ private:
   std::int64_t n_coarse_;
   std::shared_ptr<LatticePieces const> pieces_;
   std::vector<Candidate> candidates_;
-  std::vector<LatticeTopology::Node> from_;  ///< of every unknown the copy whose place it has
+  std::vector<std::int32_t> own_;          ///< pieces
+  std::vector<std::int64_t> first_nodes_;  ///< by piece
+  HostVector<std::int32_t> unknowns_;      ///< of the nodes of own pieces; then their places in the part
+  HostVector<std::int32_t> owners_;        ///< of the same
+  std::vector<LatticeNode> from_;          ///< of every own unknown the copy whose place it has
 };
 
 }  // namespace

@@ -1,38 +1,28 @@
 #include "assembly/space/lattice_pieces.hpp"
 
 #include "assembly/parallel.hpp"
-#include "assembly/space/space_partition.hpp"
 
 #include <algorithm>
 #include <cassert>
 
 namespace poisson::assembly {
 
-OwnPieces::OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::span<std::int32_t const> unknowns,
-                     std::int64_t own_rows, std::vector<std::int32_t> around_cells)
-    : pieces(std::move(of_ranks)), n_rows(own_rows), cells(std::move(around_cells)) {
+OwnPieces::OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,
+                     HostVector<std::int32_t> own_nodes, std::vector<std::int32_t> around_cells)
+    : pieces(std::move(of_ranks)), n_rows(own_rows), nodes(std::move(own_nodes)), cells(std::move(around_cells)) {
   assert(pieces->order == 1);
   for (std::size_t piece = 0; piece < pieces->rank_of.size(); ++piece)
     if (pieces->rank_of[piece] == rank)
       own.push_back(static_cast<std::int32_t>(piece));
-  std::int64_t const m = pieces->m, size = m * m * m, n_inner = (m - 2) * (m - 2) * (m - 2);
+  std::int64_t const m = pieces->m, n_inner = (m - 2) * (m - 2) * (m - 2);
   auto const n_own = static_cast<std::int64_t>(own.size());
-  nodes.resize(static_cast<std::size_t>(n_own * size));
-  number.assign(unknowns.size(), -1);
-  PlaceInList const place(unknowns);
+  number.assign(static_cast<std::size_t>(n_unknowns), -1);
   parallel_for(n_own, [&](std::int64_t i) {
-    std::int32_t const piece = own[i];
-    std::int32_t const lattice = pieces->places[piece].lattice;
-    std::int32_t* node = nodes.data() + i * size;
-    std::int64_t inner = i * n_inner;
-    for (std::int64_t z = 0; z < m; ++z)
-      for (std::int64_t y = 0; y < m; ++y)
-        for (std::int64_t x = 0; x < m; ++x) {
-          *node = place(pieces->unknown(lattice, pieces->in_lattice(piece, {x, y, z})));
-          if (x > 0 && y > 0 && z > 0 && x < m - 1 && y < m - 1 && z < m - 1)
-            number[*node] = static_cast<std::int32_t>(inner++);
-          ++node;
-        }
+    auto inner = static_cast<std::int32_t>(i * n_inner);
+    for (std::int64_t z = 1; z < m - 1; ++z)
+      for (std::int64_t y = 1; y < m - 1; ++y)
+        for (std::int64_t x = 1; x < m - 1; ++x)
+          number[nodes[((i * m + z) * m + y) * m + x]] = inner++;
   });
   auto next = static_cast<std::int32_t>(n_own * n_inner);
   for (std::int32_t& of_place : number)

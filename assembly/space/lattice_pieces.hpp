@@ -10,7 +10,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -103,9 +102,9 @@ private:
 
 /// The pieces of a rank as lattices of its own (gpu/core/rank_lattices.hpp), with elements of order 1.
 struct OwnPieces {
-  /// `unknowns`, `n_rows`, `cells`: those of the rank's PartOfSpace, around_cells the latter.
-  OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::span<std::int32_t const> unknowns, std::int64_t own_rows,
-            std::vector<std::int32_t> around_cells);
+  /// From a rank's PartOfSpace: with as many unknowns, its own_nodes and around_cells.
+  OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,
+            HostVector<std::int32_t> own_nodes, std::vector<std::int32_t> around_cells);
 
   std::shared_ptr<LatticePieces const> pieces;
   std::vector<std::int32_t> own;  ///< numbers of pieces, ascending

@@ -195,6 +195,10 @@ Space::Space(ReferenceElement const& element, SpaceArrays arrays)
       points_(std::move(arrays.points)),
       material_(std::move(arrays.materials)) {}
 
+void Space::set_points(std::int64_t first, std::span<double const> coordinates) {
+  std::copy(coordinates.begin(), coordinates.end(), points_.begin() + 3 * first);
+}
+
 void Space::find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice) {
   // Lattices that share a vertex are connected. Each points to one with a lower number, or to itself.
   std::vector<std::int32_t> to(topology.lattices.size());

@@ -34,7 +34,7 @@ struct DofCells {
 /// What Space keeps of a part of a mesh that was never made as a whole.
 struct SpaceArrays {
   HostVector<std::int32_t> cell_dofs;             ///< (p + 1)^3 of every cell
-  HostVector<double> points;                      ///< 3 of every unknown
+  HostVector<double> points;                      ///< 3 of every unknown; those of ghosts may come later (Space::set_points)
   HostVector<unsigned> materials;                 ///< of every cell
   std::vector<BoundaryFace> boundary_faces;       ///< by cell, then face
   std::set<unsigned> boundary_ids, material_ids;  ///< of the whole mesh
@@ -84,6 +84,8 @@ public:
   void dofs(std::int64_t cell, std::int32_t* out) const;
   /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
+  /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
+  void set_points(std::int64_t first, std::span<double const> coordinates);
   /// The connected component in which a cell lies.
   [[nodiscard]] std::int32_t component(std::int64_t cell) const;
   /// A cell of a component.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct PartOfSpace {
   std::vector<RankNeighbor> neighbors;             ///< whose ghosts are the unknowns from n_rows on
   std::shared_ptr<NestedLattices const> nested{};  ///< of lattices: for multigrid
   std::shared_ptr<LatticePieces const> pieces{};   ///< of lattices: who has which
+  HostVector<std::int32_t> own_nodes{};            ///< the places in `unknowns` of the nodes of own pieces (OwnPieces)
 };
 
 /// A part, and the space on its around_cells, whose unknowns are numbered by their places in PartOfSpace::unknowns.

@@ -52,6 +52,7 @@ struct TestedShare {
 std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
   std::vector<CheckedProblem> problems;
   std::vector<TestedShare> shares;
+  std::map<std::pair<int, int>, std::vector<double>> points;  // from a rank to another
   PlaceCounts all;
   all.boundaries.resize(1);
   all.regions.resize(1);
@@ -62,10 +63,20 @@ std::vector<TestedShare> lattice_shares(ProblemSpec const& spec, int ranks) {
       throw std::logic_error("not a mesh of lattices");
     TestedShare share;
     share.part = std::move(*part);
+    for (RankNeighbor const& neighbor : share.part.neighbors)
+      points[{rank, neighbor.rank}] = problem.points_of_rows(neighbor.sent);
     shares.push_back(std::move(share));
-    if (shares.back().part.own_cells.empty())
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    CheckedProblem& problem = problems[static_cast<std::size_t>(rank)];
+    PartOfSpace const& part = shares[static_cast<std::size_t>(rank)].part;
+    std::vector<double> of_ghosts;
+    for (RankNeighbor const& neighbor : part.neighbors)
+      of_ghosts.insert(of_ghosts.end(), points[{neighbor.rank, rank}].begin(), points[{neighbor.rank, rank}].end());
+    problem.set_points_of_ghosts(part.n_rows, of_ghosts);
+    if (part.own_cells.empty())
       continue;
-    PlaceCounts const counts = problem.places(shares.back().part).counts;
+    PlaceCounts const counts = problem.places(part).counts;
     all.boundaries[0].held += counts.boundaries[0].held;
     all.regions[0].held += counts.regions[0].held;
     all.boundary_ids.insert(counts.boundary_ids.begin(), counts.boundary_ids.end());
