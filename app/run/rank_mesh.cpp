@@ -204,10 +204,13 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
 
 /// Own cells and their unknowns, from the part around them.
 void make_own(RankMesh& mesh, assembly::PartOfSpace& part) {
-  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank.
-  std::sort(part.in_own_cells.begin(), part.in_own_cells.end(), [&](std::int32_t a, std::int32_t b) {
+  // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank. Own unknowns are.
+  auto const first_ghost = std::lower_bound(part.in_own_cells.begin(), part.in_own_cells.end(), part.n_rows);
+  auto const is_before = [&](std::int32_t a, std::int32_t b) {
     return part.unknowns[static_cast<std::size_t>(a)] < part.unknowns[static_cast<std::size_t>(b)];
-  });
+  };
+  std::sort(first_ghost, part.in_own_cells.end(), is_before);
+  std::inplace_merge(part.in_own_cells.begin(), first_ghost, part.in_own_cells.end(), is_before);
   for (std::int32_t const place : part.in_own_cells)
     mesh.own_unknowns.push_back(part.unknowns[static_cast<std::size_t>(place)]);
   mesh.own_cells = std::move(part.own_cells);

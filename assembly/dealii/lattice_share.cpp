@@ -23,7 +23,7 @@ namespace poisson::assembly {
 namespace {
 
 /// Pieces a rank that give METIS room for balance; and bytes of nodes that are made at once.
-constexpr std::int64_t fewest_pieces = 16, bytes_at_once = 16 << 20, nodes_at_once = 1 << 14;
+constexpr std::int64_t fewest_pieces = 16, bytes_at_once = 16 << 20, nodes_at_once = 1 << 14, cells_at_once = 1 << 12;
 
 bool are_connected(LatticeTopology const& topology) {
   std::vector<char> found(topology.lattices.size(), 0);
@@ -95,11 +95,11 @@ public:
       return std::nullopt;
     ShareOfSpace share;
     list_own_nodes();
-    list_candidates();
+    InsideOfPart const within = list_candidates();
     std::vector<std::int32_t> cells;
     for (Candidate const& candidate : candidates_)
       cells.push_back(candidate.cell);
-    share.part = part_of(cells, element_.n_nodes, rank_, [&](std::int64_t i, std::int32_t* unknowns, std::int32_t* owners) {
+    auto const look_at = [&](std::int64_t i, std::int32_t* unknowns, std::int32_t* owners) {
       Candidate const& candidate = candidates_[i];
       if (std::int64_t const first = first_node(candidate.piece); first >= 0)
         for_nodes(candidate, [&](auto const&, auto const& index) {
@@ -112,7 +112,9 @@ public:
           *unknowns++ = unknown(place, index);
           *owners++ = pieces.rank_of[pieces.topology->first_copy(place, index, pieces.m).lattice];
         });
-    });
+    };
+    share.part = part_of(cells, element_.n_nodes, rank_, look_at, within);
+    candidates_ = {};
     owners_ = {};
     PlaceInList const place(share.part.unknowns);
     parallel_for(n_parts(std::ssize(unknowns_), nodes_at_once), [&](std::int64_t block) {
@@ -120,14 +122,9 @@ public:
       for (std::int64_t node = begin; node < end; ++node)
         unknowns_[node] = place(unknowns_[node]);
     });
-    std::erase_if(candidates_, [&, next = share.part.around_cells.begin()](Candidate const& candidate) mutable {
-      bool const here = next != share.part.around_cells.end() && *next == candidate.cell;
-      next += here ? 1 : 0;
-      return !here;
-    });
     SpaceArrays arrays;
     from_.resize(static_cast<std::size_t>(share.part.n_rows));
-    fill_cells(arrays, place);
+    fill_cells(arrays, share.part.around_cells, place);
     find_rows();
     auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
     share.part.pieces = pieces_;
@@ -215,8 +212,8 @@ private:
           action(candidate.piece, std::array<std::int64_t, 3>{x * p + i, y * p + j, z * p + k});
   }
 
-  /// The cells of own pieces, and those of their neighbours that lie on rims.
-  void list_candidates() {
+  /// The cells on the rims of own pieces and of their neighbours; what own ones have inside.
+  InsideOfPart list_candidates() {
     auto const& [places, topology, rank_of, n] = std::tie(pieces_->places, *pieces_->topology, pieces_->rank_of, pieces_->n);
     std::vector<char> near(places.size(), 0);
     for (std::size_t piece = 0; piece < places.size(); ++piece)
@@ -224,53 +221,73 @@ private:
         for (std::int32_t const v : topology.lattices[piece].vertices)
           for (auto p = topology.at_vertex.offsets[v]; p < topology.at_vertex.offsets[v + 1]; ++p)
             near[topology.at_vertex.parts[p].lattice] = 1;
-    std::int64_t const side = pieces_->cells_of_lattice(), last = n - 1;
+    InsideOfPart within;
+    std::int64_t const side = pieces_->cells_of_lattice(), last = n - 1, m = pieces_->m, p = element_.order;
     for (std::size_t piece = 0; piece < places.size(); ++piece) {
       if (near[piece] == 0)
         continue;
       bool const own = rank_of[piece] == rank_;
       LatticePieces::Piece const& place = places[piece];
-      for (std::int32_t local = 0; local < n * n * n; ++local) {
-        auto const at = index_of(local);
-        if (!own && std::none_of(at.begin(), at.end(), [last](auto i) { return i == 0 || i == last; }))
-          continue;
-        std::int64_t cell = place.lattice;
-        for (int d = 2; d >= 0; --d)
-          cell = cell * side + place.first[d] * n + at[d];
-        candidates_.push_back({static_cast<std::int32_t>(cell), static_cast<std::int32_t>(piece), local});
-      }
+      auto const on_rim = [last](std::int64_t i) { return i == 0 || i == last; };
+      for (std::int64_t z = 0; z < n; ++z)
+        for (std::int64_t y = 0; y < n; ++y) {
+          std::int64_t const first =
+              ((place.lattice * side + place.first[2] * n + z) * side + place.first[1] * n + y) * side + place.first[0] * n;
+          bool const line_on_rim = on_rim(y) || on_rim(z);
+          for (std::int64_t x = 0; x < n; x += line_on_rim || own || x == last ? 1 : last)
+            if (line_on_rim || on_rim(x))
+              candidates_.push_back({static_cast<std::int32_t>(first + x), static_cast<std::int32_t>(piece),
+                                     static_cast<std::int32_t>((z * n + y) * n + x)});
+            else
+              within.cells.push_back(static_cast<std::int32_t>(first + x));
+        }
+      if (std::int64_t const first = first_node(static_cast<std::int32_t>(piece)); first >= 0 && n >= 3)
+        for (std::int64_t z = p; z < m - p; ++z)
+          for (std::int64_t y = p; y < m - p; ++y)
+            for (std::int64_t x = p; x < m - p; ++x)
+              within.unknowns.push_back(unknowns_[first + node_of({x, y, z})]);
     }
-    std::sort(candidates_.begin(), candidates_.end(), [](Candidate const& a, Candidate const& b) { return a.cell < b.cell; });
+    return within;
   }
 
-  void fill_cells(SpaceArrays& arrays, PlaceInList const& place) {
+  void fill_cells(SpaceArrays& arrays, std::vector<std::int32_t> const& cells, PlaceInList const& place) {
     LatticeTopology const& topology = *pieces_->topology;
-    std::int64_t const n = pieces_->n;
-    arrays.cell_dofs.resize(candidates_.size() * static_cast<std::size_t>(element_.n_nodes));
-    arrays.materials.resize(candidates_.size());
-    std::int32_t* out = arrays.cell_dofs.data();
-    for (std::size_t c = 0; c < candidates_.size(); ++c) {
-      Candidate const& candidate = candidates_[c];
-      std::int64_t const first = first_node(candidate.piece);
-      for_nodes(candidate, [&](auto const& piece, auto const& index) {
-        *out = first >= 0 ? unknowns_[first + node_of(index)] : place(unknown(piece, index));
-        if (first < 0 && *out < std::ssize(from_)) {
+    std::int64_t const n = pieces_->n, n_cells = std::ssize(cells);
+    arrays.cell_dofs.resize(cells.size() * static_cast<std::size_t>(element_.n_nodes));
+    arrays.materials.resize(cells.size());
+    std::vector<std::vector<BoundaryFace>> faces(static_cast<std::size_t>(n_parts(n_cells, cells_at_once)));
+    parallel_for(std::ssize(faces), [&](std::int64_t block) {
+      auto const [begin, end] = assembly::part(n_cells, cells_at_once, block);
+      for (std::int64_t c = begin; c < end; ++c) {
+        LatticePieces::Cell const at = pieces_->cell(cells[c]);
+        std::int32_t* out = arrays.cell_dofs.data() + c * element_.n_nodes;
+        std::int64_t const first = first_node(at.piece);
+        for_nodes({cells[c], at.piece, static_cast<std::int32_t>((at.index[2] * n + at.index[1]) * n + at.index[0])},
+                  [&](auto const& piece, auto const& index) {
+                    *out++ = first >= 0 ? unknowns_[first + node_of(index)] : place(unknown(piece, index));
+                  });
+        LatticeTopology::Lattice const& lattice = topology.lattices[at.piece];
+        arrays.materials[c] = lattice.material;
+        for (int face = 0; face < 6; ++face)
+          if (lattice.boundary_ids[face] != LatticeTopology::no_boundary && at.index[face / 2] == (face % 2 == 0 ? 0 : n - 1))
+            faces[block].push_back({static_cast<std::int32_t>(c), lattice.boundary_ids[face], face});
+      }
+    });
+    for (auto const& of_block : faces)
+      arrays.boundary_faces.insert(arrays.boundary_faces.end(), of_block.begin(), of_block.end());
+    if (n == 1)  // own pieces have no tables: their cells tell where own unknowns lie
+      for (std::int64_t c = 0; c < n_cells; ++c) {
+        std::int32_t const* out = arrays.cell_dofs.data() + c * element_.n_nodes;
+        for_nodes({cells[c], pieces_->cell(cells[c]).piece, 0}, [&](auto const& piece, auto const& index) {
           auto const copy = topology.first_copy(piece, index, pieces_->m);
-          from_[*out] = {copy.lattice, static_cast<std::int32_t>(copy.node)};
-        }
-        ++out;
-      });
-      LatticeTopology::Lattice const& lattice = topology.lattices[candidate.piece];
-      arrays.materials[c] = lattice.material;
-      auto const at = index_of(candidate.local);
-      for (int face = 0; face < 6; ++face)
-        if (lattice.boundary_ids[face] != LatticeTopology::no_boundary && at[face / 2] == (face % 2 == 0 ? 0 : n - 1))
-          arrays.boundary_faces.push_back({static_cast<std::int32_t>(c), lattice.boundary_ids[face], face});
-    }
+          if (*out < std::ssize(from_))
+            from_[*out] = {copy.lattice, static_cast<std::int32_t>(copy.node)};
+          ++out;
+        });
+      }
     arrays.boundary_ids = mesh_.boundary_ids;
     arrays.material_ids = mesh_.material_ids;
     arrays.n_cells_of_whole = n_coarse_ * (n * n * n << (3 * pieces_->depth));
-    candidates_ = {};
   }
 
   /// Of own unknowns. A few pieces at a time, each for those of which it has the first copy. False: deal.II cannot place the nodes.

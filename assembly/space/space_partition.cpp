@@ -85,7 +85,7 @@ std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::
 }
 
 PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
-                    std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at) {
+                    std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at, InsideOfPart const& inside) {
   PartOfSpace part;
   std::map<int, std::vector<std::int32_t>> sent, ghosts;
   auto const n = static_cast<std::size_t>(n_local);
@@ -116,6 +116,12 @@ PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int r
         if (owners[i] == rank)
           sent[other].push_back(dofs[i]);
   }
+  for (auto* const list : {&part.unknowns, &dofs_of_own})
+    list->insert(list->end(), inside.unknowns.begin(), inside.unknowns.end());
+  for (auto* const list : {&part.around_cells, &part.own_cells}) {
+    list->insert(list->end(), inside.cells.begin(), inside.cells.end());
+    sort_and_merge(*list);
+  }
   sort_and_merge(part.unknowns);
   part.n_rows = static_cast<std::int64_t>(part.unknowns.size());
   for (auto& [from, list] : ghosts) {
@@ -131,10 +137,21 @@ PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int r
     part.unknowns.insert(part.unknowns.end(), list.begin(), list.end());
   }
   sort_and_merge(dofs_of_own);
-  PlaceInList const place(part.unknowns);
-  for (std::int32_t const dof : dofs_of_own)
-    part.in_own_cells.push_back(place(dof));
-  std::sort(part.in_own_cells.begin(), part.in_own_cells.end());
+  // Own ones ascend as the list does; few are of others.
+  auto const first_ghost = part.unknowns.begin() + part.n_rows;
+  PlaceInList const ghost(std::span<std::int32_t const>(first_ghost, part.unknowns.end()));
+  std::vector<std::int32_t> others_of_own;
+  auto at = part.unknowns.begin();
+  for (std::int32_t const dof : dofs_of_own) {
+    while (at != first_ghost && *at < dof)
+      ++at;
+    if (at != first_ghost && *at == dof)
+      part.in_own_cells.push_back(static_cast<std::int32_t>(at - part.unknowns.begin()));
+    else
+      others_of_own.push_back(static_cast<std::int32_t>(part.n_rows) + ghost(dof));
+  }
+  std::sort(others_of_own.begin(), others_of_own.end());
+  part.in_own_cells.insert(part.in_own_cells.end(), others_of_own.begin(), others_of_own.end());
   return part;
 }
 

@@ -40,10 +40,16 @@ struct ShareOfSpace {
 /// none where there are few.
 [[nodiscard]] PartOfSpace part_of(Space const& space, int rank, int ranks);
 
-/// The same for any division. `candidates`: cells, ascending, among them all that have unknowns of this rank. look_at(i, unknowns,
-/// ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
+/// Cells all of whose unknowns belong to a rank, and these unknowns; in any order.
+struct InsideOfPart {
+  std::vector<std::int32_t> cells, unknowns;
+};
+
+/// The same for any division. `candidates`: cells, among them all that have unknowns of this rank, but for those inside.
+/// look_at(i, unknowns, ranks) writes the n_local unknowns of candidate i, and the ranks that have them.
 [[nodiscard]] PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
-                                  std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at);
+                                  std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at,
+                                  InsideOfPart const& inside = {});
 
 /// The places in an ascending list of some of its entries, ascending too.
 [[nodiscard]] std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::vector<std::int32_t> const& some);

@@ -164,7 +164,7 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   problem.fixed.assign(n_rim, 0);
   problem.fixed_value.assign(n_rim, 0);
   problem.rim_load.assign(n_rim, 0);
-  problem.pure_neumann = boundary.pure_neumann;
+  problem.pure_neumann = !boundary.anchored;
   for (std::int64_t place = 0; place < around.n_dofs; ++place) {
     std::int64_t const i = own.number[place] - n_inner;
     if (i < 0)

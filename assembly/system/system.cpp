@@ -59,8 +59,8 @@ public:
 
   BoundaryTerms take_boundary() {
     prepare();
-    return {std::move(system_.constraints), std::move(system_.rhs),    boundary_,
-            std::move(robin_faces_),        std::move(robin_weights_), system_.pure_neumann};
+    return {std::move(system_.constraints), std::move(system_.rhs), boundary_,       std::move(robin_faces_),
+            std::move(robin_weights_),      system_.pure_neumann,   system_.anchored};
   }
 
   LinearSystem run(AssemblyTimes* times) {

@@ -29,6 +29,7 @@ struct BoundaryTerms {
   std::vector<std::size_t> robin_faces;  ///< numbers of the faces (Space::boundary_faces) where alpha is positive somewhere
   std::vector<double> robin_weights;     ///< alpha dS at the points of these faces
   bool pure_neumann = false;
+  bool anchored = false;  ///< something here fixes the constant; what tells of a part of a mesh
 };
 /// Errors: as assemble_system.
 [[nodiscard]] BoundaryTerms boundary_terms(Space const& space, ReferenceElement const& element, ProblemData const& data);
