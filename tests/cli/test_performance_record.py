@@ -187,11 +187,15 @@ RUN = {"backend": "cpu", "device": "Some(R) Chip Processor", "threads": 2, "conf
     ({**RUN, "solver": {**RUN["solver"], "copy_bytes_per_second": None}},
      ["run,cube,125,format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,,,"
       "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 host_memory=1000000000 device_memory=0"]),
+    ({**RUN, "ranks": 2},
+     ["run,cube,125,ranks=2 format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,4,,"
+      "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 floor_of_iterating=2 host_memory=1000000000 "
+      "device_memory=0"]),
     ({**RUN, "order": 2},
      ["run,cube,125,order=2 format=csr method=cg precision=double preconditioner=none tolerance=1e-12,total,6,s,,,,4,,"
       "assembly=1 iterations=8 residual=1e-13 status=converged cells=64 iterating=2 floor_of_iterating=2 host_memory=1000000000 "
       "device_memory=0"]),
-], ids=["spmv", "solve", "svd", "convert", "gpu_bench", "ranks", "svd_improvements", "run", "short run", "run of order 2"])
+], ids=["spmv", "solve", "svd", "convert", "gpu_bench", "ranks", "svd_improvements", "run", "short run", "run of ranks", "run of order 2"])
 def test_measurements_are_added(tmp_path, report, lines):
     (tmp_path / "a.json").write_text(json.dumps(report))
     (tmp_path / "a.command").write_text("poisson bench something --set problem.element.order=2\n")
