@@ -3,6 +3,7 @@
 #include "gpu/core/csr_matrix.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -20,6 +21,11 @@ inline void sort_and_add(std::vector<std::pair<std::int32_t, double>>& row) {
     else
       row[++last] = row[e];
   row.resize(row.empty() ? 0 : last + 1);
+}
+
+/// Whether half_cds stores an entry: -0.0 stands where it stores nothing.
+[[nodiscard]] inline bool is_stored(double value) {
+  return value != 0 || !std::signbit(value);
 }
 
 struct MatrixEntry {

@@ -1,5 +1,6 @@
 #include "gpu/elements/block_system.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/elements/box_operator.hpp"
 #include "gpu/formats/half_cds.hpp"
 #include "gpu/kernels/backends.hpp"
@@ -42,10 +43,6 @@ constexpr int n_entries = 27;  // of a row: [13 + 9 dz + 3 dy + dx] couples it w
 
 /// The rows of the rim, by entries; what is not stored is -0.0.
 using RimEntries = std::array<HostVector<double>, n_entries>;
-
-bool is_stored(double entry) {
-  return entry != 0 || !std::signbit(entry);
-}
 
 /// A block of diagonals of half_cds, and the rows of nodes on its rim.
 std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, NodeBox const& own,

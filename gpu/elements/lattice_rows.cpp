@@ -5,7 +5,6 @@
 #include "gpu/formats/lattice_half_cds.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -28,10 +27,6 @@ public:
 private:
   std::vector<std::pair<std::int64_t, std::int32_t>> sorted_;
 };
-
-bool is_stored(double value) {
-  return value != 0 || !std::signbit(value);
-}
 
 /// The rim's rows with all of their entries; columns are own rows, then ghosts.
 CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix, SplitRows const& split) {

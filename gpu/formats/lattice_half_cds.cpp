@@ -1,5 +1,6 @@
 #include "gpu/formats/lattice_half_cds.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/check.hpp"
@@ -7,7 +8,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 #include <numeric>
 #include <vector>
 
@@ -104,7 +104,7 @@ CsrMatrix LatticeHalfCds::host_csr() const {
       for_couplings(view_, lattice, i, j, k, [&](std::int64_t place, std::int32_t i2, std::int32_t j2, std::int32_t k2) {
         double const value = entries_.value(place);
         auto const column = static_cast<std::int32_t>(lattices.unknown(lattice, i2, j2, k2));
-        if ((value != 0 || !std::signbit(value)) && column < lattices.end_of_read)
+        if (is_stored(value) && column < lattices.end_of_read)
           entries.push_back({column, value});
       });
     });

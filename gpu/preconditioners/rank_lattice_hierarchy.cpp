@@ -164,8 +164,8 @@ std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks
   std::vector<MatrixEntry> added;
   added.reserve(columns.size());
   for (std::size_t i = 0; i < columns.size(); ++i)
-    if (V const value = found.come[i]; value != 0 || !std::signbit(value))
-      added.push_back({foreign.come()[i].row, columns[i], static_cast<double>(value)});
+    if (auto const value = static_cast<double>(found.come[i]); is_stored(value))
+      added.push_back({foreign.come()[i].row, columns[i], value});
   return added;
 }
 
