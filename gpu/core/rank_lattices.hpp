@@ -27,7 +27,7 @@ struct RankLattices {
   LatticeLayout layout;
   std::int64_t n_rows = 0;
   std::vector<RankNeighbor> neighbors;
-  LatticeCut cut;  ///< of which lattices these are pieces; on all ranks each piece is there once
+  LatticeCut cut;                    ///< of which lattices these are pieces; on all ranks each piece is there once
   std::vector<MatrixEntry> added{};  ///< what other ranks' lattices add to own rows of the matrix; columns are unknowns here
 };
 
