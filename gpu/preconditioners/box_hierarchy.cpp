@@ -26,14 +26,6 @@ constexpr double strong_direction = 0.25;  ///< share of the strongest coupling 
 constexpr std::array<std::int32_t, 3> least_nodes{3, 3, 1};
 
 template <class V>
-V const* values_of(HalfCds const& a) {
-  if constexpr (std::is_same_v<V, float>)
-    return a.view().single_values;
-  else
-    return a.view().values;
-}
-
-template <class V>
 class BoxTransfer final : public GridTransfer<V> {
 public:
   BoxTransfer(Context& context, BoxLevel<V> const& fine, BoxLevel<V> const& coarse, BoxCoarsening<V> const& coarsening,
@@ -198,7 +190,7 @@ MultigridHierarchy<V> make_levels(Context& context, Matrix const* a, std::unique
     level.matrix = level.own != nullptr ? level.own.get() : a;
     level.diagonal = Array<V>(context, box.n());
     auto const* const stored = dynamic_cast<HalfCds const*>(level.matrix);
-    box.values = stored != nullptr ? values_of<V>(*stored) : nullptr;
+    box.values = stored != nullptr ? values_in<V>(*stored) : nullptr;
     if (stored != nullptr)
       conversion.copy_diagonal(context, box.n(), box.values, level.diagonal.data());
     else

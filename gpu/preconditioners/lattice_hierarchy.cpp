@@ -15,14 +15,6 @@ namespace poisson {
 namespace {
 
 template <class V>
-V const* stored_values(LatticeHalfCds const& a) {
-  if constexpr (std::is_same_v<V, float>)
-    return a.view().single_values;
-  else
-    return a.view().values;
-}
-
-template <class V>
 class LatticeTransfer final : public GridTransfer<V> {
 public:
   LatticeTransfer(Context& context, std::shared_ptr<LatticeArrays const> fine, std::shared_ptr<LatticeArrays const> coarse,
@@ -98,7 +90,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
   for (;;) {
     auto const& lattices = static_cast<LatticeHalfCds const&>(*matrix);
     LatticeView const view = lattices.view().lattices;
-    V const* const values = stored_values<V>(lattices);
+    V const* const values = values_in<V>(lattices);
     if (free == nullptr) {
       auto found = std::make_shared<Array<std::uint8_t>>(context, view.n_unknowns);
       kernels.find_free(context, view, values, found->data());

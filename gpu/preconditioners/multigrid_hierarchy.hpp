@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace poisson {
@@ -84,6 +85,15 @@ struct MultigridHierarchy {
 /// copy in V, of `a` or, where that has none, of `csr`. False, and nothing is done, where there is neither.
 template <class V>
 [[nodiscard]] bool set_finest_matrix(MultigridLevel<V>& level, Matrix const& a, CsrProvider const& csr);
+
+/// The values of a matrix in half_cds whose entries are in V.
+template <class V, class HalfCdsMatrix>
+[[nodiscard]] V const* values_in(HalfCdsMatrix const& a) {
+  if constexpr (std::is_same_v<V, float>)
+    return a.view().single_values;
+  else
+    return a.view().values;
+}
 
 /// A matrix by its rows, n x n.
 [[nodiscard]] std::vector<double> dense_rows(CsrMatrix const& a);

@@ -23,14 +23,6 @@ using rank_levels::Ghosts, rank_levels::Numbering;
 template <class V>
 using Places = typename BlockExchange<V>::Places;
 
-template <class V>
-V const* values_of(LatticeHalfCds const& a) {
-  if constexpr (std::is_same_v<V, float>)
-    return a.view().single_values;
-  else
-    return a.view().values;
-}
-
 /// A level's unknowns on this rank: own ones, ghosts that lattices here have (RankLattices), and more ghosts with which own ones
 /// are coupled.
 struct LevelUnknowns {
@@ -386,7 +378,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     std::vector<std::int32_t> const own(whole.places.begin(), whole.places.begin() + level.lattices.n_rows);
     result.entry = std::make_unique<GatheredRowsEntry<V>>(
         context, std::make_unique<RowGather<V>>(context, ranks, level.rows, whole.order), own);
-    go_on_whole(whole, level.lattices.layout, values_of<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
+    go_on_whole(whole, level.lattices.layout, values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
     return result;
   }
   std::vector<NodeBox> const boxes = level.rows.boxes();
@@ -395,7 +387,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
   auto arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
   std::shared_ptr<Array<std::uint8_t> const> free;
   for (;;) {
-    V const* const values = values_of<V>(matrix->lattices());
+    V const* const values = values_in<V>(matrix->lattices());
     MultigridLevel<V>& added = result.levels.emplace_back();
     added.matrix = matrix.get();
     added.own = std::move(matrix);
