@@ -12,22 +12,6 @@ namespace poisson {
 
 namespace {
 
-/// Finds ghosts by their numbers over all ranks.
-class GhostFinder {
-public:
-  explicit GhostFinder(std::vector<std::int64_t> const& numbers) {
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      sorted_.emplace_back(numbers[i], static_cast<std::int32_t>(i));
-    std::sort(sorted_.begin(), sorted_.end());
-  }
-  [[nodiscard]] std::int32_t operator()(std::int64_t number) const {
-    return std::lower_bound(sorted_.begin(), sorted_.end(), std::pair(number, std::int32_t{-1}))->second;
-  }
-
-private:
-  std::vector<std::pair<std::int64_t, std::int32_t>> sorted_;
-};
-
 /// The rim's rows with all of their entries; columns are own rows, then ghosts.
 CsrMatrix whole_rows(RankLattices const& lattices, LatticeHalfCds const& matrix, SplitRows const& split) {
   std::int64_t const n = lattices.n_rows, n_ghosts = lattices.layout.n_unknowns - n;

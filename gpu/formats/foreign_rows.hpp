@@ -4,7 +4,10 @@
 #include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_numbering.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace poisson {
@@ -46,6 +49,24 @@ private:
   std::vector<std::int64_t> first_of_rank_;  ///< in here_, by the rank of the row
   std::int64_t n_nodes_;
   std::vector<std::int64_t> places_;  ///< of here_, in values
+};
+
+/// Finds ghosts by their numbers over all ranks.
+class GhostFinder {
+public:
+  explicit GhostFinder(std::vector<std::int64_t> const& numbers) {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      sorted_.emplace_back(numbers[i], static_cast<std::int32_t>(i));
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+  /// The place in the list; -1: it is not there.
+  [[nodiscard]] std::int32_t operator()(std::int64_t number) const {
+    auto const found = std::lower_bound(sorted_.begin(), sorted_.end(), std::pair(number, std::int32_t{-1}));
+    return found != sorted_.end() && found->first == number ? found->second : -1;
+  }
+
+private:
+  std::vector<std::pair<std::int64_t, std::int32_t>> sorted_;
 };
 
 }  // namespace poisson

@@ -129,13 +129,10 @@ LevelUnknowns coarse_unknowns(Communicator& ranks, LevelUnknowns const& fine, La
 template <class V>
 std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks, LevelUnknowns& level, V const* values) {
   ForeignRows const foreign(ranks, level.rows, level.lattices, level.ghosts);
-  std::vector<std::pair<std::int64_t, std::int32_t>> places;  // of ghosts here, by number
-  for (std::size_t i = 0; i < level.ghosts.size(); ++i)
-    places.emplace_back(level.ghosts[i], static_cast<std::int32_t>(level.lattices.n_rows + static_cast<std::int64_t>(i)));
-  std::sort(places.begin(), places.end());
+  GhostFinder const ghost_of(level.ghosts);
   auto const find = [&](std::int64_t number) {
-    auto const found = std::lower_bound(places.begin(), places.end(), std::pair(number, std::int32_t{-1}));
-    return found != places.end() && found->first == number ? found->second : -1;
+    std::int32_t const ghost = ghost_of(number);
+    return ghost < 0 ? -1 : static_cast<std::int32_t>(level.lattices.n_rows + ghost);
   };
   std::vector<std::int64_t> beyond;
   std::vector<std::int32_t> columns;
