@@ -751,9 +751,9 @@ void Discretization::set_mean_of_exact(double mean) {
   impl_->of_part = mean;
 }
 
-Quantities Discretization::quantities(std::span<double const> u) const {
+Quantities Discretization::quantities(std::span<double const> u, std::span<std::uint8_t const> counted) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  auto result = solution_quantities(impl_->space, impl_->element, impl_->data, u);
+  auto result = solution_quantities(impl_->space, impl_->element, impl_->data, u, counted);
   return_freed_memory();  // many small pieces
   return result;
 }

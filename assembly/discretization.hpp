@@ -201,8 +201,9 @@ public:
   /// Of `exact`. In a pure Neumann problem a part takes the mean over the whole mesh off it.
   [[nodiscard]] ExactMean mean_of_exact() const;
   void set_mean_of_exact(double mean);
-  /// Minimum, maximum, mean, energy of u. Threaded; the same bits for any number of threads. Precondition: u is finite.
-  [[nodiscard]] Quantities quantities(std::span<double const> u) const;
+  /// Minimum, maximum, mean, energy of u, and what flows through the boundaries, as far as boundary_fluxes has it from unknowns
+  /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
+  [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {}) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -85,16 +86,14 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
   std::vector<double> fluxes;  // of every boundary, and weights for balance_periodic
   team.together([&] {
     std::map<unsigned, assembly::BoundaryFlux> known;
-    if (mesh.own)
-      mine = mesh.own->quantities(u);
     // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
+    if (mesh.own)
+      mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
     if (mesh.around)
       known = mesh.around->residual_fluxes(u_around, mesh.have_rows());
     for (unsigned const id : mesh.whole.boundary_ids) {
       fluxes.push_back(known[id].flux);
       fluxes.push_back(known[id].tied_weight);
-      if (mine && !mesh.around->is_natural(id) && mine->boundaries.contains(id))
-        mine->boundaries[id].flux = 0;
     }
   });
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);

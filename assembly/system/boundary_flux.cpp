@@ -211,7 +211,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   Tables const tables(space, element);
   auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
-  HostVector<std::int32_t> place;  // of unknowns on such faces among all of these; else -1
+  HostVector<std::int32_t> place;  // of counted unknowns on such faces among all of these; else -1
   place.resize(space.n_dofs, -1);
   std::int32_t n_fixed = 0;
 
@@ -257,7 +257,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
       result[id].flux += known.flux;
     }
     for (FaceShare const& share : sums.shares)
-      if (place[share.unknown] < 0)
+      if (place[share.unknown] < 0 && (counted.empty() || counted[share.unknown] != 0))
         place[share.unknown] = n_fixed++;
   }
   if (n_fixed == 0)
@@ -308,18 +308,16 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   // What the boundaries of an unknown have together; then the share of each.
   std::vector<double> weight(n_fixed, 0);
   for (FaceSums const& sums : parts)
-    for (FaceShare const& share : sums.shares) {
-      weight[place[share.unknown]] += share.weight;
-      residual[place[share.unknown]] -= share.flux;
-    }
+    for (FaceShare const& share : sums.shares)
+      if (std::int32_t const at = place[share.unknown]; at >= 0) {
+        weight[at] += share.weight;
+        residual[at] -= share.flux;
+      }
   std::map<unsigned, double> conormal;
   for (FaceSums const& sums : parts)
-    for (FaceShare const& share : sums.shares) {
-      if (!counted.empty() && counted[share.unknown] == 0)
-        continue;
-      std::int32_t const at = place[share.unknown];
-      conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
-    }
+    for (FaceShare const& share : sums.shares)
+      if (std::int32_t const at = place[share.unknown]; at >= 0)
+        conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
   for (auto const& [id, value] : conormal)
     result[id].flux = -value;
   if (data.has_periodic_boundaries()) {

@@ -530,7 +530,7 @@ std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const
 }  // namespace
 
 Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u) {
+                               std::span<double const> u, std::span<std::uint8_t const> counted) {
   Sums const sums = integrals_of(space, element, data, u);
   auto const [low, high] = extremes_of(u);
   return {u[low],
@@ -541,7 +541,7 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
           sums.first,
           0.5 * sums.second,
           volumes_of(space, element, sums.third),
-          boundary_fluxes(space, element, data, u)};
+          boundary_fluxes(space, element, data, u, counted)};
 }
 
 HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,

@@ -4,6 +4,7 @@
 #include "assembly/system/fields.hpp"
 #include "assembly/system/problem_data.hpp"
 
+#include <cstdint>
 #include <span>
 
 namespace poisson::assembly {
@@ -20,9 +21,9 @@ namespace poisson::assembly {
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
-/// Precondition: u is finite.
+/// `counted` as for boundary_fluxes. Precondition: u is finite.
 [[nodiscard]] Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u);
+                                             std::span<double const> u, std::span<std::uint8_t const> counted = {});
 
 /// Nodes and cells for output. For orders 1 and 2 the nodes are those of the unknowns; for higher orders, equidistant nodes in each
 /// reference cell replace the Gauss-Lobatto nodes, as VTK's Lagrange cells need, unless `nodes` says otherwise.
