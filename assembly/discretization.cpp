@@ -608,6 +608,11 @@ LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
 }
 
+std::int64_t Discretization::emptied_entries(std::int64_t n_rows) const {
+  assert(impl_->of_whole.size() > 0);
+  return assembly::emptied_entries(impl_->space, impl_->of_whole, n_rows);
+}
+
 void Discretization::refuse(DataError const& error) const {
   using Quantity = DataError::Quantity;
   ProblemData const& data = impl_->data;

@@ -146,6 +146,8 @@ public:
   /// The same of a rank's own pieces of lattices, of a part on the cells around them; see system/lattice_problem.hpp. Precondition:
   /// set_dirichlet_values was called.
   [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
+  /// See system/lattice_problem.hpp. Precondition as above.
+  [[nodiscard]] std::int64_t emptied_entries(std::int64_t n_rows) const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);

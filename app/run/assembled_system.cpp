@@ -53,14 +53,12 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.n_lattices = mesh.lattices;
     shape.lattice_nodes = mesh.lattice_nodes;
   }
-  PreconditionerKind const preconditioner = config.solver.preconditioner;
-  bool const can_be_free =
-      can_be_assembled_as_stored(config, mesh) && (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid);
   // With elements of order 1 the formats are faster, unless one stencil says it all.
-  if (config.problem.order > 1 && can_be_free) {
+  if (config.problem.order > 1 && can_be_matrix_free(config, mesh)) {
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
   }
+  PreconditionerKind const preconditioner = config.solver.preconditioner;
   bool const csr_for_solver = needs_csr(preconditioner) && preconditioner != PreconditionerKind::multigrid;
   if (has_stencil(config, mesh) && needs_no_csr(config) && !csr_for_solver) {
     shape.n_cells = mesh.cells;
@@ -68,6 +66,17 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
     shape.stencil_faces = mesh.stencil_faces;
   }
   return shape;
+}
+
+bool may_take_multigrid(RunConfig const& config) {
+  return config.solver.preconditioner == PreconditionerKind::multigrid ||
+         config.solver.preconditioner == PreconditionerKind::automatic;
+}
+
+bool can_be_matrix_free(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  PreconditionerKind const preconditioner = config.solver.preconditioner;
+  return can_be_assembled_as_stored(config, mesh) &&
+         (!needs_csr(preconditioner) || preconditioner == PreconditionerKind::multigrid);
 }
 
 bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh) {
@@ -80,8 +89,7 @@ bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh) {
 MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
   MatrixOptions const& matrix = config.matrix;
   bool const free = matrix.format == Format::matrix_free, box = is_box(config.problem, mesh);
-  bool const may_lower = config.solver.preconditioner == PreconditionerKind::multigrid ||
-                         config.solver.preconditioner == PreconditionerKind::automatic;
+  bool const may_lower = may_take_multigrid(config);
   if (free) {
     if (!config.analysis.empty())
       throw InputError("matrix.format", "matrix_free has no matrix for analysis.svd; use another format, or auto");

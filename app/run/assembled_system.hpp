@@ -30,6 +30,12 @@ struct MatrixPlan {
 /// Errors: InputError for matrix_free with an analysis or another precision.
 [[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
 
+/// Whether the preconditioner is multigrid, or may become it.
+[[nodiscard]] bool may_take_multigrid(RunConfig const& config);
+
+/// Whether the matrix can be matrix_free where the mesh allows it: nothing that is asked for needs entries.
+[[nodiscard]] bool can_be_matrix_free(RunConfig const& config, assembly::MeshSummary const& mesh);
+
 /// Whether multigrid can be given the same problem with elements of order 1 (OrderOne), assembled by gpu/elements.
 [[nodiscard]] bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh);
 

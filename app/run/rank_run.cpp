@@ -90,8 +90,6 @@ void require_runs_on_ranks(RunConfig const& config) {
     if (wrong)
       throw InputError(key, what + " on several ranks; run it without mpirun");
   };
-  refuse(config.matrix.format == Format::matrix_free && !config.is_box(), "matrix.format",
-         "matrix_free is not possible yet but on boxes");
   refuse(!runs_on_ranks(config.solver.preconditioner), "solver.preconditioner",
          std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
   refuse(config.solver.to_discretization && !has_blocks(config), "solver.tolerance",
@@ -171,7 +169,8 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
           system_files->write_on_ranks(stages.rank_rows(), mesh.row_numbers(), system->b, record.fingerprint, team, console);
         });
       });
-    HostVector<double> const x = stages.solve(system->b, system->is_singular(), {}, system->nested_spaces(config));
+    HostVector<double> const x =
+        stages.solve(system->b, system->is_singular(), system->order_one(stages.context()), system->nested_spaces(config));
     stages.verify(system->b, x);
 
     HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells

@@ -99,19 +99,24 @@ MatrixPlan in_half_cds(MatrixPlan const& plan) {
 }  // namespace
 
 MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
+  using assembly::AssembledInto;
   RunConfig of_block = config;  // of a size that gpu/elements takes; each rank sees whether its block is
   of_block.problem.mesh.refinements = 0;
   for (std::int64_t& cells : of_block.problem.mesh.cells)
     cells = std::min<std::int64_t>(cells, 1000);
   MatrixPlan plan = plan_matrix(config.is_box() ? of_block : config, backend, mesh);
-  if (format_of_blocks(plan) == Format::matrix_free && mesh.stencil_faces == 0) {
+  if (format_of_blocks(plan) == Format::matrix_free && mesh.stencil_faces == 0 && mesh.lattices == 0) {
     if (config.matrix.format)
       throw InputError("matrix.format",
-                       "on several ranks matrix_free is for boxes of elements of order 1 with equal cells, a constant "
-                       "coefficient and no named places, so far; use another format, or auto, or run it without "
+                       "on several ranks matrix_free is for refined meshes, and for boxes of elements of order 1 with equal "
+                       "cells, a constant coefficient and no named places; use another format, or auto, or run it without "
                        "mpirun");
     plan = in_half_cds(plan);
   }
+  // Without entries multigrid has the levels of one rank, and its setup is far cheaper than from rows.
+  if (plan.into == AssembledInto::csr && !config.matrix.format && may_take_multigrid(config) && config.problem.order > 1 &&
+      mesh.lattices > 0 && can_be_matrix_free(config, mesh))
+    plan = {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}, true};
   return plan;
 }
 
@@ -120,17 +125,23 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
   Backend const backend = context.backend();
   team.together([&] { plan_ = plan_matrix_on_ranks(config, backend, mesh.whole); });
   bool in_blocks = takes_blocks(config);
-  if (!in_blocks && !config.matrix.format && format_of_blocks(plan_) == Format::matrix_free) {  // thin blocks may have diagonals
+  bool const free = format_of_blocks(plan_) == Format::matrix_free;
+  if (!in_blocks && !config.matrix.format && free && config.problem.order == 1) {  // thin blocks may have diagonals
     plan_ = in_half_cds(plan_);
     in_blocks = takes_blocks(config);
   }
+  bool const in_lattices = !in_blocks && takes_lattices(config);
   team.together([&] {
-    if (!in_blocks && config.matrix.format == Format::matrix_free)
+    if (in_blocks || in_lattices || config.matrix.format != Format::matrix_free)
+      return;
+    if (config.is_box())
       throw InputError("matrix.format",
                        "matrix_free needs a block of three nodes or more per direction on every rank, and more than "
                        "one rank with cells; use fewer ranks, or another format");
+    throw InputError("matrix.format",
+                     "matrix_free on several ranks needs pieces of four cells a side on every rank; refine the mesh "
+                     "more often, use fewer ranks, or another format");
   });
-  bool const in_lattices = !in_blocks && takes_lattices(config);
   if (in_blocks)
     assemble_block(context);
   else if (in_lattices)
@@ -164,8 +175,9 @@ bool RankSystem::takes_blocks(RunConfig const& config) const {
 
 bool RankSystem::takes_lattices(RunConfig const& config) const {
   using assembly::AssembledInto;
-  bool const into = plan_.into == AssembledInto::half_cds_on_host || plan_.into == AssembledInto::half_cds_on_device;
-  if (!into || config.problem.order > 1 || mesh_.pieces == nullptr || mesh_.pieces->n < fewest_cells_of_piece)
+  bool const free = format_of_blocks(plan_) == Format::matrix_free;
+  if (plan_.into == AssembledInto::csr || (!free && config.problem.order > 1) || mesh_.pieces == nullptr ||
+      mesh_.pieces->n < fewest_cells_of_piece)
     return false;
   auto const& rank_of = mesh_.pieces->rank_of;
   for (int rank = 0; rank < team_.size(); ++rank)  // the same on all ranks
@@ -175,8 +187,10 @@ bool RankSystem::takes_lattices(RunConfig const& config) const {
 }
 
 void RankSystem::assemble_lattices(Context& context) {
+  Format const format = format_of_blocks(plan_);
   auto lattices = std::make_shared<RankLattices>();
   HostVector<std::uint8_t> fixed;
+  std::int64_t emptied = 0;
   HostVector<double> rhs;
   std::unique_ptr<Matrix> matrix;
   team_.together([&] {
@@ -193,10 +207,11 @@ void RankSystem::assemble_lattices(Context& context) {
     LatticeProblem problem = mesh_.around->lattice_problem(own);
     anchored_ = !problem.pure_neumann;
     problem.pure_neumann = false;  // what the whole is shows later
-    require_memory(context, LatticeSystem::peak_bytes(problem, context.backend(), Format::half_cds),
-                   "the matrix in half_cds, with its assembly,", "use more ranks, a coarser mesh or the cpu backend");
+    require_memory(context, LatticeSystem::peak_bytes(problem, context.backend(), format),
+                   "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
+                   "use more ranks, a coarser mesh or the cpu backend");
     try {
-      LatticeSystem system(context, problem, Format::half_cds);
+      LatticeSystem system(context, problem, format);
       source_ = system.source();
       rhs = system.take_rhs();
       matrix = system.take_matrix();
@@ -204,6 +219,11 @@ void RankSystem::assemble_lattices(Context& context) {
       DataError in_cell = error;
       in_cell.part = own.cell_of(error.part);
       mesh_.around->refuse(in_cell);
+    }
+    if (format == Format::matrix_free) {
+      emptied = mesh_.around->emptied_entries(mesh_.n_rows);
+      if (plan_.may_lower)
+        lowered_.emplace(problem);
     }
     lattices->layout = std::move(problem.layout);
     fixed = std::move(problem.fixed);
@@ -214,10 +234,15 @@ void RankSystem::assemble_lattices(Context& context) {
         constraints_.set(static_cast<std::int32_t>(i), problem.fixed_value[static_cast<std::size_t>(on_rim)]);
     constraints_.close();
   });
-  LatticeRows rows = rows_of_lattices(team_.communicator(), *lattices, std::move(matrix), rhs, fixed);
-  nnz = mesh_.whole.nnz - sum_over(&team_.communicator(), rows.emptied);
   rows_.neighbors = mesh_.neighbors;
-  block_ = std::move(rows.block);
+  if (format == Format::matrix_free) {
+    block_ = rows_of_operator(team_.communicator(), lattices, std::move(matrix), rhs, std::move(fixed));
+  } else {
+    LatticeRows rows = rows_of_lattices(team_.communicator(), *lattices, std::move(matrix), rhs, fixed);
+    emptied = rows.emptied;
+    block_ = std::move(rows.block);
+  }
+  nnz = mesh_.whole.nnz - sum_over(&team_.communicator(), emptied);
   b = std::move(block_->rhs);
   lattices_ = std::move(lattices);
   team_.together([&] { add_point_loads(); });
@@ -372,6 +397,18 @@ void RankSystem::make_compatible() {
     b[i] -= total / volume_ * weights[i];
 }
 
+OrderOneProvider RankSystem::order_one(Context& context) const {
+  if (!lowered_)
+    return {};
+  return [this, &context] {
+    try {
+      return make_order_one(context, *lowered_, std::nullopt);
+    } catch (DataError const&) {  // cells whose vertices alone do not make a cell
+      return OrderOne{};
+    }
+  };
+}
+
 RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
   if (mesh_.whole.periodic || lattices_ != nullptr || (config.problem.order == 1 && mesh_.nested == nullptr))
     return {};
@@ -380,7 +417,7 @@ RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
     if (mesh_.nested != nullptr)
       result = nested_lattices();
     else
-      result.spaces.push_back(order_one());
+      result.spaces.push_back(space_of_order_one());
     result.order = config.problem.order;
     if (config.is_box())
       result.blocks = std::make_shared<RankBlocks const>(
@@ -417,7 +454,7 @@ RankNestedSpaces RankSystem::nested_lattices() const {
   return result;
 }
 
-RankNestedSpace RankSystem::order_one() const {
+RankNestedSpace RankSystem::space_of_order_one() const {
   RankNestedSpace result;
   auto const n = static_cast<std::size_t>(mesh_.n_rows);
   CsrMatrix const around = mesh_.around ? mesh_.around->prolongation_of_order_one() : CsrMatrix{};

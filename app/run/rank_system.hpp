@@ -9,6 +9,7 @@
 #include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/block_system.hpp"
 #include "gpu/elements/box_system.hpp"
+#include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/options.hpp"
 
 #include <cstdint>
@@ -32,9 +33,9 @@ namespace poisson::app {
 class RankSystem {
 public:
   /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of the context, where that
-  /// is the format, lattices of order 1 likewise into half_cds, everything else into CSR. The parts of `mesh` get the mean of the
-  /// exact solution in a pure Neumann problem. Errors: as Discretization::assemble; InputError where blocks are too thin for a
-  /// matrix_free that was asked for. The arguments outlive this.
+  /// is the format, lattices likewise into half_cds (of order 1) or matrix_free, everything else into CSR. The parts of `mesh` get
+  /// the mean of the exact solution in a pure Neumann problem. Errors: as Discretization::assemble; InputError where blocks are too
+  /// thin, or lattices too small, for a matrix_free that was asked for. The arguments outlive this.
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
@@ -54,6 +55,8 @@ public:
   /// For multigrid: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where there are
   /// none, and where boundaries are periodic.
   [[nodiscard]] RankNestedProvider nested_spaces(RunConfig const& config) const;
+  /// For multigrid from matrix_free on lattices; empty elsewhere.
+  [[nodiscard]] OrderOneProvider order_one(Context& context) const;
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
 
@@ -67,7 +70,7 @@ private:
   [[nodiscard]] FieldSums source_of_own_cells() const;
   void sum_sources();
   void make_compatible();
-  [[nodiscard]] RankNestedSpace order_one() const;
+  [[nodiscard]] RankNestedSpace space_of_order_one() const;
   [[nodiscard]] RankNestedSpaces nested_lattices() const;
 
   RankMesh& mesh_;
@@ -77,7 +80,8 @@ private:
   std::optional<BlockSystem> block_;
   std::unique_ptr<BoxSystem> box_system_;  ///< of a block of a box: for Dirichlet values
   std::shared_ptr<RankLattices const> lattices_;
-  FieldSums source_;  ///< of own lattices
+  FieldSums source_;                       ///< of own lattices
+  std::optional<LoweredProblem> lowered_;  ///< the same, where the matrix is matrix_free and multigrid may ask for it
   assembly::Constraints constraints_;
   // Of periodic boundaries: see TiedRows.
   bool has_ties_ = false;  ///< some rank has

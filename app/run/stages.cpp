@@ -10,6 +10,7 @@
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
+#include "gpu/elements/operator_of_rank.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/symmetry.hpp"
@@ -291,6 +292,8 @@ std::shared_ptr<CsrMatrix const> Stages::csr() const {
 RankRows Stages::rank_rows() const {
   if (rows_.matrix != nullptr)
     return rows_;
+  if (auto const* const shared = dynamic_cast<OperatorOfRank const*>(&rank_matrix_->local()); shared != nullptr)
+    return {rows_.neighbors, std::make_shared<CsrMatrix const>(shared->own_rows())};
   return {rows_.neighbors,
           std::make_shared<CsrMatrix const>(join_rows(rank_matrix_->local().to_csr(), rim_.rim, rim_rows_, rows_.n_ghosts()))};
 }
@@ -313,7 +316,6 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     solver.blocks = blocks_;
     solver.box_nodes = {};
     solver.csr = {};
-    solver.order_one = {};
     solver.nested_spaces = std::move(nested_spaces);
   }
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };
@@ -370,10 +372,14 @@ void Stages::verify(std::span<double const> b, std::span<double const> x) {
       };
       bool const extended = any_of_ranks(&ranks, !record.result.x_low.empty());
       HostVector<double> const all = with_ghosts(x), low = extended ? with_ghosts(record.result.x_low) : HostVector<double>{};
-      record.residual_true =
-          rows_.matrix != nullptr || rank_matrix_->n_rows() == 0
-              ? true_residual(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_), all, b, low, &ranks)
-              : true_residual(BlockResidualCheck(rank_matrix_->local(), rim_.rim, rim_rows_), all, b, low, &ranks);
+      Matrix const& local = rank_matrix_->local();
+      auto const residual_of = [&](ResidualCheck const& check) { return true_residual(check, all, b, low, &ranks); };
+      if (rows_.matrix != nullptr || local.n_rows() == 0)
+        record.residual_true = residual_of(CsrResidualCheck(rows_.matrix != nullptr ? *rows_.matrix : rim_rows_));
+      else if (dynamic_cast<OperatorOfRank const*>(&local) != nullptr)
+        record.residual_true = residual_of(StoredResidualCheck(local));
+      else
+        record.residual_true = residual_of(BlockResidualCheck(local, rim_.rim, rim_rows_));
     });
     report_stage(Stage::verify, "true residual " + number_text(record.residual_true));
     return;

@@ -3,31 +3,43 @@
 #include "assembly/parallel.hpp"
 
 #include <algorithm>
-#include <cassert>
 
 namespace poisson::assembly {
 
 OwnPieces::OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,
                      HostVector<std::int32_t> own_nodes, std::vector<std::int32_t> around_cells)
     : pieces(std::move(of_ranks)), n_rows(own_rows), nodes(std::move(own_nodes)), cells(std::move(around_cells)) {
-  assert(pieces->order == 1);
   for (std::size_t piece = 0; piece < pieces->rank_of.size(); ++piece)
     if (pieces->rank_of[piece] == rank)
       own.push_back(static_cast<std::int32_t>(piece));
-  std::int64_t const m = pieces->m, n_inner = (m - 2) * (m - 2) * (m - 2);
-  auto const n_own = static_cast<std::int64_t>(own.size());
+  LatticeLayout const layout = shape();
+  LatticeView const view = layout.view();
+  std::int32_t const m = view.m;
   number.assign(static_cast<std::size_t>(n_unknowns), -1);
-  parallel_for(n_own, [&](std::int64_t i) {
-    auto inner = static_cast<std::int32_t>(i * n_inner);
-    for (std::int64_t z = 1; z < m - 1; ++z)
-      for (std::int64_t y = 1; y < m - 1; ++y)
-        for (std::int64_t x = 1; x < m - 1; ++x)
-          number[nodes[((i * m + z) * m + y) * m + x]] = inner++;
+  parallel_for(layout.n_lattices, [&](std::int64_t i) {
+    for (std::int32_t z = 1; z < m - 1; ++z)
+      for (std::int32_t y = 1; y < m - 1; ++y)
+        for (std::int32_t x = 1; x < m - 1; ++x)
+          number[nodes[((i * m + z) * m + y) * m + x]] = static_cast<std::int32_t>(view.inner_unknown(i, x, y, z));
   });
-  auto next = static_cast<std::int32_t>(n_own * n_inner);
+  auto next = static_cast<std::int32_t>(layout.n_inner());
   for (std::int32_t& of_place : number)
     if (of_place < 0)
       of_place = next++;
+}
+
+LatticeLayout OwnPieces::shape() const {
+  std::int32_t const p = pieces->order;
+  LatticeLayout result;
+  result.n_lattices = static_cast<std::int64_t>(own.size());
+  result.order = p;
+  result.cells = static_cast<std::int32_t>(pieces->n);
+  result.kind_first.resize(static_cast<std::size_t>(p * p * p));
+  NodeKinds<3> const kinds(p, pieces->n);
+  for (NodeKinds<3>::Kind const& kind : kinds.kinds())
+    result.kind_first[static_cast<std::size_t>((kind.residue[2] * p + kind.residue[1]) * p + kind.residue[0])] =
+        static_cast<std::int32_t>(kind.first);
+  return result;
 }
 
 LatticeCut OwnPieces::cut() const {

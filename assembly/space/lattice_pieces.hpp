@@ -100,7 +100,7 @@ private:
   std::vector<std::int32_t> numbers_of_pieces_;  ///< by lattice, then lexicographically
 };
 
-/// The pieces of a rank as lattices of its own (gpu/core/rank_lattices.hpp), with elements of order 1.
+/// The pieces of a rank as lattices of its own (gpu/core/rank_lattices.hpp).
 struct OwnPieces {
   /// From a rank's PartOfSpace: with as many unknowns, its own_nodes and around_cells.
   OwnPieces(std::shared_ptr<LatticePieces const> of_ranks, int rank, std::int64_t n_unknowns, std::int64_t own_rows,
@@ -114,6 +114,8 @@ struct OwnPieces {
       number;  ///< by that place, in LatticeLayout: own unknowns are rows, then come ghosts, in the part's order
   std::vector<std::int32_t> cells;
 
+  /// Without tables of rims, and unknowns.
+  [[nodiscard]] LatticeLayout shape() const;
   /// Of which lattices they are pieces.
   [[nodiscard]] LatticeCut cut() const;
   /// A cell of the part, by its place there, in piece own[i].

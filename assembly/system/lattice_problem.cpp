@@ -137,10 +137,8 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   std::int64_t const m = pieces.m;
   LatticeProblem problem;
   LatticeLayout& layout = problem.layout;
-  layout.n_lattices = static_cast<std::int64_t>(own.own.size());
+  layout = own.shape();
   layout.n_unknowns = around.n_dofs;
-  layout.cells = static_cast<std::int32_t>(pieces.n);
-  layout.kind_first.assign(1, 0);
   LatticeRim const rim = layout.rim();
   layout.rim_unknowns.resize(static_cast<std::size_t>(layout.n_lattices * rim.size()));
   parallel_for(layout.n_lattices, [&](std::int64_t lattice) {
@@ -183,6 +181,33 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
     return {at != own.own.end() && *at == found.piece ? at - own.own.begin() : std::ptrdiff_t{-1}, found.index};
   });
   return problem;
+}
+
+std::int64_t emptied_entries(Space const& around, Constraints const& dirichlet, std::int64_t n_rows) {
+  HostVector<std::int32_t> place;  // of such an unknown among all of these; else -1
+  place.resize(static_cast<std::size_t>(n_rows), -1);
+  std::int32_t n_fixed = 0;
+  for (std::int64_t unknown = 0; unknown < n_rows; ++unknown)
+    if (dirichlet.constrained(unknown))
+      place[unknown] = n_fixed++;
+  std::vector<std::vector<std::int32_t>> neighbours(static_cast<std::size_t>(n_fixed));
+  std::vector<std::int32_t> dofs(static_cast<std::size_t>(around.n_local));
+  for (std::int64_t cell = 0; n_fixed > 0 && cell < around.n_cells; ++cell) {
+    around.dofs(cell, dofs.data());
+    for (std::int32_t const unknown : dofs)
+      if (unknown < n_rows && place[unknown] >= 0) {
+        auto& list = neighbours[place[unknown]];
+        list.insert(list.end(), dofs.begin(), dofs.end());
+      }
+  }
+  std::int64_t count = 0;
+  for (auto& list : neighbours) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
+    auto const fixed = std::count_if(list.begin(), list.end(), [&](std::int32_t other) { return dirichlet.constrained(other); });
+    count += 2 * (std::ssize(list) - 1) - (fixed - 1);
+  }
+  return count;
 }
 
 }  // namespace poisson::assembly

@@ -13,11 +13,15 @@ namespace poisson::assembly {
 /// solution is not unique, and where the tables would exceed 32-bit indices.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// Of a rank's own pieces of lattices, with elements of order 1, from the part around its rows (PartOfSpace). Unknowns are numbered
+/// Of a rank's own pieces of lattices, from the part around its rows (PartOfSpace). Unknowns are numbered
 /// as OwnPieces says; loads are those of own rows, from all faces, and the rest comes from own pieces only. `dirichlet`: of all
 /// unknowns around. pure_neumann tells whether nothing here fixes the constant. Errors: InputError for values on the boundary that
 /// must not be.
 [[nodiscard]] LatticeProblem lattice_problem(Space const& around, ReferenceElement const& element, ProblemData const& data,
                                              Constraints const& dirichlet, OwnPieces const& own);
+
+/// Entries of the matrix that Dirichlet values of the first n_rows unknowns take out of their rows and columns; those that two of
+/// them share count half. Precondition: the space has all cells around these unknowns.
+[[nodiscard]] std::int64_t emptied_entries(Space const& around, Constraints const& dirichlet, std::int64_t n_rows);
 
 }  // namespace poisson::assembly

@@ -71,9 +71,9 @@ HostVector<std::uint8_t> first_copies(LatticeLayout const& layout) {
   return first;
 }
 
-LatticeLayout layout_of_vertices(LatticeView const& fine) {
-  std::vector<std::int32_t> coarse_of;
-  return every_node(fine, fine.order, coarse_of);
+LatticeLayout layout_of_vertices(LatticeView const& fine, std::vector<std::int32_t>* coarse_of) {
+  std::vector<std::int32_t> own;
+  return every_node(fine, fine.order, coarse_of != nullptr ? *coarse_of : own);
 }
 
 }  // namespace poisson

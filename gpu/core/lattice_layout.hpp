@@ -144,9 +144,9 @@ struct LatticeView {
 /// its coarse one, or -1. Preconditions: `fine` is in host memory, of order 1, with an even number of cells, and not all of its
 /// nodes are in the tables.
 [[nodiscard]] LatticeLayout coarse_layout(LatticeView const& fine, std::vector<std::int32_t>* coarse_of = nullptr);
-/// Of the vertices of the cells: the same lattices with elements of order 1. Unknowns on rims keep their order. Precondition:
-/// `fine` is in host memory.
-[[nodiscard]] LatticeLayout layout_of_vertices(LatticeView const& fine);
+/// Of the vertices of the cells: the same lattices with elements of order 1. Unknowns on rims keep their order. `coarse_of` as
+/// above. Precondition: `fine` is in host memory.
+[[nodiscard]] LatticeLayout layout_of_vertices(LatticeView const& fine, std::vector<std::int32_t>* coarse_of = nullptr);
 
 /// Fills in copy_offsets and copies from the other members.
 void list_copies(LatticeLayout& layout);

@@ -74,6 +74,15 @@ bool LatticeOperator::residual(double const* x, double const* x_low, double cons
   return true;
 }
 
+void LatticeOperator::keep_rows(std::int64_t n) {
+  data_.lattices.keep_rows(n, true);
+  view_.lattices = data_.lattices.view();
+}
+
+void LatticeOperator::set_diagonal(std::span<double const> d) {
+  context().upload(data_.diagonal.data(), d.data(), 8 * std::ssize(d));
+}
+
 void LatticeOperator::subtract_whole_product(double const* x, double* rhs) const {
   LatticeOperatorView whole = view_;
   whole.fixed = nullptr;
@@ -199,7 +208,8 @@ CsrMatrix LatticeOperator::host_csr() const {
     entries.resize(count);
   };
   CsrMatrix result;
-  result.n_rows = result.n_columns = n_rows();
+  result.n_rows = n_rows();
+  result.n_columns = n_columns();
   result.row_ptr.resize(static_cast<std::size_t>(n_rows()) + 1);
   result.row_ptr[0] = 0;
 #pragma omp parallel

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 
 namespace poisson {
 
@@ -36,7 +37,7 @@ public:
   std::int64_t bytes() const override { return data_.bytes(); }
   double padding_ratio() const override { return 1; }
   std::int64_t n_rows() const override { return view_.lattices.n_unknowns; }
-  std::int64_t n_columns() const override { return view_.lattices.n_unknowns; }
+  std::int64_t n_columns() const override { return data_.diagonal.size(); }
   std::int64_t bytes_read(float) const override { return bytes_of_product(); }
   std::int64_t bytes_read(double) const override { return bytes_of_product(); }
   std::int64_t bytes_read(DoubleDouble) const override { return bytes_of_product(); }
@@ -45,6 +46,17 @@ public:
   void diagonal(double* d) const override;
   void diagonal(Pointer<DoubleDouble> d) const override;
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
+
+  /// Of a rank's lattices: from now on only the first n unknowns are rows. Vectors that are read have entries for all of them.
+  void keep_rows(std::int64_t n);
+  /// See LatticeOperatorKernels. T: float, double, DoubleDouble.
+  template <class T>
+  void sums_on_rims(std::int64_t first, std::int64_t n, T* out) const {
+    kernels_.sums_on_rims(context(), view_, first, n, out);
+  }
+  [[nodiscard]] std::int64_t n_inner() const { return view_.lattices.n_inner(); }
+  /// Of all rows; in host memory.
+  void set_diagonal(std::span<double const> d);
 
   /// rhs -= A x, where A is the matrix before Dirichlet values were eliminated.
   void subtract_whole_product(double const* x, double* rhs) const;

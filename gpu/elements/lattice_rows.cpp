@@ -1,10 +1,12 @@
 #include "gpu/elements/lattice_rows.hpp"
 
 #include "gpu/core/csr_entries.hpp"
+#include "gpu/elements/operator_of_rank.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/formats/lattice_half_cds.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -150,6 +152,29 @@ LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::u
   matrix.keep_rows(n, false);
   result.block.local = std::move(of_lattices);
   result.block.rhs = sum_in_rows(ranks, lattices, rhs);
+  return result;
+}
+
+BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices const> lattices, std::unique_ptr<Matrix> matrix,
+                             HostVector<double> const& rhs, HostVector<std::uint8_t> fixed) {
+  std::unique_ptr<LatticeOperator> here(static_cast<LatticeOperator*>(matrix.release()));
+  Array<double> stored(here->context(), here->n_rows());
+  here->diagonal(stored.data());
+  HostVector<double> diagonal(static_cast<std::size_t>(stored.size()));
+  stored.download(std::span<double>(diagonal));
+  diagonal = sum_in_rows(ranks, *lattices, diagonal);
+  here->set_diagonal(diagonal);
+  BlockSystem result;
+  result.rhs = sum_in_rows(ranks, *lattices, rhs);
+  auto couplings = std::make_shared<CsrMatrix>();
+  couplings->n_columns = result.rim_rows.n_columns = lattices->layout.n_unknowns - lattices->n_rows;
+  couplings->row_ptr.push_back(0);
+  result.rim_rows.row_ptr.push_back(0);
+  result.rows.couplings = std::move(couplings);
+  result.local = std::make_unique<OperatorOfRank>(std::move(here), std::move(lattices),
+                                                  std::make_shared<HostVector<std::uint8_t> const>(std::move(fixed)), ranks);
+  auto const wrong = std::find_if_not(diagonal.begin(), diagonal.end(), [](double entry) { return std::isfinite(entry); });
+  result.local->row_not_finite = wrong == diagonal.end() ? -1 : wrong - diagonal.begin();
   return result;
 }
 

@@ -23,4 +23,9 @@ struct LatticeRows {
 [[nodiscard]] LatticeRows rows_of_lattices(Communicator& ranks, RankLattices& lattices, std::unique_ptr<Matrix> matrix,
                                            HostVector<double> const& rhs, std::span<std::uint8_t const> fixed);
 
+/// The same without entries: the operator on the lattices here (elements/operator_of_rank.hpp). Moves `matrix`, a LatticeOperator.
+[[nodiscard]] BlockSystem rows_of_operator(Communicator& ranks, std::shared_ptr<RankLattices const> lattices,
+                                           std::unique_ptr<Matrix> matrix, HostVector<double> const& rhs,
+                                           HostVector<std::uint8_t> fixed);
+
 }  // namespace poisson

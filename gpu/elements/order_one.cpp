@@ -3,6 +3,7 @@
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_system.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace poisson {
@@ -22,6 +23,13 @@ std::array<double, 2> shares(std::int32_t point, std::int32_t order) {
 LatticeProblem with_order_one(LatticeProblem const& problem) {
   LatticeLayout const& fine = problem.layout;
   std::int32_t const p = fine.order;
+  if (p == 1) {  // with all of its unknowns
+    LatticeProblem same = problem;
+    same.source = {Instruction(Op::constant, 0)};
+    std::fill(same.fixed_value.begin(), same.fixed_value.end(), 0.0);
+    std::fill(same.rim_load.begin(), same.rim_load.end(), 0.0);
+    return same;
+  }
   LatticeProblem result;
   result.layout = layout_of_vertices(fine.view());
   result.coefficients = problem.coefficients;

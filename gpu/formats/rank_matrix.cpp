@@ -1,5 +1,8 @@
 #include "gpu/formats/rank_matrix.hpp"
 
+#include "gpu/kernels/backends.hpp"
+#include "gpu/kernels/vectors.hpp"
+
 #include <cassert>
 #include <cmath>
 
@@ -71,6 +74,7 @@ RankMatrix::RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std
       rim_(local_->context(), std::span<std::int32_t const>(rows.rim)),
       exchange_(local_->context(), ranks, neighbors, own_columns_),
       extended_exchange_(local_->context(), ranks, neighbors, own_columns_),
+      takes_ghosts_(lattices_ != nullptr && local_->format() == Format::matrix_free),
       row_not_finite_(local_->first_row_not_finite()) {
   assert(local_->precision() != MatrixPrecision::single && (rows.local == nullptr || local_->n_rows() == rows.local->n_rows));
   CsrMatrix const& c = *rows.couplings;
@@ -106,8 +110,30 @@ GhostExchange<DoubleDouble>& RankMatrix::exchange() const {
   return extended_exchange_;
 }
 
+template <>
+Vector<double>& RankMatrix::whole_x() const {
+  return whole_x_;
+}
+template <>
+Vector<DoubleDouble>& RankMatrix::whole_x() const {
+  return extended_whole_x_;
+}
+
+template <class T>
+ConstPointer<T> RankMatrix::with_ghosts(ConstPointer<T> x) const {
+  exchange<T>().start(x);
+  Vector<T>& whole = whole_x<T>();
+  if (whole.size() == 0)
+    whole = Vector<T>(context(), local_->n_columns());
+  kernels_for<VectorKernels<T>>(context()).copy(context(), n_rows(), x, whole.data());
+  kernels_for<RimKernels<T>>(context()).unpack(context(), n_ghosts(), exchange<T>().finish(), whole.data() + n_rows());
+  return whole.data();
+}
+
 template <class T>
 void RankMatrix::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const {
+  if (takes_ghosts_)
+    return local_->product(alpha, with_ghosts<T>(x), beta, y);
   exchange<T>().start(x);
   if (n_rows() > 0)
     local_->product(alpha, x, beta, y);
@@ -118,6 +144,8 @@ void RankMatrix::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) cons
 template <class T>
 void RankMatrix::multiply_dot(ConstPointer<T> x, Pointer<T> y, T* dot, std::int32_t const* stop) const {
   // Also when *stop is set: on a device the host does not know it, and ranks must not wait for each other in vain.
+  if (takes_ghosts_)
+    return local_->product_dot(with_ghosts<T>(x), y, dot, stop);
   exchange<T>().start(x);
   if (n_rows() > 0)
     local_->product_dot(x, y, dot, stop);

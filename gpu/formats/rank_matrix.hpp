@@ -5,6 +5,7 @@
 #include "gpu/core/linear_operator.hpp"
 #include "gpu/core/rank_lattices.hpp"
 #include "gpu/core/rank_rows.hpp"
+#include "gpu/core/vector.hpp"
 #include "gpu/formats/added_diagonal.hpp"
 #include "gpu/formats/csr.hpp"
 #include "gpu/formats/matrix.hpp"
@@ -42,16 +43,17 @@ private:
 /// Products are collective, and so is the constructor. A dot is that of this rank's rows.
 ///
 /// Of a mesh of lattices the block is half_cds on the rank's lattices; what other ranks' lattices add to own rows is among the
-/// couplings.
+/// couplings. Or it is matrix-free on them (elements/operator_of_rank.hpp), and then takes x with ghosts and has all of its rows.
 class RankMatrix final : public MultiPrecisionOperator {
 public:
-  /// `local`: rows.local in any format; rows.local itself is not needed. `lattices`: where `local` is half_cds on them, else null.
+  /// `local`: rows.local in any format; rows.local itself is not needed. `lattices`: where `local` is half_cds on them, or
+  /// matrix-free, else null.
   /// The context of `local`, and `ranks`, outlive this.
   RankMatrix(std::unique_ptr<Matrix> local, SplitRows const& rows, std::vector<RankNeighbor> const& neighbors, Communicator& ranks,
              std::shared_ptr<RankLattices const> lattices = nullptr);
 
   std::int64_t n_rows() const override { return local_->n_rows(); }
-  std::int64_t n_columns() const override { return local_->n_columns(); }
+  std::int64_t n_columns() const override { return local_->n_rows(); }
   std::int64_t bytes_read(double) const override { return bytes_of(double()); }
   std::int64_t bytes_read(DoubleDouble) const override { return bytes_of(DoubleDouble()); }
   void product(double alpha, double const* x, double beta, double* y) const override;
@@ -87,6 +89,11 @@ private:
   }
   template <class T>
   GhostExchange<T>& exchange() const;
+  /// x with its ghosts, for a block that takes them. Collective.
+  template <class T>
+  ConstPointer<T> with_ghosts(ConstPointer<T> x) const;
+  template <class T>
+  Vector<T>& whole_x() const;
   template <class T>
   void multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y) const;
   template <class T>
@@ -106,6 +113,9 @@ private:
 
   mutable GhostExchange<double> exchange_;
   mutable GhostExchange<DoubleDouble> extended_exchange_;
+  bool takes_ghosts_;  ///< the block
+  mutable Vector<double> whole_x_;
+  mutable Vector<DoubleDouble> extended_whole_x_;
   std::int64_t row_not_finite_ = -1;
 };
 

@@ -52,6 +52,15 @@ class LatticeOperatorKernels : public ProductKernels<LatticeOperatorView> {
 public:
   /// out_i = the sum of vectors[a stride + cell] over the nodes that are unknown i, Dirichlet values or not.
   virtual void gather(Context& context, LatticeOperatorView const& a, double const* vectors, double* out) const = 0;
+  /// What the last product in T with `a`, or the last residual, added up at n unknowns on rims from `first` on, which need not be
+  /// rows; 0 where there is a Dirichlet value. For lattices that are not all. No other work with the context's buffer may be in
+  /// between.
+  virtual void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                            float* out) const = 0;
+  virtual void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                            double* out) const = 0;
+  virtual void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                            DoubleDouble* out) const = 0;
   /// d_i = a_ii, without the view's `diagonal`. Precondition: tensors are in double.
   virtual void diagonal(Context& context, LatticeOperatorView const& a, double* d) const = 0;
   /// r = b - A (x + x_low) in DoubleDouble, rounded at the end, by plain sums over all functions at every point: shares no loop

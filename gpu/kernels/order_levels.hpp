@@ -22,6 +22,15 @@ struct OrderLevels {
   double weight[max_order] = {};  ///< of a vertex's function at a distance of so many points along an edge
 };
 
+/// With its weights; the rest of the pointers is still to be set.
+[[nodiscard]] inline OrderLevels order_levels_of(LatticeView const& fine, LatticeView const& coarse) {
+  OrderLevels result{fine, coarse};
+  Quadrature1D const points = lobatto_quadrature(fine.order + 1);
+  for (std::int32_t d = 0; d < fine.order; ++d)
+    result.weight[d] = 1 - points.point[static_cast<std::size_t>(d)];
+  return result;
+}
+
 /// P between these levels, in the arithmetic V: float or double. Pointers are in the backend's memory. On a device calls enqueue
 /// work.
 template <class V>

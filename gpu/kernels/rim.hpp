@@ -18,6 +18,8 @@ public:
   virtual ~RimKernels() = default;
   /// message[i] = x[rows[i]] for i < n. 4 + 16 bytes an entry.
   virtual void pack(Context& context, std::int64_t n, std::int32_t const* rows, ConstPointer<T> x, T* message) const = 0;
+  /// y[i] = message[i] for i < n. 16 bytes an entry.
+  virtual void unpack(Context& context, std::int64_t n, T const* message, Pointer<T> y) const = 0;
   /// y[rows[i]] += alpha c_i with c = C ghosts, for all rows of the couplings C. No row is named twice.
   virtual void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
                    Pointer<T> y) const = 0;
@@ -38,11 +40,15 @@ template <class T>
     if constexpr (std::is_same_v<T, DoubleDouble>)
       sum.add(DoubleDouble(couplings.values[e], couplings.low_values != nullptr ? couplings.low_values[e] : 0.0), x);
     else
-      sum.add(couplings.values[e], x);
+      sum.add(static_cast<T>(couplings.values[e]), x);
   }
   return static_cast<T>(sum.value());
 }
 
+template <>
+RimKernels<float> const& RimKernels<float>::cpu();
+template <>
+RimKernels<float> const& RimKernels<float>::cuda();
 template <>
 RimKernels<double> const& RimKernels<double>::cpu();
 template <>

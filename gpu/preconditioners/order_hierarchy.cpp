@@ -25,14 +25,10 @@ public:
         owned_(context, std::span<std::uint8_t const>(first_copies(fine))),
         fixed_of_fine_(context, std::span<std::uint8_t const>(fixed)),
         fixed_of_coarse_(context, std::span<std::uint8_t const>(fixed_vertices(fine, coarse, fixed))) {
-    levels_.fine = fine_.view();
-    levels_.coarse = coarse_.view();
+    levels_ = order_levels_of(fine_.view(), coarse_.view());
     levels_.fixed_of_fine = fixed_of_fine_.data();
     levels_.fixed_of_coarse = fixed_of_coarse_.data();
     levels_.owned = owned_.data();
-    Quadrature1D const points = lobatto_quadrature(fine.order + 1);
-    for (std::int32_t d = 0; d < fine.order; ++d)
-      levels_.weight[d] = 1 - points.point[static_cast<std::size_t>(d)];
   }
 
   void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const override {

@@ -1,7 +1,9 @@
+#include "gpu/elements/operator_of_rank.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/formats/lattices_of_rank.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
+#include "gpu/kernels/order_levels.hpp"
 #include "gpu/preconditioners/rank_levels.hpp"
 
 #include <algorithm>
@@ -158,20 +160,86 @@ std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks
   return added;
 }
 
-/// P of lattices. What P^T makes of own fine unknowns at coarse unknowns of others goes to these ranks.
+/// P between levels of lattices. What P^T makes of own fine unknowns at coarse unknowns of others goes to these ranks.
 template <class V>
-class LatticesTransfer final : public rank_levels::RankTransfer<V> {
+class PiecesTransfer : public rank_levels::RankTransfer<V> {
   using Base = rank_levels::RankTransfer<V>;
+
+public:
+  std::int64_t bytes() const override {
+    return sums_->bytes() + parts_.bytes() + unused_.bytes() + ones_.bytes() + this->bytes_of_vectors();
+  }
+
+protected:
   using Base::context_, Base::n_coarse_;
 
+  PiecesTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next)
+      : Base(context, level.lattices.n_rows, next.lattices.n_rows, next.n() - next.lattices.n_rows,
+             exchange_of<V>(context, ranks, next)),
+        n_here_(next.lattices.layout.n_unknowns) {
+    std::vector<Places<V>> sends, receives;
+    std::vector<MatrixEntry> sums;
+    std::int64_t ghost = n_coarse_, received = n_here_;
+    for (RankNeighbor const& neighbor : next.lattices.neighbors) {
+      Places<V> send{neighbor.rank, {}}, receive{neighbor.rank, {}};
+      for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
+        send.of_x.push_back(static_cast<std::int32_t>(ghost++));
+      for (std::int32_t const row : neighbor.sent) {
+        sums.push_back({row, static_cast<std::int32_t>(received - n_here_), 1.0});
+        receive.of_x.push_back(static_cast<std::int32_t>(received++));
+      }
+      if (!send.of_x.empty())
+        sends.push_back(std::move(send));
+      if (!receive.of_x.empty())
+        receives.push_back(std::move(receive));
+    }
+    to_owners_ = std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
+    sums_ = rank_levels::in_precision<V>(std::make_shared<CsrMatrix const>(csr_of_entries(n_coarse_, received - n_here_, sums)),
+                                         context);
+    parts_ = Array<V>(context, received);
+    parts_.set_zero();
+    unused_ = Array<V>(context, n_here_);
+    std::vector<V> const ones(static_cast<std::size_t>(n_here_), V(1));
+    ones_ = Array<V>(context, std::span<V const>(ones));
+  }
+
+  /// parts = P^T r of own fine unknowns, on the lattices here: RestrictKernels' restrict_residual with a factor of 0.
+  virtual void restrict_here(V const* r, V const* ones, V* parts, V* unused, std::int32_t const* stop) const = 0;
+
+private:
+  void to_coarse(V const* r, V* own, std::int32_t const* stop) const final {
+    restrict_here(r, ones_.data(), parts_.data(), unused_.data(), stop);
+    to_owners_->fill(parts_.data());
+    this->blocks_.copy(context_, all_rows(n_coarse_), parts_.data(), own);
+    static_cast<LinearOperator<V> const&>(*sums_).product(1, parts_.data() + n_here_, 1, own);
+  }
+
+  std::int64_t n_here_;
+  std::unique_ptr<BlockExchange<V>> to_owners_;
+  std::unique_ptr<Matrix> sums_;  ///< of what comes from others, into own rows
+  mutable Array<V> parts_;        ///< of P^T r: on lattices here, then what comes
+  mutable Array<V> unused_, ones_;
+};
+
+/// By place on a rim: 1 where this copy is the first one of an own unknown.
+Array<std::uint8_t> first_copies_of_own(Context& context, RankLattices const& lattices) {
+  HostVector<std::uint8_t> owned = first_copies(lattices.layout);
+  for (std::size_t place = 0; place < owned.size(); ++place)
+    if (lattices.layout.rim_unknowns[place] >= lattices.n_rows)
+      owned[place] = 0;
+  return Array<std::uint8_t>(context, std::span<std::uint8_t const>(owned));
+}
+
+/// From cells twice as large.
+template <class V>
+class LatticesTransfer final : public PiecesTransfer<V> {
 public:
   /// `fine`, `coarse`: with all unknowns on lattices here.
   LatticesTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next,
                    std::shared_ptr<LatticeArrays const> fine, std::shared_ptr<LatticeArrays const> coarse,
                    std::shared_ptr<Array<std::uint8_t> const> free_of_fine,
                    std::shared_ptr<Array<std::uint8_t> const> free_of_coarse, Array<std::uint8_t> owned)
-      : Base(context, level.lattices.n_rows, next.lattices.n_rows, next.n() - next.lattices.n_rows,
-             exchange_of<V>(context, ranks, next)),
+      : PiecesTransfer<V>(context, ranks, level, next),
         kernels_(kernels_for<LatticeLevelKernels<V>>(context)),
         fine_(std::move(fine)),
         coarse_(std::move(coarse)),
@@ -181,37 +249,10 @@ public:
         levels_{fine_->view(), coarse_->view(), free_of_fine_->data(), free_of_coarse_->data(), owned_.data()},
         of_rows_(levels_) {
     of_rows_.fine.n_unknowns = level.lattices.n_rows;
-    std::int64_t const n_here = next.lattices.layout.n_unknowns;
-    std::vector<Places<V>> sends, receives;
-    std::vector<MatrixEntry> sums;
-    std::int64_t ghost = n_coarse_, received = n_here;
-    for (RankNeighbor const& neighbor : next.lattices.neighbors) {
-      Places<V> send{neighbor.rank, {}}, receive{neighbor.rank, {}};
-      for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-        send.of_x.push_back(static_cast<std::int32_t>(ghost++));
-      for (std::int32_t const row : neighbor.sent) {
-        sums.push_back({row, static_cast<std::int32_t>(received - n_here), 1.0});
-        receive.of_x.push_back(static_cast<std::int32_t>(received++));
-      }
-      if (!send.of_x.empty())
-        sends.push_back(std::move(send));
-      if (!receive.of_x.empty())
-        receives.push_back(std::move(receive));
-    }
-    to_owners_ = std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
-    sums_ = rank_levels::in_precision<V>(std::make_shared<CsrMatrix const>(csr_of_entries(n_coarse_, received - n_here, sums)),
-                                         context);
-    parts_ = Array<V>(context, received);
-    parts_.set_zero();
-    unused_ = Array<V>(context, n_here);
-    std::vector<V> const ones(static_cast<std::size_t>(n_here), V(1));
-    ones_ = Array<V>(context, std::span<V const>(ones));
   }
 
-  [[nodiscard]] LatticeLevels const& levels() const { return levels_; }
   std::int64_t bytes() const override {
-    return coarse_->bytes() + free_of_fine_->bytes() + owned_.bytes() + sums_->bytes() + parts_.bytes() + unused_.bytes() +
-           ones_.bytes() + this->bytes_of_vectors();
+    return coarse_->bytes() + free_of_fine_->bytes() + owned_.bytes() + PiecesTransfer<V>::bytes();
   }
   std::int64_t bytes_moved() const override {
     std::int64_t const number = sizeof(V);
@@ -219,11 +260,9 @@ public:
   }
 
 private:
-  void to_coarse(V const* r, V* own, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, levels_, r, ones_.data(), V(0), parts_.data(), unused_.data(), stop);
-    to_owners_->fill(parts_.data());
-    this->blocks_.copy(context_, all_rows(n_coarse_), parts_.data(), own);
-    static_cast<LinearOperator<V> const&>(*sums_).product(1, parts_.data() + levels_.coarse.n_unknowns, 1, own);
+  using PiecesTransfer<V>::context_;
+  void restrict_here(V const* r, V const* ones, V* parts, V* unused, std::int32_t const* stop) const override {
+    kernels_.restrict_residual(context_, levels_, r, ones, V(0), parts, unused, stop);
   }
   void to_fine(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, of_rows_, e, x, stop); }
 
@@ -232,10 +271,55 @@ private:
   std::shared_ptr<Array<std::uint8_t> const> free_of_fine_, free_of_coarse_;
   Array<std::uint8_t> owned_;
   LatticeLevels levels_, of_rows_;  ///< the latter with own fine unknowns only
-  std::unique_ptr<BlockExchange<V>> to_owners_;
-  std::unique_ptr<Matrix> sums_;  ///< of what comes from others, into own rows
-  mutable Array<V> parts_;        ///< of P^T r: on lattices here, then what comes
-  mutable Array<V> unused_, ones_;
+};
+
+/// From elements of order 1 on the same cells to those of order p.
+template <class V>
+class OrderOfRankTransfer final : public PiecesTransfer<V> {
+public:
+  /// `fixed`: of fine unknowns on rims; `coarse_of`: see layout_of_vertices.
+  OrderOfRankTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next,
+                      HostVector<std::uint8_t> const& fixed, std::vector<std::int32_t> const& coarse_of)
+      : PiecesTransfer<V>(context, ranks, level, next),
+        kernels_(kernels_for<OrderLevelKernels<V>>(context)),
+        fine_(context, level.lattices.layout),
+        coarse_(context, next.lattices.layout),
+        owned_(first_copies_of_own(context, level.lattices)),
+        fixed_of_fine_(context, std::span<std::uint8_t const>(fixed)) {
+    LatticeLayout const& layout = next.lattices.layout;
+    HostVector<std::uint8_t> of_coarse(static_cast<std::size_t>(layout.n_unknowns - layout.n_inner()));
+    for (std::size_t i = 0; i < coarse_of.size(); ++i)
+      if (coarse_of[i] >= 0)
+        of_coarse[static_cast<std::size_t>(coarse_of[i] - layout.n_inner())] = fixed[i];
+    fixed_of_coarse_ = Array<std::uint8_t>(context, std::span<std::uint8_t const>(of_coarse));
+    levels_ = order_levels_of(fine_.view(), coarse_.view());
+    levels_.fixed_of_fine = fixed_of_fine_.data();
+    levels_.fixed_of_coarse = fixed_of_coarse_.data();
+    levels_.owned = owned_.data();
+    of_rows_ = levels_;
+    of_rows_.fine.n_unknowns = level.lattices.n_rows;
+  }
+
+  std::int64_t bytes() const override {
+    return fine_.bytes() + coarse_.bytes() + owned_.bytes() + fixed_of_fine_.bytes() + fixed_of_coarse_.bytes() +
+           PiecesTransfer<V>::bytes();
+  }
+  std::int64_t bytes_moved() const override {
+    std::int64_t const number = sizeof(V);
+    return levels_.fine.n_unknowns * 3 * number + levels_.coarse.n_unknowns * 5 * number;
+  }
+
+private:
+  using PiecesTransfer<V>::context_;
+  void restrict_here(V const* r, V const* ones, V* parts, V* unused, std::int32_t const* stop) const override {
+    kernels_.restrict_residual(context_, levels_, r, ones, V(0), parts, unused, stop);
+  }
+  void to_fine(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, of_rows_, e, x, stop); }
+
+  OrderLevelKernels<V> const& kernels_;
+  LatticeArrays fine_, coarse_;
+  Array<std::uint8_t> owned_, fixed_of_fine_, fixed_of_coarse_;
+  OrderLevels levels_, of_rows_;  ///< the latter with own fine unknowns only
 };
 
 /// All lattices of a level, on every rank, put together from their pieces.
@@ -368,83 +452,46 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
   level.rows = Numbering(ranks, a.n_rows());
   level.ghosts = numbers_of_ghosts(ranks, level.rows, level.lattices.neighbors);
   level.beyond.sent.resize(static_cast<std::size_t>(ranks.size()));
-  auto const& stored = static_cast<LatticeHalfCds const&>(a.local());
-  std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? stored.in_single() : stored.copy_to(context);
-  if (level.rows.n_of_all() <= multigrid.gathered_size) {
-    WholeLevel const whole = whole_level(ranks, level);
-    std::vector<std::int32_t> const own(whole.places.begin(), whole.places.begin() + level.lattices.n_rows);
-    result.entry = std::make_unique<GatheredRowsEntry<V>>(
-        context, std::make_unique<RowGather<V>>(context, ranks, level.rows, whole.order), own);
-    go_on_whole(whole, level.lattices.layout, values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
-    return result;
-  }
-  std::vector<NodeBox> const boxes = level.rows.boxes();
-  result.entry = std::make_unique<BlockEntry<V>>(context, boxes[level.rows.me], boxes[level.rows.me]);
-  std::unique_ptr<LatticesOfRank> matrix = matrix_of<V>(context, level, std::move(half_cds), level.lattices.added);
-  auto arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
+  std::unique_ptr<LatticesOfRank> matrix;  // of the level
+  std::shared_ptr<LatticeArrays const> arrays;
   std::shared_ptr<Array<std::uint8_t> const> free;
-  for (;;) {
-    V const* const values = values_in<V>(matrix->lattices());
+  // What the level with this matrix adds to the hierarchy, but for the transfer; whether it is the last one.
+  auto const add_level = [&](Matrix const& of_level) {
     MultigridLevel<V>& added = result.levels.emplace_back();
-    added.matrix = matrix.get();
-    added.own = std::move(matrix);
+    added.matrix = &of_level;
     added.diagonal = Array<V>(context, level.lattices.n_rows);
-    static_cast<LinearOperator<V> const&>(*added.matrix).diagonal(added.diagonal.data());
+    static_cast<LinearOperator<V> const&>(of_level).diagonal(added.diagonal.data());
     added.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, level));
     added.rows_of_all = level.rows.n_of_all();
-    added.nnz = (2 * half_stencil::diagonals - 1) * added.rows_of_all;
+    std::int64_t const of_line = 2 * level.lattices.layout.order + 1;
+    added.nnz = of_line * of_line * of_line * added.rows_of_all;
     double const largest = rank_levels::largest_of_symmetric(ranks, added, level.rows);
     if (!(largest > 0) || !std::isfinite(largest)) {
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
-      return result;
+      return true;
     }
     added.largest = safety * largest;
     options.done(context, "level of lattices");
-    if (static_cast<int>(result.levels.size()) == multigrid.levels)
-      return result;
-
-    LatticeView const view = arrays->view();
-    if (free == nullptr) {
-      auto found = std::make_shared<Array<std::uint8_t>>(context, view.n_unknowns);
-      kernels.find_free(context, view, values, found->data());
-      free = std::move(found);
-    }
-    std::vector<std::int32_t> coarse_of;
-    LatticeLayout coarse = coarse_layout(level.lattices.layout.view(), &coarse_of);
-    auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
-    auto free_of_coarse = std::make_shared<Array<std::uint8_t>>(context, coarse.n_unknowns);
-    kernels.copy_free(context, view, coarse_arrays->view(), free->data(), free_of_coarse->data());
-    HostVector<std::uint8_t> owned = first_copies(level.lattices.layout);
-    for (std::size_t place = 0; place < owned.size(); ++place)
-      if (level.lattices.layout.rim_unknowns[place] >= level.lattices.n_rows)
-        owned[place] = 0;
-    LevelUnknowns next = coarse_unknowns(ranks, level, std::move(coarse), coarse_of);
-    LatticeLayout const& next_layout = next.lattices.layout;
-    Array<std::uint8_t> const owned_here(context, std::span<std::uint8_t const>(owned));
-    Array<V> coarse_values(context, half_stencil::diagonals * next_layout.n_lattices * next_layout.nodes() * next_layout.nodes() *
-                                        next_layout.nodes());
-    kernels.coarsen(context, {view, coarse_arrays->view(), free->data(), free_of_coarse->data(), owned_here.data()}, values,
-                    coarse_values.data());
-    options.done(context, "P^T A P");
-    auto const make_transfer = [&] {
-      return std::make_unique<LatticesTransfer<V>>(context, ranks, level, next, arrays, coarse_arrays, free, free_of_coarse,
-                                                   owned_here.copy_to(context));
-    };
+    return static_cast<int>(result.levels.size()) == multigrid.levels;
+  };
+  // Goes on to `next`, whose lattices here have this matrix; whether all levels are made then.
+  auto const descend = [&](LevelUnknowns next, std::shared_ptr<LatticeArrays const> next_arrays, std::unique_ptr<Matrix> half_cds,
+                           auto const& make_transfer) {
+    MultigridLevel<V>& added = result.levels.back();
+    V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
     if (next.rows.n_of_all() <= multigrid.gathered_size) {
-      auto transfer = make_transfer();
+      auto transfer = make_transfer(next);
       WholeLevel const whole = whole_level(ranks, next);
       transfer->goes_on_whole(std::make_unique<RowGather<V>>(context, ranks, next.rows, whole.order), whole.places);
       added.to_coarse = std::move(transfer);
-      go_on_whole(whole, next_layout, coarse_values.data());
-      return result;
+      go_on_whole(whole, next.lattices.layout, values);
+      return true;
     }
-    std::vector<MatrixEntry> const entries = entries_of_others<V>(context, ranks, next, coarse_values.data());
-    auto transfer = make_transfer();
-    std::int64_t const cells = next_layout.cells;
-    matrix = matrix_of<V>(
-        context, next, LatticeHalfCds::from_diagonals(context, coarse_arrays->copy_to(context), std::move(coarse_values)), entries);
+    std::vector<MatrixEntry> const entries = entries_of_others<V>(context, ranks, next, values);
+    auto transfer = make_transfer(next);
+    matrix = matrix_of<V>(context, next, std::move(half_cds), entries);
     options.done(context, "rows of other ranks");
-    if (!has_levels(cells)) {  // many small lattices: goes on by rows
+    if (!has_levels(next.lattices.layout.cells)) {  // many small lattices: goes on by rows
       std::vector<std::int64_t> needed = next.ghosts;
       needed.insert(needed.end(), next.beyond.numbers.begin(), next.beyond.numbers.end());
       rank_levels::LevelRows rows{next.rows, Ghosts(ranks, next.rows, std::move(needed)), nullptr};
@@ -465,11 +512,94 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
         transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
       added.to_coarse = std::move(transfer);
       take_levels(std::move(coarser));
-      return result;
+      return true;
     }
     added.to_coarse = std::move(transfer);
     level = std::move(next);
-    arrays = std::move(coarse_arrays);
+    arrays = std::move(next_arrays);
+    return false;
+  };
+
+  auto const enter_by_rows = [&] {
+    std::vector<NodeBox> const boxes = level.rows.boxes();
+    result.entry = std::make_unique<BlockEntry<V>>(context, boxes[level.rows.me], boxes[level.rows.me]);
+  };
+  if (auto const* const of_rank = dynamic_cast<OperatorOfRank const*>(&a.local()); of_rank != nullptr) {
+    OrderOne order_one = options.order_one ? options.order_one() : OrderOne{};
+    if (any_of_ranks(&ranks, dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
+      result.failure = "there are no elements of order 1 on the cells of this mesh";
+      return result;
+    }
+    std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? order_one.matrix->in_single() : std::move(order_one.matrix);
+    options.done(context, "elements of order 1");
+    enter_by_rows();
+    if (level.lattices.layout.order == 1) {
+      V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
+      std::vector<MatrixEntry> const entries = entries_of_others<V>(context, ranks, level, values);
+      arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
+      matrix = matrix_of<V>(context, level, std::move(half_cds), entries);
+    } else {
+      std::unique_ptr<OperatorOfRank> own = std::is_same_v<V, float> ? of_rank->in_single_on_rank() : nullptr;
+      if (add_level(own != nullptr ? *own : *of_rank))
+        return result;
+      result.levels.back().own = std::move(own);
+      result.levels.back().more_steps = std::max(level.lattices.layout.order - 2, 0);
+      std::vector<std::int32_t> coarse_of;
+      LatticeLayout coarse = layout_of_vertices(level.lattices.layout.view(), &coarse_of);
+      auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
+      LevelUnknowns next = coarse_unknowns(ranks, level, std::move(coarse), coarse_of);
+      if (descend(std::move(next), std::move(coarse_arrays), std::move(half_cds), [&](LevelUnknowns const& coarser) {
+            return std::make_unique<OrderOfRankTransfer<V>>(context, ranks, level, coarser, order_one.fixed, coarse_of);
+          }))
+        return result;
+    }
+  } else {
+    auto const& stored = static_cast<LatticeHalfCds const&>(a.local());
+    std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? stored.in_single() : stored.copy_to(context);
+    if (level.rows.n_of_all() <= multigrid.gathered_size) {
+      WholeLevel const whole = whole_level(ranks, level);
+      std::vector<std::int32_t> const own(whole.places.begin(), whole.places.begin() + level.lattices.n_rows);
+      result.entry = std::make_unique<GatheredRowsEntry<V>>(
+          context, std::make_unique<RowGather<V>>(context, ranks, level.rows, whole.order), own);
+      go_on_whole(whole, level.lattices.layout, values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds)));
+      return result;
+    }
+    enter_by_rows();
+    matrix = matrix_of<V>(context, level, std::move(half_cds), level.lattices.added);
+    arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
+  }
+  for (;;) {
+    V const* const values = values_in<V>(matrix->lattices());
+    bool const is_last = add_level(*matrix);
+    result.levels.back().own = std::move(matrix);
+    if (is_last)
+      return result;
+    LatticeView const view = arrays->view();
+    if (free == nullptr) {
+      auto found = std::make_shared<Array<std::uint8_t>>(context, view.n_unknowns);
+      kernels.find_free(context, view, values, found->data());
+      free = std::move(found);
+    }
+    std::vector<std::int32_t> coarse_of;
+    LatticeLayout coarse = coarse_layout(level.lattices.layout.view(), &coarse_of);
+    auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
+    auto free_of_coarse = std::make_shared<Array<std::uint8_t>>(context, coarse.n_unknowns);
+    kernels.copy_free(context, view, coarse_arrays->view(), free->data(), free_of_coarse->data());
+    LevelUnknowns next = coarse_unknowns(ranks, level, std::move(coarse), coarse_of);
+    std::int64_t const m = next.lattices.layout.nodes();
+    Array<std::uint8_t> const owned = first_copies_of_own(context, level.lattices);
+    Array<V> coarse_values(context, half_stencil::diagonals * next.lattices.layout.n_lattices * m * m * m);
+    kernels.coarsen(context, {view, coarse_arrays->view(), free->data(), free_of_coarse->data(), owned.data()}, values,
+                    coarse_values.data());
+    options.done(context, "P^T A P");
+    auto const fine_arrays = arrays;
+    if (descend(std::move(next), coarse_arrays,
+                LatticeHalfCds::from_diagonals(context, coarse_arrays->copy_to(context), std::move(coarse_values)),
+                [&](LevelUnknowns const& coarser) {
+                  return std::make_unique<LatticesTransfer<V>>(context, ranks, level, coarser, fine_arrays, coarse_arrays, free,
+                                                               free_of_coarse, owned.copy_to(context));
+                }))
+      return result;
     free = std::move(free_of_coarse);
   }
 }

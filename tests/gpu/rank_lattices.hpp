@@ -47,18 +47,22 @@ inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_o
   // Those of others that share a cell with own unknowns, and own ones that share one with others'.
   int const n_ranks = 1 + *std::max_element(rank_of.begin(), rank_of.end());
   std::vector<std::set<std::int32_t>> from(static_cast<std::size_t>(n_ranks)), to(from.size());
+  std::int32_t const p = whole.order, n1 = p + 1;
+  std::vector<std::int64_t> nodes(static_cast<std::size_t>(n1 * n1 * n1));
+  std::vector<int> owners(nodes.size());
   for (std::int64_t l = 0; l < whole.n_lattices; ++l)
-    for (std::int32_t k = 0; k < m - 1; ++k)
-      for (std::int32_t j = 0; j < m - 1; ++j)
-        for (std::int32_t i = 0; i < m - 1; ++i) {
-          std::array<std::int64_t, 8> corners{};
-          for (int c = 0; c < 8; ++c)
-            corners[static_cast<std::size_t>(c)] = whole.unknown(l, i + (c & 1), j + (c >> 1 & 1), k + (c >> 2));
-          for (std::int64_t const a : corners)
-            for (std::int64_t const b : corners)
-              if (owner_of(a) == rank && owner_of(b) != rank) {
-                from[static_cast<std::size_t>(owner_of(b))].insert(static_cast<std::int32_t>(b));
-                to[static_cast<std::size_t>(owner_of(b))].insert(static_cast<std::int32_t>(a));
+    for (std::int32_t k = 0; k < m - 1; k += p)
+      for (std::int32_t j = 0; j < m - 1; j += p)
+        for (std::int32_t i = 0; i < m - 1; i += p) {
+          for (std::int32_t c = 0; c < n1 * n1 * n1; ++c) {
+            nodes[static_cast<std::size_t>(c)] = whole.unknown(l, i + c % n1, j + c / n1 % n1, k + c / (n1 * n1));
+            owners[static_cast<std::size_t>(c)] = owner_of(nodes[static_cast<std::size_t>(c)]);
+          }
+          for (std::size_t a = 0; a < nodes.size(); ++a)
+            for (std::size_t b = 0; b < nodes.size(); ++b)
+              if (owners[a] == rank && owners[b] != rank) {
+                from[static_cast<std::size_t>(owners[b])].insert(static_cast<std::int32_t>(nodes[b]));
+                to[static_cast<std::size_t>(owners[b])].insert(static_cast<std::int32_t>(nodes[a]));
               }
         }
   auto const row_of = [&](std::int32_t unknown) {

@@ -322,6 +322,18 @@ public:
     });
   }
 
+  void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n, float* out) const override {
+    gather_on_rims(context, a, first, n, out);
+  }
+  void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                    double* out) const override {
+    gather_on_rims(context, a, first, n, out);
+  }
+  void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                    DoubleDouble* out) const override {
+    gather_on_rims(context, a, first, n, out);
+  }
+
   void diagonal(Context& context, LatticeOperatorView const& a, double* d) const override {
     AccurateTables const tables = accurate_tables(a.lattices.order);
     Scratch<double> const scratch(context, a);
@@ -419,6 +431,14 @@ public:
   }
 
 private:
+  template <class T>
+  static void gather_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n, T* out) {
+    Scratch<T> const scratch(context, a);
+#pragma omp parallel for schedule(static) if (8 * n * cpu::work_of <T> >= cpu::work_worth_threads)
+    for (std::int64_t i = 0; i < n; ++i)
+      out[i] = a.is_fixed(first + i) ? T(0) : gathered_on_rim<T>(a, scratch.vectors, first + i);
+  }
+
   /// Calls row(i, (A x)_i) for all rows; *dot = x . A x unless it is null.
   template <class T, class Stored, class Row>
   static void run(Context& context, LatticeOperatorView const& a, Stored const* tensors, ConstPointer<T> x, T* dot,

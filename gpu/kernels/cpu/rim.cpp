@@ -16,6 +16,13 @@ public:
     });
   }
 
+  void unpack(Context&, std::int64_t n, T const* message, Pointer<T> y) const override {
+    cpu::for_blocks(n, n * cpu::work_of<T>, [=](std::int64_t begin, std::int64_t end, std::int64_t) {
+      for (std::int64_t i = begin; i < end; ++i)
+        store(y, i, message[i]);
+    });
+  }
+
   void add(Context&, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts, Pointer<T> y) const override {
     cpu::for_blocks(couplings.n_rows, couplings.nnz * cpu::work_of<T>, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
       for (std::int64_t i = begin; i < end; ++i)
@@ -42,6 +49,11 @@ public:
 
 }  // namespace
 
+template <>
+RimKernels<float> const& RimKernels<float>::cpu() {
+  static CpuRim<float> const kernels;
+  return kernels;
+}
 template <>
 RimKernels<double> const& RimKernels<double>::cpu() {
   static CpuRim<double> const kernels;

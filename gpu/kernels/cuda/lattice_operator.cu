@@ -438,6 +438,16 @@ __global__ void __launch_bounds__(threads)
     cuda::store_warp_sum(dot.value(), partial);
 }
 
+/// One thread an unknown.
+template <class T>
+__global__ void __launch_bounds__(threads)
+    sums_on_rims_kernel(__grid_constant__ LatticeOperatorView const a, ConstPointer<T> vectors, std::int64_t first, std::int64_t n,
+                        T* __restrict__ out) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x, unknown = first + i;
+  if (i < n)
+    out[i] = a.is_fixed(unknown) ? T(0) : gathered_on_rim<T>(a, vectors, unknown);
+}
+
 /// One thread a node of a cell. Tensors are read from memory once, and by the other nodes of a cell from caches.
 __global__ void __launch_bounds__(threads)
     diagonal_kernel(__grid_constant__ LatticeOperatorView const a, __grid_constant__ AccurateTables const tables,
@@ -705,6 +715,18 @@ public:
     Product<double, double>::gather(cuda::of(context), whole, vectors, 1, nullptr, 0, out, nullptr, nullptr);
   }
 
+  void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n, float* out) const override {
+    gather_on_rims(context, a, first, n, out);
+  }
+  void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                    double* out) const override {
+    gather_on_rims(context, a, first, n, out);
+  }
+  void sums_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n,
+                    DoubleDouble* out) const override {
+    gather_on_rims(context, a, first, n, out);
+  }
+
   void diagonal(Context& context, LatticeOperatorView const& a, double* d) const override {
     if (a.lattices.n_unknowns == 0)
       return;
@@ -739,6 +761,15 @@ public:
   }
 
 private:
+  template <class T>
+  static void gather_on_rims(Context& context, LatticeOperatorView const& a, std::int64_t first, std::int64_t n, T* out) {
+    if (n == 0)
+      return;
+    auto& device = cuda::of(context);
+    Scratch<T> const scratch(device, a);
+    sums_on_rims_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, device.stream()>>>(a, scratch.vectors, first, n, out);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
   [[nodiscard]] static unsigned face_blocks(LatticeOperatorView const& a) {
     std::int64_t const n1 = a.points_of_direction();
     return cuda::n_blocks(std::int64_t{a.n_mass_faces} * a.lattices.cells * a.lattices.cells * n1 * n1, threads);

@@ -16,6 +16,13 @@ __global__ void pack_kernel(std::int64_t n, std::int32_t const* rows, ConstPoint
 }
 
 template <class T>
+__global__ void unpack_kernel(std::int64_t n, T const* message, Pointer<T> y) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  if (i < n)
+    store(y, i, message[i]);
+}
+
+template <class T>
 __global__ void add_kernel(CsrView a, std::int32_t const* rows, T alpha, T const* ghosts, Pointer<T> y) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < a.n_rows)
@@ -48,6 +55,12 @@ public:
     pack_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, rows, x, message);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
+  void unpack(Context& context, std::int64_t n, T const* message, Pointer<T> y) const override {
+    if (n == 0)
+      return;
+    unpack_kernel<T><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, message, y);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
   void add(Context& context, CsrView const& couplings, std::int32_t const* rows, T alpha, T const* ghosts,
            Pointer<T> y) const override {
     if (couplings.n_rows == 0)
@@ -65,6 +78,11 @@ public:
 
 }  // namespace
 
+template <>
+RimKernels<float> const& RimKernels<float>::cuda() {
+  static CudaRim<float> const kernels;
+  return kernels;
+}
 template <>
 RimKernels<double> const& RimKernels<double>::cuda() {
   static CudaRim<double> const kernels;

@@ -191,6 +191,10 @@ VectorKernels<DoubleDouble> const& VectorKernels<DoubleDouble>::cuda() {
   refuse();
 }
 template <>
+RimKernels<float> const& RimKernels<float>::cuda() {
+  refuse();
+}
+template <>
 RimKernels<double> const& RimKernels<double>::cuda() {
   refuse();
 }
