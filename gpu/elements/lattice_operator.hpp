@@ -6,6 +6,7 @@
 #include "gpu/kernels/lattice_operator.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -49,7 +50,18 @@ public:
 
   /// Of a rank's lattices: from now on only the first n unknowns are rows. Vectors that are read have entries for all of them.
   void keep_rows(std::int64_t n);
-  /// See LatticeOperatorKernels. T: float, double, DoubleDouble.
+  /// product, or product_dot where `dot` is not null; see LatticeOperatorView::after_cells. T: float, double, DoubleDouble.
+  template <class T>
+  void multiply(std::function<void()> const& after_cells, T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot,
+                std::int32_t const* stop) const {
+    LatticeOperatorView view = view_;
+    view.after_cells = &after_cells;
+    if (dot != nullptr)
+      kernels_.product_dot(context(), view, x, y, dot, stop);
+    else
+      kernels_.product(context(), view, alpha, x, beta, y);
+  }
+  /// See LatticeOperatorKernels. T as above.
   template <class T>
   void sums_on_rims(std::int64_t first, std::int64_t n, T* out) const {
     kernels_.sums_on_rims(context(), view_, first, n, out);

@@ -6,7 +6,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/rim.hpp"
 
-#include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -78,7 +78,10 @@ bool OperatorOfRank::residual(double const* x, double const* x_low, double const
   Vector<DoubleDouble> sums(context(), n);
   sums.set_zero();
   kernels_for<RimKernels<DoubleDouble>>(context()).unpack(context(), n_rim, sums_here.data(), sums.data() + n_inner);
-  add_sums_of_others<DoubleDouble>(1, sums.data());
+  SumExchange<DoubleDouble>& exchange = *extended_sums_;
+  lattices_->sums_on_rims(n, n_columns() - n, exchange.outgoing());
+  exchange.start();
+  exchange.finish(1, sums.data());
   HostVector<double> high(static_cast<std::size_t>(n_rim)), low(high.size()), b_here(high.size()), r_here(high.size());
   auto const download = [&](HostVector<double>& to, double const* from) {
     context().download(to.data(), from + n_inner, 8 * n_rim);
@@ -107,40 +110,40 @@ SumExchange<DoubleDouble>& OperatorOfRank::sums() const {
   return *extended_sums_;
 }
 
-/// Also where the product did nothing, as *stop was set: on a device the host does not know it, and ranks must not wait for each
-/// other in vain.
+/// Sums go to other ranks while own rows are added up.
 template <class T>
-void OperatorOfRank::add_sums_of_others(T alpha, Pointer<T> y) const {
+void OperatorOfRank::multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const {
   SumExchange<T>& exchange = sums<T>();
-  lattices_->sums_on_rims(n_rows(), n_columns() - n_rows(), exchange.outgoing());
-  exchange.start();
+  bool sent = false;
+  std::function<void()> const send = [&] {
+    lattices_->sums_on_rims(n_rows(), n_columns() - n_rows(), exchange.outgoing());
+    exchange.start();
+    sent = true;
+  };
+  lattices_->multiply<T>(send, alpha, x, beta, y, dot, stop);
+  if (!sent)  // the host knew *stop: others must not wait in vain
+    send();
   exchange.finish(alpha, y);
 }
 
 void OperatorOfRank::product(float alpha, float const* x, float beta, float* y) const {
-  lattices_->product(alpha, x, beta, y);
-  add_sums_of_others<float>(alpha, y);
+  multiply<float>(alpha, x, beta, y, nullptr, nullptr);
 }
 void OperatorOfRank::product(double alpha, double const* x, double beta, double* y) const {
-  lattices_->product(alpha, x, beta, y);
-  add_sums_of_others<double>(alpha, y);
+  multiply<double>(alpha, x, beta, y, nullptr, nullptr);
 }
 void OperatorOfRank::product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const {
-  lattices_->product(alpha, x, beta, y);
-  add_sums_of_others<DoubleDouble>(alpha, y);
+  multiply<DoubleDouble>(alpha, x, beta, y, nullptr, nullptr);
 }
 void OperatorOfRank::product_dot(float const* x, float* y, float* dot, std::int32_t const* stop) const {
-  lattices_->product_dot(x, y, dot, stop);
-  add_sums_of_others<float>(1, y);
+  multiply<float>(1, x, 0, y, dot, stop);
 }
 void OperatorOfRank::product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const {
-  lattices_->product_dot(x, y, dot, stop);
-  add_sums_of_others<double>(1, y);
+  multiply<double>(1, x, 0, y, dot, stop);
 }
 void OperatorOfRank::product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
                                  std::int32_t const* stop) const {
-  lattices_->product_dot(x, y, dot, stop);
-  add_sums_of_others<DoubleDouble>(1, y);
+  multiply<DoubleDouble>(1, x, 0, y, dot, stop);
 }
 
 std::unique_ptr<Matrix> OperatorOfRank::copied_to(Context&) const {

@@ -60,7 +60,7 @@ private:
   template <class T>
   SumExchange<T>& sums() const;
   template <class T>
-  void add_sums_of_others(T alpha, Pointer<T> y) const;
+  void multiply(T alpha, ConstPointer<T> x, T beta, Pointer<T> y, T* dot, std::int32_t const* stop) const;
 
   std::unique_ptr<LatticeOperator> lattices_;
   std::shared_ptr<RankLattices const> shared_;

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 
 namespace poisson {
 
@@ -25,6 +26,8 @@ struct LatticeOperatorView {
   std::int32_t const* mass_faces = nullptr;  ///< 6 lattice + face, of the faces with Robin conditions, by their number
   std::int32_t n_mass_faces = 0;
   double const* face_mass = nullptr;  ///< see LatticeElements
+  /// Of a rank's lattices: what products call between their steps, when element vectors are made (on a device: enqueued).
+  std::function<void()> const* after_cells = nullptr;
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t cells_of_lattice() const {
     return std::int64_t{lattices.cells} * lattices.cells * lattices.cells;

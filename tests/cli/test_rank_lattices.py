@@ -93,6 +93,49 @@ def test_the_system_is_that_of_one_rank(poisson):
     compare_systems(*both_systems(poisson, config, 2, "matrix.format=half_cds"))
 
 
+# Without entries, elements of any order.
+@pytest.mark.parametrize("n, order, settings", [(2, 2, ()), (3, 2, NATURAL), (2, 2, FREE), (5, 2, PLACES), (3, 2, POINTS), (2, 1, ()), (2, 3, ()),
+                                                (3, 2, ("solver.precision=refined",)), (3, 2, ("solver.preconditioner=jacobi",)),
+                                                (2, 2, ("solver.precision=double_double", "solver.tolerance=1e-20")),
+                                                (2, 2, ("solver.method=bicgstab",))])
+def test_ranks_solve_without_entries(poisson, n, order, settings):
+    refinements = 4 if n == 5 or order == 1 else 3
+    one, other = both(poisson, SHELL, n, "matrix.format=matrix_free", f"problem.element.order={order}",
+                      f"problem.mesh.refinements={refinements}", *settings)
+    assert one["matrix"]["format"] == other["matrix"]["format"] == "matrix_free"
+    compare_records(one, other, n)
+
+
+def test_auto_takes_operators_of_higher_order(poisson):
+    one, other = both(poisson, BALL, 3, "problem.element.order=2", "problem.mesh.refinements=3", "problem.coefficient='1 + x*x'")
+    assert other["matrix"]["format"] == "matrix_free"
+    assert other["solver"]["preconditioner"] == one["solver"]["preconditioner"] == "multigrid"
+    assert other["solver"]["iterations"] == one["solver"]["iterations"]
+
+
+def test_materials_without_entries(poisson):
+    config = BALL.replace("{generator: hyper_ball, refinements: 4}",
+                          f"{{file: '{ROOT / 'meshes/two_materials.msh'}', refinements: 3}}")
+    one, other = both(poisson, config, 2, "matrix.format=matrix_free", "problem.element.order=2",
+                      "problem.coefficient={1: '1', 2: '1000 + x'}")
+    compare_records(one, other, 2)
+
+
+def test_the_rows_without_entries_are_those_of_one_rank(poisson):
+    config = poisson.write(BALL.replace("refinements: 4", "refinements: 3"))
+    compare_systems(*both_systems(poisson, config, 2, "matrix.format=matrix_free", "problem.element.order=2"))
+
+
+@pytest.mark.parametrize("n, settings, word", [(5, ("problem.mesh.refinements=3",), "pieces of four cells"),
+                                               (2, ("problem.mesh.refinements=0",), "refined meshes")])
+def test_where_ranks_have_no_operator(poisson, n, settings, word):
+    config = poisson.write(BALL)
+    chosen = [item for setting in ("matrix.format=matrix_free", *settings) for item in ("--set", setting)]
+    done = on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen, code=1)
+    told = errors_told(done)
+    assert len(told) == 1 and "matrix.format: " in told[0] and word in told[0], done.stderr
+
+
 def test_small_pieces_go_by_rows(poisson):
     one, other = both(poisson, BALL, 5, "problem.mesh.refinements=3")
     compare_records(one, other, 5)

@@ -458,6 +458,8 @@ private:
     }
     if (!std::is_same_v<T, Stored> || p > 4)
       make(static_cast<int>(p));
+    if (a.after_cells != nullptr)
+      (*a.after_cells)();
     gather_inner<T>(a, scratch.vectors, row);
     DotSum<T>* const of_rims = scratch.dots + scratch.n_runs + scratch.n_face_cells;
     for_rim_blocks<T>(a, [&](std::int64_t number, std::int64_t begin, std::int64_t end) {

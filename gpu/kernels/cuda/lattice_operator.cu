@@ -634,6 +634,8 @@ public:
       faces_kernel<T><<<static_cast<unsigned>(n_face_cells_), face_threads, 0, device_.stream()>>>(
           a_, element_tables(a_.lattices.order), face, x, scratch.vectors, part(of_cells), stop);
     });
+    if (a_.after_cells != nullptr)
+      (*a_.after_cells)();
     gather(device_, a_, scratch.vectors, alpha, x, beta, y, part(of_cells + of_faces), stop);
     if (dot != nullptr)
       cuda::sum_partials(device_, scratch.partial, n_sums, 32, dot, stop);
