@@ -78,9 +78,10 @@ LatticeProblem part_of(LatticeProblem const& whole, test::ShareOfBox const& shar
   }
   std::int64_t const n_inner = whole.layout.n_inner();
   auto const add = [&](std::int32_t unknown, bool own) {
-    auto const on_rim = static_cast<std::size_t>(unknown - n_inner);
-    part.fixed.push_back(whole.fixed[on_rim]);
-    part.fixed_value.push_back(whole.fixed_value[on_rim]);
+    bool const is_inner = unknown < n_inner;  // of another rank's lattice, in a cell with own unknowns
+    auto const on_rim = static_cast<std::size_t>(is_inner ? 0 : unknown - n_inner);
+    part.fixed.push_back(is_inner ? 0 : whole.fixed[on_rim]);
+    part.fixed_value.push_back(is_inner ? 0 : whole.fixed_value[on_rim]);
     part.rim_load.push_back(own ? whole.rim_load[on_rim] : 0);
   };
   for (std::int64_t row = part.layout.n_inner(); row < share.lattices.n_rows; ++row)
