@@ -666,7 +666,12 @@ std::string Discretization::source_warning(double integral, double absolute, std
   Space const& space = impl_->space;
   ProblemData const& data = impl_->data;
   return check_source(space, impl_->element, data, {integral, absolute},
-                      largest_cells(space, impl_->element, data, largest_of_lines));
+                      largest_cells(space, impl_->element, data, largest_of_lines))
+      .warning();
+}
+
+SourceFindings Discretization::source_findings() const {
+  return check_source(impl_->space, impl_->element, impl_->data);
 }
 
 ErrorNorms Discretization::errors(std::span<double const> u) const {

@@ -6,6 +6,7 @@
 #include "assembly/system/fields.hpp"
 #include "assembly/system/linear_system.hpp"
 #include "assembly/system/periodic_nodes.hpp"
+#include "assembly/system/source_findings.hpp"
 #include "gpu/core/box_problem.hpp"
 #include "gpu/core/lattice_problem.hpp"
 
@@ -155,6 +156,8 @@ public:
   /// `largest_of_lines`: for every line of cells in x of a box or of lattices (LatticeProblem) the largest integral of |f| over one
   /// of its cells.
   [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
+  /// What such a warning comes from; those of parts can be added.
+  [[nodiscard]] SourceFindings source_findings() const;
   /// The loads of point and line sources, those of unknowns with Dirichlet values among them. `assemble` adds them to its
   /// right-hand side; box_problem and lattice_problem leave that to the caller.
   [[nodiscard]] PointLoads const& point_loads() const;

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <memory>
 #include <queue>
 #include <set>
+#include <string>
 
 namespace poisson::assembly {
 
@@ -217,6 +219,7 @@ public:
   /// Finer less coarse.
   [[nodiscard]] double defect() const { return defect_; }
   [[nodiscard]] double absolute_defect() const { return absolute_defect_; }
+  [[nodiscard]] double largest() const { return largest_; }
   /// Where the largest |f| was found.
   [[nodiscard]] Point3 const& where() const { return where_; }
   [[nodiscard]] bool has(std::int64_t cell) const { return cells_.count(cell) > 0; }
@@ -259,17 +262,16 @@ private:
   std::int64_t count_ = 0;
 };
 
-/// How far the integrals over single cells differ from finer ones, of the integral of |f|, in cells all over the mesh that `skip`
-/// does not name.
+/// Differences of the integrals over single cells from finer ones, in cells all over the mesh that `skip` does not name.
 template <class Skip>
-double even_defect(Space const& space, ReferenceElement const& element, ProblemData const& data, double absolute,
-                   Skip const& skip) {
+void add_even_defect(Space const& space, ReferenceElement const& element, ProblemData const& data, Skip const& skip,
+                     SourceFindings& found) {
   int const points = space.order + 1, fine_points = 4 * points;
   std::int64_t const n = std::min<std::int64_t>(
       space.n_cells, std::clamp<std::int64_t>(even_points / (std::int64_t{1} * fine_points * fine_points * fine_points), 8, 64));
   CellSamples samples(space, element, data);
   PieceQuadrature coarse(samples, 1, points), fine(samples, 2 * points, 2);
-  double difference = 0, fine_absolute = 0;
+  double const scale = static_cast<double>(space.n_cells) / static_cast<double>(n);
   for (std::int64_t i = 0; i < n; ++i) {
     // Multiples of the golden ratio fill an interval evenly, and keep step with no direction of a box.
     double const turns = static_cast<double>(i) * 0.6180339887498949;
@@ -278,12 +280,9 @@ double even_defect(Space const& space, ReferenceElement const& element, ProblemD
     if (skip(cell))
       continue;
     Piece const a = coarse.total(cell), b = fine.total(cell);
-    difference += std::abs(b.integral - a.integral);
-    fine_absolute += b.absolute;
+    found.even_defect += scale * std::abs(b.integral - a.integral);
+    found.even_fine += scale * b.absolute;
   }
-  double const scale = static_cast<double>(space.n_cells) / static_cast<double>(n);
-  double const all = std::max(absolute, scale * fine_absolute);
-  return all > 0 ? scale * difference / all : 0;
 }
 
 std::string percent(double share) {
@@ -328,10 +327,12 @@ std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElem
   return cells.entries();
 }
 
-std::string check_source(Space const& space, ReferenceElement const& element, ProblemData const& data, SourceSums const& sums,
-                         std::vector<LargestCells::Entry> const& most) {
+SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data, SourceSums const& sums,
+                            std::vector<LargestCells::Entry> const& most) {
+  SourceFindings found;
+  found.absolute = sums.absolute;
   if (data.constant_source())
-    return {};
+    return found;
   AdaptiveIntegrals adaptive(space, element, data, sums.absolute);
   for (auto const& [value, cell] : cells_by_lattice(space, element, data))
     adaptive.add(cell, value);
@@ -341,18 +342,69 @@ std::string check_source(Space const& space, ReferenceElement const& element, Pr
   for (auto const& [amount, cell] : candidates.entries())
     adaptive.add(cell, 0);
   adaptive.refine();
-  double const fine = sums.absolute + adaptive.absolute_defect();
-  double const net = std::max(std::abs(adaptive.defect()), std::abs(adaptive.absolute_defect()));
-  if (double const scale = std::max(fine, sums.absolute); net > largest_net_defect * scale)
-    return "the mesh is too coarse for this source: the integral of |f| is " + short_text(sums.absolute) +
+  found.defect = adaptive.defect();
+  found.absolute_defect = adaptive.absolute_defect();
+  found.largest = adaptive.largest();
+  found.where = adaptive.where();
+  add_even_defect(
+      space, element, data, [&](std::int64_t cell) { return adaptive.has(cell); }, found);
+  return found;
+}
+
+SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  if (data.constant_source())
+    return {};
+  std::int64_t const n_blocks = n_parts(space.n_cells, space.cells_per_part);
+  std::vector<LargestCells> largest(static_cast<std::size_t>(n_blocks), LargestCells(most_cells_of_part));
+  std::vector<double> absolute(static_cast<std::size_t>(n_blocks), 0.0);
+  struct State {
+    CellSamples samples;
+    PieceQuadrature as_assembled;
+    State(Space const& of, ReferenceElement const& with, ProblemData const& source)
+        : samples(of, with, source), as_assembled(samples, 1, of.order + 1) {}
+  };
+  parallel_for(
+      n_blocks, [&] { return std::make_unique<State>(space, element, data); },
+      [&](std::unique_ptr<State>& state, std::int64_t const p) {
+        auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
+        for (auto cell = begin; cell < end; ++cell) {
+          double const amount = state->as_assembled.total(cell).absolute;
+          absolute[p] += amount;
+          largest[p].offer(cell, amount);
+        }
+      });
+  SourceSums sums;
+  std::vector<LargestCells::Entry> most;
+  for (std::size_t p = 0; p < largest.size(); ++p) {
+    sums.absolute += absolute[p];
+    most.insert(most.end(), largest[p].entries().begin(), largest[p].entries().end());
+  }
+  return check_source(space, element, data, sums, most);
+}
+
+void SourceFindings::add(SourceFindings const& part) {
+  absolute += part.absolute;
+  defect += part.defect;
+  absolute_defect += part.absolute_defect;
+  even_defect += part.even_defect;
+  even_fine += part.even_fine;
+  if (part.largest > largest) {
+    largest = part.largest;
+    where = part.where;
+  }
+}
+
+std::string SourceFindings::warning() const {
+  double const fine = absolute + absolute_defect, net = std::max(std::abs(defect), std::abs(absolute_defect));
+  if (double const scale = std::max(fine, absolute); net > largest_net_defect * scale)
+    return "the mesh is too coarse for this source: the integral of |f| is " + short_text(absolute) +
            " by the quadrature of the assembly and about " + short_text(fine) + " by a finer one, " + percent(net / scale) +
-           " of it missed or wrong, near (x, y, z) = " + to_text(adaptive.where()) + advice;
-  double const even = even_defect(space, element, data, fine, [&](std::int64_t cell) { return adaptive.has(cell); });
-  if (even > largest_even_defect)
+           " of it missed or wrong, near (x, y, z) = " + to_text(where) + advice;
+  if (double const all = std::max(fine, even_fine); even_defect > largest_even_defect * all)
     return "the mesh is too coarse for this source: it varies so much within cells that their integrals of f differ from those of "
            "a finer "
            "quadrature, by " +
-           percent(even) + " of the integral of |f|" + advice;
+           percent(even_defect / all) + " of the integral of |f|" + advice;
   return {};
 }
 

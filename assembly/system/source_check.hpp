@@ -2,10 +2,10 @@
 
 #include "assembly/space/space.hpp"
 #include "assembly/system/problem_data.hpp"
+#include "assembly/system/source_findings.hpp"
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace poisson::assembly {
@@ -35,12 +35,14 @@ struct SourceSums {
 };
 
 /// Compares the assembly's quadrature of f with finer ones. Cells with the largest integrals of |f| (`most`) and cells where a
-/// lattice of points finds large values are integrated adaptively; a sample of the other cells with more points. Returns a warning
-/// when the mesh is too coarse for the source: the integrals of f or |f| differ by more than a tenth, or those of single cells by
-/// more than a third on average. Otherwise returns an empty string. It costs 1/16 of the assembly's evaluations of f, and at least
-/// some hundred thousand. A peak that vanishes at every point of evaluation is not found (docs/theory.md).
-[[nodiscard]] std::string check_source(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                       SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
+/// lattice of points finds large values are integrated adaptively; a sample of the other cells with more points. The mesh is too
+/// coarse for the source where the integrals of f or |f| differ by more than a tenth, or those of single cells by more than a third
+/// on average. It costs 1/16 of the assembly's evaluations of f, and at least some hundred thousand. A peak that vanishes at every
+/// point of evaluation is not found (docs/theory.md).
+[[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                          SourceSums const& sums, std::vector<LargestCells::Entry> const& most);
+/// The same where nothing is known of the integrals: evaluates f once more where the assembly does.
+[[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
 /// The cells of a box or of lattices with the largest integrals of |f|, from those lines of cells in x that hold the largest:
 /// `largest_of_lines` has the largest integral over a cell of every line, y fastest.

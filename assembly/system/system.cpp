@@ -85,7 +85,7 @@ public:
     }
     system_.integral_f = source_.integral + data_.point_loads.integrals.sum;
     if (!is_part())  // the whole source counts
-      system_.source_warning = check_source(space_, element_, data_, source_, source_cells_);
+      system_.source_warning = check_source(space_, element_, data_, source_, source_cells_).warning();
     if (times != nullptr) {
       times->pattern = std::chrono::duration<double>(has_pattern - prepared).count();
       times->values = std::chrono::duration<double>(Clock::now() - has_pattern + (prepared - start)).count();

@@ -556,3 +556,31 @@ def test_a_wrong_system_is_told_once(poisson, words, told):
     done = on_ranks(poisson, 3, "solve", *words, "--output", "out", "--backend", "cpu", code=1)
     errors = errors_told(done)
     assert len(errors) == 1 and told in errors[0], done.stderr
+
+
+# --- warnings
+
+
+@pytest.mark.parametrize("mesh, order, source, word", [
+    ("cells: [16, 16, 16]", 1, "1e6*exp(-((x-0.41)^2 + (y-0.52)^2 + (z-0.61)^2)/0.005^2)", "near (x, y, z)"),
+    ("cells: [16, 16, 16]", 1, "sin(200*x)", "varies so much"),
+    ("cells: [16, 16, 16]", 1, "sin(20*x)*cos(15*y)", None),
+    ("generator: hyper_ball, refinements: 2", 2, "exp(-((x-0.31)^2 + (y-0.2)^2 + (z+0.1)^2)/0.01^2)", "near (x, y, z)"),
+    ("generator: hyper_ball, refinements: 1", 2, "exp(x)*(1-x^2-y^2-z^2)", None)])
+def test_a_source_for_which_the_mesh_is_too_coarse(poisson, mesh, order, source, word):
+    config = poisson.write(f"""
+problem:
+  mesh: {{{mesh}}}
+  element: {{order: {order}}}
+  source: "{source}"
+  boundary: [{{ids: all, type: dirichlet, value: "0"}}]
+output: {{picture: false, vtk: {{enabled: false}}}}
+""")
+    one = poisson("run", config, "--output", "one", "--quiet", "--backend", "cpu").stderr
+    other = on_ranks(poisson, 3, "run", config, "--output", "ranks", "--quiet", "--backend", "cpu").stderr
+    for told in (one, other):
+        assert told.count("too coarse for this source") == (0 if word is None else 1) and (word or "") in told, told
+    assert len(poisson.record("ranks")["warnings"]) == len(poisson.record("one")["warnings"]) == (0 if word is None else 1)
+    if word == "near (x, y, z)":
+        found = [float(told.split("about ")[1].split()[0]) for told in (one, other)]
+        assert found[1] == pytest.approx(found[0], rel=0.02)

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <array>
+#include <string>
+
+namespace poisson::assembly {
+
+/// How well the assembly's quadrature sees the source in a mesh or a part of one (system/source_check.hpp). Plain data.
+struct SourceFindings {
+  double absolute = 0;                    ///< the integral of |f| by that quadrature
+  double defect = 0;                      ///< of f, in the cells that were looked at closely: finer integrals less those
+  double absolute_defect = 0;             ///< the same of |f|
+  double largest = 0;                     ///< |f| that was found in them
+  std::array<double, 3> where{};          ///< there
+  double even_defect = 0, even_fine = 0;  ///< of all other cells, from a sample: differences of integrals of f; finer ones of |f|
+
+  /// Of two parts together.
+  void add(SourceFindings const& part);
+  /// That the mesh is too coarse for the source; empty where it is not.
+  [[nodiscard]] std::string warning() const;
+};
+
+}  // namespace poisson::assembly
