@@ -25,16 +25,11 @@ struct MatrixPlan {
 [[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh);
 
 /// Trilinear elements on boxes and lattices are assembled by gpu/elements straight into half_cds where that is the format, given or
-/// taken by `auto`; matrix_free is made there for any mesh and element. Everything else is assembled into CSR and converted; so are
+/// taken by `auto`; matrix_free is made there for any mesh and element, and `auto` takes it for higher orders on refined meshes
+/// where multigrid may be taken. Everything else is assembled into CSR and converted; so are
 /// entries in double_double, matrices that an analysis needs, and those for which matrix.conversion asks for a way of converting.
 /// Errors: InputError for matrix_free with an analysis or another precision.
 [[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
-
-/// Whether the preconditioner is multigrid, or may become it.
-[[nodiscard]] bool may_take_multigrid(RunConfig const& config);
-
-/// Whether the matrix can be matrix_free where the mesh allows it: nothing that is asked for needs entries.
-[[nodiscard]] bool can_be_matrix_free(RunConfig const& config, assembly::MeshSummary const& mesh);
 
 /// Whether multigrid can be given the same problem with elements of order 1 (OrderOne), assembled by gpu/elements.
 [[nodiscard]] bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh);

@@ -99,7 +99,6 @@ MatrixPlan in_half_cds(MatrixPlan const& plan) {
 }  // namespace
 
 MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
-  using assembly::AssembledInto;
   RunConfig of_block = config;  // of a size that gpu/elements takes; each rank sees whether its block is
   of_block.problem.mesh.refinements = 0;
   for (std::int64_t& cells : of_block.problem.mesh.cells)
@@ -113,10 +112,6 @@ MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assemb
                        "mpirun");
     plan = in_half_cds(plan);
   }
-  // Without entries multigrid has the levels of one rank, and its setup is far cheaper than from rows.
-  if (plan.into == AssembledInto::csr && !config.matrix.format && may_take_multigrid(config) && config.problem.order > 1 &&
-      mesh.lattices > 0 && can_be_matrix_free(config, mesh))
-    plan = {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}, true};
   return plan;
 }
 

@@ -147,7 +147,9 @@ std::unique_ptr<Matrix> Stages::store() {
 }
 
 void Stages::tell_choice(FormatChoice const& choice) {
-  record.format_reason = "auto, for " + with_thousands(static_cast<std::int64_t>(choice.forecast.products)) + " products";
+  record.format_reason =
+      "auto, " + (choice.note.empty() ? "for " + with_thousands(static_cast<std::int64_t>(choice.forecast.products)) + " products"
+                                      : choice.note);
   if (console_.verbose())
     console_.grid(table_of(choice));
 }

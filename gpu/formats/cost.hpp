@@ -4,6 +4,7 @@
 #include "gpu/formats/format.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace poisson {
@@ -21,6 +22,7 @@ struct FormatChoice {
   Format format{};
   Forecast forecast;
   std::vector<FormatEstimate> estimates;  ///< with seconds; in the order of Format
+  std::string note{};                     ///< for the user: why it is another one than seconds say
 };
 
 /// Predicted seconds of the conversion and of `products` products. Precondition: predict_seconds has filled in the estimate.

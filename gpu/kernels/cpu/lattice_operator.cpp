@@ -3,6 +3,7 @@
 #include "gpu/kernels/cpu/cpu.hpp"
 
 #include <algorithm>
+#include <array>
 #include <type_traits>
 #include <vector>
 
@@ -292,6 +293,109 @@ void for_rim_blocks(LatticeOperatorView const& a, Block const& block) {
                   [&](std::int64_t begin, std::int64_t end, std::int64_t number) { block(number, first + begin, first + end); });
 }
 
+/// Cells whose part of a residual is made at once, one in each lane of the vector registers.
+constexpr int accurate_lanes = 8;
+
+/// Element vectors in double-double for residuals, by loops that products do not share: one direction after the other, with tables
+/// of derivatives in place of collocation.
+class AccurateCells {
+public:
+  explicit AccurateCells(AccurateTables const& tables) : tables_(tables), n1_(tables.element.points()), points_(n1_ * n1_ * n1_) {
+    for (Lanes& array : arrays_) {
+      array.hi.resize(static_cast<std::size_t>(points_ * accurate_lanes));
+      array.lo.resize(array.hi.size());
+    }
+  }
+  void set(int node, int lane, DoubleDouble value) { arrays_[0].set(node, lane, value); }
+  [[nodiscard]] DoubleDouble term(int node, int lane) const { return arrays_[0].get(node, lane); }
+  /// Gradients of what the nodes have, times the tensors, tested with all functions; tensor(q, lane) is that of a cell at a point.
+  template <class Tensor>
+  void multiply(Tensor const& tensor) {
+    auto& [u, v, by_x, by_y, by_z, w] = arrays_;
+    int const step_y = n1_, step_z = n1_ * n1_;
+    along<false, false>(1, values(), u, v);
+    along<false, false>(1, slopes(), u, by_x);
+    along<false, false>(step_y, values(), v, w);
+    along<false, false>(step_y, slopes(), v, by_y);
+    along<false, false>(step_z, slopes(), w, by_z);
+    along<false, false>(step_z, values(), by_y, v);
+    along<false, false>(step_y, values(), by_x, w);
+    along<false, false>(step_z, values(), w, by_x);
+    for (int q = 0; q < points_; ++q)
+      for (int lane = 0; lane < accurate_lanes; ++lane) {
+        double const* const d = tensor(q, lane);
+        constexpr int next = LatticeTensors::cells_of_batch;
+        DoubleDouble const x = by_x.get(q, lane), y = v.get(q, lane), z = by_z.get(q, lane);
+        by_x.set(q, lane, d[0] * x + d[3 * next] * y + d[4 * next] * z);
+        by_y.set(q, lane, d[3 * next] * x + d[next] * y + d[5 * next] * z);
+        by_z.set(q, lane, d[4 * next] * x + d[5 * next] * y + d[2 * next] * z);
+      }
+    along<true, false>(step_z, values(), by_x, u);
+    along<true, false>(step_y, values(), u, v);
+    along<true, false>(step_z, values(), by_y, u);
+    along<true, false>(step_z, slopes(), by_z, w);
+    along<true, false>(step_y, values(), w, by_x);
+    along<true, true>(step_y, slopes(), u, by_x);
+    along<true, false>(1, slopes(), v, u);
+    along<true, true>(1, values(), by_x, u);
+  }
+
+private:
+  struct Lanes {
+    std::vector<double> hi, lo;
+    [[nodiscard]] DoubleDouble get(int place, int lane) const {
+      auto const at = static_cast<std::size_t>(place * accurate_lanes + lane);
+      return {hi[at], lo[at]};
+    }
+    void set(int place, int lane, DoubleDouble value) {
+      auto const at = static_cast<std::size_t>(place * accurate_lanes + lane);
+      hi[at] = value.hi;
+      lo[at] = value.lo;
+    }
+  };
+  struct Table {
+    SquareTable const& high;
+    SquareTable const* low;  ///< null: none
+  };
+  [[nodiscard]] Table values() const { return {tables_.element.value, nullptr}; }
+  [[nodiscard]] Table slopes() const { return {tables_.derivative, &tables_.derivative_low}; }
+
+  /// out = the table along one direction, in which entries are `step` apart, or its transpose; or added to out.
+  template <bool transposed, bool adds>
+  void along(int step, Table const& table, Lanes const& in, Lanes& out) const {
+    int const of_line = n1_ * step;
+    for (int block = 0; block < points_; block += of_line)
+      for (int line = block; line < block + step; ++line)
+        for (int q = 0; q < n1_; ++q) {
+          DoubleDouble sums[accurate_lanes];
+          for (int lane = 0; lane < accurate_lanes; ++lane)
+            sums[lane] = adds ? out.get(line + q * step, lane) : DoubleDouble(0);
+          for (int r = 0; r < n1_; ++r) {
+            auto const i = static_cast<std::size_t>(transposed ? r : q), j = static_cast<std::size_t>(transposed ? q : r);
+            double const* const hi = in.hi.data() + (line + r * step) * accurate_lanes;
+            double const* const lo = in.lo.data() + (line + r * step) * accurate_lanes;
+            if (table.low != nullptr) {
+              DoubleDouble const factor{table.high[i][j], (*table.low)[i][j]};
+#pragma omp simd
+              for (int lane = 0; lane < accurate_lanes; ++lane)
+                sums[lane] = sums[lane] + factor * DoubleDouble{hi[lane], lo[lane]};
+            } else {
+              double const factor = table.high[i][j];
+#pragma omp simd
+              for (int lane = 0; lane < accurate_lanes; ++lane)
+                sums[lane] = sums[lane] + factor * DoubleDouble{hi[lane], lo[lane]};
+            }
+          }
+          for (int lane = 0; lane < accurate_lanes; ++lane)
+            out.set(line + q * step, lane, sums[lane]);
+        }
+  }
+
+  AccurateTables const& tables_;
+  int n1_, points_;
+  std::array<Lanes, 6> arrays_;
+};
+
 class CpuLatticeOperator final
     : public ProductsByTemplates<LatticeOperatorKernels, CpuLatticeOperator,
                                  ValuePairList<ValuePair<float, float>, ValuePair<float, double>, ValuePair<double, float>,
@@ -387,23 +491,22 @@ public:
     };
 #pragma omp parallel if (n_cells > 1)
     {
-      std::vector<DoubleDouble> values(static_cast<std::size_t>(points)), fluxes(3 * static_cast<std::size_t>(points));
+      AccurateCells cells(tables);
 #pragma omp for schedule(static)
-      for (std::int64_t cell = 0; cell < n_cells; ++cell) {
-        Place const place = cell_place(a, cell);
-        for (int node = 0; node < points; ++node)
-          values[node] = value_of(place, node % n1, node / n1 % n1, node / of_face);
-        auto const tensors = LatticeTensors::in_batch(points, cell);
-        for (int q = 0; q < points; ++q) {
-          DoubleDouble flux[3];
-          accurate_flux(
-              tables, q, a.values + tensors.first + q * tensors.of_point, [&](int node) { return values[node]; }, flux);
-          for (int d = 0; d < 3; ++d)
-            fluxes[d * points + q] = flux[d];
+      for (std::int64_t first = 0; first < n_cells; first += accurate_lanes) {
+        auto const count = static_cast<int>(std::min<std::int64_t>(accurate_lanes, n_cells - first));
+        for (int lane = 0; lane < accurate_lanes; ++lane) {
+          Place const place = cell_place(a, first + std::min(lane, count - 1));
+          for (int node = 0; node < points; ++node)
+            cells.set(node, lane, value_of(place, node % n1, node / n1 % n1, node / of_face));
         }
+        cells.multiply([&](int q, int lane) {
+          auto const tensors = LatticeTensors::in_batch(points, first + std::min(lane, count - 1));
+          return a.values + tensors.first + q * tensors.of_point;
+        });
         for (int node = 0; node < points; ++node)
-          store(scratch.vectors, node * stride + cell,
-                accurate_term(tables, node, [&](int d, int q) { return fluxes[d * points + q]; }));
+          for (int lane = 0; lane < count; ++lane)
+            store(scratch.vectors, node * stride + first + lane, cells.term(node, lane));
       }
     }
     std::int32_t const cells_of_face = a.lattices.cells * a.lattices.cells;
