@@ -569,9 +569,10 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
   }
   for (;;) {
-    V const* const values = values_in<V>(matrix->lattices());
-    bool const is_last = add_level(*matrix);
-    result.levels.back().own = std::move(matrix);
+    std::unique_ptr<LatticesOfRank> own = std::exchange(matrix, nullptr);
+    V const* const values = values_in<V>(own->lattices());
+    bool const is_last = add_level(*own);
+    result.levels.back().own = std::move(own);
     if (is_last)
       return result;
     LatticeView const view = arrays->view();
