@@ -1,5 +1,6 @@
 #include "gpu/formats/rank_matrix.hpp"
 
+#include "gpu/formats/sum_exchange.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/vectors.hpp"
 
@@ -7,36 +8,6 @@
 #include <cmath>
 
 namespace poisson {
-
-namespace {
-
-std::vector<std::int32_t> all_sent(std::vector<RankNeighbor> const& neighbors) {
-  std::vector<std::int32_t> rows;
-  for (RankNeighbor const& neighbor : neighbors)
-    rows.insert(rows.end(), neighbor.sent.begin(), neighbor.sent.end());
-  return rows;
-}
-
-template <class T>
-using Parts = std::vector<typename RankExchange<T>::Part>;
-
-template <class T>
-Parts<T> parts_sent(std::vector<RankNeighbor> const& neighbors) {
-  Parts<T> parts;
-  for (RankNeighbor const& neighbor : neighbors)
-    parts.push_back({neighbor.rank, static_cast<std::int64_t>(neighbor.sent.size())});
-  return parts;
-}
-
-template <class T>
-Parts<T> parts_of_ghosts(std::vector<RankNeighbor> const& neighbors) {
-  Parts<T> parts;
-  for (RankNeighbor const& neighbor : neighbors)
-    parts.push_back({neighbor.rank, neighbor.n_ghosts});
-  return parts;
-}
-
-}  // namespace
 
 template <class T>
 GhostExchange<T>::GhostExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors,

@@ -7,34 +7,21 @@
 
 #include <algorithm>
 #include <span>
-#include <utility>
 
 namespace poisson {
 
-namespace {
-
-template <class T>
-using SumParts = std::vector<typename RankExchange<T>::Part>;
-
-template <class T>
-std::pair<SumParts<T>, SumParts<T>> sum_parts(std::vector<RankNeighbor> const& neighbors) {
-  SumParts<T> sends, receives;
-  for (RankNeighbor const& neighbor : neighbors) {
-    sends.push_back({neighbor.rank, neighbor.n_ghosts});
-    receives.push_back({neighbor.rank, std::ssize(neighbor.sent)});
-  }
-  return {std::move(sends), std::move(receives)};
-}
-
-}  // namespace
-
-template <class T>
-SumExchange<T>::SumExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors)
-    : context_(context), exchange_(context, ranks, sum_parts<T>(neighbors).first, sum_parts<T>(neighbors).second) {
+std::vector<std::int32_t> all_sent(std::vector<RankNeighbor> const& neighbors) {
   std::vector<std::int32_t> rows;
   for (RankNeighbor const& neighbor : neighbors)
     rows.insert(rows.end(), neighbor.sent.begin(), neighbor.sent.end());
-  std::vector<std::int32_t> const come = rows;
+  return rows;
+}
+
+template <class T>
+SumExchange<T>::SumExchange(Context& context, Communicator& ranks, std::vector<RankNeighbor> const& neighbors)
+    : context_(context), exchange_(context, ranks, parts_of_ghosts<T>(neighbors), parts_sent<T>(neighbors)) {
+  std::vector<std::int32_t> const come = all_sent(neighbors);
+  std::vector<std::int32_t> rows = come;
   std::sort(rows.begin(), rows.end());
   rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   std::vector<MatrixEntry> entries;

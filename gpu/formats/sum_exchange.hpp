@@ -13,6 +13,24 @@
 
 namespace poisson {
 
+/// Own rows that neighbours have as ghosts, in the order of their messages.
+[[nodiscard]] std::vector<std::int32_t> all_sent(std::vector<RankNeighbor> const& neighbors);
+/// The messages that these make, and those of the ghosts here.
+template <class T>
+[[nodiscard]] std::vector<typename RankExchange<T>::Part> parts_sent(std::vector<RankNeighbor> const& neighbors) {
+  std::vector<typename RankExchange<T>::Part> parts;
+  for (RankNeighbor const& neighbor : neighbors)
+    parts.push_back({neighbor.rank, std::ssize(neighbor.sent)});
+  return parts;
+}
+template <class T>
+[[nodiscard]] std::vector<typename RankExchange<T>::Part> parts_of_ghosts(std::vector<RankNeighbor> const& neighbors) {
+  std::vector<typename RankExchange<T>::Part> parts;
+  for (RankNeighbor const& neighbor : neighbors)
+    parts.push_back({neighbor.rank, neighbor.n_ghosts});
+  return parts;
+}
+
 /// Brings what ranks contribute to ghosts to the ranks whose rows these are, which add it to their own: the transpose of
 /// GhostExchange. T: float, double or DoubleDouble.
 template <class T>

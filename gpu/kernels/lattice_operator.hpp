@@ -66,8 +66,8 @@ public:
                             DoubleDouble* out) const = 0;
   /// d_i = a_ii, without the view's `diagonal`. Precondition: tensors are in double.
   virtual void diagonal(Context& context, LatticeOperatorView const& a, double* d) const = 0;
-  /// r = b - A (x + x_low) in DoubleDouble, rounded at the end, by plain sums over all functions at every point: shares no loop
-  /// with the products. x_low may be null. Precondition: tensors are in double.
+  /// r = b - A (x + x_low) in DoubleDouble, rounded at the end, by derivatives of all functions instead of collocation: shares no
+  /// loop with the products. x_low may be null. Precondition: tensors are in double.
   virtual void residual(Context& context, LatticeOperatorView const& a, double const* x, double const* x_low, double const* b,
                         double* r) const = 0;
 

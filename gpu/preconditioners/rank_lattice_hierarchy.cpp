@@ -1,6 +1,7 @@
 #include "gpu/elements/operator_of_rank.hpp"
 #include "gpu/formats/foreign_rows.hpp"
 #include "gpu/formats/lattices_of_rank.hpp"
+#include "gpu/formats/sum_exchange.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
 #include "gpu/kernels/order_levels.hpp"
@@ -160,64 +161,50 @@ std::vector<MatrixEntry> entries_of_others(Context& context, Communicator& ranks
   return added;
 }
 
-/// P between levels of lattices. What P^T makes of own fine unknowns at coarse unknowns of others goes to these ranks.
-template <class V>
+/// P between levels of lattices, by the kernels of one rank. What P^T makes of own fine unknowns at coarse unknowns of others goes
+/// to these ranks.
+template <class V, class Kernels, class Levels>
 class PiecesTransfer : public rank_levels::RankTransfer<V> {
   using Base = rank_levels::RankTransfer<V>;
+  using Base::context_, Base::n_coarse_;
 
 public:
   std::int64_t bytes() const override {
-    return sums_->bytes() + parts_.bytes() + unused_.bytes() + ones_.bytes() + this->bytes_of_vectors();
+    return sums_.bytes() + parts_.bytes() + unused_.bytes() + ones_.bytes() + this->bytes_of_vectors();
   }
 
 protected:
-  using Base::context_, Base::n_coarse_;
-
   PiecesTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next)
       : Base(context, level.lattices.n_rows, next.lattices.n_rows, next.n() - next.lattices.n_rows,
              exchange_of<V>(context, ranks, next)),
-        n_here_(next.lattices.layout.n_unknowns) {
-    std::vector<Places<V>> sends, receives;
-    std::vector<MatrixEntry> sums;
-    std::int64_t ghost = n_coarse_, received = n_here_;
-    for (RankNeighbor const& neighbor : next.lattices.neighbors) {
-      Places<V> send{neighbor.rank, {}}, receive{neighbor.rank, {}};
-      for (std::int64_t i = 0; i < neighbor.n_ghosts; ++i)
-        send.of_x.push_back(static_cast<std::int32_t>(ghost++));
-      for (std::int32_t const row : neighbor.sent) {
-        sums.push_back({row, static_cast<std::int32_t>(received - n_here_), 1.0});
-        receive.of_x.push_back(static_cast<std::int32_t>(received++));
-      }
-      if (!send.of_x.empty())
-        sends.push_back(std::move(send));
-      if (!receive.of_x.empty())
-        receives.push_back(std::move(receive));
-    }
-    to_owners_ = std::make_unique<BlockExchange<V>>(context, ranks, sends, receives);
-    sums_ = rank_levels::in_precision<V>(std::make_shared<CsrMatrix const>(csr_of_entries(n_coarse_, received - n_here_, sums)),
-                                         context);
-    parts_ = Array<V>(context, received);
-    parts_.set_zero();
-    unused_ = Array<V>(context, n_here_);
-    std::vector<V> const ones(static_cast<std::size_t>(n_here_), V(1));
+        kernels_(kernels_for<Kernels>(context)),
+        sums_(context, ranks, next.lattices.neighbors),
+        parts_(context, next.lattices.layout.n_unknowns),
+        unused_(context, parts_.size()) {
+    std::vector<V> const ones(static_cast<std::size_t>(parts_.size()), V(1));
     ones_ = Array<V>(context, std::span<V const>(ones));
   }
-
-  /// parts = P^T r of own fine unknowns, on the lattices here: RestrictKernels' restrict_residual with a factor of 0.
-  virtual void restrict_here(V const* r, V const* ones, V* parts, V* unused, std::int32_t const* stop) const = 0;
+  /// With all unknowns on lattices here; before anything else.
+  void set_levels(Levels const& levels) {
+    levels_ = of_rows_ = levels;
+    of_rows_.fine.n_unknowns = this->n_fine_;
+  }
+  [[nodiscard]] Levels const& levels() const { return levels_; }
 
 private:
   void to_coarse(V const* r, V* own, std::int32_t const* stop) const final {
-    restrict_here(r, ones_.data(), parts_.data(), unused_.data(), stop);
-    to_owners_->fill(parts_.data());
+    kernels_.restrict_residual(context_, levels_, r, ones_.data(), V(0), parts_.data(), unused_.data(), stop);
+    this->blocks_.copy(context_, all_rows(parts_.size() - n_coarse_), parts_.data() + n_coarse_, sums_.outgoing());
+    sums_.start();
     this->blocks_.copy(context_, all_rows(n_coarse_), parts_.data(), own);
-    static_cast<LinearOperator<V> const&>(*sums_).product(1, parts_.data() + n_here_, 1, own);
+    sums_.finish(V(1), own);
   }
+  void to_fine(V const* e, V* x, std::int32_t const* stop) const final { kernels_.prolong(context_, of_rows_, e, x, stop); }
 
-  std::int64_t n_here_;
-  std::unique_ptr<BlockExchange<V>> to_owners_;
-  std::unique_ptr<Matrix> sums_;  ///< of what comes from others, into own rows
-  mutable Array<V> parts_;        ///< of P^T r: on lattices here, then what comes
+  Kernels const& kernels_;
+  Levels levels_{}, of_rows_{};  ///< the latter with own fine unknowns only
+  mutable SumExchange<V> sums_;
+  mutable Array<V> parts_;  ///< of P^T r, on lattices here
   mutable Array<V> unused_, ones_;
 };
 
@@ -232,56 +219,46 @@ Array<std::uint8_t> first_copies_of_own(Context& context, RankLattices const& la
 
 /// From cells twice as large.
 template <class V>
-class LatticesTransfer final : public PiecesTransfer<V> {
+class LatticesTransfer final : public PiecesTransfer<V, LatticeLevelKernels<V>, LatticeLevels> {
+  using Base = PiecesTransfer<V, LatticeLevelKernels<V>, LatticeLevels>;
+
 public:
   /// `fine`, `coarse`: with all unknowns on lattices here.
   LatticesTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next,
                    std::shared_ptr<LatticeArrays const> fine, std::shared_ptr<LatticeArrays const> coarse,
                    std::shared_ptr<Array<std::uint8_t> const> free_of_fine,
                    std::shared_ptr<Array<std::uint8_t> const> free_of_coarse, Array<std::uint8_t> owned)
-      : PiecesTransfer<V>(context, ranks, level, next),
-        kernels_(kernels_for<LatticeLevelKernels<V>>(context)),
+      : Base(context, ranks, level, next),
         fine_(std::move(fine)),
         coarse_(std::move(coarse)),
         free_of_fine_(std::move(free_of_fine)),
         free_of_coarse_(std::move(free_of_coarse)),
-        owned_(std::move(owned)),
-        levels_{fine_->view(), coarse_->view(), free_of_fine_->data(), free_of_coarse_->data(), owned_.data()},
-        of_rows_(levels_) {
-    of_rows_.fine.n_unknowns = level.lattices.n_rows;
+        owned_(std::move(owned)) {
+    this->set_levels({fine_->view(), coarse_->view(), free_of_fine_->data(), free_of_coarse_->data(), owned_.data()});
   }
 
-  std::int64_t bytes() const override {
-    return coarse_->bytes() + free_of_fine_->bytes() + owned_.bytes() + PiecesTransfer<V>::bytes();
-  }
+  std::int64_t bytes() const override { return coarse_->bytes() + free_of_fine_->bytes() + owned_.bytes() + Base::bytes(); }
   std::int64_t bytes_moved() const override {
     std::int64_t const number = sizeof(V);
-    return levels_.fine.n_unknowns * (3 * number + 2) + levels_.coarse.n_unknowns * (12 * number + 9);
+    return this->levels().fine.n_unknowns * (3 * number + 2) + this->levels().coarse.n_unknowns * (12 * number + 9);
   }
 
 private:
-  using PiecesTransfer<V>::context_;
-  void restrict_here(V const* r, V const* ones, V* parts, V* unused, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, levels_, r, ones, V(0), parts, unused, stop);
-  }
-  void to_fine(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, of_rows_, e, x, stop); }
-
-  LatticeLevelKernels<V> const& kernels_;
   std::shared_ptr<LatticeArrays const> fine_, coarse_;
   std::shared_ptr<Array<std::uint8_t> const> free_of_fine_, free_of_coarse_;
   Array<std::uint8_t> owned_;
-  LatticeLevels levels_, of_rows_;  ///< the latter with own fine unknowns only
 };
 
 /// From elements of order 1 on the same cells to those of order p.
 template <class V>
-class OrderOfRankTransfer final : public PiecesTransfer<V> {
+class OrderOfRankTransfer final : public PiecesTransfer<V, OrderLevelKernels<V>, OrderLevels> {
+  using Base = PiecesTransfer<V, OrderLevelKernels<V>, OrderLevels>;
+
 public:
   /// `fixed`: of fine unknowns on rims; `coarse_of`: see layout_of_vertices.
   OrderOfRankTransfer(Context& context, Communicator& ranks, LevelUnknowns const& level, LevelUnknowns const& next,
                       HostVector<std::uint8_t> const& fixed, std::vector<std::int32_t> const& coarse_of)
-      : PiecesTransfer<V>(context, ranks, level, next),
-        kernels_(kernels_for<OrderLevelKernels<V>>(context)),
+      : Base(context, ranks, level, next),
         fine_(context, level.lattices.layout),
         coarse_(context, next.lattices.layout),
         owned_(first_copies_of_own(context, level.lattices)),
@@ -292,34 +269,24 @@ public:
       if (coarse_of[i] >= 0)
         of_coarse[static_cast<std::size_t>(coarse_of[i] - layout.n_inner())] = fixed[i];
     fixed_of_coarse_ = Array<std::uint8_t>(context, std::span<std::uint8_t const>(of_coarse));
-    levels_ = order_levels_of(fine_.view(), coarse_.view());
-    levels_.fixed_of_fine = fixed_of_fine_.data();
-    levels_.fixed_of_coarse = fixed_of_coarse_.data();
-    levels_.owned = owned_.data();
-    of_rows_ = levels_;
-    of_rows_.fine.n_unknowns = level.lattices.n_rows;
+    OrderLevels levels = order_levels_of(fine_.view(), coarse_.view());
+    levels.fixed_of_fine = fixed_of_fine_.data();
+    levels.fixed_of_coarse = fixed_of_coarse_.data();
+    levels.owned = owned_.data();
+    this->set_levels(levels);
   }
 
   std::int64_t bytes() const override {
-    return fine_.bytes() + coarse_.bytes() + owned_.bytes() + fixed_of_fine_.bytes() + fixed_of_coarse_.bytes() +
-           PiecesTransfer<V>::bytes();
+    return fine_.bytes() + coarse_.bytes() + owned_.bytes() + fixed_of_fine_.bytes() + fixed_of_coarse_.bytes() + Base::bytes();
   }
   std::int64_t bytes_moved() const override {
     std::int64_t const number = sizeof(V);
-    return levels_.fine.n_unknowns * 3 * number + levels_.coarse.n_unknowns * 5 * number;
+    return this->levels().fine.n_unknowns * 3 * number + this->levels().coarse.n_unknowns * 5 * number;
   }
 
 private:
-  using PiecesTransfer<V>::context_;
-  void restrict_here(V const* r, V const* ones, V* parts, V* unused, std::int32_t const* stop) const override {
-    kernels_.restrict_residual(context_, levels_, r, ones, V(0), parts, unused, stop);
-  }
-  void to_fine(V const* e, V* x, std::int32_t const* stop) const override { kernels_.prolong(context_, of_rows_, e, x, stop); }
-
-  OrderLevelKernels<V> const& kernels_;
   LatticeArrays fine_, coarse_;
   Array<std::uint8_t> owned_, fixed_of_fine_, fixed_of_coarse_;
-  OrderLevels levels_, of_rows_;  ///< the latter with own fine unknowns only
 };
 
 /// All lattices of a level, on every rank, put together from their pieces.
