@@ -120,13 +120,6 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   memory.making_mesh = making;
 }
 
-/// What LatticeProblem holds; see its members.
-std::int64_t lattice_problem_bytes(LatticeLayout const& layout) {
-  std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
-                     on_rims = layout.n_unknowns - layout.n_inner();
-  return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
-}
-
 /// Whether the materials that there are have different entries of a list.
 bool differs(std::map<unsigned, std::size_t> const& entry_of) {
   return std::any_of(entry_of.begin(), entry_of.end(), [&](auto const& of) { return of.second != entry_of.begin()->second; });
@@ -608,9 +601,13 @@ LatticeProblem Discretization::lattice_problem(OwnPieces const& own) const {
   return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, impl_->of_whole, own);
 }
 
-std::int64_t Discretization::emptied_entries(std::int64_t n_rows) const {
-  assert(impl_->of_whole.size() > 0);
-  return assembly::emptied_entries(impl_->space, impl_->of_whole, n_rows);
+LatticeProblem Discretization::lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet) const {
+  assert(impl_->data.diagonal_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries());
+  return assembly::lattice_problem(impl_->space, impl_->element, impl_->data, number, dirichlet);
+}
+
+std::int64_t Discretization::emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const {
+  return assembly::emptied_entries(impl_->space, dirichlet, is_row);
 }
 
 void Discretization::refuse(DataError const& error) const {

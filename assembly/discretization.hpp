@@ -110,6 +110,9 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
+/// Bytes of a LatticeProblem; of `layout` its sizes.
+[[nodiscard]] std::int64_t lattice_problem_bytes(LatticeLayout const& layout);
+
 /// What CheckedProblem predicts.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
 
@@ -147,8 +150,10 @@ public:
   /// The same of a rank's own pieces of lattices, of a part on the cells around them; see system/lattice_problem.hpp. Precondition:
   /// set_dirichlet_values was called.
   [[nodiscard]] LatticeProblem lattice_problem(OwnPieces const& own) const;
-  /// See system/lattice_problem.hpp. Precondition as above.
-  [[nodiscard]] std::int64_t emptied_entries(std::int64_t n_rows) const;
+  /// The same of a rank's own cells, which are this part; see there.
+  [[nodiscard]] LatticeProblem lattice_problem(std::span<std::int32_t const> number, std::span<double const> dirichlet) const;
+  /// Of the part around own rows; see there.
+  [[nodiscard]] std::int64_t emptied_entries(std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) const;
   /// (int f + int g) / (int |f| + int |g|) of a pure Neumann problem. Throws InputError where that is too far from 0 for a
   /// solution.
   [[nodiscard]] static double compatibility_defect(double total, double absolute);

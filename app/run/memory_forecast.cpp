@@ -21,13 +21,6 @@ using assembly::AssembledInto;
 /// What CUDA's driver keeps in host memory once there is a context: 125 to 140 MB (H200, CUDA 13).
 constexpr std::int64_t host_bytes_of_cuda = 130 << 20;
 
-/// What the matrix takes in its format besides CSR on the host, from its assembly on.
-struct MatrixMemory {
-  std::int64_t host_assembly = 0, device_assembly = 0;  ///< at the peak of its assembly or conversion
-  std::int64_t host = 0, device = 0;                    ///< that stay, with what else the assembly keeps
-  std::int64_t host_verify = 0;                         ///< what the residual takes besides vectors
-};
-
 FormatEstimate const& estimate_of(FormatChoice const& choice, Format format) {
   return *std::find_if(choice.estimates.begin(), choice.estimates.end(),
                        [&](FormatEstimate const& e) { return e.format == format; });
@@ -49,34 +42,29 @@ MatrixMemory of_csr(FormatChoice const& choice, assembly::Estimate const& estima
   return result;
 }
 
-MatrixMemory of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
+/// `problem`, `on_host`: bytes on the host during the assembly, and of them what stays.
+MatrixMemory of_elements(std::int64_t peak, std::int64_t kept, std::int64_t problem, std::int64_t on_host, std::int64_t n_unknowns,
+                         Backend backend) {
+  bool const cpu = backend == Backend::cpu;
   MatrixMemory result;
-  std::int64_t const n = estimate.mesh.dofs;
-  bool const cpu = backend == Backend::cpu, free = format == Format::matrix_free;
-  std::int64_t peak = 0, kept = 0, on_host = 0;
-  if (!estimate.lattices_for_elements) {
-    std::array<std::int64_t, 3> const cells = config.problem.mesh.refined_cells();
-    std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
-    for (std::size_t d = 0; d < 3; ++d)
-      surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
-    peak = BoxSystem::peak_bytes(cells, estimate.varying_fields, format, backend) + surface;
-    kept = BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * n + surface;
-  } else {
-    LatticeSystem::KeptBytes const of_lattices = LatticeSystem::kept_bytes(estimate.layout, format);
-    peak = LatticeSystem::peak_bytes(estimate.layout, estimate.varying_fields, backend, format);
-    kept = of_lattices.backend;
-    on_host = of_lattices.host;
-    // Element vectors in double-double.
-    std::int64_t const n1 = estimate.layout.order + 1;
-    result.host_verify = cpu && free ? 16 * n1 * n1 * n1 * estimate.mesh.cells : 0;
-  }
-  std::int64_t const problem = estimate.memory.lattice_problem + on_host;
   // The right-hand side goes to the host, where with the cpu backend it is for a moment twice.
-  result.host_assembly = problem + (cpu ? peak : 0) + 8 * n;
+  result.host_assembly = problem + on_host + (cpu ? peak : 0) + 8 * n_unknowns;
   result.device_assembly = cpu ? 0 : peak;
   result.host = on_host + (cpu ? kept : 0);
   result.device = cpu ? 0 : kept;
   return result;
+}
+
+MatrixMemory memory_of_elements(Format format, RunConfig const& config, assembly::Estimate const& estimate, Backend backend) {
+  if (estimate.lattices_for_elements)
+    return memory_of_lattices(format, estimate.layout, estimate.varying_fields, backend);
+  std::int64_t const n = estimate.mesh.dofs;
+  std::array<std::int64_t, 3> const cells = config.problem.mesh.refined_cells();
+  std::int64_t surface = 0;  // values of the conditions at nodes or Gauss points of faces
+  for (std::size_t d = 0; d < 3; ++d)
+    surface += 2 * 8 * (cells[d] + 1) * (cells[(d + 1) % 3] + 1);
+  return of_elements(BoxSystem::peak_bytes(cells, estimate.varying_fields, format, backend) + surface,
+                     BoxSystem::peak_bytes(cells, 0, format, backend) - 8 * n + surface, 0, 0, n, backend);
 }
 
 /// What multigrid goes on with, where the matrix is not the one that it makes levels from.
@@ -92,30 +80,51 @@ ExpectedOrderOne order_one_of(RunConfig const& config, assembly::CheckedProblem 
   result.rows = mesh.vertices;
   if (result.nodes > 0 && result.order == 1)
     return result;
-  LatticeLayout const& fine = estimate.layout;
+  ExpectedOrderOne of_lattices = order_one_of_lattices(estimate.layout, mesh.vertices, estimate.varying_fields, backend);
+  if (result.nodes == 0)
+    return of_lattices;
+  result.tables = of_lattices.tables;
+  result.host = of_lattices.host;
+  return result;
+}
+
+}  // namespace
+
+MatrixMemory memory_of_lattices(Format format, LatticeLayout const& layout, int varying_fields, Backend backend) {
+  LatticeSystem::KeptBytes const kept = LatticeSystem::kept_bytes(layout, format);
+  MatrixMemory result = of_elements(LatticeSystem::peak_bytes(layout, varying_fields, backend, format), kept.backend,
+                                    assembly::lattice_problem_bytes(layout), kept.host, layout.n_unknowns, backend);
+  // Element vectors in double-double.
+  std::int64_t const n1 = layout.order + 1, cells = layout.cells;
+  if (backend == Backend::cpu && format == Format::matrix_free)
+    result.host_verify = 16 * n1 * n1 * n1 * layout.n_lattices * cells * cells * cells;
+  return result;
+}
+
+ExpectedOrderOne order_one_of_lattices(LatticeLayout const& fine, std::int64_t vertices, int varying_fields, Backend backend) {
+  ExpectedOrderOne result;
+  result.order = fine.order;
+  result.rows = vertices;
   std::int64_t const p = fine.order, rims = fine.n_lattices * fine.rim().size(), on_rims = fine.n_unknowns - fine.n_inner();
   LatticeLayout coarse;  // its sizes
   coarse.n_lattices = fine.n_lattices;
   coarse.cells = fine.cells;
   coarse.all_on_rim = fine.all_on_rim;
-  coarse.n_unknowns = mesh.vertices;
+  coarse.n_unknowns = vertices;
   std::int64_t const m = coarse.nodes(), coarse_rims = coarse.n_lattices * coarse.rim().size();
   result.tables = 9 * (rims + coarse_rims) + 9 * on_rims * (p + 1) / p;
   // The problem in both orders, the tables once more; what the elements keep of it is gone with them.
-  result.host = estimate.memory.lattice_problem + estimate.memory.lattice_problem / (p * p * p) + 2 * result.tables;
-  if (result.nodes > 0)
-    return result;
+  std::int64_t const problem = assembly::lattice_problem_bytes(fine);
+  result.host = problem + problem / (p * p * p) + 2 * result.tables;
   if (!fine.all_on_rim) {
     result.nodes = coarse.n_lattices * m * m * m;
-    result.backend = LatticeSystem::peak_bytes(coarse, estimate.varying_fields, backend, Format::half_cds);
+    result.backend = LatticeSystem::peak_bytes(coarse, varying_fields, backend, Format::half_cds);
   } else {
-    result.backend = LatticeSystem::peak_bytes(coarse, estimate.varying_fields, backend, Format::matrix_free);
-    result.tensors = 8 * LatticeOperator::n_tensor_values(mesh.cells, 1);
+    result.backend = LatticeSystem::peak_bytes(coarse, varying_fields, backend, Format::matrix_free);
+    result.tensors = 8 * LatticeOperator::n_tensor_values(fine.n_lattices, 1);
   }
   return result;
 }
-
-}  // namespace
 
 MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& stages) {
   return *std::max_element(stages.begin(), stages.end(), [](auto const& a, auto const& b) { return a.bytes < b.bytes; });
@@ -144,7 +153,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   else if (plan.choice)
     result.format.format = plan.choice->format;
   Format const format = result.format.format;
-  MatrixMemory const matrix = csr ? of_csr(result.format, estimate, cpu) : of_elements(format, config, estimate, backend);
+  MatrixMemory const matrix = csr ? of_csr(result.format, estimate, cpu) : memory_of_elements(format, config, estimate, backend);
 
   ExpectedSystem system{backend, format, n, estimate.entries, estimate_of(result.format, format).bytes_per_product, csr, false, 0};
   system.is_stencil = format == Format::matrix_free && mesh.stencil_faces > 0;

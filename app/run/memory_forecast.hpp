@@ -3,7 +3,9 @@
 #include "app/config/run_config.hpp"
 #include "app/run/assembled_system.hpp"
 #include "assembly/discretization.hpp"
+#include "gpu/core/lattice_layout.hpp"
 #include "gpu/formats/cost.hpp"
+#include "gpu/solvers/solver.hpp"
 
 #include <cstdint>
 #include <string>
@@ -27,6 +29,18 @@ struct MemoryForecast {
   [[nodiscard]] std::int64_t host_peak() const { return peak(host).bytes; }
   [[nodiscard]] std::int64_t device_peak() const { return device.empty() ? 0 : peak(device).bytes; }
 };
+
+/// What the matrix takes in its format besides CSR on the host, from its assembly on.
+struct MatrixMemory {
+  std::int64_t host_assembly = 0, device_assembly = 0;  ///< at the peak of its assembly or conversion
+  std::int64_t host = 0, device = 0;                    ///< that stay, with what else the assembly keeps
+  std::int64_t host_verify = 0;                         ///< what the residual takes besides vectors
+};
+/// In half_cds or matrix_free on lattices; of `layout` its sizes.
+[[nodiscard]] MatrixMemory memory_of_lattices(Format format, LatticeLayout const& layout, int varying_fields, Backend backend);
+/// What multigrid goes on with from matrix_free on lattices.
+[[nodiscard]] ExpectedOrderOne order_one_of_lattices(LatticeLayout const& fine, std::int64_t vertices, int varying_fields,
+                                                     Backend backend);
 
 /// Without what analyses take, which refuse by themselves what does not fit.
 [[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem);

@@ -187,7 +187,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
         });
       });
     HostVector<double> const x =
-        stages.solve(system->b, system->is_singular(), system->order_one(stages.context()), system->nested_spaces(config));
+        stages.solve(system->b, system->is_singular(), system->order_one(config, stages.context()), system->nested_spaces(config));
     stages.verify(system->b, x);
 
     HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells

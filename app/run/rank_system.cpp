@@ -23,9 +23,6 @@ namespace poisson::app {
 
 namespace {
 
-/// Smaller pieces of lattices have most of their nodes on rims, and no levels.
-constexpr std::int64_t fewest_cells_of_piece = 4;
-
 /// The rows of this rank from the matrix of the cells around them, whose unknowns have these places (RankMesh::places). Columns
 /// ascend.
 std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::int32_t> const& places, std::int64_t n_rows,
@@ -104,35 +101,49 @@ MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assemb
   for (std::int64_t& cells : of_block.problem.mesh.cells)
     cells = std::min<std::int64_t>(cells, 1000);
   MatrixPlan plan = plan_matrix(config.is_box() ? of_block : config, backend, mesh);
-  if (format_of_blocks(plan) == Format::matrix_free && mesh.stencil_faces == 0 && mesh.lattices == 0) {
+  bool const has_operator = config.is_box() ? config.problem.order > 1 || mesh.stencil_faces > 0 : mesh.lattices > 0;
+  if (format_of_blocks(plan) == Format::matrix_free && !has_operator) {
     if (config.matrix.format)
       throw InputError("matrix.format",
-                       "on several ranks matrix_free is for refined meshes, and for boxes of elements of order 1 with equal "
-                       "cells, a constant coefficient and no named places; use another format, or auto, or run it without "
-                       "mpirun");
+                       "on several ranks matrix_free is for refined meshes, for boxes of elements of higher order, and for those "
+                       "of order 1 with equal cells, a constant coefficient and no named places; use another format, or auto, or "
+                       "run it without mpirun");
     plan = in_half_cds(plan);
   }
   return plan;
 }
 
-RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context) : mesh_(mesh), team_(team) {
+RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context) : RankSystem(mesh, team, Empty()) {
+  assemble_rows(config, context);
+  sum_sources();
   Communicator* const ranks = &team.communicator();
-  Backend const backend = context.backend();
-  team.together([&] { plan_ = plan_matrix_on_ranks(config, backend, mesh.whole); });
+  if (!block_)
+    nnz = sum_over(ranks, rows_.matrix->nnz());
+  if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
+    make_compatible();
+  if (pure_neumann() && has_ties_)
+    hold_first_unknown(mesh_, team_, rows_, b);
+}
+
+/// The matrix and the right-hand side without what must be known of the whole.
+void RankSystem::assemble_rows(RunConfig const& config, Context& context) {
+  team_.together([&] { plan_ = plan_matrix_on_ranks(config, context.backend(), mesh_.whole); });
   bool in_blocks = takes_blocks(config);
   bool const free = format_of_blocks(plan_) == Format::matrix_free;
   if (!in_blocks && !config.matrix.format && free && config.problem.order == 1) {  // thin blocks may have diagonals
     plan_ = in_half_cds(plan_);
     in_blocks = takes_blocks(config);
   }
-  bool const in_lattices = !in_blocks && takes_lattices(config);
-  team.together([&] {
+  bool const in_lattices = !in_blocks && (takes_lattices(config) || takes_cells(config));
+  team_.together([&] {
     if (in_blocks || in_lattices || config.matrix.format != Format::matrix_free)
       return;
     if (config.is_box())
       throw InputError("matrix.format",
-                       "matrix_free needs a block of three nodes or more per direction on every rank, and more than "
-                       "one rank with cells; use fewer ranks, or another format");
+                       config.problem.order > 1
+                           ? "matrix_free needs cells on every rank; use fewer ranks, or another format"
+                           : "matrix_free needs a block of three nodes or more per direction on every rank, and more than "
+                             "one rank with cells; use fewer ranks, or another format");
     throw InputError("matrix.format",
                      "matrix_free on several ranks needs pieces of four cells a side on every rank; refine the mesh "
                      "more often, use fewer ranks, or another format");
@@ -143,13 +154,6 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
     assemble_lattices(context);
   else
     assemble();
-  sum_sources();
-  if (!in_blocks && !in_lattices)
-    nnz = sum_over(ranks, rows_.matrix->nnz());
-  if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
-    make_compatible();
-  if (pure_neumann() && has_ties_)
-    hold_first_unknown(mesh_, team_, rows_, b);
 }
 
 bool RankSystem::takes_blocks(RunConfig const& config) const {
@@ -181,6 +185,25 @@ bool RankSystem::takes_lattices(RunConfig const& config) const {
   return true;
 }
 
+/// Whether every own cell of a box becomes a lattice, without entries.
+bool RankSystem::takes_cells(RunConfig const& config) const {
+  bool const may = format_of_blocks(plan_) == Format::matrix_free && config.is_box() && config.problem.order > 1;
+  return may && !any_of_ranks(&team_.communicator(), !mesh_.own);
+}
+
+/// Own cells, with unknowns as mesh_.places numbers them.
+LatticeProblem RankSystem::problem_of_cells() {
+  std::vector<std::int32_t> number;
+  number.reserve(mesh_.in_own.size());
+  for (std::int32_t const unknown : mesh_.in_own)
+    number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
+  std::vector<double> const around = mesh_.around->dirichlet_values();
+  std::vector<double> dirichlet(around.size());
+  for (std::size_t unknown = 0; unknown < around.size(); ++unknown)
+    dirichlet[static_cast<std::size_t>(mesh_.places[unknown])] = around[unknown];
+  return mesh_.own->lattice_problem(number, dirichlet);
+}
+
 void RankSystem::assemble_lattices(Context& context) {
   Format const format = format_of_blocks(plan_);
   auto lattices = std::make_shared<RankLattices>();
@@ -189,17 +212,23 @@ void RankSystem::assemble_lattices(Context& context) {
   HostVector<double> rhs;
   std::unique_ptr<Matrix> matrix;
   team_.together([&] {
-    assembly::OwnPieces const own(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
-                                  std::move(mesh_.around_cells));
-    // Own unknowns were rows in the order of their numbers in the whole mesh.
-    for (RankNeighbor& neighbor : mesh_.neighbors)
-      for (std::int32_t& row : neighbor.sent)
-        row = own.number[static_cast<std::size_t>(row)];
-    mesh_.places = own.number;
+    std::optional<assembly::OwnPieces> pieces;
+    LatticeProblem problem;
+    if (mesh_.box) {
+      problem = problem_of_cells();
+    } else {
+      pieces.emplace(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
+                     std::move(mesh_.around_cells));
+      // Own unknowns were rows in the order of their numbers in the whole mesh.
+      for (RankNeighbor& neighbor : mesh_.neighbors)
+        for (std::int32_t& row : neighbor.sent)
+          row = pieces->number[static_cast<std::size_t>(row)];
+      mesh_.places = pieces->number;
+      lattices->cut = pieces->cut();
+      problem = mesh_.around->lattice_problem(*pieces);
+    }
     lattices->n_rows = mesh_.n_rows;
     lattices->neighbors = mesh_.neighbors;
-    lattices->cut = own.cut();
-    LatticeProblem problem = mesh_.around->lattice_problem(own);
     anchored_ = !problem.pure_neumann;
     problem.pure_neumann = false;  // what the whole is shows later
     require_memory(context, LatticeSystem::peak_bytes(problem, context.backend(), format),
@@ -211,14 +240,18 @@ void RankSystem::assemble_lattices(Context& context) {
       rhs = system.take_rhs();
       matrix = system.take_matrix();
     } catch (DataError const& error) {
+      if (!pieces)
+        mesh_.own->refuse(error);
       DataError in_cell = error;
-      in_cell.part = own.cell_of(error.part);
+      in_cell.part = pieces->cell_of(error.part);
       mesh_.around->refuse(in_cell);
     }
     if (format == Format::matrix_free) {
-      emptied = mesh_.around->emptied_entries(mesh_.n_rows);
-      if (plan_.may_lower)
+      emptied = mesh_.around->emptied_entries(mesh_.around->dirichlet_values(), mesh_.have_rows());
+      if (plan_.may_lower && pieces)
         lowered_.emplace(problem);
+      else if (plan_.may_lower)
+        fixed_ = problem.fixed;
     }
     lattices->layout = std::move(problem.layout);
     fixed = std::move(problem.fixed);
@@ -392,7 +425,33 @@ void RankSystem::make_compatible() {
     b[i] -= total / volume_ * weights[i];
 }
 
-OrderOneProvider RankSystem::order_one(Context& context) const {
+OrderOne RankSystem::order_one_of_box(RunConfig config, Context& context) const {
+  config.problem.order = 1;
+  config.matrix.format = Format::half_cds;
+  OrderOne result;
+  RankMesh mesh = rank_mesh(config, team_);
+  RankSystem system(mesh, team_, Empty());
+  system.assemble_rows(config, context);
+  SplitRows rows;
+  std::unique_ptr<Matrix> local;
+  team_.together([&] {
+    if (system.block_) {
+      rows = std::move(system.block_->rows);
+      local = std::move(system.block_->local);
+    } else {
+      rows = split(system.rows_);
+      local = make_matrix(Format::csr, rows.local, context);
+    }
+  });
+  result.own_rows = std::make_unique<RankMatrix>(std::move(local), rows, system.rows_.neighbors, team_.communicator());
+  result.blocks = std::make_shared<RankBlocks const>(mesh.box->node_blocks());
+  result.fixed = fixed_;
+  return result;
+}
+
+OrderOneProvider RankSystem::order_one(RunConfig const& config, Context& context) const {
+  if (!fixed_.empty())
+    return [this, &config, &context] { return order_one_of_box(config, context); };
   if (!lowered_)
     return {};
   return [this, &context] {

@@ -20,6 +20,9 @@
 
 namespace poisson::app {
 
+/// Smaller pieces of lattices have most of their nodes on rims, and no levels: they are rows by entries.
+inline constexpr std::int64_t fewest_cells_of_piece = 4;
+
 /// Whether ranks assemble blocks of a box straight into half_cds, or matrix_free, where every block has three nodes or more per
 /// direction (in half_cds in x and y) and gpu/elements knows the problem. Otherwise by way of CSR.
 [[nodiscard]] bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan);
@@ -33,9 +36,10 @@ namespace poisson::app {
 class RankSystem {
 public:
   /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of the context, where that
-  /// is the format, lattices likewise into half_cds (of order 1) or matrix_free, everything else into CSR. The parts of `mesh` get
-  /// the mean of the exact solution in a pure Neumann problem. Errors: as Discretization::assemble; InputError where blocks are too
-  /// thin, or lattices too small, for a matrix_free that was asked for. The arguments outlive this.
+  /// is the format, lattices likewise into half_cds (of order 1) or matrix_free, boxes of higher order into matrix_free, everything
+  /// else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors: as
+  /// Discretization::assemble; InputError where blocks are too thin, or lattices too small, for a matrix_free that was asked for.
+  /// The arguments outlive this.
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
@@ -55,16 +59,22 @@ public:
   /// For multigrid: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where there are
   /// none, and where boundaries are periodic.
   [[nodiscard]] RankNestedProvider nested_spaces(RunConfig const& config) const;
-  /// For multigrid from matrix_free on lattices; empty elsewhere.
-  [[nodiscard]] OrderOneProvider order_one(Context& context) const;
+  /// For multigrid from matrix_free on lattices and on boxes of higher order; empty elsewhere.
+  [[nodiscard]] OrderOneProvider order_one(RunConfig const& config, Context& context) const;
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
 
 private:
+  struct Empty {};
+  RankSystem(RankMesh& mesh, RankTeam& team, Empty) : mesh_(mesh), team_(team) {}
+  void assemble_rows(RunConfig const& config, Context& context);
   [[nodiscard]] bool takes_blocks(RunConfig const& config) const;
   [[nodiscard]] bool takes_lattices(RunConfig const& config) const;
+  [[nodiscard]] bool takes_cells(RunConfig const& config) const;
   void assemble_block(Context& context);
   void assemble_lattices(Context& context);
+  [[nodiscard]] LatticeProblem problem_of_cells();
+  [[nodiscard]] OrderOne order_one_of_box(RunConfig config, Context& context) const;
   void add_point_loads();
   void assemble();
   [[nodiscard]] FieldSums source_of_own_cells() const;
@@ -80,8 +90,10 @@ private:
   std::optional<BlockSystem> block_;
   std::unique_ptr<BoxSystem> box_system_;  ///< of a block of a box: for Dirichlet values
   std::shared_ptr<RankLattices const> lattices_;
-  FieldSums source_;                       ///< of own lattices
-  std::optional<LoweredProblem> lowered_;  ///< the same, where the matrix is matrix_free and multigrid may ask for it
+  FieldSums source_;  ///< of own lattices
+  // Where the matrix is matrix_free and multigrid may ask for order 1:
+  std::optional<LoweredProblem> lowered_;  ///< of pieces of lattices
+  HostVector<std::uint8_t> fixed_;         ///< of cells of a box: see OrderOne
   assembly::Constraints constraints_;
   // Of periodic boundaries: see TiedRows.
   bool has_ties_ = false;  ///< some rank has

@@ -22,8 +22,8 @@
 namespace poisson::assembly {
 namespace {
 
-/// Pieces a rank that give METIS room for balance; and bytes of nodes that are made at once.
-constexpr std::int64_t fewest_pieces = 16, bytes_at_once = 16 << 20, nodes_at_once = 1 << 14, cells_at_once = 1 << 12;
+/// Bytes of nodes that are made at once; nodes and cells of a thread.
+constexpr std::int64_t bytes_at_once = 16 << 20, nodes_at_once = 1 << 14, cells_at_once = 1 << 12;
 
 bool are_connected(LatticeTopology const& topology) {
   std::vector<char> found(topology.lattices.size(), 0);
@@ -64,9 +64,7 @@ public:
   Share(Mesh& mesh, std::shared_ptr<LatticeTopology const> whole, int refinements, ReferenceElement const& element, int rank,
         int ranks)
       : mesh_(mesh), element_(element), rank_(rank), n_coarse_(whole->n_lattices()) {
-    int depth = 0;
-    while (!mesh.curved_cells && depth < refinements && n_coarse_ << (3 * depth) < fewest_pieces * ranks)
-      ++depth;
+    int const depth = mesh.curved_cells ? 0 : depth_of_pieces(n_coarse_, refinements, ranks);
     std::shared_ptr<LatticeTopology const> pieces = whole;
     if (depth > 0) {
       mesh.triangulation->refine_global(static_cast<unsigned>(depth));

@@ -15,6 +15,15 @@
 
 namespace poisson::assembly {
 
+/// How often lattices are halved in every direction for so many ranks, so that METIS has room for balance.
+[[nodiscard]] inline int depth_of_pieces(std::int64_t n_lattices, int refinements, int ranks) {
+  constexpr std::int64_t fewest = 16;  // a rank
+  int depth = 0;
+  while (depth < refinements && n_lattices << (3 * depth) < fewest * ranks)
+    ++depth;
+  return depth;
+}
+
 /// A mesh of lattices that several ranks share: each lattice is cut into 2^depth pieces a side, which are the lattices of a finer
 /// coarse mesh, and a rank has pieces. Unknowns have the numbers of the whole mesh; one belongs to the rank of the first piece that
 /// has it.

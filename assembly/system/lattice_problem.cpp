@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -12,7 +13,7 @@ namespace poisson::assembly {
 
 namespace {
 
-/// Every cell of a space as a lattice, all of whose nodes are in the tables.
+/// Every cell of a space as a lattice, all of whose nodes are in the tables; without the lists of copies.
 LatticeLayout layout_of_cells(Space const& space) {
   if (space.n_cells > std::numeric_limits<std::int32_t>::max() / space.n_local)
     throw InputError("matrix.format", "matrix_free needs 32-bit indices for the nodes of all cells of this mesh, and " +
@@ -30,7 +31,6 @@ LatticeLayout layout_of_cells(Space const& space) {
     for (std::int64_t cell = begin; cell < end; ++cell)
       space.dofs(cell, layout.rim_unknowns.data() + cell * space.n_local);
   });
-  list_copies(layout);
   return layout;
 }
 
@@ -93,9 +93,8 @@ void set_face_masses(LatticeProblem& problem, Space const& space, BoundaryTerms 
   }
 }
 
-}  // namespace
-
-LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+/// lattice_problem of a space; where it is not numbered by lattices without the lists of copies.
+LatticeProblem problem_of(Space const& space, ReferenceElement const& element, ProblemData const& data) {
   LatticeProblem problem;
   problem.layout = space.lattices ? space.lattices->layout() : layout_of_cells(space);
   problem.isoparametric = space.isoparametric;
@@ -112,7 +111,7 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
     problem.material.push_back(static_cast<std::int32_t>(data.coefficient_of.at(space.material(lattice * n * n * n))));
 
   BoundaryTerms const boundary = boundary_terms(space, element, data);
-  problem.pure_neumann = boundary.pure_neumann;
+  problem.pure_neumann = !boundary.anchored;
   problem.boundary = boundary.values;
   std::int64_t const first = problem.layout.n_inner(), n_rim = problem.layout.n_unknowns - first;
   problem.fixed.resize(static_cast<std::size_t>(n_rim));
@@ -128,6 +127,39 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
     std::int64_t const in_lattice = cell % (n * n * n);
     return {cell / (n * n * n), {in_lattice % n, in_lattice / n % n, in_lattice / (n * n)}};
   });
+  return problem;
+}
+
+}  // namespace
+
+LatticeProblem lattice_problem(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  LatticeProblem problem = problem_of(space, element, data);
+  if (!space.lattices)
+    list_copies(problem.layout);
+  return problem;
+}
+
+LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
+                               std::span<std::int32_t const> number, std::span<double const> dirichlet) {
+  LatticeProblem problem = problem_of(own, element, data);
+  LatticeLayout& layout = problem.layout;
+  for (std::int32_t& unknown : layout.rim_unknowns)
+    unknown = number[unknown];
+  layout.n_unknowns = std::ssize(dirichlet);
+  list_copies(layout);
+  HostVector<double> const loads = std::move(problem.rim_load);
+  problem.fixed.assign(dirichlet.size(), 0);
+  problem.fixed_value.assign(dirichlet.size(), 0);
+  problem.rim_load.assign(dirichlet.size(), 0);
+  for (std::size_t i = 0; i < dirichlet.size(); ++i)
+    if (!std::isnan(dirichlet[i])) {
+      problem.fixed[i] = 1;
+      problem.fixed_value[i] = dirichlet[i];
+      problem.pure_neumann = false;
+    }
+  for (std::size_t i = 0; i < number.size(); ++i)
+    if (problem.fixed[number[i]] == 0)
+      problem.rim_load[number[i]] = loads[i];
   return problem;
 }
 
@@ -183,19 +215,26 @@ LatticeProblem lattice_problem(Space const& around, ReferenceElement const& elem
   return problem;
 }
 
-std::int64_t emptied_entries(Space const& around, Constraints const& dirichlet, std::int64_t n_rows) {
+std::int64_t lattice_problem_bytes(LatticeLayout const& layout) {
+  std::int64_t const m = layout.nodes(), rims = layout.n_lattices * layout.rim().size(),
+                     on_rims = layout.n_unknowns - layout.n_inner();
+  return 24 * layout.n_lattices * m * m * m + 8 * rims + (8 + 17) * on_rims;
+}
+
+std::int64_t emptied_entries(Space const& around, std::span<double const> dirichlet, std::span<std::uint8_t const> is_row) {
+  auto const is_fixed = [&](std::int32_t unknown) { return !std::isnan(dirichlet[unknown]); };
   HostVector<std::int32_t> place;  // of such an unknown among all of these; else -1
-  place.resize(static_cast<std::size_t>(n_rows), -1);
+  place.resize(dirichlet.size(), -1);
   std::int32_t n_fixed = 0;
-  for (std::int64_t unknown = 0; unknown < n_rows; ++unknown)
-    if (dirichlet.constrained(unknown))
+  for (std::int64_t unknown = 0; unknown < around.n_dofs; ++unknown)
+    if (is_row[unknown] != 0 && is_fixed(static_cast<std::int32_t>(unknown)))
       place[unknown] = n_fixed++;
   std::vector<std::vector<std::int32_t>> neighbours(static_cast<std::size_t>(n_fixed));
   std::vector<std::int32_t> dofs(static_cast<std::size_t>(around.n_local));
   for (std::int64_t cell = 0; n_fixed > 0 && cell < around.n_cells; ++cell) {
     around.dofs(cell, dofs.data());
     for (std::int32_t const unknown : dofs)
-      if (unknown < n_rows && place[unknown] >= 0) {
+      if (place[unknown] >= 0) {
         auto& list = neighbours[place[unknown]];
         list.insert(list.end(), dofs.begin(), dofs.end());
       }
@@ -204,8 +243,7 @@ std::int64_t emptied_entries(Space const& around, Constraints const& dirichlet, 
   for (auto& list : neighbours) {
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
-    auto const fixed = std::count_if(list.begin(), list.end(), [&](std::int32_t other) { return dirichlet.constrained(other); });
-    count += 2 * (std::ssize(list) - 1) - (fixed - 1);
+    count += 2 * (std::ssize(list) - 1) - (std::count_if(list.begin(), list.end(), is_fixed) - 1);
   }
   return count;
 }

@@ -6,6 +6,9 @@
 #include "assembly/system/problem_data.hpp"
 #include "gpu/core/lattice_problem.hpp"
 
+#include <cstdint>
+#include <span>
+
 namespace poisson::assembly {
 
 /// The problem as gpu/elements assembles it, but for the number of couplings. Where the space is not numbered by lattices, every
@@ -20,8 +23,15 @@ namespace poisson::assembly {
 [[nodiscard]] LatticeProblem lattice_problem(Space const& around, ReferenceElement const& element, ProblemData const& data,
                                              Constraints const& dirichlet, OwnPieces const& own);
 
-/// Entries of the matrix that Dirichlet values of the first n_rows unknowns take out of their rows and columns; those that two of
-/// them share count half. Precondition: the space has all cells around these unknowns.
-[[nodiscard]] std::int64_t emptied_entries(Space const& around, Constraints const& dirichlet, std::int64_t n_rows);
+/// Of a rank's own cells, the space, each of which is a lattice. `number`: of every unknown here, in `dirichlet`, which has the
+/// values of own unknowns, the rows, and then of ghosts; NaN where there is none. Loads are those of own cells. pure_neumann and
+/// errors as above.
+[[nodiscard]] LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
+                                             std::span<std::int32_t const> number, std::span<double const> dirichlet);
+
+/// Entries of the matrix that Dirichlet values, NaN where there is none, take out of the rows of unknowns with is_row[i] != 0 and
+/// out of their columns; those that two of them share count half. Precondition: the space has all cells around these unknowns.
+[[nodiscard]] std::int64_t emptied_entries(Space const& around, std::span<double const> dirichlet,
+                                           std::span<std::uint8_t const> is_row);
 
 }  // namespace poisson::assembly

@@ -4,6 +4,8 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/lattice_layout.hpp"
 #include "gpu/core/lattice_problem.hpp"
+#include "gpu/core/node_box.hpp"
+#include "gpu/formats/rank_matrix.hpp"
 
 #include <array>
 #include <cstdint>
@@ -22,6 +24,9 @@ struct OrderOne {
   HostVector<std::uint8_t> fixed;  ///< of those on rims: 1 where there is a Dirichlet value
   std::unique_ptr<Matrix> matrix;  ///< of order 1, in the same context; its unknowns are those of layout_of_vertices(lattices)
   std::array<std::int64_t, 3> box_nodes{};  ///< of that matrix, as in PreconditionerOptions
+  /// On a box that several ranks share, in place of `matrix`: own rows of order 1, of own vertices in their order; who has which.
+  std::unique_ptr<RankMatrix> own_rows;
+  std::shared_ptr<RankBlocks const> blocks;
 };
 
 /// The same problem with elements of order 1 on the same cells, without loads: nodes are the vertices. Weights of Robin faces go to

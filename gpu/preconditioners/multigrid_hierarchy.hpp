@@ -120,11 +120,12 @@ template <class V>
   return blocks != nullptr && blocks->nodes[0] >= 3 && blocks->nodes[1] >= 3;
 }
 
-/// On lattices that several ranks share, each whole on one of them (RankMatrix::lattices): the levels of lattice_hierarchy. P^T A P
+/// On lattices that several ranks share, each whole on one of them (RankMatrix::lattices): the levels of lattice_hierarchy. Where
+/// every cell of a box is one, for elements of higher order: those of the box, of order 1, below them. P^T A P
 /// is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices with the rows that other ranks'
 /// lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and goes on
 /// as one rank. Collective.
-[[nodiscard]] bool has_levels(RankLattices const* lattices);  ///< whether there are some, of four cells a side or more
+[[nodiscard]] bool has_levels(RankLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 

@@ -384,7 +384,7 @@ Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& who
 }  // namespace rank_lattices
 
 bool has_levels(RankLattices const* lattices) {
-  return lattices != nullptr && has_levels(lattices->layout.cells) && !lattices->layout.all_on_rim;
+  return lattices != nullptr && (lattices->layout.all_on_rim || has_levels(lattices->layout.cells));
 }
 
 template <class V>
@@ -493,25 +493,48 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
   };
   if (auto const* const of_rank = dynamic_cast<OperatorOfRank const*>(&a.local()); of_rank != nullptr) {
     OrderOne order_one = options.order_one ? options.order_one() : OrderOne{};
-    if (any_of_ranks(&ranks, dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
+    bool const is_box = level.lattices.layout.all_on_rim;
+    if (any_of_ranks(&ranks, is_box ? order_one.own_rows == nullptr
+                                    : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
       result.failure = "there are no elements of order 1 on the cells of this mesh";
       return result;
     }
-    std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? order_one.matrix->in_single() : std::move(order_one.matrix);
     options.done(context, "elements of order 1");
     enter_by_rows();
+    auto const add_operator = [&] {  // whether it is the last level
+      std::unique_ptr<OperatorOfRank> own = std::is_same_v<V, float> ? of_rank->in_single_on_rank() : nullptr;
+      if (add_level(own != nullptr ? *own : *of_rank))
+        return true;
+      result.levels.back().own = std::move(own);
+      result.levels.back().more_steps = std::max(level.lattices.layout.order - 2, 0);
+      return false;
+    };
+    std::vector<std::int32_t> coarse_of;
+    if (is_box) {
+      if (add_operator())
+        return result;
+      LatticeLayout vertices = layout_of_vertices(level.lattices.layout.view(), &coarse_of);
+      LevelUnknowns const next = coarse_unknowns(ranks, level, std::move(vertices), coarse_of);
+      auto transfer = std::make_unique<OrderOfRankTransfer<V>>(context, ranks, level, next, order_one.fixed, coarse_of);
+      rest.multigrid.levels = multigrid.levels - 1;
+      MultigridHierarchy<V> coarser = has_levels(order_one.blocks.get())
+                                          ? rank_box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, rest)
+                                          : rank_hierarchy_of_rows<V>(*order_one.own_rows, {}, rest);
+      if (coarser.failure.empty())
+        transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
+      result.levels.back().to_coarse = std::move(transfer);
+      take_levels(std::move(coarser));
+      return result;
+    }
+    std::unique_ptr<Matrix> half_cds = std::is_same_v<V, float> ? order_one.matrix->in_single() : std::move(order_one.matrix);
     if (level.lattices.layout.order == 1) {
       V const* const values = values_in<V>(static_cast<LatticeHalfCds const&>(*half_cds));
       std::vector<MatrixEntry> const entries = entries_of_others<V>(context, ranks, level, values);
       arrays = std::make_shared<LatticeArrays const>(context, level.lattices.layout);
       matrix = matrix_of<V>(context, level, std::move(half_cds), entries);
     } else {
-      std::unique_ptr<OperatorOfRank> own = std::is_same_v<V, float> ? of_rank->in_single_on_rank() : nullptr;
-      if (add_level(own != nullptr ? *own : *of_rank))
+      if (add_operator())
         return result;
-      result.levels.back().own = std::move(own);
-      result.levels.back().more_steps = std::max(level.lattices.layout.order - 2, 0);
-      std::vector<std::int32_t> coarse_of;
       LatticeLayout coarse = layout_of_vertices(level.lattices.layout.view(), &coarse_of);
       auto coarse_arrays = std::make_shared<LatticeArrays const>(context, coarse);
       LevelUnknowns next = coarse_unknowns(ranks, level, std::move(coarse), coarse_of);

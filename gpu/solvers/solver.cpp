@@ -646,10 +646,11 @@ private:
     traits.is_box = is_box(a_, options_.box_nodes) || options_.blocks != nullptr;
     auto const* const lattices = dynamic_cast<LatticeHalfCds const*>(&a_);
     auto const* const of_rank = dynamic_cast<RankMatrix const*>(&a_);
-    traits.has_lattice_levels =
-        (lattices != nullptr && has_levels(*lattices)) || (of_rank != nullptr && has_levels(of_rank->lattices()));
+    bool const rank_lattices = of_rank != nullptr && has_levels(of_rank->lattices()),
+               free_on_ranks = rank_lattices && of_rank->local().format() == Format::matrix_free;
+    traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (rank_lattices && !free_on_ranks);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    bool const lowers = options_.ranks == nullptr ? bool(options_.order_one) : bool(options_.nested_spaces);
+    bool const lowers = options_.ranks == nullptr || free_on_ranks ? bool(options_.order_one) : bool(options_.nested_spaces);
     traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
     if (options_.ranks == nullptr && !options_.csr)
       traits.no_entries = "there are no entries";

@@ -317,7 +317,7 @@ def test_auto_leaves_entries_out_as_on_one_rank(poisson):
     compare_records(one, other, 2)
 
 
-@pytest.mark.parametrize("setting", ["problem.coefficient=1 + x", "problem.element.order=2", "problem.mesh.growth=[1, 1.1, 1]",
+@pytest.mark.parametrize("setting", ["problem.coefficient=1 + x", "problem.mesh.growth=[1, 1.1, 1]",
                                      "problem.mesh.cells=[4, 4, 4]", "problem.mesh={generator: hyper_ball}"])
 def test_what_needs_entries_on_ranks_is_refused(poisson, setting):
     config = poisson.write(CUBE)

@@ -83,6 +83,7 @@ inline ShareOfBox share_of(LatticeBox const& box, std::vector<int> const& rank_o
   layout.n_lattices = static_cast<std::int64_t>(share.own.size());
   layout.order = whole.order;
   layout.cells = whole.cells;
+  layout.all_on_rim = whole.all_on_rim;
   layout.kind_first = box.layout.kind_first;
   layout.n_unknowns = share.lattices.n_rows + static_cast<std::int64_t>(share.ghosts.size());
   for (std::int32_t const l : share.own)

@@ -1,5 +1,6 @@
 #include "gpu/elements/operator_of_rank.hpp"
 
+#include "gpu/core/csr_entries.hpp"
 #include "gpu/elements/lattice_rows.hpp"
 #include "gpu/elements/lattice_system.hpp"
 #include "gpu/elements/order_one.hpp"
@@ -34,10 +35,12 @@ struct SharedMesh {
   }
 };
 
+/// On one cell every node is in the tables.
 LatticeMesh mesh_of_order(std::int32_t order, std::array<std::int64_t, 3> const& lattices, std::int32_t cells) {
   LatticeMesh mesh{lattices, cells, {{polynomial(2, 1, 1)}, {sine(3, 1)}}, sine(0.1, 5)};
   mesh.order = order;
   mesh.isoparametric = order > 1;
+  mesh.all_on_rim = cells == 1;
   return mesh;
 }
 
@@ -50,6 +53,10 @@ std::vector<SharedMesh> shared_meshes() {
   result.push_back({mesh_of_order(3, {2, 1, 2}, 4), {1, 0, 0, 2}});
   result.push_back({mesh_of_order(4, {1, 2, 1}, 4), {1, 0}});
   result.push_back({mesh_of_order(2, {3, 2, 1}, 4), {4, 3, 2, 1, 0, 0}});
+  // Cells of a box.
+  result.push_back({mesh_of_order(2, {4, 3, 2}, 1), {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1}});
+  result.push_back({mesh_of_order(3, {3, 1, 2}, 1), {0, 1, 2, 0, 1, 2}});
+  result.push_back({mesh_of_order(4, {2, 1, 1}, 1), {0, 1}});
   return result;
 }
 
@@ -199,6 +206,34 @@ void test_products(SharedMesh const& which, LatticeReference const& of, Communic
   }
 }
 
+/// Elements of order 1 on the cells of a box, by rows: own vertices in the order of own unknowns.
+std::unique_ptr<RankMatrix> rows_of_order_one(SharedMesh const& which, LatticeReference const& of, Communicator& ranks,
+                                              Context& context) {
+  std::vector<std::int32_t> vertex_of;  // by unknown
+  static_cast<void>(layout_of_vertices(of.problem.layout.view(), &vertex_of));
+  auto const host = make_context(Backend::cpu);
+  CsrMatrix const by_vertex =
+      LatticeSystem(*host, with_order_one(of.problem), Format::matrix_free).take_matrix()->to_csr();
+  std::vector<std::int64_t> first{0};
+  std::vector<std::int32_t> vertices, row_of(static_cast<std::size_t>(by_vertex.n_rows));
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    for (std::int32_t const unknown : test::share_of(of.box, which.rank_of, rank).rows)
+      if (std::int32_t const vertex = vertex_of[static_cast<std::size_t>(unknown)]; vertex >= 0) {
+        row_of[static_cast<std::size_t>(vertex)] = static_cast<std::int32_t>(vertices.size());
+        vertices.push_back(vertex);
+      }
+    first.push_back(std::ssize(vertices));
+  }
+  std::vector<MatrixEntry> entries;
+  for (std::int32_t const vertex : vertices)
+    for (auto e = static_cast<std::size_t>(by_vertex.row_ptr[vertex]); e < static_cast<std::size_t>(by_vertex.row_ptr[vertex + 1]); ++e)
+      entries.push_back({row_of[static_cast<std::size_t>(vertex)],
+                         row_of[static_cast<std::size_t>(by_vertex.columns[e])], by_vertex.values[e]});
+  RankRows const rows = rows_of_rank(csr_of_entries(by_vertex.n_rows, by_vertex.n_rows, entries), first, ranks.rank());
+  SplitRows const parts = split(rows);
+  return std::make_unique<RankMatrix>(make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks);
+}
+
 SolverOptions multigrid_options(LatticeProblem const& problem, Context& context) {
   SolverOptions options;
   options.preconditioner = PreconditionerKind::multigrid;
@@ -225,6 +260,13 @@ void test_solve(SharedMesh const& which, LatticeReference const& of, std::int64_
   options.ranks = &ranks;
   options.multigrid.precision = precision;
   options.multigrid.gathered_size = gathered;
+  if (which.mesh.all_on_rim)
+    options.order_one = [&] {
+      OrderOne order_one;
+      order_one.fixed = rank.problem.fixed;
+      order_one.own_rows = rows_of_order_one(which, of, ranks, context);
+      return order_one;
+    };
   HostVector<double> x(rank.rhs.size());
   SolverResult const result = solve(*rank.matrix, rank.rhs, x, options);
   EXPECT_EQ(result.status, SolverStatus::converged) << which.text() << ": " << result.reason;

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "app/run/memory_forecast.hpp"
+#include "gpu/core/context.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace poisson::app {
+
+/// What the rank with most unknowns of several takes, known before anything is refined or assembled.
+struct RankForecast {
+  assembly::MeshSummary mesh;
+  std::string division;  ///< of the mesh, with its name
+  std::int64_t rows = 0, ghosts = 0;
+  bool is_exact = true;                         ///< the rows are; else what parts of about equal size have
+  std::vector<MemoryForecast::OfStage> stages;  ///< on the host, without the program
+  std::int64_t program = 0;
+  std::int64_t on_device = 0;  ///< with the cuda backend
+  std::string format;          ///< where it is known
+  PreconditionerKind preconditioner{};
+};
+
+/// Errors: InputError for what is wrong with the problem.
+[[nodiscard]] RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks);
+
+}  // namespace poisson::app
