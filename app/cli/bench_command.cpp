@@ -4,7 +4,7 @@
 #include "app/cli/options.hpp"
 #include "app/cli/svd_bench_command.hpp"
 #include "app/run/exit_code.hpp"
-#include "app/run/launch.hpp"
+#include "app/run/processors.hpp"
 #include "app/run/rank_run.hpp"
 
 #include <bit>

@@ -9,6 +9,7 @@
 #include "app/cli/svd_command.hpp"
 #include "app/run/exit_code.hpp"
 #include "app/run/launch.hpp"
+#include "app/run/processors.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/run.hpp"
 #include "app/run/solve.hpp"

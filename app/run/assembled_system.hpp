@@ -25,8 +25,8 @@ struct MatrixPlan {
 [[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh);
 
 /// Trilinear elements on boxes and lattices are assembled by gpu/elements straight into half_cds where that is the format, given or
-/// taken by `auto`; matrix_free is made there for any mesh and element, and `auto` takes it for higher orders on refined meshes
-/// where multigrid may be taken. Everything else is assembled into CSR and converted; so are
+/// taken by `auto`; matrix_free is made there for any mesh and element, and `auto` takes it for higher orders on boxes and refined
+/// meshes where multigrid may be taken. Everything else is assembled into CSR and converted; so are
 /// entries in double_double, matrices that an analysis needs, and those for which matrix.conversion asks for a way of converting.
 /// Errors: InputError for matrix_free with an analysis or another precision.
 [[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);

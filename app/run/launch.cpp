@@ -2,7 +2,6 @@
 
 #include "app/mpi/communicator.hpp"
 #include "gpu/core/error.hpp"
-#include "gpu/core/threads.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +12,6 @@
 #include <dlfcn.h>
 #include <filesystem>
 #include <initializer_list>
-#include <sched.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -93,20 +91,6 @@ std::string mpi_description() {
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "unknown host";
-}
-
-int threads_of_rank(Communicator& ranks) {
-  struct Place {
-    std::array<char, 256> host{};
-    cpu_set_t processors{};
-  } place;
-  gethostname(place.host.data(), place.host.size() - 1);
-  sched_getaffinity(0, sizeof place.processors, &place.processors);
-  int sharing = 0;
-  for (Place const& other : gather(ranks, place))
-    if (other.host == place.host && CPU_EQUAL(&other.processors, &place.processors))
-      ++sharing;
-  return std::max(1, usable_threads() / std::max(sharing, 1));
 }
 
 int rank_on_host(Communicator& ranks) {

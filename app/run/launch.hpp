@@ -27,10 +27,6 @@ struct Launch {
 /// The machine of this process.
 [[nodiscard]] std::string host_name();
 
-/// Threads for this rank where the user gives no number: the processors that it may use, shared evenly with the ranks that may use
-/// the same ones. (A launcher that binds ranks gives each its own.) Collective.
-[[nodiscard]] int threads_of_rank(Communicator& ranks);
-
 /// The number of this rank among those of its host, from 0: the devices of a host go to its ranks in turns. Collective.
 [[nodiscard]] int rank_on_host(Communicator& ranks);
 

@@ -456,7 +456,7 @@ OrderOneProvider RankSystem::order_one(RunConfig const& config, Context& context
     return {};
   return [this, &context] {
     try {
-      return make_order_one(context, *lowered_, std::nullopt);
+      return make_order_one(context, *lowered_);
     } catch (DataError const&) {  // cells whose vertices alone do not make a cell
       return OrderOne{};
     }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace poisson {
 
@@ -85,13 +86,18 @@ OrderOne make_order_one(Context& context, BoxProblem const& box) {
   return result;
 }
 
-LoweredProblem::LoweredProblem(LatticeProblem const& problem)
-    : lattices(problem.layout), fixed(problem.fixed), vertices(with_order_one(problem)) {}
+LoweredProblem::LoweredProblem(LatticeProblem const& problem, std::optional<BoxProblem> of_box)
+    : lattices(problem.layout), fixed(problem.fixed) {
+  if (of_box && BoxSystem::can_assemble(*of_box, Format::half_cds))
+    box = std::move(of_box);
+  else
+    vertices = with_order_one(problem);
+}
 
-OrderOne make_order_one(Context& context, LoweredProblem const& lowered, std::optional<BoxProblem> const& box) {
+OrderOne make_order_one(Context& context, LoweredProblem const& lowered) {
   OrderOne result;
-  if (box && BoxSystem::can_assemble(*box, Format::half_cds)) {
-    result = make_order_one(context, *box);
+  if (lowered.box) {
+    result = make_order_one(context, *lowered.box);
   } else {
     Format const format = lowered.lattices.cells >= 2 ? Format::half_cds : Format::matrix_free;
     result.matrix = LatticeSystem(context, lowered.vertices, format).take_matrix();

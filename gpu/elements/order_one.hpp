@@ -35,16 +35,18 @@ struct OrderOne {
 
 /// What of a problem its OrderOne is made from: a small part of it, so that it need not be made again.
 struct LoweredProblem {
-  explicit LoweredProblem(LatticeProblem const& problem);
+  /// `of_box`: where there is one, the same problem on a box with elements of order 1.
+  explicit LoweredProblem(LatticeProblem const& problem, std::optional<BoxProblem> of_box = std::nullopt);
 
-  LatticeLayout lattices;          ///< of the problem
-  HostVector<std::uint8_t> fixed;  ///< of the problem
-  LatticeProblem vertices;         ///< with_order_one
+  LatticeLayout lattices;           ///< of the problem
+  HostVector<std::uint8_t> fixed;   ///< of the problem
+  std::optional<BoxProblem> box{};  ///< which BoxSystem assembles into half_cds; else:
+  LatticeProblem vertices;          ///< with_order_one
 };
 
-/// What multigrid goes on with from a matrix of the problem, assembled in the context's memory: by `box` where there is one, which
-/// is the same problem on a box with elements of order 1. Throws DataError, OutOfMemoryError, Interrupted.
-[[nodiscard]] OrderOne make_order_one(Context& context, LoweredProblem const& lowered, std::optional<BoxProblem> const& box);
+/// What multigrid goes on with from a matrix of the problem, assembled in the context's memory. Throws DataError, OutOfMemoryError,
+/// Interrupted.
+[[nodiscard]] OrderOne make_order_one(Context& context, LoweredProblem const& lowered);
 /// The same from a matrix of order 1 in any format. Precondition: BoxSystem assembles `box` into half_cds.
 [[nodiscard]] OrderOne make_order_one(Context& context, BoxProblem const& box);
 

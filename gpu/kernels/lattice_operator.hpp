@@ -150,6 +150,15 @@ template <class T>
 [[nodiscard]] POISSON_HOST_DEVICE T gathered_on_rim(LatticeOperatorView const& a, ConstPointer<T> vectors, std::int64_t unknown) {
   T sum = 0;
   std::int64_t const stride = a.stride();
+  if (a.lattices.all_on_rim) {  // a lattice is a cell, and its nodes are listed in the order of the cell's
+    std::int64_t const i = unknown - a.lattices.n_inner();
+    auto const nodes = static_cast<std::uint32_t>(a.lattices.nodes_of_lattice());
+    for (std::int64_t e = a.lattices.copy_offsets[i]; e < a.lattices.copy_offsets[i + 1]; ++e) {
+      auto const place = static_cast<std::uint32_t>(a.lattices.copies[e]), cell = place / nodes;
+      sum = sum + load(vectors, (place - cell * nodes) * stride + cell);
+    }
+    return sum;
+  }
   for_nodes_of(a.lattices, unknown, [&](std::int64_t lattice, std::int32_t i, std::int32_t j, std::int32_t k) {
     for_cells_around(a, lattice, i, j, k,
                      [&](std::int64_t cell, std::int32_t node) { sum = sum + load(vectors, node * stride + cell); });

@@ -90,22 +90,30 @@ template <class V>
     LatticeRim::Node const node = rim_of_coarse.node(coarse.copies[c] % rim_of_coarse.size());
     auto const first = [&](std::int32_t index) { return index == 0 ? 0 : 1 - p; };
     auto const count = [&](std::int32_t index) { return index == 0 || index == coarse.m - 1 ? p : 2 * p - 1; };
-    std::int32_t const nx = count(node.i), ny = count(node.j), n = nx * ny * count(node.k);
-    for (std::int32_t number = lane; number < n; number += lanes) {
-      std::int32_t const dx = first(node.i) + number % nx, dy = first(node.j) + number / nx % ny,
-                         dz = first(node.k) + number / (nx * ny);
+    std::int32_t const nx = count(node.i), ny = count(node.j), nz = count(node.k), n = nx * ny * nz;
+    auto const add = [&](std::int32_t dx, std::int32_t dy, std::int32_t dz) {
       std::int32_t const x = p * node.i + dx, y = p * node.j + dy, z = p * node.k + dz;
       std::int64_t at = 0;
       if (rim.holds(x, y, z)) {
         std::int64_t const place = lattice * rim.size() + rim.place(x, y, z);
         at = fine.rim_unknowns[place];
         if (levels.owned[place] == 0 || levels.fixed_of_fine[at - fine.n_inner()] != 0)
-          continue;
+          return;
       } else
         at = fine.inner_unknown(lattice, x, y, z);
       auto const distance = [](std::int32_t d) { return d < 0 ? -d : d; };
       sum += static_cast<V>(levels.weight[distance(dx)] * levels.weight[distance(dy)] * levels.weight[distance(dz)]) * r[at];
+    };
+    std::int32_t const x0 = first(node.i), y0 = first(node.j), z0 = first(node.k);
+    if (lanes == 1) {  // without divisions
+      for (std::int32_t z = z0; z < z0 + nz; ++z)
+        for (std::int32_t y = y0; y < y0 + ny; ++y)
+          for (std::int32_t x = x0; x < x0 + nx; ++x)
+            add(x, y, z);
+      continue;
     }
+    for (std::int32_t number = lane; number < n; number += lanes)
+      add(x0 + number % nx, y0 + number / nx % ny, z0 + number / (nx * ny));
   }
   return sum;
 }

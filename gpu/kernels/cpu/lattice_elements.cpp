@@ -77,21 +77,24 @@ public:
   void element_loads(Context&, LatticeElements const& elements, CellLayers const& layers, double const* load, std::int64_t stride,
                      double* vectors) const override {
     ElementTables const tables = element_tables(elements.lattices.order);
-    std::int64_t const n = elements.lattices.cells, n_cells = layers.count * n * n, lines = layers.count * n;
+    constexpr std::int64_t at_once = 128;  // cells, whatever lattices they are of: their loads at all points fit the cache
+    std::int64_t const n = elements.lattices.cells, n_cells = layers.count * n * n, blocks = (n_cells + at_once - 1) / at_once;
     int const n1 = tables.points(), points = elements.points();
 #pragma omp parallel for schedule(static) if (points * n_cells >= cpu::work_worth_threads)
-    for (std::int64_t line = 0; line < lines; ++line)
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      std::int64_t const first = block * at_once, count = std::min(at_once, n_cells - first);
       for (int a = 0; a < points; ++a) {
-        double* const out = vectors + a * stride + layers.first * n * n + line * n;
-        std::fill_n(out, n, 0.0);
+        double* const out = vectors + a * stride + layers.first * n * n + first;
+        std::fill_n(out, count, 0.0);
         for (int q = 0; q < points; ++q) {
           double const value = lattice_rows::value_at(tables, n1, a, q);
-          double const* const of_point = load + q * n_cells + line * n;
+          double const* const of_point = load + q * n_cells + first;
 #pragma omp simd
-          for (std::int64_t x = 0; x < n; ++x)
-            out[x] += value * of_point[x];
+          for (std::int64_t cell = 0; cell < count; ++cell)
+            out[cell] += value * of_point[cell];
         }
       }
+    }
   }
 
   void add_rim_loads(Context&, LatticeElements const& elements, double* rhs) const override {

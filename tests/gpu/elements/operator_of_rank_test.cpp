@@ -240,7 +240,7 @@ SolverOptions multigrid_options(LatticeProblem const& problem, Context& context)
   options.tolerance = 1e-10;
   options.multigrid.coarse_size = 20;
   options.element_order = problem.layout.order;
-  options.order_one = [&problem, &context] { return make_order_one(context, LoweredProblem(problem), std::nullopt); };
+  options.order_one = [&problem, &context] { return make_order_one(context, LoweredProblem(problem)); };
   return options;
 }
 

@@ -65,7 +65,7 @@ protected:
     }
     options.preconditioner = PreconditionerKind::multigrid;
     options.element_order = of.reference.problem.layout.order;
-    options.order_one = [&] { return make_order_one(*this->context, LoweredProblem(of.reference.problem), std::nullopt); };
+    options.order_one = [&] { return make_order_one(*this->context, LoweredProblem(of.reference.problem)); };
     SolverResult result = solve(*matrix, b, x, options);
     EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
     // Tables of matrix_free and the reference are rounded apart.
@@ -140,7 +140,7 @@ TYPED_TEST(OrderMultigrid, Transfers) {
       auto const matrix = this->matrix_of(of, Format::csr);
       PreconditionerOptions options;
       auto const hierarchy = order_hierarchy<double>(
-          *matrix, make_order_one(*this->context, LoweredProblem(of.reference.problem), std::nullopt), options);
+          *matrix, make_order_one(*this->context, LoweredProblem(of.reference.problem)), options);
       ASSERT_EQ(hierarchy.failure, "");
       ASSERT_GE(hierarchy.levels.size(), 2U);
       auto const &fine = hierarchy.levels[0], &coarse = hierarchy.levels[1];
