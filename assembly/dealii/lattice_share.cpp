@@ -124,17 +124,19 @@ public:
     from_.resize(static_cast<std::size_t>(share.part.n_rows));
     fill_cells(arrays, share.part.around_cells, place);
     find_rows();
+    share.part.own_nodes = std::move(unknowns_);
+    if (!share.part.around_cells.empty()) {
+      arrays.points.resize(3 * share.part.unknowns.size());
+      std::fill(arrays.points.begin() + 3 * share.part.n_rows, arrays.points.end(), std::numeric_limits<double>::quiet_NaN());
+      if (!fill_points(arrays))
+        return std::nullopt;
+      share.around = std::make_shared<Space>(element_, std::move(arrays));
+    }
     auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
     share.part.pieces = pieces_;
-    share.part.nested = std::make_shared<NestedLattices const>(
-        pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), from_, element_.nodes);
-    share.part.own_nodes = std::move(unknowns_);
-    if (share.part.around_cells.empty())
-      return share;
-    arrays.points.assign(3 * share.part.unknowns.size(), std::numeric_limits<double>::quiet_NaN());
-    if (!fill_points(arrays))
-      return std::nullopt;
-    share.around = std::make_shared<Space>(element_, std::move(arrays));
+    share.part.nested =
+        std::make_shared<NestedLattices const>(pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own),
+                                               std::move(from_), element_.nodes);
     return share;
   }
 
@@ -219,11 +221,13 @@ private:
         for (std::int32_t const v : topology.lattices[piece].vertices)
           for (auto p = topology.at_vertex.offsets[v]; p < topology.at_vertex.offsets[v + 1]; ++p)
             near[topology.at_vertex.parts[p].lattice] = 1;
-    InsideOfPart within;
     std::int64_t const side = pieces_->cells_of_lattice(), last = n - 1, m = pieces_->m, p = element_.order;
-    for (std::size_t piece = 0; piece < places.size(); ++piece) {
+    std::vector<std::vector<Candidate>> candidates(places.size());
+    std::vector<InsideOfPart> insides(places.size());
+    parallel_for(std::ssize(places), [&](std::int64_t piece) {
       if (near[piece] == 0)
-        continue;
+        return;
+      InsideOfPart& within = insides[piece];
       bool const own = rank_of[piece] == rank_;
       LatticePieces::Piece const& place = places[piece];
       auto const on_rim = [last](std::int64_t i) { return i == 0 || i == last; };
@@ -234,8 +238,8 @@ private:
           bool const line_on_rim = on_rim(y) || on_rim(z);
           for (std::int64_t x = 0; x < n; x += line_on_rim || own || x == last ? 1 : last)
             if (line_on_rim || on_rim(x))
-              candidates_.push_back({static_cast<std::int32_t>(first + x), static_cast<std::int32_t>(piece),
-                                     static_cast<std::int32_t>((z * n + y) * n + x)});
+              candidates[piece].push_back({static_cast<std::int32_t>(first + x), static_cast<std::int32_t>(piece),
+                                           static_cast<std::int32_t>((z * n + y) * n + x)});
             else
               within.cells.push_back(static_cast<std::int32_t>(first + x));
         }
@@ -244,6 +248,16 @@ private:
           for (std::int64_t y = p; y < m - p; ++y)
             for (std::int64_t x = p; x < m - p; ++x)
               within.unknowns.push_back(unknowns_[first + node_of({x, y, z})]);
+    });
+    InsideOfPart within;
+    for (std::size_t piece = 0; piece < places.size(); ++piece) {
+      auto const append = [](auto& to, auto& from) {
+        to.insert(to.end(), from.begin(), from.end());
+        from = {};
+      };
+      append(candidates_, candidates[piece]);
+      append(within.cells, insides[piece].cells);
+      append(within.unknowns, insides[piece].unknowns);
     }
     return within;
   }
@@ -290,36 +304,33 @@ private:
 
   /// Of own unknowns. A few pieces at a time, each for those of which it has the first copy. False: deal.II cannot place the nodes.
   bool fill_points(SpaceArrays& arrays) {
-    std::vector<std::int32_t> order(from_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      return std::tie(from_[a].lattice, from_[a].node) < std::tie(from_[b].lattice, from_[b].node);
-    });
-    std::int64_t const m = pieces_->m;
-    std::size_t const at_once = std::max<std::int64_t>(1, bytes_at_once / (24 * m * m * m));
-    for (std::size_t begin = 0; begin < order.size();) {
-      std::vector<std::int32_t> of;
-      std::size_t end = begin;
-      for (; end < order.size(); ++end) {
-        std::int32_t const piece = from_[order[end]].lattice;
-        if (!of.empty() && of.back() == piece)
-          continue;
-        if (of.size() == at_once)
-          break;
-        of.push_back(piece);
-      }
+    // Own unknowns by piece.
+    std::vector<std::int64_t> first(pieces_->places.size() + 1, 0);
+    for (LatticeNode const& from : from_)
+      ++first[from.lattice + 1];
+    std::partial_sum(first.begin(), first.end(), first.begin());
+    std::vector<std::int32_t> by_piece(from_.size());
+    auto next = first;
+    for (std::size_t i = 0; i < from_.size(); ++i)
+      by_piece[next[from_[i].lattice]++] = static_cast<std::int32_t>(i);
+    std::vector<std::int32_t> with_unknowns;
+    for (std::size_t piece = 0; piece < pieces_->places.size(); ++piece)
+      if (first[piece] < first[piece + 1])
+        with_unknowns.push_back(static_cast<std::int32_t>(piece));
+    std::int64_t const m = pieces_->m, at_once = std::max<std::int64_t>(1, bytes_at_once / (24 * m * m * m));
+    for (std::int64_t block = 0; block < n_parts(std::ssize(with_unknowns), at_once); ++block) {
+      auto const [begin, end] = part(std::ssize(with_unknowns), at_once, block);
+      std::vector<std::int32_t> const of(with_unknowns.begin() + begin, with_unknowns.begin() + end);
       LatticeMesh const made(mesh_, pieces_->topology, left_, element_.nodes, of);
       if (!made.obstacle.empty())
         return false;
       arrays.isoparametric = made.isoparametric;
-      std::int32_t piece = 0;
-      for (; begin < end; ++begin) {
-        auto const& from = from_[order[begin]];
-        while (of[piece] != from.lattice)
-          ++piece;
-        for (int d = 0; d < 3; ++d)
-          arrays.points[3 * static_cast<std::int64_t>(order[begin]) + d] = made.coordinates(piece, d)[from.node];
-      }
+      parallel_for(std::ssize(of), [&](std::int64_t piece) {
+        for (std::int64_t at = first[of[piece]]; at < first[of[piece] + 1]; ++at)
+          for (int d = 0; d < 3; ++d)
+            arrays.points[3 * static_cast<std::int64_t>(by_piece[at]) + d] =
+                made.coordinates(static_cast<std::int32_t>(piece), d)[from_[by_piece[at]].node];
+      });
     }
     return true;
   }

@@ -158,20 +158,27 @@ Space::Space(Space const& whole, std::span<std::int32_t const> cells, std::span<
   HostVector<std::int32_t> number;
   number.resize(whole.n_dofs, -1);
   points_.resize(3 * n_dofs);
-  for (std::int64_t i = 0; i < n_dofs; ++i) {
-    number[unknowns[i]] = static_cast<std::int32_t>(i);
-    Point3 const x = whole.point(unknowns[i]);
-    std::copy(x.begin(), x.end(), points_.begin() + 3 * i);
-  }
+  constexpr std::int64_t at_once = 1 << 13;
+  parallel_for(n_parts(n_dofs, at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(n_dofs, at_once, block);
+    for (std::int64_t i = begin; i < end; ++i) {
+      number[unknowns[i]] = static_cast<std::int32_t>(i);
+      Point3 const x = whole.point(unknowns[i]);
+      std::copy(x.begin(), x.end(), points_.begin() + 3 * i);
+    }
+  });
   cell_dofs_.resize(n_cells * n_local);
   material_.resize(n_cells);
-  for (std::int64_t cell = 0; cell < n_cells; ++cell) {
-    std::int32_t* const own = cell_dofs_.data() + cell * n_local;
-    whole.dofs(cells[cell], own);
-    for (int i = 0; i < n_local; ++i)
-      own[i] = number[own[i]];
-    material_[cell] = whole.material(cells[cell]);
-  }
+  parallel_for(n_parts(n_cells, at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(n_cells, at_once, block);
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      std::int32_t* const own = cell_dofs_.data() + cell * n_local;
+      whole.dofs(cells[cell], own);
+      for (int i = 0; i < n_local; ++i)
+        own[i] = number[own[i]];
+      material_[cell] = whole.material(cells[cell]);
+    }
+  });
   for (BoundaryFace face : whole.boundary_faces)  // by cell, ascending
     if (auto const found = std::lower_bound(cells.begin(), cells.end(), face.cell); found != cells.end() && *found == face.cell) {
       face.cell = static_cast<std::int32_t>(found - cells.begin());

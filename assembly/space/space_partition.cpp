@@ -1,6 +1,7 @@
 #include "assembly/space/space_partition.hpp"
 
 #include "assembly/mesh/coarse_mesh.hpp"
+#include "assembly/parallel.hpp"
 #include "assembly/space/space.hpp"
 
 #include <algorithm>
@@ -61,6 +62,56 @@ Graph cells_with_common_faces(Space const& space) {
   return graph;
 }
 
+constexpr std::int64_t cells_at_once = 1 << 12;
+
+/// What cells around own unknowns have, with repetition.
+struct FoundInCells {
+  std::vector<std::int32_t> around_cells, own_cells, unknowns, dofs_of_own;
+  std::map<int, std::vector<std::int32_t>> sent, ghosts;  ///< by the other rank
+
+  template <class LookAt>
+  void look_at(std::int32_t cell, int n_local, int rank, LookAt const& unknowns_and_owners) {
+    auto const n = static_cast<std::size_t>(n_local);
+    std::vector<std::int32_t> dofs(n), owners(n), others;
+    unknowns_and_owners(dofs.data(), owners.data());
+    if (std::find(owners.begin(), owners.end(), rank) == owners.end())
+      return;
+    around_cells.push_back(cell);
+    if (owners[0] == rank) {
+      own_cells.push_back(cell);
+      dofs_of_own.insert(dofs_of_own.end(), dofs.begin(), dofs.end());
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      if (owners[i] == rank)
+        unknowns.push_back(dofs[i]);
+      else
+        ghosts[owners[i]].push_back(dofs[i]);
+    // Who has an unknown of this cell needs all others of it.
+    for (std::int32_t const owner : owners)
+      if (owner != rank)
+        others.push_back(owner);
+    sort_and_merge(others);
+    for (std::int32_t const other : others)
+      for (std::size_t i = 0; i < n; ++i)
+        if (owners[i] == rank)
+          sent[other].push_back(dofs[i]);
+  }
+
+  void append(FoundInCells const& other) {
+    auto const add = [](std::vector<std::int32_t>& to, std::vector<std::int32_t> const& from) {
+      to.insert(to.end(), from.begin(), from.end());
+    };
+    add(around_cells, other.around_cells);
+    add(own_cells, other.own_cells);
+    add(unknowns, other.unknowns);
+    add(dofs_of_own, other.dofs_of_own);
+    for (auto const& [to, list] : other.sent)
+      add(sent[to], list);
+    for (auto const& [from, list] : other.ghosts)
+      add(ghosts[from], list);
+  }
+};
+
 }  // namespace
 
 PlaceInList::PlaceInList(std::span<std::int32_t const> list)
@@ -86,36 +137,25 @@ std::vector<std::int32_t> places_in(std::vector<std::int32_t> const& list, std::
 
 PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int rank,
                     std::function<void(std::int64_t, std::int32_t*, std::int32_t*)> const& look_at, InsideOfPart const& inside) {
-  PartOfSpace part;
-  std::map<int, std::vector<std::int32_t>> sent, ghosts;
-  auto const n = static_cast<std::size_t>(n_local);
-  std::vector<std::int32_t> dofs(n), owners(n), others;
-  std::vector<std::int32_t> dofs_of_own;
-  for (std::size_t c = 0; c < candidates.size(); ++c) {
-    look_at(static_cast<std::int64_t>(c), dofs.data(), owners.data());
-    if (std::find(owners.begin(), owners.end(), rank) == owners.end())
-      continue;
-    part.around_cells.push_back(candidates[c]);
-    if (owners[0] == rank) {
-      part.own_cells.push_back(candidates[c]);
-      dofs_of_own.insert(dofs_of_own.end(), dofs.begin(), dofs.end());
-    }
-    for (std::size_t i = 0; i < n; ++i)
-      if (owners[i] == rank)
-        part.unknowns.push_back(dofs[i]);
-      else
-        ghosts[owners[i]].push_back(dofs[i]);
-    // Who has an unknown of this cell needs all others of it.
-    others.clear();
-    for (std::int32_t const owner : owners)
-      if (owner != rank)
-        others.push_back(owner);
-    sort_and_merge(others);
-    for (std::int32_t const other : others)
-      for (std::size_t i = 0; i < n; ++i)
-        if (owners[i] == rank)
-          sent[other].push_back(dofs[i]);
+  std::int64_t const n_candidates = std::ssize(candidates);
+  std::vector<FoundInCells> blocks(static_cast<std::size_t>(n_parts(n_candidates, cells_at_once)));
+  parallel_for(std::ssize(blocks), [&](std::int64_t block) {
+    auto const [begin, end] = assembly::part(n_candidates, cells_at_once, block);
+    FoundInCells& found = blocks[static_cast<std::size_t>(block)];
+    for (std::int64_t c = begin; c < end; ++c)
+      found.look_at(candidates[static_cast<std::size_t>(c)], n_local, rank,
+                    [&](std::int32_t* dofs, std::int32_t* owners) { look_at(c, dofs, owners); });
+  });
+  FoundInCells all;
+  for (FoundInCells& found : blocks) {
+    all.append(found);
+    found = {};
   }
+  auto& [around_cells, own_cells, unknowns, dofs_of_own, sent, ghosts] = all;
+  PartOfSpace part;
+  part.around_cells = std::move(around_cells);
+  part.own_cells = std::move(own_cells);
+  part.unknowns = std::move(unknowns);
   for (auto* const list : {&part.unknowns, &dofs_of_own})
     list->insert(list->end(), inside.unknowns.begin(), inside.unknowns.end());
   for (auto* const list : {&part.around_cells, &part.own_cells}) {
