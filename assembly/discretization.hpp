@@ -161,8 +161,9 @@ public:
   /// `largest_of_lines`: for every line of cells in x of a box or of lattices (LatticeProblem) the largest integral of |f| over one
   /// of its cells.
   [[nodiscard]] std::string source_warning(double integral, double absolute, std::span<double const> largest_of_lines) const;
-  /// What such a warning comes from; those of parts can be added.
+  /// What such a warning comes from; those of parts can be added. The second one from the integral of |f| and lines of all cells.
   [[nodiscard]] SourceFindings source_findings() const;
+  [[nodiscard]] SourceFindings source_findings(double absolute, SourceLines const& lines) const;
   /// The loads of point and line sources, those of unknowns with Dirichlet values among them. `assemble` adds them to its
   /// right-hand side; box_problem and lattice_problem leave that to the caller.
   [[nodiscard]] PointLoads const& point_loads() const;

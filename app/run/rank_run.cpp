@@ -84,12 +84,9 @@ std::unique_ptr<RequestedQuantities> requested_on_ranks(RunConfig const& config,
 }
 
 /// Of a source for which the mesh is too coarse; the same on all ranks. Collective.
-std::string source_warning(RankMesh const& mesh, RankTeam& team) {
+std::string source_warning(RankSystem const& system, RankTeam& team) {
   assembly::SourceFindings mine, all;
-  team.together([&] {
-    if (mesh.own)
-      mine = mesh.own->source_findings();
-  });
+  team.together([&] { mine = system.source_findings(); });
   for (assembly::SourceFindings const& of_rank : gather(team.communicator(), mine))
     all.add(of_rank);
   return all.warning();
@@ -173,7 +170,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
     if (system->pure_neumann())
       console.line("    " + pure_neumann_note(*system->compatibility_defect));
-    if (std::string const warning = record.clock.time(Stage::assembly, [&] { return source_warning(mesh, team); });
+    if (std::string const warning = record.clock.time(Stage::assembly, [&] { return source_warning(*system, team); });
         !warning.empty()) {
       record.warnings.push_back(configuration.locate(InputError("problem.source", warning)));
       console.warning(record.warnings.back());

@@ -113,7 +113,8 @@ MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assemb
   return plan;
 }
 
-RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context) : RankSystem(mesh, team, Empty()) {
+RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context)
+    : RankSystem(mesh, team, Empty()) {
   assemble_rows(config, context);
   sum_sources();
   Communicator* const ranks = &team.communicator();
@@ -237,6 +238,7 @@ void RankSystem::assemble_lattices(Context& context) {
     try {
       LatticeSystem system(context, problem, format);
       source_ = system.source();
+      largest_of_lines_ = system.largest_source_of_lines();
       rhs = system.take_rhs();
       matrix = system.take_matrix();
     } catch (DataError const& error) {
@@ -306,6 +308,7 @@ void RankSystem::assemble_block(Context& context) {
     } catch (DataError const& error) {
       mesh_.around->refuse(error);
     }
+    largest_of_lines_ = box_system_->largest_source_of_lines();
     auto const me = static_cast<std::size_t>(team_.rank());
     NodeBox around;
     for (std::size_t d = 0; d < 3; ++d) {
@@ -372,6 +375,45 @@ FieldSums RankSystem::source_of_own_cells() const {
   if (box_system_ != nullptr)
     return box_system_->source();
   return mesh_.own ? mesh_.own->source_integral() : FieldSums{};
+}
+
+/// What gpu/elements has found in the lines of its cells, for own cells.
+assembly::SourceLines RankSystem::source_lines() const {
+  assembly::SourceLines lines;
+  if (block_ && lattices_ == nullptr) {  // of the cells around
+    assembly::BoxPart const &around = mesh_.part_around, &own = mesh_.part;
+    for (std::int64_t z = 0; z < own.cells[2]; ++z)
+      for (std::int64_t y = 0; y < own.cells[1]; ++y)
+        lines.largest.push_back(largest_of_lines_[static_cast<std::size_t>((z + own.first[2] - around.first[2]) * around.cells[1] +
+                                                                           y + own.first[1] - around.first[1])]);
+    lines.length = own.cells[0];
+    lines.cell = [n = lines.length](std::int64_t line, std::int64_t i) { return line * n + i; };
+    return lines;
+  }
+  lines.largest.assign(largest_of_lines_.begin(), largest_of_lines_.end());
+  if (mesh_.box) {  // every cell is a lattice
+    lines.cell = [](std::int64_t line, std::int64_t) { return line; };
+    return lines;
+  }
+  assembly::LatticePieces const& pieces = *mesh_.pieces;
+  std::vector<std::int32_t> own;
+  for (std::size_t piece = 0; piece < pieces.rank_of.size(); ++piece)
+    if (pieces.rank_of[piece] == team_.rank())
+      own.push_back(static_cast<std::int32_t>(piece));
+  lines.length = pieces.n;
+  lines.cell = [this, &pieces, own](std::int64_t line, std::int64_t i) {
+    std::int64_t const n = pieces.n;
+    std::int64_t const number = pieces.number_of({own[static_cast<std::size_t>(line / (n * n))], {i, line % n, line / n % n}});
+    return std::lower_bound(mesh_.own_cells.begin(), mesh_.own_cells.end(), number) - mesh_.own_cells.begin();
+  };
+  return lines;
+}
+
+assembly::SourceFindings RankSystem::source_findings() const {
+  if (!mesh_.own)
+    return {};
+  return largest_of_lines_.empty() ? mesh_.own->source_findings()
+                                   : mesh_.own->source_findings(source_of_own_cells().absolute, source_lines());
 }
 
 void RankSystem::sum_sources() {

@@ -52,6 +52,8 @@ public:
   std::optional<double> compatibility_defect;  ///< pure Neumann only, as in LinearSystem
 
   [[nodiscard]] bool pure_neumann() const { return compatibility_defect.has_value(); }
+  /// Of own cells: how well the quadrature sees the source.
+  [[nodiscard]] assembly::SourceFindings source_findings() const;
   /// Whether the constant vector spans the null space of the matrix.
   [[nodiscard]] bool is_singular() const { return pure_neumann() && !has_ties_; }
   /// 1 for own rows of unknowns that are given or tied to others, 0 for those that are free.
@@ -74,6 +76,7 @@ private:
   void assemble_block(Context& context);
   void assemble_lattices(Context& context);
   [[nodiscard]] LatticeProblem problem_of_cells();
+  [[nodiscard]] assembly::SourceLines source_lines() const;
   [[nodiscard]] OrderOne order_one_of_box(RunConfig config, Context& context) const;
   void add_point_loads();
   void assemble();
@@ -90,7 +93,8 @@ private:
   std::optional<BlockSystem> block_;
   std::unique_ptr<BoxSystem> box_system_;  ///< of a block of a box: for Dirichlet values
   std::shared_ptr<RankLattices const> lattices_;
-  FieldSums source_;  ///< of own lattices
+  FieldSums source_;                       ///< of own lattices
+  HostVector<double> largest_of_lines_{};  ///< where blocks or lattices were assembled: ElementSystem::largest_source_of_lines
   // Where the matrix is matrix_free and multigrid may ask for order 1:
   std::optional<LoweredProblem> lowered_;  ///< of pieces of lattices
   HostVector<std::uint8_t> fixed_;         ///< of cells of a box: see OrderOne

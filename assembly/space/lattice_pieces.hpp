@@ -98,6 +98,16 @@ struct LatticePieces {
     return result;
   }
 
+  /// That number.
+  [[nodiscard]] std::int64_t number_of(Cell const& cell) const {
+    Piece const& at = places[static_cast<std::size_t>(cell.piece)];
+    std::int64_t const side = cells_of_lattice();
+    std::int64_t number = at.lattice;
+    for (std::size_t d = 3; d-- > 0;)
+      number = number * side + at.first[d] * n + cell.index[d];
+    return number;
+  }
+
 private:
   [[nodiscard]] std::size_t place_in_order(Piece const& piece) const {
     std::int64_t place = piece.lattice;

@@ -312,18 +312,17 @@ void LargestCells::offer(std::int64_t cell, double amount) {
 }
 
 std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                               std::span<double const> largest_of_lines) {
-  LargestCells lines(most_candidates), cells(most_candidates);
-  for (std::size_t line = 0; line < largest_of_lines.size(); ++line)
-    lines.offer(static_cast<std::int64_t>(line), largest_of_lines[line]);
+                                               SourceLines const& lines) {
+  LargestCells chosen(most_candidates), cells(most_candidates);
+  for (std::size_t line = 0; line < lines.largest.size(); ++line)
+    chosen.offer(static_cast<std::int64_t>(line), lines.largest[line]);
   CellSamples samples(space, element, data);
   PieceQuadrature as_assembled(samples, 1, space.order + 1);
-  if (largest_of_lines.empty())
-    return {};
-  std::int64_t const of_line = space.n_cells / static_cast<std::int64_t>(largest_of_lines.size());
-  for (auto const& [amount, line] : lines.entries())
-    for (std::int64_t cell = line * of_line; cell < (line + 1) * of_line; ++cell)
+  for (auto const& [amount, line] : chosen.entries())
+    for (std::int64_t i = 0; i < lines.length; ++i) {
+      std::int64_t const cell = lines.cell(line, i);
       cells.offer(cell, as_assembled.total(cell).absolute);
+    }
   return cells.entries();
 }
 

@@ -44,9 +44,8 @@ struct SourceSums {
 /// The same where nothing is known of the integrals: evaluates f once more where the assembly does.
 [[nodiscard]] SourceFindings check_source(Space const& space, ReferenceElement const& element, ProblemData const& data);
 
-/// The cells of a box or of lattices with the largest integrals of |f|, from those lines of cells in x that hold the largest:
-/// `largest_of_lines` has the largest integral over a cell of every line, y fastest.
+/// The cells with the largest integrals of |f|, from those lines of cells that hold the largest.
 [[nodiscard]] std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElement const& element,
-                                                             ProblemData const& data, std::span<double const> largest_of_lines);
+                                                             ProblemData const& data, SourceLines const& lines);
 
 }  // namespace poisson::assembly

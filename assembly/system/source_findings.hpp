@@ -1,9 +1,19 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <functional>
 #include <string>
+#include <vector>
 
 namespace poisson::assembly {
+
+/// Lines of cells, and of each the largest integral of |f| over one of its cells.
+struct SourceLines {
+  std::vector<double> largest{};
+  std::int64_t length = 1;                                                ///< cells of a line
+  std::function<std::int64_t(std::int64_t line, std::int64_t i)> cell{};  ///< number of its i-th one
+};
 
 /// How well the assembly's quadrature sees the source in a mesh or a part of one (system/source_check.hpp). Plain data.
 struct SourceFindings {

@@ -302,8 +302,6 @@ void BoxSystem::assemble(BoxProblem const& problem, Format format) {
                                      {nx, ny, 2 * count}, volume / 8, weighted);
     source_.sum += sums.sum;
     source_.absolute += sums.absolute;
-    if (problem.cells_in_sums)
-      return;
     std::int64_t const lines = problem.cells[1] * count;
     Array<double> largest(context_, lines);
     kernels_.largest_of_lines(context_, {problem.cells[0], problem.cells[1], count}, box_.is_graded() ? weighted.data() : of_source,

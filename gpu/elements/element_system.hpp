@@ -30,8 +30,8 @@ public:
   [[nodiscard]] bool pure_neumann() const { return pure_neumann_; }
   [[nodiscard]] FieldSums const& source() const { return source_; }      ///< integrals of f and |f| over the cells that count
   [[nodiscard]] FieldSums const& boundary() const { return boundary_; }  ///< of the values of Neumann and Robin conditions
-  /// Where f varies: for every line of cells in x the largest integral of |f| over one of its cells, y fastest; else, and
-  /// where not all cells count in the sums, empty.
+  /// Where f varies: for every line of cells in x the largest integral of |f| over one of its cells, y fastest; else empty. Cells
+  /// that do not count in the sums may count here.
   [[nodiscard]] HostVector<double> const& largest_source_of_lines() const { return largest_of_lines_; }
 
   /// Writes the Dirichlet values into x, which has an entry for each unknown in host memory.
