@@ -566,6 +566,8 @@ def test_a_wrong_system_is_told_once(poisson, words, told):
     ("cells: [16, 16, 16]", 1, "sin(200*x)", "varies so much"),
     ("cells: [16, 16, 16]", 1, "sin(20*x)*cos(15*y)", None),
     ("generator: hyper_ball, refinements: 2", 2, "exp(-((x-0.31)^2 + (y-0.2)^2 + (z+0.1)^2)/0.01^2)", "near (x, y, z)"),
+    ("generator: hyper_ball, refinements: 3", 1, "exp(-((x-0.31)^2 + (y-0.2)^2 + (z+0.1)^2)/0.02^2)", "near (x, y, z)"),
+    ("cells: [12, 10, 8]", 2, "1e6*exp(-((x-0.41)^2 + (y-0.52)^2 + (z-0.61)^2)/0.01^2)", "near (x, y, z)"),
     ("generator: hyper_ball, refinements: 1", 2, "exp(x)*(1-x^2-y^2-z^2)", None)])
 def test_a_source_for_which_the_mesh_is_too_coarse(poisson, mesh, order, source, word):
     config = poisson.write(f"""
