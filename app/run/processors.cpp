@@ -40,9 +40,9 @@ std::string text_of(std::string const& path) {
 std::optional<cpu_set_t> processors_of_mpirun() {
   if (std::getenv("OMPI_COMM_WORLD_SIZE") == nullptr)
     return std::nullopt;
-  for (char const* const name : {"OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_rmaps_base_mapping_policy",
-                                 "OMPI_MCA_hwloc_base_cpu_set", "PRTE_MCA_hwloc_default_binding_policy",
-                                 "PRTE_MCA_rmaps_default_mapping_policy", "PRTE_MCA_hwloc_default_cpu_list"})
+  for (char const* const name :
+       {"OMPI_MCA_hwloc_base_binding_policy", "OMPI_MCA_rmaps_base_mapping_policy", "OMPI_MCA_hwloc_base_cpu_set",
+        "PRTE_MCA_hwloc_default_binding_policy", "PRTE_MCA_rmaps_default_mapping_policy", "PRTE_MCA_hwloc_default_cpu_list"})
     if (std::getenv(name) != nullptr)
       return std::nullopt;
   std::string const parent = "/proc/" + std::to_string(getppid());
@@ -86,8 +86,8 @@ std::vector<Processor> share_of_processors(std::vector<Processor> processors, in
 
 bool places_ranks(std::string_view command_line) {
   // Options of mpirun may have one hyphen or two. The program's own words are among these, too: it then stays where it is.
-  std::array const words{"bind", "taskset", "numactl", "-map-by", "-cpu-set", "-cpu-list", "-rankfile", "-rf", "-cpus-per", "-bycore", "-bysocket",
-                         "binding_policy", "mapping_policy", "cpu_set"};
+  std::array const words{"bind", "taskset",   "numactl", "-map-by",   "-cpu-set",       "-cpu-list",      "-rankfile",
+                         "-rf",  "-cpus-per", "-bycore", "-bysocket", "binding_policy", "mapping_policy", "cpu_set"};
   return std::any_of(words.begin(), words.end(),
                      [&](char const* word) { return command_line.find(word) != std::string_view::npos; });
 }

@@ -182,16 +182,18 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
     system.order_one.nodes = around.mesh.vertices;
     system.order_one.tensors = 0;
     // The diagonals of the cells around and those of own nodes.
-    system.order_one.backend = BoxSystem::peak_bytes(cells_around, elements.varying_fields, Format::half_cds, backend) + 8 * 14 * around.mesh.vertices;
+    system.order_one.backend =
+        BoxSystem::peak_bytes(cells_around, elements.varying_fields, Format::half_cds, backend) + 8 * 14 * around.mesh.vertices;
   }
-  std::int64_t const block =
-      of_cells ? of_elements.host + of_elements.device
-      : free   ? BoxSystem::peak_bytes(cells_around, 0, Format::matrix_free, backend) - 8 * around.mesh.dofs
-      : in_blocks || (config.matrix.format == Format::half_cds && config.problem.order == 1) ? 8 * 14 * rows
-                                                                                             : csr;
+  std::int64_t const block = of_cells ? of_elements.host + of_elements.device
+                             : free   ? BoxSystem::peak_bytes(cells_around, 0, Format::matrix_free, backend) - 8 * around.mesh.dofs
+                             : in_blocks || (config.matrix.format == Format::half_cds && config.problem.order == 1) ? 8 * 14 * rows
+                                                                                                                    : csr;
   bool const has_csr = !in_blocks && !of_cells;
   std::int64_t const kept = around.memory.space + own.memory.space + 4 * around.mesh.dofs +
-                            (has_csr ? around.memory.constraints + csr : of_cells ? 17 * around.mesh.dofs : 0);
+                            (has_csr    ? around.memory.constraints + csr
+                             : of_cells ? 17 * around.mesh.dofs
+                                        : 0);
   system.format = free || of_cells ? Format::matrix_free : Format::csr;
   system.is_stencil = free;
   system.has_stencil_levels =

@@ -134,9 +134,8 @@ public:
     }
     auto const end_of_own = share.part.unknowns.begin() + share.part.n_rows;
     share.part.pieces = pieces_;
-    share.part.nested =
-        std::make_shared<NestedLattices const>(pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own),
-                                               std::move(from_), element_.nodes);
+    share.part.nested = std::make_shared<NestedLattices const>(
+        pieces_, rank_, std::vector<std::int32_t>(share.part.unknowns.begin(), end_of_own), std::move(from_), element_.nodes);
     return share;
   }
 

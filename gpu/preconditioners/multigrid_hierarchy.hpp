@@ -125,7 +125,8 @@ template <class V>
 /// is made lattice by lattice, and needs no other rank. A level is half_cds on the rank's lattices with the rows that other ranks'
 /// lattices add to its own. From options.multigrid.gathered_size on every rank has all lattices of the coarser levels, and goes on
 /// as one rank. Collective.
-[[nodiscard]] bool has_levels(RankLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
+[[nodiscard]] bool has_levels(
+    RankLattices const* lattices);  ///< whether there are some: four cells a side or more, or cells of a box
 template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, PreconditionerOptions const& options);
 

@@ -1,7 +1,7 @@
-// Writes when every kernel began and ended, on which device and stream, into the file KERNEL_TIMELINE ("timeline.csv"). CUDA loads it
-// into any program:
-//   g++ -std=c++20 -O2 -shared -fPIC -I"$CUDA/include" tests/bench/kernel_timeline.cpp -o kernel_timeline.so -L"$CUDA/lib64" -lcupti
-//   CUDA_INJECTION64_PATH=$PWD/kernel_timeline.so ranks_bench strong:512:2; tests/bench/hidden_exchange.py timeline.csv
+// Writes when every kernel began and ended, on which device and stream, into the file KERNEL_TIMELINE ("timeline.csv"). CUDA loads
+// it into any program:
+//   g++ -std=c++20 -O2 -shared -fPIC -I"$CUDA/include" tests/bench/kernel_timeline.cpp -o kernel_timeline.so -L"$CUDA/lib64"
+//   -lcupti CUDA_INJECTION64_PATH=$PWD/kernel_timeline.so ranks_bench strong:512:2; tests/bench/hidden_exchange.py timeline.csv
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

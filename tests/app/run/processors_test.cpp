@@ -32,7 +32,8 @@ TEST(Processors, LaunchersThatPlaceRanks) {
                            "mpirun --mca hwloc_base_binding_policy none poisson", "mpirun -rf ranks.txt poisson",
                            "mpirun -n 2 numactl --cpunodebind=0 poisson", "mpirun --cpu-set 0,1 poisson"})
     EXPECT_TRUE(places_ranks(line)) << line;
-  for (char const* line : {"mpirun -n 2 poisson run case.yaml", "orted -mca ess env", "mpirun --oversubscribe -np 3 poisson run x.yaml"})
+  for (char const* line :
+       {"mpirun -n 2 poisson run case.yaml", "orted -mca ess env", "mpirun --oversubscribe -np 3 poisson run x.yaml"})
     EXPECT_FALSE(places_ranks(line)) << line;
 }
 

@@ -212,8 +212,7 @@ std::unique_ptr<RankMatrix> rows_of_order_one(SharedMesh const& which, LatticeRe
   std::vector<std::int32_t> vertex_of;  // by unknown
   static_cast<void>(layout_of_vertices(of.problem.layout.view(), &vertex_of));
   auto const host = make_context(Backend::cpu);
-  CsrMatrix const by_vertex =
-      LatticeSystem(*host, with_order_one(of.problem), Format::matrix_free).take_matrix()->to_csr();
+  CsrMatrix const by_vertex = LatticeSystem(*host, with_order_one(of.problem), Format::matrix_free).take_matrix()->to_csr();
   std::vector<std::int64_t> first{0};
   std::vector<std::int32_t> vertices, row_of(static_cast<std::size_t>(by_vertex.n_rows));
   for (int rank = 0; rank < ranks.size(); ++rank) {
@@ -226,9 +225,10 @@ std::unique_ptr<RankMatrix> rows_of_order_one(SharedMesh const& which, LatticeRe
   }
   std::vector<MatrixEntry> entries;
   for (std::int32_t const vertex : vertices)
-    for (auto e = static_cast<std::size_t>(by_vertex.row_ptr[vertex]); e < static_cast<std::size_t>(by_vertex.row_ptr[vertex + 1]); ++e)
-      entries.push_back({row_of[static_cast<std::size_t>(vertex)],
-                         row_of[static_cast<std::size_t>(by_vertex.columns[e])], by_vertex.values[e]});
+    for (auto e = static_cast<std::size_t>(by_vertex.row_ptr[vertex]); e < static_cast<std::size_t>(by_vertex.row_ptr[vertex + 1]);
+         ++e)
+      entries.push_back(
+          {row_of[static_cast<std::size_t>(vertex)], row_of[static_cast<std::size_t>(by_vertex.columns[e])], by_vertex.values[e]});
   RankRows const rows = rows_of_rank(csr_of_entries(by_vertex.n_rows, by_vertex.n_rows, entries), first, ranks.rank());
   SplitRows const parts = split(rows);
   return std::make_unique<RankMatrix>(make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks);

@@ -139,8 +139,8 @@ TYPED_TEST(OrderMultigrid, Transfers) {
       OfOrder const of(mesh);
       auto const matrix = this->matrix_of(of, Format::csr);
       PreconditionerOptions options;
-      auto const hierarchy = order_hierarchy<double>(
-          *matrix, make_order_one(*this->context, LoweredProblem(of.reference.problem)), options);
+      auto const hierarchy =
+          order_hierarchy<double>(*matrix, make_order_one(*this->context, LoweredProblem(of.reference.problem)), options);
       ASSERT_EQ(hierarchy.failure, "");
       ASSERT_GE(hierarchy.levels.size(), 2U);
       auto const &fine = hierarchy.levels[0], &coarse = hierarchy.levels[1];
