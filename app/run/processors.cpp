@@ -109,11 +109,14 @@ int threads_of_rank(Communicator& ranks) {
     sched_setaffinity(0, sizeof mine.processors, &mine.processors);
   int const threads = std::max(1, usable_threads() / sharing);
   if (unbound && CPU_COUNT(&*unbound) >= sharing) {
-    cpu_set_t share;
-    CPU_ZERO(&share);
-    for (Processor const& processor : share_of_processors(list_of(*unbound), before, sharing))
-      CPU_SET(processor.number, &share);
-    sched_setaffinity(0, sizeof share, &share);
+    // To packages, whose memory is near; within them threads may move, since cores have other work, too.
+    std::vector<Processor> const all = list_of(*unbound), share = share_of_processors(all, before, sharing);
+    cpu_set_t near;
+    CPU_ZERO(&near);
+    for (Processor const& processor : all)
+      if (std::any_of(share.begin(), share.end(), [&](Processor const& own) { return own.package == processor.package; }))
+        CPU_SET(processor.number, &near);
+    sched_setaffinity(0, sizeof near, &near);
   }
   return threads;
 }

@@ -21,8 +21,8 @@ struct Processor {
 
 /// Threads for this rank where the user gives no number. Open MPI binds each of two ranks to one core, and each of more to a
 /// socket; where nobody asked it to, the ranks of a machine divide among them the processors that mpirun itself may use, and each
-/// is bound to its share. Ranks that the user or another launcher has bound stay where they are; those that have the same
-/// processors share them evenly. Collective; before threads are made.
+/// is bound to the packages of its share. Ranks that the user or another launcher has bound stay where they are; those that have
+/// the same processors share them evenly. Collective; before threads are made.
 [[nodiscard]] int threads_of_rank(Communicator& ranks);
 
 }  // namespace poisson::app
