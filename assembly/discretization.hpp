@@ -110,9 +110,6 @@ private:
   std::unique_ptr<Impl> impl_;
 };
 
-/// Bytes of a LatticeProblem; of `layout` its sizes.
-[[nodiscard]] std::int64_t lattice_problem_bytes(LatticeLayout const& layout);
-
 /// What CheckedProblem predicts.
 [[nodiscard]] Estimate estimate(ProblemSpec const& spec, AssembledInto into = AssembledInto::csr);
 

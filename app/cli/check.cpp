@@ -4,19 +4,14 @@
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/memory_forecast.hpp"
-#include "app/run/pictures.hpp"
 #include "app/run/rank_forecast.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/sweep_cases.hpp"
 #include "assembly/discretization.hpp"
-#include "assembly/mesh/box_partition.hpp"
 #include "gpu/kernels/backends.hpp"
-#include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/solvers/solver.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iostream>
 #include <map>
 #include <set>

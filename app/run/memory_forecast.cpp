@@ -5,6 +5,7 @@
 #include "app/run/pictures.hpp"
 #include "app/run/solution_files.hpp"
 #include "assembly/mesh/counts.hpp"
+#include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/elements/lattice_operator.hpp"
 #include "gpu/solvers/solver.hpp"

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -192,13 +193,12 @@ bool RankSystem::takes_cells(RunConfig const& config) const {
   return may && !any_of_ranks(&team_.communicator(), !mesh_.own);
 }
 
-/// Own cells, with unknowns as mesh_.places numbers them.
-LatticeProblem RankSystem::problem_of_cells() {
+/// Own cells, with unknowns as mesh_.places numbers them. `around`: the Dirichlet values of the unknowns around.
+LatticeProblem RankSystem::problem_of_cells(std::span<double const> around) const {
   std::vector<std::int32_t> number;
   number.reserve(mesh_.in_own.size());
   for (std::int32_t const unknown : mesh_.in_own)
     number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
-  std::vector<double> const around = mesh_.around->dirichlet_values();
   std::vector<double> dirichlet(around.size());
   for (std::size_t unknown = 0; unknown < around.size(); ++unknown)
     dirichlet[static_cast<std::size_t>(mesh_.places[unknown])] = around[unknown];
@@ -215,8 +215,9 @@ void RankSystem::assemble_lattices(Context& context) {
   team_.together([&] {
     std::optional<assembly::OwnPieces> pieces;
     LatticeProblem problem;
+    std::vector<double> const dirichlet = mesh_.around->dirichlet_values();
     if (mesh_.box) {
-      problem = problem_of_cells();
+      problem = problem_of_cells(dirichlet);
     } else {
       pieces.emplace(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
                      std::move(mesh_.around_cells));
@@ -249,7 +250,7 @@ void RankSystem::assemble_lattices(Context& context) {
       mesh_.around->refuse(in_cell);
     }
     if (format == Format::matrix_free) {
-      emptied = mesh_.around->emptied_entries(mesh_.around->dirichlet_values(), mesh_.have_rows());
+      emptied = mesh_.around->emptied_entries(dirichlet, mesh_.have_rows());
       if (plan_.may_lower && pieces)
         lowered_.emplace(problem);
       else if (plan_.may_lower)
@@ -493,7 +494,14 @@ OrderOne RankSystem::order_one_of_box(RunConfig config, Context& context) const 
 
 OrderOneProvider RankSystem::order_one(RunConfig const& config, Context& context) const {
   if (!fixed_.empty())
-    return [this, &config, &context] { return order_one_of_box(config, context); };
+    return [this, &config, &context] {
+      try {
+        return order_one_of_box(config, context);
+      } catch (InputError const&) {  // of k at points where elements of higher order have none
+        team_.caught();
+        return OrderOne{};
+      }
+    };
   if (!lowered_)
     return {};
   return [this, &context] {

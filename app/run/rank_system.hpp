@@ -75,7 +75,7 @@ private:
   [[nodiscard]] bool takes_cells(RunConfig const& config) const;
   void assemble_block(Context& context);
   void assemble_lattices(Context& context);
-  [[nodiscard]] LatticeProblem problem_of_cells();
+  [[nodiscard]] LatticeProblem problem_of_cells(std::span<double const> around) const;
   [[nodiscard]] assembly::SourceLines source_lines() const;
   [[nodiscard]] OrderOne order_one_of_box(RunConfig config, Context& context) const;
   void add_point_loads();

@@ -220,7 +220,7 @@ private:
         for (std::int32_t const v : topology.lattices[piece].vertices)
           for (auto p = topology.at_vertex.offsets[v]; p < topology.at_vertex.offsets[v + 1]; ++p)
             near[topology.at_vertex.parts[p].lattice] = 1;
-    std::int64_t const side = pieces_->cells_of_lattice(), last = n - 1, m = pieces_->m, p = element_.order;
+    std::int64_t const last = n - 1, m = pieces_->m, p = element_.order;
     std::vector<std::vector<Candidate>> candidates(places.size());
     std::vector<InsideOfPart> insides(places.size());
     parallel_for(std::ssize(places), [&](std::int64_t piece) {
@@ -228,12 +228,10 @@ private:
         return;
       InsideOfPart& within = insides[piece];
       bool const own = rank_of[piece] == rank_;
-      LatticePieces::Piece const& place = places[piece];
       auto const on_rim = [last](std::int64_t i) { return i == 0 || i == last; };
       for (std::int64_t z = 0; z < n; ++z)
         for (std::int64_t y = 0; y < n; ++y) {
-          std::int64_t const first =
-              ((place.lattice * side + place.first[2] * n + z) * side + place.first[1] * n + y) * side + place.first[0] * n;
+          std::int64_t const first = pieces_->number_of({static_cast<std::int32_t>(piece), {0, y, z}});
           bool const line_on_rim = on_rim(y) || on_rim(z);
           for (std::int64_t x = 0; x < n; x += line_on_rim || own || x == last ? 1 : last)
             if (line_on_rim || on_rim(x))

@@ -29,6 +29,9 @@ namespace poisson::assembly {
 [[nodiscard]] LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
                                              std::span<std::int32_t const> number, std::span<double const> dirichlet);
 
+/// Bytes of a LatticeProblem; of `layout` its sizes.
+[[nodiscard]] std::int64_t lattice_problem_bytes(LatticeLayout const& layout);
+
 /// Entries of the matrix that Dirichlet values, NaN where there is none, take out of the rows of unknowns with is_row[i] != 0 and
 /// out of their columns; those that two of them share count half. Precondition: the space has all cells around these unknowns.
 [[nodiscard]] std::int64_t emptied_entries(Space const& around, std::span<double const> dirichlet,

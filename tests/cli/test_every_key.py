@@ -2,7 +2,6 @@
 
 import functools
 import json
-import os
 import resource
 import subprocess
 
@@ -76,16 +75,11 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
 
-def values_for(key):
-    """Every second one, of other keys the others: all take twice the time, which POISSON_ALL_VALUES=1 asks for."""
-    return VALUES if os.environ.get("POISSON_ALL_VALUES") == "1" else VALUES[declared_keys().index(key) % 2::2]
-
-
 @pytest.mark.parametrize("key", declared_keys())
 def test_wrong_values(poisson, key):
     config = poisson.write(ALL)
     poisson.write(TABLE, "table.csv")
-    for value in values_for(key):
+    for value in VALUES:
         setting = f"{key}={value}"
         done = poisson("check", config, "--backend", "cpu", "--set", setting, code=(0, 1, 3), timeout=30, preexec_fn=limit_memory)
         if done.returncode == 0:

@@ -53,6 +53,14 @@ def test_the_system_is_that_of_one_rank(poisson):
     compare_systems(*both_systems(poisson, poisson.write(BOX), 3, "matrix.format=matrix_free", "problem.mesh.cells=[5, 4, 6]"))
 
 
+def test_a_coefficient_without_order_one(poisson):
+    """k is positive at the points of order 2, but not at those of order 1: auto takes what works, as on one rank."""
+    one, other = both(poisson, BOX, 3, "matrix.format=matrix_free", "problem.mesh.cells=[8, 6, 9]",
+                      "problem.coefficient='(cos(16*pi*x) - 0.2407)^2 - 0.01'", "problem.exact=0")
+    assert one["solver"]["preconditioner"] == other["solver"]["preconditioner"] == "jacobi"
+    compare_records(one, other, 3)
+
+
 def test_ranks_without_cells_are_refused(poisson):
     done = on_ranks(poisson, 3, "run", poisson.write(BOX), "--output", "out", "--set", "matrix.format=matrix_free", "--set",
                     "problem.mesh.cells=[1, 1, 2]", code=1)
