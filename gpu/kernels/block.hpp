@@ -10,11 +10,13 @@
 
 namespace poisson {
 
-/// The same nodes in two boxes that hold them, each with its own numbering.
+/// The same nodes in two boxes that hold them, each with its own numbering; of one vector or of several, one behind another.
 struct CommonNodes {
   std::int32_t count[3] = {0, 0, 0};
   std::int64_t first_from = 0, line_from = 0, plane_from = 0;  ///< place of the first node, and steps, in the one box
   std::int64_t first_to = 0, line_to = 0, plane_to = 0;        ///< in the other one
+  std::int32_t vectors = 1;
+  std::int64_t vector_from = 0, vector_to = 0;  ///< steps from vector to vector
 
   [[nodiscard]] POISSON_HOST_DEVICE std::int64_t size() const { return std::int64_t{count[0]} * count[1] * count[2]; }
 };
@@ -33,6 +35,31 @@ struct CommonNodes {
   result.line_to = to.count(0);
   result.plane_to = to.count(0) * to.count(1);
   return result;
+}
+
+/// The same of so many vectors, of all nodes of the boxes.
+[[nodiscard]] inline CommonNodes common_nodes(NodeBox const& nodes, NodeBox const& from, NodeBox const& to, std::int32_t vectors) {
+  CommonNodes result = common_nodes(nodes, from, to);
+  result.vectors = vectors;
+  result.vector_from = from.size();
+  result.vector_to = to.size();
+  return result;
+}
+
+/// The same copy with lines, and planes, that follow each other in both boxes as one line: {n, 1, 1} where all do.
+[[nodiscard]] inline CommonNodes joined(CommonNodes nodes) {
+  for (int joint = 0; joint < 2; ++joint)
+    if (nodes.count[1] == 1 || (nodes.line_from == nodes.count[0] && nodes.line_to == nodes.count[0])) {
+      std::int64_t const length = std::int64_t{nodes.count[0]} * nodes.count[1];
+      if (length > INT32_MAX)
+        break;
+      nodes.count[0] = static_cast<std::int32_t>(length);
+      nodes.count[1] = nodes.count[2];
+      nodes.count[2] = 1;
+      nodes.line_from = nodes.plane_from;
+      nodes.line_to = nodes.plane_to;
+    }
+  return nodes;
 }
 
 /// The place in the box to which a copy goes of node `number`, x fastest.
@@ -54,16 +81,18 @@ template <class V>
 class BlockKernels {
 public:
   virtual ~BlockKernels() = default;
-  /// to = from at these nodes. Two numbers a node. Precondition: they do not overlap.
+  /// to = from at these nodes of all vectors. Two numbers a node. Precondition: they do not overlap.
   virtual void copy(Context& context, CommonNodes const& nodes, V const* from, V* to) const = 0;
   virtual void copy_from_double(Context& context, CommonNodes const& nodes, double const* from, V* to) const = 0;
-  /// Nothing is done when *stop is not 0.
+  /// Of one vector. Nothing is done when *stop is not 0.
   virtual void copy_to_double(Context& context, CommonNodes const& nodes, V const* from, double* to,
                               std::int32_t const* stop) const = 0;
-  /// message[i] = x[places[i]] for i < n.
-  virtual void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message) const = 0;
-  /// x[places[i]] = message[i]. No place is named twice.
-  virtual void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x) const = 0;
+  /// message[v n + i] = x[v step + places[i]] for i < n, of every vector v.
+  virtual void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int32_t vectors = 1,
+                    std::int64_t step = 0) const = 0;
+  /// x[v step + places[i]] = message[v n + i]. No place is named twice.
+  virtual void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x,
+                      std::int32_t vectors = 1, std::int64_t step = 0) const = 0;
   /// places[i] = the number of node i in the box to which copy() would go.
   virtual void list_places(Context& context, CommonNodes const& nodes, std::int32_t* places) const = 0;
   /// Puts the entries of some rows into diagonals of half_stencil on a box, except those that the diagonals have in another row.

@@ -49,12 +49,22 @@ Array<std::int32_t> places_in(Context& context, std::vector<SharedNodes> const& 
 
 template <class V>
 BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own,
-                                std::vector<NodeBox> const& needed, NodeBox const& extended)
-    : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)) {
+                                std::vector<NodeBox> const& needed, NodeBox const& extended, int vectors)
+    : context_(context), kernels_(kernels_for<BlockKernels<V>>(context)), vectors_(vectors), step_(extended.size()) {
   auto const me = static_cast<std::size_t>(ranks.rank());
   std::vector<typename RankExchange<V>::Part> sends, receives;
   sent_ = places_in<V>(context, shared_nodes(own, needed, true, me), extended, sends);
   received_ = places_in<V>(context, shared_nodes(own, needed, false, me), extended, receives);
+  auto const widen = [&](auto& parts, std::int64_t n, std::vector<std::int64_t>& sizes) {
+    for (auto& part : parts) {
+      sizes.push_back(part.size);
+      part.size *= vectors;
+    }
+    if (vectors == 1)
+      sizes = {n};  // at once
+  };
+  widen(sends, sent_.size(), n_packed_);
+  widen(receives, received_.size(), n_unpacked_);
   exchange_ = std::make_unique<RankExchange<V>>(context, ranks, sends, receives);
 }
 
@@ -77,27 +87,42 @@ BlockExchange<V>::BlockExchange(Context& context, Communicator& ranks, std::vect
         result.push_back({places.rank, std::ssize(places.of_x)});
     return result;
   };
+  n_packed_ = {sent_.size()};
+  n_unpacked_ = {received_.size()};
   exchange_ = std::make_unique<RankExchange<V>>(context, ranks, parts(sends), parts(receives));
 }
 
 template <class V>
 void BlockExchange<V>::fill(V* x) {
-  kernels_.pack(context_, sent_.size(), sent_.data(), x, exchange_->outgoing());
+  std::int32_t const* places = sent_.data();
+  V* to = exchange_->outgoing();
+  for (std::int64_t const n : n_packed_) {
+    kernels_.pack(context_, n, places, x, to, vectors_, step_);
+    places += n;
+    to += n * vectors_;
+  }
   exchange_->start();
-  kernels_.unpack(context_, received_.size(), received_.data(), exchange_->finish(), x);
+  V const* from = exchange_->finish();
+  places = received_.data();
+  for (std::int64_t const n : n_unpacked_) {
+    kernels_.unpack(context_, n, places, from, x, vectors_, step_);
+    places += n;
+    from += n * vectors_;
+  }
 }
 
 template <class V>
 BlockGather<V>::BlockGather(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& part,
-                            NodeBox const& whole)
+                            NodeBox const& whole, int vectors)
     : context_(context),
       ranks_(ranks),
       devices_(rank_transport(context, ranks).devices.get()),
       own_(std::move(own)),
       part_(part),
-      whole_(whole) {
+      whole_(whole),
+      vectors_(vectors) {
   for (NodeBox const& nodes : own_)
-    longest_ = std::max(longest_, nodes.size());
+    longest_ = std::max(longest_, nodes.size() * vectors);
   packed_ = Array<V>(context, longest_);
   packed_.set_zero();
   messages_ = Array<V>(context, longest_ * static_cast<std::int64_t>(own_.size()));
@@ -111,7 +136,7 @@ template <class V>
 void BlockGather<V>::gather(V const* x, V* all) {
   auto const& kernels = kernels_for<BlockKernels<V>>(context_);
   NodeBox const& mine = own_[static_cast<std::size_t>(ranks_.rank())];
-  kernels.copy(context_, common_nodes(mine, part_, mine), x, packed_.data());
+  kernels.copy(context_, common_nodes(mine, part_, mine, vectors_), x, packed_.data());
   std::int64_t const bytes = packed_.bytes();
   if (devices_ != nullptr)
     devices_->all_gather(packed_.data(), bytes, messages_.data());
@@ -123,7 +148,7 @@ void BlockGather<V>::gather(V const* x, V* all) {
     messages_.upload(std::span<V const>(messages_of_host_));
   }
   for (std::size_t rank = 0; rank < own_.size(); ++rank)
-    kernels.copy(context_, common_nodes(own_[rank], own_[rank], whole_),
+    kernels.copy(context_, common_nodes(own_[rank], own_[rank], whole_, vectors_),
                  messages_.data() + static_cast<std::int64_t>(rank) * longest_, all);
 }
 

@@ -13,7 +13,8 @@
 namespace poisson {
 
 /// Of a vector with an entry for every node of a larger box: each rank keeps those of its `extended` box, which holds its own nodes
-/// and some around them. Brings the entries of others' nodes from their owners.
+/// and some around them. Brings the entries of others' nodes from their owners. Of several vectors, one behind another, it brings
+/// all in the same messages.
 template <class V>
 class BlockExchange {
 public:
@@ -27,7 +28,7 @@ public:
   /// `own`, `needed`: of every rank; the nodes that it owns, and those whose entries it wants, its own among them or not.
   /// Preconditions: every node has one owner; this rank's `extended` holds both of its boxes. Collective.
   BlockExchange(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& needed,
-                NodeBox const& extended);
+                NodeBox const& extended, int vectors = 1);
   BlockExchange(BlockExchange const&) = delete;
   BlockExchange& operator=(BlockExchange const&) = delete;
   /// Fills in the entries of nodes that this rank needs and does not own. `x` is in the backend's memory. Collective.
@@ -36,16 +37,20 @@ public:
 private:
   Context& context_;
   BlockKernels<V> const& kernels_;
-  Array<std::int32_t> sent_, received_;  ///< places in x
+  Array<std::int32_t> sent_, received_;              ///< places in x
+  std::vector<std::int64_t> n_packed_, n_unpacked_;  ///< of them, by a kernel: of a vector those of a rank, or of all ranks
+  int vectors_ = 1;
+  std::int64_t step_ = 0;  ///< from vector to vector
   std::unique_ptr<RankExchange<V>> exchange_;
 };
 
-/// Gives every rank the whole vector.
+/// Gives every rank the whole vector, or several, one behind another, in the same messages.
 template <class V>
 class BlockGather {
 public:
   /// `own`: of every rank. Together they are the nodes of `whole`. `part`: the box of the vector that a rank gives its nodes from.
-  BlockGather(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& part, NodeBox const& whole);
+  BlockGather(Context& context, Communicator& ranks, std::vector<NodeBox> own, NodeBox const& part, NodeBox const& whole,
+              int vectors = 1);
   /// `x` has the nodes of `part`, `all` those of the whole; in the backend's memory. Collective.
   void gather(V const* x, V* all);
 
@@ -55,6 +60,7 @@ private:
   DeviceRanks* devices_;  ///< null: through host memory
   std::vector<NodeBox> own_;
   NodeBox part_, whole_;
+  int vectors_;
   std::int64_t longest_ = 0;    ///< message
   Array<V> packed_, messages_;  ///< in the backend's memory
   HostVector<V> packed_of_host_, messages_of_host_;

@@ -49,19 +49,9 @@ public:
   }
 
   void apply(double const* r, double* z, std::int32_t const* stop) const override {
-    Level const& finest = levels_.front();
-    finest.x = finest.buffers[0].data();
-    if (entry_ != nullptr) {
-      entry_->enter(r, finest.b.data());
-      kernels_.begin(context_, finest.n(), finest.diagonal.data(), finest.b.data(), first_factor(finest), finest.x, stop);
-      visit(0, true, options_.cycle, nullptr, stop);
-      entry_->leave(finest.x, z, stop);
-      return;
-    }
-    kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(), finest.x,
-                                stop);
-    if (!visit(0, true, options_.cycle, z, stop))
-      kernels_.to_outside(context_, finest.n(), finest.x, z, stop);
+    begin_from_outside(r, stop);
+    if (!visit(0, true, options_.cycle, entry_ == nullptr ? z : nullptr, stop))
+      to_outside(z, stop);
   }
   bool start_nested(double const* b, double* x, double* coarse) const override {
     if (levels_.size() < 2)
@@ -69,21 +59,13 @@ public:
     std::int32_t const no = 0;
     Array<std::int32_t> const running(context_, std::span<std::int32_t const>(&no, 1));
     std::int32_t const* const stop = running.data();
-    Level const& finest = levels_.front();
     // The right-hand sides of all levels: P^T of the next finer one's.
-    finest.x = finest.buffers[0].data();
-    if (entry_ != nullptr)
-      entry_->enter(b, finest.b.data());
-    else
-      kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), b, first_factor(finest), finest.b.data(), finest.x,
-                                  stop);
+    begin_from_outside(b, stop);
     for (std::size_t l = 0; l + 1 < levels_.size(); ++l) {
-      Level const& next = levels_[l + 1];
-      next.x = next.buffers[0].data();
-      if (levels_[l].halo != nullptr && levels_[l].to_coarse->reads_around())  // a cycle does not read these entries of b
-        levels_[l].halo->fill(levels_[l].b.data());
-      levels_[l].to_coarse->restrict_residual(levels_[l].b.data(), next.diagonal.data(), first_factor(next), next.b.data(), next.x,
-                                              stop);
+      Level const& level = levels_[l];
+      if (level.halo != nullptr && level.to_coarse->reads_around() && layers_of_b(level) == 0)
+        level.halo->fill(level.b.data());
+      restrict_residual(level, level.b.data(), levels_[l + 1], stop);
     }
     // A cycle overwrites the right-hand sides of coarser levels, which have done their part by then.
     visit(levels_.size() - 1, true, MultigridCycle::v, nullptr, stop);
@@ -91,7 +73,8 @@ public:
       Level const& level = levels_[l];
       level.x = level.buffers[0].data();
       context_.set_zero(level.x, static_cast<std::int64_t>(sizeof(V)) * level.n());
-      level.to_coarse->prolong(levels_[l + 1].x, level.x, stop);
+      level.right_layers = level.halo != nullptr ? level.halo->layers() : 0;
+      prolong(level, levels_[l + 1], stop);
       if (l == 0)
         to_outside(coarse, stop);
       visit(l, false, MultigridCycle::v, nullptr, stop);
@@ -135,8 +118,56 @@ private:
     [[nodiscard]] V* other() const { return buffers[x == buffers[0].data() ? 1 : 0].data(); }
 
     mutable Array<V> b, buffers[2];
-    mutable V* x = nullptr;  ///< one of the buffers
+    mutable V* x = nullptr;        ///< one of the buffers
+    mutable int right_layers = 0;  ///< of the halo, in which x is what the ranks that own it have
   };
+
+  /// Layers of b that are filled in: where products are computed in layers, too, all of them.
+  [[nodiscard]] static int layers_of_b(Level const& level) {
+    return level.halo != nullptr && level.halo->layers() > 1 ? level.halo->layers() : 0;
+  }
+  /// x of the level is right in so many layers from here on, which may need the other ranks.
+  void bring_around(Level const& level, int layers) const {
+    if (level.halo == nullptr || level.right_layers >= layers)
+      return;
+    level.halo->fill(level.x);
+    level.right_layers = level.halo->layers();
+  }
+  /// Own entries of b are known: x is what the first step of the smoother makes of 0.
+  void begin(Level const& level, std::int32_t const* stop) const {
+    level.right_layers = layers_of_b(level);
+    if (level.right_layers > 0)
+      level.halo->fill(level.b.data());
+    kernels_.begin(context_, level.n(), level.diagonal.data(), level.b.data(), first_factor(level), level.x, stop);
+  }
+  void begin_from_outside(double const* r, std::int32_t const* stop) const {
+    Level const& finest = levels_.front();
+    finest.x = finest.buffers[0].data();
+    if (entry_ != nullptr) {
+      entry_->enter(r, finest.b.data());
+      begin(finest, stop);
+    } else {
+      kernels_.begin_from_outside(context_, finest.n(), finest.diagonal.data(), r, first_factor(finest), finest.b.data(), finest.x,
+                                  stop);
+    }
+  }
+  /// b of the coarser level, and x from its first step. One layer of r is right where that is read.
+  void restrict_residual(Level const& level, V const* r, Level const& coarse, std::int32_t const* stop) const {
+    coarse.x = coarse.buffers[0].data();
+    coarse.right_layers = 0;
+    bool const begins = layers_of_b(coarse) > 0;
+    level.to_coarse->restrict_residual(r, coarse.diagonal.data(), first_factor(coarse), coarse.b.data(),
+                                       begins ? nullptr : coarse.x, stop);
+    if (begins)
+      begin(coarse, stop);
+  }
+  void prolong(Level const& level, Level const& coarse, std::int32_t const* stop) const {
+    bool const around = level.to_coarse->prolongs_around();
+    if (around)
+      bring_around(coarse, 1);
+    level.to_coarse->prolong(coarse.x, level.x, stop);
+    level.right_layers = around ? std::min(level.right_layers, 1) : 0;
+  }
 
   /// x of the finest level.
   void to_outside(double* z, std::int32_t const* stop) const {
@@ -186,13 +217,13 @@ private:
       step.factor = factor(level, steps, order == Order::forward ? k : steps - 1 - k);
       step.x_after = level.other();
       step.outside = k + 1 == steps ? z : nullptr;
-      if (level.halo != nullptr)
-        level.halo->fill(level.x);
+      bring_around(level, 1);
       if (!level.matrix->smooth(step, level.x, stop)) {
         level.a().product_dot(level.x, step.x_after, dot_.data(), stop);
         kernels_.step(context_, level.n(), step, step.x_after, level.x, stop);
       }
       level.x = step.x_after;
+      level.right_layers = std::min(level.right_layers - 1, layers_of_b(level));
     }
   }
 
@@ -209,21 +240,20 @@ private:
     }
     smooth(level, degree_on(level), Order::forward, begun, nullptr, stop);
     V* const residual = level.other();
-    if (level.halo != nullptr)
-      level.halo->fill(level.x);
+    bool const reads_around = level.halo != nullptr && level.to_coarse->reads_around();
+    bring_around(level, reads_around && layers_of_b(level) > 0 ? 2 : 1);
     if (!level.matrix->subtract_product(level.b.data(), level.x, residual, stop)) {
       level.a().product_dot(level.x, residual, dot_.data(), stop);
       kernels_.residual(context_, level.n(), level.b.data(), residual, stop);
     }
-    if (level.halo != nullptr && level.to_coarse->reads_around())
+    if (reads_around && layers_of_b(level) == 0)
       level.halo->fill(residual);
     Level const& coarse = levels_[l + 1];
-    coarse.x = coarse.buffers[0].data();
-    level.to_coarse->restrict_residual(residual, coarse.diagonal.data(), first_factor(coarse), coarse.b.data(), coarse.x, stop);
+    restrict_residual(level, residual, coarse, stop);
     visit(l + 1, true, cycle, nullptr, stop);
     if (cycle != MultigridCycle::v && l + 2 < levels_.size())
       visit(l + 1, false, cycle == MultigridCycle::f ? MultigridCycle::v : cycle, nullptr, stop);
-    level.to_coarse->prolong(coarse.x, level.x, stop);
+    prolong(level, coarse, stop);
     smooth(level, degree_on(level), Order::backward, false, z, stop);
     return z != nullptr;
   }

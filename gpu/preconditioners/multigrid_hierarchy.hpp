@@ -27,23 +27,35 @@ template <class V>
 class GridTransfer {
 public:
   virtual ~GridTransfer() = default;
-  /// b = P^T r, and x = factor D^-1 b with the diagonal D of the coarser matrix.
+  /// b = P^T r, and x = factor D^-1 b with the diagonal D of the coarser matrix, unless x is null, which it may be where the
+  /// coarser level has a LevelHalo.
   virtual void restrict_residual(V const* r, V const* diagonal, V factor, V* b, V* x, std::int32_t const* stop) const = 0;
   /// x += P e.
   virtual void prolong(V const* e, V* x, std::int32_t const* stop) const = 0;
-  /// On several ranks: whether the first looks at entries of r that LevelHalo::fill fills in.
+  /// On several ranks: whether the first looks at one layer of r that LevelHalo::fill fills in.
   [[nodiscard]] virtual bool reads_around() const { return true; }
+  /// The same of the second and e. Then one layer of x is right, too; P may be another one farther out.
+  [[nodiscard]] virtual bool prolongs_around() const { return false; }
   [[nodiscard]] virtual std::int64_t bytes() const = 0;        ///< that are stored
   [[nodiscard]] virtual std::int64_t bytes_moved() const = 0;  ///< by one of each
 };
 
-/// On several ranks: a level's vectors have the entries of the rank's own unknowns, and of those around them, which others own.
+/// On several ranks: a level's vectors have the entries of the rank's own unknowns, and of those in some layers around them, which
+/// others own. The first layer is what rows of own unknowns read, the next one what those of the first layer read, and so on. The
+/// level has the rows of all layers but the last, so that one fill is enough for as many products as there are layers.
 template <class V>
 class LevelHalo {
 public:
+  explicit LevelHalo(int layers) : layers_(layers) {}
+  LevelHalo(LevelHalo const&) = delete;
+  LevelHalo& operator=(LevelHalo const&) = delete;
   virtual ~LevelHalo() = default;
-  /// Fills in the entries of others that a row of an own unknown reads. x is in the backend's memory. Collective.
+  [[nodiscard]] int layers() const { return layers_; }
+  /// Fills in all layers. x is in the backend's memory. Collective.
   virtual void fill(V* x) const = 0;
+
+private:
+  int layers_;
 };
 
 /// On several ranks: between the vectors of the system, of own rows, and those of the finest level. Collective.
@@ -139,8 +151,9 @@ template <class V>
 [[nodiscard]] MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpaces nested,
                                                            PreconditionerOptions const& options);
 
-/// Of every rank its own nodes and those beside them, of so many in all.
-[[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes);
+/// Of every rank its own nodes and those in so many layers around them, of so many in all; none around none.
+[[nodiscard]] std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes,
+                                                   int layers = 1);
 
 /// Nodes of the rank's block with those around it, of which it has the finest level.
 [[nodiscard]] std::int64_t nodes_of_block(RankBlocks const& blocks, int rank);

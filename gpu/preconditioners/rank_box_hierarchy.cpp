@@ -25,6 +25,9 @@ using Counts = std::array<std::int64_t, 3>;
 
 /// How far a row of P^T A P looks beyond the fine node of its unknown: rows of A at a distance of two, with their entries.
 constexpr std::int64_t reach_of_coarsening = 3;
+/// Layers around own nodes that an exchange brings; what is kept of a level is enough for them.
+constexpr int most_layers = 3;
+static_assert(most_layers <= reach_of_coarsening);
 
 /// What a rank keeps of a level: its own nodes, and so many around them that the rows of coarser levels need no others. It begins
 /// with a node that stays when its direction is halved, and ends with one.
@@ -242,8 +245,8 @@ void add_entries(Context& context, Csr const& entries, std::int32_t const* rows,
                       places.data(), values);
 }
 
-/// The diagonals of own rows at their places in `box`, which holds own nodes and those beside them; 0 elsewhere. Of a block of a
-/// box in its memory, else by way of CSR.
+/// The diagonals of own rows at their places in `box`, which holds own nodes and those beside them. Of a block of a box in its
+/// memory, else by way of CSR.
 template <class V>
 Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox const& box) {
   Context& context = a.context();
@@ -252,18 +255,16 @@ Array<V> own_diagonals(RankMatrix const& a, RankBlocks const& blocks, NodeBox co
   NodeBox const& own = blocks.own[me];
   std::int64_t const n = box.size();
   Array<V> values(context, half_stencil::diagonals * n);
-  values.set_zero();
-  CommonNodes const all = common_nodes(own, own, box);
+  CommonNodes const all = common_nodes(own, own, box, half_stencil::diagonals);
   if (auto const* const stencil = dynamic_cast<BoxOperator const*>(&a.local()); stencil != nullptr) {
     Array<V> of_own(context, half_stencil::diagonals * own.size());
     stencil->fill_diagonals(of_own.data());
-    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-      kernels.copy(context, all, of_own.data() + s * own.size(), values.data() + s * n);
+    kernels.copy(context, all, of_own.data(), values.data());
   } else if (is_box(a.local(), {own.count(0), own.count(1), own.count(2)})) {
     auto const& local = dynamic_cast<HalfCds const&>(a.local());
-    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-      kernels.copy_from_double(context, all, local.view().values + s * own.size(), values.data() + s * n);
+    kernels.copy_from_double(context, all, local.view().values, values.data());
   } else if (own.size() > 0) {
+    values.set_zero();
     CsrMatrix const local = a.local().to_csr();
     HostVector<std::int32_t> rows(static_cast<std::size_t>(local.n_rows));
     std::iota(rows.begin(), rows.end(), 0);
@@ -308,13 +309,19 @@ public:
     b_.set_zero();
     x_.set_zero();
   }
-  /// The next level's vectors have the nodes of `box`, those of the rank and some around them.
+  /// The next level's vectors have the nodes of `box`, those of the rank and some around them. Where the nodes that own fine ones
+  /// depend on are, on every rank, own ones and those beside them, P takes them from there; else from the other ranks.
   void goes_on_in_blocks(Communicator& ranks, std::vector<NodeBox> const& own, std::vector<NodeBox> const& parents,
-                         NodeBox const& coarse, NodeBox const& box) {
-    NodeBox const& mine = own[static_cast<std::size_t>(ranks.rank())];
-    to_next_ = common_nodes(mine, coarse, box);
-    from_next_ = common_nodes(mine, box, coarse);
-    halo_ = std::make_unique<BlockExchange<V>>(context_, ranks, own, parents, coarse);
+                         NodeBox const& coarse, NodeBox const& box, NodeBox const& whole) {
+    auto const me = static_cast<std::size_t>(ranks.rank());
+    std::vector<NodeBox> const around = with_neighbours(own, whole.high);
+    to_next_ = common_nodes(own[me], coarse, box);
+    prolongs_around_ = true;
+    for (std::size_t rank = 0; rank < own.size(); ++rank)
+      prolongs_around_ = prolongs_around_ && common(parents[rank], around[rank]).size() == parents[rank].size();
+    from_next_ = common_nodes(prolongs_around_ ? common(box, coarse) : own[me], box, coarse);
+    if (!prolongs_around_)
+      halo_ = std::make_unique<BlockExchange<V>>(context_, ranks, own, parents, coarse);
   }
   /// They have all nodes, on every rank.
   void goes_on_whole(std::unique_ptr<BlockGather<V>> gather, NodeBox const& coarse, NodeBox const& whole) {
@@ -328,7 +335,8 @@ public:
       gather_->gather(b_.data(), b);
     else
       blocks_.copy(context_, to_next_, b_.data(), b);
-    kernels_for<SmootherKernels<V>>(context_).begin(context_, n_of_next_, diagonal, b, factor, x, stop);
+    if (x != nullptr)
+      kernels_for<SmootherKernels<V>>(context_).begin(context_, n_of_next_, diagonal, b, factor, x, stop);
   }
   void prolong(V const* e, V* x, std::int32_t const* stop) const override {
     blocks_.copy(context_, from_next_, e, x_.data());
@@ -336,6 +344,7 @@ public:
       halo_->fill(x_.data());
     kernels_.prolong(context_, fine_, coarsening_, coarse_, x_.data(), x, stop);
   }
+  bool prolongs_around() const override { return prolongs_around_; }
   std::int64_t bytes() const override { return weights_.bytes() + free_of_fine_.bytes() + 3 * b_.bytes(); }
   std::int64_t bytes_moved() const override {
     return 2 * weights_.bytes() + fine_.n() * std::int64_t{3 * sizeof(V)} + 8 * coarse_.n() * std::int64_t{sizeof(V)};
@@ -353,6 +362,7 @@ private:
   mutable Array<V> b_, x_;  ///< of the coarse nodes
   Array<V> ones_;
   CommonNodes to_next_, from_next_;
+  bool prolongs_around_ = false;
   std::unique_ptr<BlockExchange<V>> halo_;
   std::unique_ptr<BlockGather<V>> gather_;
   std::int64_t n_of_next_ = 0;
@@ -360,10 +370,10 @@ private:
 
 /// All diagonals of the whole level on every rank, from those in `part`.
 template <class V>
-Array<V> gather_diagonals(Context& context, BlockGather<V>& gather, V const* values, NodeBox const& part, NodeBox const& whole) {
+Array<V> gather_diagonals(Context& context, Communicator& ranks, std::vector<NodeBox> const& own, V const* values,
+                          NodeBox const& part, NodeBox const& whole) {
   Array<V> result(context, half_stencil::diagonals * whole.size());
-  for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-    gather.gather(values + s * part.size(), result.data() + s * whole.size());
+  BlockGather<V>(context, ranks, own, part, whole, half_stencil::diagonals).gather(values, result.data());
   return result;
 }
 
@@ -378,13 +388,15 @@ void append(MultigridHierarchy<V>& result, MultigridHierarchy<V> from) {
 
 }  // namespace
 
-std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes) {
+std::vector<NodeBox> with_neighbours(std::vector<NodeBox> const& own, std::array<std::int64_t, 3> const& nodes, int layers) {
   std::vector<NodeBox> result = own;
-  for (NodeBox& box : result)
-    for (std::size_t d = 0; d < 3 && box.size() > 0; ++d) {
-      box.low[d] = std::max<std::int64_t>(box.low[d] - 1, 0);
-      box.high[d] = std::min(box.high[d] + 1, nodes[d]);
+  for (NodeBox& box : result) {
+    bool const has_nodes = box.size() > 0;
+    for (std::size_t d = 0; d < 3 && has_nodes; ++d) {
+      box.low[d] = std::max<std::int64_t>(box.low[d] - layers, 0);
+      box.high[d] = std::min(box.high[d] + layers, nodes[d]);
     }
+  }
   return result;
 }
 
@@ -407,9 +419,8 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
   if (whole.size() <= multigrid.coarse_size) {
     NodeBox const around = with_neighbours(own, whole.high)[me];
     Array<V> const values = own_diagonals<V>(a, blocks, around);
-    BlockGather<V> gather(context, ranks, own, around, whole);
     rest.box_nodes = whole.high;
-    append(result, levels_of_box<V>(context, gather_diagonals<V>(context, gather, values.data(), around, whole), rest));
+    append(result, levels_of_box<V>(context, gather_diagonals<V>(context, ranks, own, values.data(), around, whole), rest));
     result.entry = std::make_unique<GatheredEntry<V>>(context, ranks, own, whole);
     return result;
   }
@@ -418,35 +429,37 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
   std::optional<WholeStencil> stencil = whole_stencil(a, blocks);  // of the level, as long as it is known
   BoxLevel<V> fine;
   Array<V> scratch;  // diagonals of a matrix-free level, where they are needed to make the next one
-  auto const add_level = [&](std::unique_ptr<Matrix> matrix) -> MultigridLevel<V>& {
+  auto const add_level = [&](std::unique_ptr<Matrix> matrix, int layers) -> MultigridLevel<V>& {
     MultigridLevel<V>& level = result.levels.emplace_back();
     level.own = std::move(matrix);
     level.matrix = level.own.get();
     level.diagonal = Array<V>(context, box.size());
     level.halo = std::make_unique<BlockHalo<V>>(
-        std::make_unique<BlockExchange<V>>(context, ranks, own, with_neighbours(own, whole.high), box));
+        std::make_unique<BlockExchange<V>>(context, ranks, own, with_neighbours(own, whole.high, layers), box), layers);
     level.rows_of_all = whole.size();
     level.nnz = half_stencil::diagonals * 2 * whole.size() - whole.size();
     return level;
   };
   // Entries of own rows are there: brings the others.
   auto const complete = [&](Array<V>& values) {
-    BlockExchange<V> all(context, ranks, own, extended(own, whole.high), box);
-    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-      all.fill(values.data() + s * box.size());
+    BlockExchange<V>(context, ranks, own, extended(own, whole.high), box, half_stencil::diagonals).fill(values.data());
     fine = level_of<V>(box);
     kernels_for<BlockKernels<V>>(context).clip(context, {fine.nodes[0], fine.nodes[1], fine.nodes[2]}, values.data());
     fine.values = values.data();
   };
   auto const add_stored = [&](Array<V> values) {
     complete(values);
-    MultigridLevel<V>& level = add_level(matrix_of<V>(context, box, std::move(values)));  // the entries stay where they are
+    MultigridLevel<V>& level =
+        add_level(matrix_of<V>(context, box, std::move(values)), most_layers);  // the entries stay where they are
     conversion.copy_diagonal(context, box.size(), fine.values, level.diagonal.data());
   };
   auto const add_stencil = [&](std::unique_ptr<BoxOperator> next) {
     fine = level_of<V>(box);
-    MultigridLevel<V>& level = add_level(std::move(next));
+    // Rows of others on Robin faces are not known.
+    bool const has_robin = std::ranges::any_of(stencil->box.faces, [](auto const& f) { return f.type == BoxFace::Type::robin; });
+    MultigridLevel<V>& level = add_level(std::move(next), has_robin ? 1 : most_layers);
     static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
+    level.halo->fill(level.diagonal.data());  // rows on cuts are not those of their owners
   };
   if (stencil)
     add_stencil(finest_operator(a, blocks, *stencil, box));
@@ -526,7 +539,7 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
       rest.multigrid.levels = multigrid.levels - static_cast<int>(result.levels.size());
       MultigridHierarchy<V> on_every_rank =
           stencil ? levels_of_stencil<V>(stencil->on(context, whole), rest)
-                  : levels_of_box<V>(context, gather_diagonals<V>(context, *gather, coarse_values.data(), coarse, whole), rest);
+                  : levels_of_box<V>(context, gather_diagonals<V>(context, ranks, own, coarse_values.data(), coarse, whole), rest);
       transfer->goes_on_whole(std::move(gather), coarse, whole);
       transfer->set_next(whole.size());
       level.to_coarse = std::move(transfer);
@@ -534,7 +547,7 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
       return result;
     }
     box = extended(own[me], whole.high);
-    transfer->goes_on_in_blocks(ranks, own, parents, coarse, box);
+    transfer->goes_on_in_blocks(ranks, own, parents, coarse, box, whole);
     transfer->set_next(box.size());
     level.to_coarse = std::move(transfer);
     if (stencil) {
@@ -542,11 +555,8 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
       continue;
     }
     Array<V> values(context, half_stencil::diagonals * box.size());
-    values.set_zero();
-    CommonNodes const kept = common_nodes(own[me], coarse, box);
-    for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-      kernels_for<BlockKernels<V>>(context).copy(context, kept, coarse_values.data() + s * coarse.size(),
-                                                 values.data() + s * box.size());
+    kernels_for<BlockKernels<V>>(context).copy(context, common_nodes(own[me], coarse, box, half_stencil::diagonals),
+                                               coarse_values.data(), values.data());
     coarse_values = {};
     add_stored(std::move(values));
   }

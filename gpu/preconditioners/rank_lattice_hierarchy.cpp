@@ -361,10 +361,10 @@ template <class V>
 Array<V> all_values(Context& context, Communicator& ranks, WholeLevel const& whole, LatticeLayout const& mine, V const* values) {
   std::int64_t const nodes = mine.nodes() * mine.nodes() * mine.nodes(), n = mine.n_lattices * nodes;
   Numbering const numbers(ranks, n);
-  RowGather<V> const gather(context, ranks, numbers);
   Array<V> of_pieces(context, half_stencil::diagonals * numbers.n_of_all());
-  for (std::int64_t d = 0; d < half_stencil::diagonals; ++d)
-    gather.gather(values + d * n, of_pieces.data() + d * numbers.n_of_all());
+  BlockGather<V>(context, ranks, numbers.boxes(), numbers.boxes()[numbers.me], {{}, {numbers.n_of_all(), 1, 1}},
+                 half_stencil::diagonals)
+      .gather(values, of_pieces.data());
   LatticeCut const& cut = whole.cut;
   std::vector<std::int32_t> numbers_of_pieces(cut.places.size());
   for (std::size_t piece = 0; piece < cut.places.size(); ++piece) {

@@ -226,7 +226,8 @@ public:
         smoother_.to_outside(context_, n_coarse_, own, in_double_.data(), stop);
       entry_->enter(in_double_.data(), b);
     }
-    smoother_.begin(context_, n_next_, diagonal, b, factor, x, stop);
+    if (x != nullptr)
+      smoother_.begin(context_, n_next_, diagonal, b, factor, x, stop);
   }
   void prolong(V const* e, V* x, std::int32_t const* stop) const final {
     if (gather_ != nullptr)

@@ -9,6 +9,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/device_ranks.hpp"
 #include "gpu/preconditioners/multigrid.hpp"
+#include "gpu/preconditioners/multigrid_hierarchy.hpp"
 #include "gpu/solvers/gathered_sum.hpp"
 #include "gpu/solvers/solver.hpp"
 #include "tests/gpu/elements/functions.hpp"
@@ -22,7 +23,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <omp.h>
 #include <span>
 #include <sstream>
@@ -53,66 +53,77 @@ Job job_of(std::string const& word) {
   return job;
 }
 
-/// Planes of nodes of a rank, and the plane that it shares with the rank below and above it.
-struct Slab {
-  std::int64_t n = 0, planes = 0;  ///< nodes a side; planes of all
-  RankBlocks blocks;               ///< slabs of all ranks
-  NodeBox own, around;             ///< of this one; with the planes beside them
-  std::array<bool, 2> cut{};       ///< there is a rank below, above
+/// A box of nodes in blocks, as many in z and y as have the least surface; lines in x stay whole.
+struct Cut {
+  RankBlocks blocks;    ///< of all ranks
+  NodeBox own, around;  ///< of this one; with the nodes beside them
+  std::int64_t n = 0;   ///< nodes a side of the job
   int rank = 0;
 
-  Slab(Job const& job, int number) : n(job.n), planes(job.weak ? (job.n - 1) * job.ranks + 1 : job.n), rank(number) {
+  Cut(Job const& job, int number) : n(job.n), rank(number) {
+    std::int64_t const planes = job.weak ? (n - 1) * job.ranks + 1 : n;
     blocks.nodes = {n, n, planes};
-    for (int r = 0; r < job.ranks; ++r)
-      blocks.own.push_back({{0, 0, planes * r / job.ranks}, {n, n, planes * (r + 1) / job.ranks}});
-    own = around = blocks.own[static_cast<std::size_t>(rank)];
-    cut = {rank > 0, rank + 1 < job.ranks};
-    around.low[2] -= cut[0] ? 1 : 0;
-    around.high[2] += cut[1] ? 1 : 0;
+    int in_y = 1;
+    for (int b = 2; b * b <= job.ranks; ++b)
+      if (job.ranks % b == 0 && surface(b, job.ranks / b) < surface(in_y, job.ranks / in_y))
+        in_y = b;
+    int const in_z = job.ranks / in_y;
+    for (int z = 0; z < in_z; ++z)
+      for (int y = 0; y < in_y; ++y)
+        blocks.own.push_back({{0, n * y / in_y, planes * z / in_z}, {n, n * (y + 1) / in_y, planes * (z + 1) / in_z}});
+    own = blocks.own[static_cast<std::size_t>(rank)];
+    around = with_neighbours(blocks.own, blocks.nodes)[static_cast<std::size_t>(rank)];
   }
-  [[nodiscard]] std::int64_t of_plane() const { return n * n; }
+
+private:
+  /// Nodes beside an inner block.
+  [[nodiscard]] double surface(int in_y, int in_z) const {
+    double const y = static_cast<double>(blocks.nodes[1]) / in_y, z = static_cast<double>(blocks.nodes[2]) / in_z;
+    return (in_y > 1 ? std::min(in_y - 1, 2) * z : 0) + (in_z > 1 ? std::min(in_z - 1, 2) * y : 0);
+  }
 };
 
-/// u = 0 all around and f = 1 on the cells around the slab's nodes, which are cubes.
-BoxProblem problem_of(Slab const& slab) {
+/// u = 0 all around and f = 1 on the cells around the block's nodes, which are cubes.
+BoxProblem problem_of(Cut const& cut) {
   std::array<std::int64_t, 3> cells{};
   std::array<double, 3> origin{}, extent{};
-  double const edge = 1.0 / static_cast<double>(slab.n - 1);
+  double const edge = 1.0 / static_cast<double>(cut.n - 1);
   for (std::size_t d = 0; d < 3; ++d) {
-    cells[d] = slab.around.count(d) - 1;
-    origin[d] = edge * static_cast<double>(slab.around.low[d]);
+    cells[d] = cut.around.count(d) - 1;
+    origin[d] = edge * static_cast<double>(cut.around.low[d]);
     extent[d] = edge * static_cast<double>(cells[d]);
   }
   ExpressionCode const zero = testing::constant(0).code, one = testing::constant(1).code;
   BoxProblem problem{cells, origin, extent, {one}, one, {}};
-  for (std::size_t face = 0; face < 6; ++face)
-    problem.faces[face] = {face >= 4 && slab.cut[face - 4] ? BoxProblem::Face::Type::cut : BoxProblem::Face::Type::dirichlet,
-                           static_cast<int>(face), zero, zero};
+  for (std::size_t face = 0; face < 6; ++face) {
+    bool const inside = face % 2 == 0 ? cut.own.low[face / 2] > 0 : cut.own.high[face / 2] < cut.blocks.nodes[face / 2];
+    problem.faces[face] = {inside ? BoxProblem::Face::Type::cut : BoxProblem::Face::Type::dirichlet, static_cast<int>(face), zero,
+                           zero};
+  }
   return problem;
 }
 
-/// The nodes of the planes beside the slab are its ghosts, those below first.
-std::vector<RankNeighbor> neighbors_of(Slab const& slab) {
+/// The nodes beside the block are its ghosts, by rank. With the number of the ghost of every node of `around` behind own rows.
+std::vector<RankNeighbor> neighbors_of(Cut const& cut, std::vector<std::int32_t>& places) {
+  std::vector<NodeBox> const around = with_neighbours(cut.blocks.own, cut.blocks.nodes);
   std::vector<RankNeighbor> neighbors;
-  for (bool const above : {false, true}) {
-    if (!slab.cut[above ? 1 : 0])
+  places.resize(static_cast<std::size_t>(cut.around.size()));
+  auto const place = [&](std::array<std::int64_t, 3> const& node) -> std::int32_t& {
+    return places[static_cast<std::size_t>(cut.around.index(node))];
+  };
+  std::int32_t next = 0;
+  cut.own.for_all([&](auto const& node) { place(node) = next++; });
+  for (std::size_t other = 0; other < around.size(); ++other) {
+    NodeBox const ghosts = common(cut.blocks.own[other], cut.around), sent = common(cut.own, around[other]);
+    if (static_cast<int>(other) == cut.rank || ghosts.size() == 0)
       continue;
     RankNeighbor& neighbor = neighbors.emplace_back();
-    neighbor.rank = slab.rank + (above ? 1 : -1);
-    neighbor.n_ghosts = slab.of_plane();
-    neighbor.sent.resize(static_cast<std::size_t>(slab.of_plane()));
-    std::iota(neighbor.sent.begin(), neighbor.sent.end(), static_cast<std::int32_t>(above ? slab.own.size() - slab.of_plane() : 0));
+    neighbor.rank = static_cast<int>(other);
+    neighbor.n_ghosts = ghosts.size();
+    ghosts.for_all([&](auto const& node) { place(node) = next++; });
+    sent.for_all([&](auto const& node) { neighbor.sent.push_back(static_cast<std::int32_t>(cut.own.index(node))); });
   }
   return neighbors;
-}
-
-/// Of every node around the slab its row, or the number of rows plus that of the ghost.
-std::vector<std::int32_t> places_of(Slab const& slab) {
-  std::vector<std::int32_t> places(static_cast<std::size_t>(slab.around.size()));
-  std::int64_t const below = slab.cut[0] ? slab.of_plane() : 0, rows = slab.own.size();
-  for (std::int64_t i = 0; i < std::ssize(places); ++i)
-    places[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(i < below ? rows + i : i < below + rows ? i - below : i);
-  return places;
 }
 
 double since(std::chrono::steady_clock::time_point start) {
@@ -152,13 +163,14 @@ struct RankSystem {
   std::unique_ptr<RankMatrix> a;
 };
 
-RankSystem assemble(Context& context, Slab const& slab, Format format, Communicator& ranks) {
+RankSystem assemble(Context& context, Cut const& cut, Format format, Communicator& ranks) {
   RankSystem result;
-  result.neighbors = neighbors_of(slab);
-  BoxSystem system(context, problem_of(slab), format);
+  std::vector<std::int32_t> places;
+  result.neighbors = neighbors_of(cut, places);
+  BoxSystem system(context, problem_of(cut), format);
   BlockSystem block;
-  if (slab.blocks.own.size() > 1)
-    block = take_block(system, slab.around, slab.own, places_of(slab), context);
+  if (cut.blocks.own.size() > 1)
+    block = take_block(system, cut.around, cut.own, places, context);
   else {
     auto couplings = std::make_shared<CsrMatrix>();
     couplings->row_ptr.push_back(0);
@@ -193,7 +205,13 @@ void measure_multigrid(MultiPrecisionOperator const& a, std::span<double const> 
   HostVector<double> x(b.size());
   SolverResult result;
   double setup = 1e300, seconds = 1e300;
-  for (int run = 0; run < 3; ++run) {  // the first warms up
+  SetupSteps steps;  // of the first run
+  SolverOptions first = options;
+  first.setup_steps = &steps;
+  static_cast<void>(solve(a, b, x, first));
+  for (auto const& [name, took] : steps.seconds())
+    report["multigrid_setup_steps"][name] = max_over(&ranks, took);
+  for (int run = 0; run < 2; ++run) {
     ranks.barrier();
     result = solve(a, b, x, options);
     setup = std::min(setup, max_over(&ranks, result.setup_seconds));
@@ -214,21 +232,24 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
   auto const context = make_context(settings.backend, ranks.rank());
   std::string const transport = rank_transport(*context, ranks).name;
   double const connected = since(begin), bandwidth = measure_copy_bandwidth(*context);
-  Slab const slab(job, ranks.rank());
+  Cut const cut(job, ranks.rank());
 
   auto const build = std::chrono::steady_clock::now();
-  RankSystem const system = assemble(*context, slab, settings.format, ranks);
+  RankSystem const system = assemble(*context, cut, settings.format, ranks);
   double const built = since(build);
   RankMatrix const& a = *system.a;
   std::int64_t const n = a.n_rows();
-  double const rows_of_all = static_cast<double>(slab.planes * slab.of_plane());
+  auto const rows_of_all = static_cast<double>(cut.blocks.whole().size());
+  std::int64_t message_bytes = 0;
+  for (RankNeighbor const& neighbor : system.neighbors)
+    message_bytes = std::max(message_bytes, 8 * neighbor.n_ghosts);
   json report{{"job", std::string(job.weak ? "weak" : "strong") + ":" + std::to_string(job.n) + ":" + std::to_string(job.ranks)},
               {"device", context->description().name},
               {"transport", transport},
               {"format", std::string(name_of(a.local().format()))},
               {"rows", rows_of_all},
               {"matrix_bytes", a.bytes()},
-              {"message_bytes", system.neighbors.empty() ? 0 : 8 * slab.of_plane()},
+              {"message_bytes", message_bytes},
               {"copy_bytes_per_second", bandwidth},
               {"connect_seconds", connected},
               {"build_seconds", built}};
@@ -273,10 +294,10 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
     SolverOptions options = settings.solver;
     if (ranks.size() > 1) {
       options.ranks = &ranks;
-      options.blocks = std::make_shared<RankBlocks const>(slab.blocks);
+      options.blocks = std::make_shared<RankBlocks const>(cut.blocks);
       measure_multigrid(a, system.b, options, ranks, report);
     } else {
-      options.box_nodes = slab.blocks.nodes;
+      options.box_nodes = cut.blocks.nodes;
       measure_multigrid(a.local(), system.b, options, ranks, report);
     }
   }
@@ -286,8 +307,8 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
 
 constexpr char const* help = R"(ranks_bench [OPTION ...] JOB ...
 
-Times on R devices that share a box of nodes, in slabs of planes; ranks are threads of this process, each on the device of its
-number. u = 0 all around, f = 1, cells are cubes. A line of JSON for each job:
+Times on R devices that share a box of nodes, in blocks of the least surface that have whole lines of nodes in x; ranks are threads
+of this process, each on the device of its number. u = 0 all around, f = 1, cells are cubes. A line of JSON for each job:
   strong:N:R   a box of N x N x N nodes on R devices
   weak:N:R     a box of N x N x ((N - 1) R + 1) nodes, N - 1 layers of cells on each device
 Of every job: seconds of a product (product_seconds), of its block alone, of an exchange of ghosts, of a sum over the ranks, and of an
@@ -296,8 +317,8 @@ iteration of cg without preconditioner (iteration_seconds; the residual after th
   --format half_cds|matrix_free   of the matrix; half_cds by default. matrix_free keeps stencils on coarser levels, too, as long as
                             cells are even in number: N = 2^k m + 1
   --iterations n            of that cg; 100 by default, 0: none
-  --multigrid               also cg with multigrid: multigrid_setup_seconds, multigrid_seconds (iterations only; the best of three),
-                            multigrid_iterations, and the seconds of one cycle (cycle_seconds)
+  --multigrid               also cg with multigrid: multigrid_setup_seconds, multigrid_seconds (iterations only; the best of two),
+                            multigrid_iterations, and the seconds of one cycle (cycle_seconds) and of the setup's steps
   --tolerance t             of that; 1e-12 by default
   --gathered-size n         unknowns from which on every rank has the whole level of multigrid
   --transport nccl|host     how messages go; nccl by default

@@ -11,12 +11,12 @@ namespace {
 
 template <class From, class To>
 void copy_nodes(CommonNodes const& nodes, From const* from, To* to) {
-  std::int64_t const lines = std::int64_t{nodes.count[1]} * nodes.count[2];
+  std::int64_t const of_vector = std::int64_t{nodes.count[1]} * nodes.count[2], lines = of_vector * nodes.vectors;
 #pragma omp parallel for schedule(static) if (nodes.size() >= cpu::work_worth_threads)
   for (std::int64_t line = 0; line < lines; ++line) {
-    std::int64_t const j = line % nodes.count[1], k = line / nodes.count[1];
-    From const* const source = from + nodes.first_from + k * nodes.plane_from + j * nodes.line_from;
-    To* const target = to + nodes.first_to + k * nodes.plane_to + j * nodes.line_to;
+    std::int64_t const v = line / of_vector, j = line % of_vector % nodes.count[1], k = line % of_vector / nodes.count[1];
+    From const* const source = from + nodes.first_from + v * nodes.vector_from + k * nodes.plane_from + j * nodes.line_from;
+    To* const target = to + nodes.first_to + v * nodes.vector_to + k * nodes.plane_to + j * nodes.line_to;
     for (std::int64_t i = 0; i < nodes.count[0]; ++i)
       target[i] = static_cast<To>(source[i]);
   }
@@ -33,13 +33,17 @@ public:
     if (*stop == 0)
       copy_nodes(nodes, from, to);
   }
-  void pack(Context&, std::int64_t n, std::int32_t const* places, V const* x, V* message) const override {
-    for (std::int64_t i = 0; i < n; ++i)
-      message[i] = x[places[i]];
+  void pack(Context&, std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int32_t vectors,
+            std::int64_t step) const override {
+    for (std::int32_t v = 0; v < vectors; ++v, x += step, message += n)
+      for (std::int64_t i = 0; i < n; ++i)
+        message[i] = x[places[i]];
   }
-  void unpack(Context&, std::int64_t n, std::int32_t const* places, V const* message, V* x) const override {
-    for (std::int64_t i = 0; i < n; ++i)
-      x[places[i]] = message[i];
+  void unpack(Context&, std::int64_t n, std::int32_t const* places, V const* message, V* x, std::int32_t vectors,
+              std::int64_t step) const override {
+    for (std::int32_t v = 0; v < vectors; ++v, x += step, message += n)
+      for (std::int64_t i = 0; i < n; ++i)
+        x[places[i]] = message[i];
   }
   void list_places(Context&, CommonNodes const& nodes, std::int32_t* places) const override {
     for (std::int64_t i = 0; i < nodes.size(); ++i)

@@ -9,30 +9,37 @@ namespace {
 
 constexpr int threads = 256;
 
+/// Of joined() nodes. A thread a node of a vector; a node's number has 32 bits, of which divisions are quick.
 template <class From, class To>
 __global__ void copy_kernel(CommonNodes nodes, From const* from, To* to, std::int32_t const* stop) {
   if (stop != nullptr && *stop != 0)
     return;
-  std::int64_t const node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  std::uint32_t const node = blockIdx.x * threads + threadIdx.x;
   if (node >= nodes.size())
     return;
-  std::int64_t const i = node % nodes.count[0], line = node / nodes.count[0], j = line % nodes.count[1], k = line / nodes.count[1];
-  to[nodes.first_to + k * nodes.plane_to + j * nodes.line_to + i] =
-      static_cast<To>(from[nodes.first_from + k * nodes.plane_from + j * nodes.line_from + i]);
+  from += nodes.first_from + blockIdx.y * nodes.vector_from;
+  to += nodes.first_to + blockIdx.y * nodes.vector_to;
+  if (nodes.count[1] == 1 && nodes.count[2] == 1) {
+    to[node] = static_cast<To>(from[node]);
+    return;
+  }
+  auto const nx = static_cast<std::uint32_t>(nodes.count[0]), ny = static_cast<std::uint32_t>(nodes.count[1]);
+  std::uint32_t const line = node / nx, i = node - line * nx, k = line / ny, j = line - k * ny;
+  to[k * nodes.plane_to + j * nodes.line_to + i] = static_cast<To>(from[k * nodes.plane_from + j * nodes.line_from + i]);
 }
 
 template <class V>
-__global__ void pack_places_kernel(std::int64_t n, std::int32_t const* places, V const* x, V* message) {
+__global__ void pack_places_kernel(std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int64_t step) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
-    message[i] = x[places[i]];
+    message[blockIdx.y * n + i] = x[blockIdx.y * step + places[i]];
 }
 
 template <class V>
-__global__ void unpack_places_kernel(std::int64_t n, std::int32_t const* places, V const* message, V* x) {
+__global__ void unpack_places_kernel(std::int64_t n, std::int32_t const* places, V const* message, V* x, std::int64_t step) {
   std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
   if (i < n)
-    x[places[i]] = message[i];
+    x[blockIdx.y * step + places[i]] = message[blockIdx.y * n + i];
 }
 
 __global__ void places_kernel(CommonNodes nodes, std::int32_t* places) {
@@ -54,15 +61,21 @@ __global__ void entries_kernel(CsrView entries, std::int32_t const* rows, Common
 }
 
 struct Nodes {
-  std::int64_t n[3];
+  std::int32_t n[3];
 };
 
 template <class V>
 __global__ void clip_kernel(Nodes nodes, V* values) {
-  std::int64_t const n = nodes.n[0] * nodes.n[1] * nodes.n[2], node = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  std::int64_t const n = std::int64_t{nodes.n[0]} * nodes.n[1] * nodes.n[2];
+  std::uint32_t const node = blockIdx.x * threads + threadIdx.x;
   if (node >= n)
     return;
-  std::int64_t const i = node % nodes.n[0], line = node / nodes.n[0], j = line % nodes.n[1], k = line / nodes.n[1];
+  auto const nx = static_cast<std::uint32_t>(nodes.n[0]), ny = static_cast<std::uint32_t>(nodes.n[1]);
+  std::uint32_t const line = node / nx, of_plane = line / ny;
+  auto const i = static_cast<std::int32_t>(node - line * nx), j = static_cast<std::int32_t>(line - of_plane * ny),
+             k = static_cast<std::int32_t>(of_plane);
+  if (i > 0 && i + 1 < nodes.n[0] && j > 0 && j + 1 < nodes.n[1] && k > 0)
+    return;
   for (int s = 0; s < half_stencil::diagonals; ++s) {
     std::int64_t const x = i - half_stencil::dx(s), y = j - half_stencil::dy(s), z = k - half_stencil::dz(s);
     if (x < 0 || x >= nodes.n[0] || y < 0 || y >= nodes.n[1] || z < 0)
@@ -83,16 +96,18 @@ public:
                       std::int32_t const* stop) const override {
     launch_copy(context, nodes, from, to, stop);
   }
-  void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message) const override {
+  void pack(Context& context, std::int64_t n, std::int32_t const* places, V const* x, V* message, std::int32_t vectors,
+            std::int64_t step) const override {
     if (n == 0)
       return;
-    pack_places_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, places, x, message);
+    pack_places_kernel<V><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, x, message, step);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
-  void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x) const override {
+  void unpack(Context& context, std::int64_t n, std::int32_t const* places, V const* message, V* x, std::int32_t vectors,
+              std::int64_t step) const override {
     if (n == 0)
       return;
-    unpack_places_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(n, places, message, x);
+    unpack_places_kernel<V><<<grid(n, vectors), threads, 0, cuda::of(context).stream()>>>(n, places, message, x, step);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void list_places(Context& context, CommonNodes const& nodes, std::int32_t* places) const override {
@@ -111,17 +126,22 @@ public:
   }
   void clip(Context& context, std::array<std::int32_t, 3> const& nodes, V* values) const override {
     Nodes const box{{nodes[0], nodes[1], nodes[2]}};
-    std::int64_t const n = box.n[0] * box.n[1] * box.n[2];
+    std::int64_t const n = std::int64_t{box.n[0]} * box.n[1] * box.n[2];
     clip_kernel<V><<<cuda::n_blocks(n, threads), threads, 0, cuda::of(context).stream()>>>(box, values);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
 private:
+  /// Threads for n nodes of every vector.
+  static dim3 grid(std::int64_t n, std::int32_t vectors) {
+    return {static_cast<unsigned>(cuda::n_blocks(n, threads)), static_cast<unsigned>(vectors), 1};
+  }
   template <class From, class To>
   static void launch_copy(Context& context, CommonNodes const& nodes, From const* from, To* to, std::int32_t const* stop) {
     if (nodes.size() == 0)
       return;
-    copy_kernel<From, To><<<cuda::n_blocks(nodes.size(), threads), threads, 0, cuda::of(context).stream()>>>(nodes, from, to, stop);
+    copy_kernel<From, To>
+        <<<grid(nodes.size(), nodes.vectors), threads, 0, cuda::of(context).stream()>>>(joined(nodes), from, to, stop);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 };

@@ -29,9 +29,10 @@ DeviceDescription describe(int device) {
   return result;
 }
 
-/// Where arrays come from: memory that was freed is kept for the next arrays, up to this share of the device's. The driver takes as
-/// long to map and unmap memory as kernels to fill it, and a setup of multigrid has hundreds of arrays that live for a moment.
-constexpr std::int64_t share_of_pool = 32;
+/// Where arrays come from: memory that was freed is kept for the next arrays, up to half of the device's. The driver takes longer
+/// to map memory than kernels to fill it, and on several devices of one process it maps for one after another: of 135 million
+/// unknowns a setup of multigrid takes 45 ms, and 70 where it has to map; on four devices 21 and 44.
+constexpr std::int64_t share_of_pool = 2;
 
 /// Null where the device has no pools.
 cudaMemPool_t pool_of(int device) {
