@@ -33,6 +33,7 @@ struct Couplings {
 struct Aggregates {
   Array<std::int32_t> of;
   std::int64_t count = 0;
+  Array<std::int32_t> strong{};  ///< of a device: by entry its column where the coupling is strong, else -1
 };
 
 /// Whether a coupling is strong: positive, and at least a quarter of the geometric mean of the two rows' strongest ones.

@@ -1,5 +1,6 @@
 #include "gpu/kernels/aggregation.hpp"
 
+#include "gpu/core/error.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
 #include "gpu/kernels/smoother.hpp"
 
@@ -343,7 +344,32 @@ __global__ void __launch_bounds__(threads) lumped_kernel(CsrView const a, std::i
 }
 
 // Products. Rows of the result are made in tables of columns and sums in shared memory: short ones by a thread each, others by a
-// warp, which takes the rows of B one after another, a thread an entry. So every sum has one order.
+// warp, which takes the rows of B one after another, a thread an entry. So every sum has one order. The length of a row is known
+// when it is made, where it goes only when all are: rows wait in a store, wherever there is a place.
+
+/// What a kernel does with rows: it makes and stores them; or, where the store is too small, counts their columns only (what the
+/// long rows do first) and writes them once it is known where to.
+enum class Pass { store, count, write };
+
+/// Rows of a product in the making, in any order. `filled` goes on beyond `capacity`: what has no place is not stored.
+struct RowStore {
+  std::int64_t capacity;
+  Count* filled;
+  std::int64_t* starts;  ///< by row; -1: not here
+  std::int32_t* columns;
+  double* values;
+};
+
+/// Where a product goes, in the pass for which it is: the store, or the result.
+struct Target {
+  std::int64_t* row_ptr;    ///< of the result: in row_ptr[row + 1] first its length
+  std::int32_t* long_rows;  ///< those that are too long for the table
+  Count* n_long;
+  RowStore store;
+  std::int32_t* columns;  ///< of the result
+  double* values;
+  bool sorted;
+};
 
 /// A row of the left factor: calls for the row of B that belongs to its entry k, with its factor.
 struct GeneralFactor {
@@ -406,23 +432,25 @@ struct RowList {
 }
 
 /// A row of the product by a thread of its own. The tables of the 32 threads of a block are interleaved, so that they meet in no
-/// bank. With lengths: counts the columns of rows, lists those that are too long for the table. Else writes the rows.
-template <bool with_values, class Factor, class Rows>
+/// bank.
+template <Pass pass, class Factor, class Rows>
 __global__ void __launch_bounds__(tiers[0].block)
-    short_rows_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t* __restrict__ row_ptr,
-                      std::int32_t* long_rows, Count* n_long, bool sorted, std::int32_t* __restrict__ result_columns,
-                      double* __restrict__ result_values) {
+    short_rows_kernel(Factor const factor, Rows const b, RowList const list, Target const target) {
+  static_assert(tiers[0].block == 32);
   // A row of P meets few aggregates; more blocks then have a place.
   constexpr int capacity = Rows::one_entry ? tiers[0].capacity() / 2 : tiers[0].capacity();
   constexpr int limit = capacity * 3 / 4, stride = tiers[0].block;
+  constexpr bool with_values = pass != Pass::count;
   __shared__ std::int32_t table_columns[stride * capacity];
   __shared__ double table_sums[with_values ? stride * capacity : 1];
   std::int64_t const place_in_list = std::int64_t{blockIdx.x} * stride + threadIdx.x;
-  if (place_in_list >= list.n)
+  bool const live = place_in_list < list.n;
+  if (pass != Pass::store && !live)
     return;
-  std::int64_t const row = list.row(place_in_list), begin = with_values ? row_ptr[row] : 0;
-  if (with_values)
-    if (std::int64_t const length = row_ptr[row + 1] - begin; length > limit || length == 0)
+  std::int64_t const row = live ? list.row(place_in_list) : 0;
+  std::int64_t begin = pass == Pass::write ? target.row_ptr[row] : 0;
+  if (pass == Pass::write)
+    if (std::int64_t const length = target.row_ptr[row + 1] - begin; length > limit || length == 0)
       return;
   std::int32_t* const columns = table_columns + threadIdx.x;
   double* const sums = with_values ? table_sums + threadIdx.x : nullptr;
@@ -447,8 +475,8 @@ __global__ void __launch_bounds__(tiers[0].block)
   };
   // What is far away is asked for several entries at once.
   constexpr int ahead = 4;
-  std::int64_t const end = factor.a.row_ptr[row + 1];
-  for (std::int64_t k = factor.a.row_ptr[row]; k < end && count <= limit; k += ahead) {
+  std::int64_t const end = live ? factor.a.row_ptr[row + 1] : 0;
+  for (std::int64_t k = live ? factor.a.row_ptr[row] : 0; k < end && count <= limit; k += ahead) {
     std::int32_t of_b[ahead], lengths[ahead], first_columns[ahead];
     std::int64_t begins[ahead];
     double f[ahead], first_values[ahead];
@@ -482,16 +510,38 @@ __global__ void __launch_bounds__(tiers[0].block)
       }
     }
   }
-  if constexpr (!with_values) {
-    row_ptr[row + 1] = count <= limit ? count : 0;
+  if (pass != Pass::write && live) {
+    target.row_ptr[row + 1] = count <= limit ? count : 0;
     if (count > limit)
-      long_rows[atomicAdd(n_long, Count{1})] = static_cast<std::int32_t>(row);
-  } else {
+      target.long_rows[atomicAdd(target.n_long, Count{1})] = static_cast<std::int32_t>(row);
+  }
+  if constexpr (pass == Pass::store) {
+    // The rows of a warp lie one after another.
+    int const own = live && count <= limit ? count : 0;
+    int before = own;
+#pragma unroll
+    for (int distance = 1; distance < 32; distance *= 2)
+      if (int const other = __shfl_up_sync(0xffffffffU, before, static_cast<unsigned>(distance));
+          static_cast<int>(threadIdx.x) >= distance)
+        before += other;
+    Count first = 0;
+    if (threadIdx.x == 31)
+      first = atomicAdd(target.store.filled, static_cast<Count>(before));
+    begin = static_cast<std::int64_t>(__shfl_sync(0xffffffffU, first, 31)) + before - own;
+    bool const has_place = own > 0 && begin + own <= target.store.capacity;
+    if (live)
+      target.store.starts[row] = has_place ? begin : -1;
+    if (!has_place)
+      return;
+  }
+  if constexpr (with_values) {
+    std::int32_t* const result_columns = pass == Pass::store ? target.store.columns : target.columns;
+    double* const result_values = pass == Pass::store ? target.store.values : target.values;
     // The entries move to the front of the table; then each finds how many columns are before its own.
     int filled = 0;
     for (int i = 0; i < capacity; ++i)
       if (std::int32_t const column = columns[stride * i]; column >= 0) {
-        if (sorted) {
+        if (target.sorted) {
           columns[stride * filled] = column;
           sums[stride * filled] = sums[stride * i];
         } else {
@@ -500,7 +550,7 @@ __global__ void __launch_bounds__(tiers[0].block)
         }
         ++filled;
       }
-    if (!sorted)
+    if (!target.sorted)
       return;
     for (int i = 0; i < filled; ++i) {
       std::int32_t const column = columns[stride * i];
@@ -532,11 +582,13 @@ __device__ __forceinline__ std::int32_t place_of(std::int32_t column, std::int32
   }
 }
 
-/// A warp takes all terms of a row into the table. Returns false, as soon as it has more than `limit` columns.
-template <bool with_values, class Factor, class Rows>
+/// A warp takes all terms of a row into the table. Returns false, as soon as it has more than `limit` columns, which in Pass::write
+/// it has not.
+template <Pass pass, class Factor, class Rows>
 __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, std::int64_t row, std::int32_t* columns,
                                            double* sums, std::int32_t mask, int limit, int* count) {
   constexpr unsigned all = 0xffffffffU;
+  constexpr bool with_values = pass != Pass::count, can_be_too_long = pass != Pass::write;
   int const lane = static_cast<int>(threadIdx.x % 32);
   std::int64_t const begin = factor.a.row_ptr[row], end = factor.a.row_ptr[row + 1];
   auto const is_too_long = [&] {  // all threads see the same count, because none goes on before
@@ -553,10 +605,9 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
           if (with_values)
             term = factor.factor(row, k) * b.value(b.begin(of_b));
         }
-      if (!with_values) {
-        if (is_too_long())
-          return false;
-      } else
+      if (can_be_too_long && is_too_long())
+        return false;
+      if (with_values)
         for (int j = 0; j < here; ++j) {
           if (j == lane && place >= 0)
             sums[place] += term;
@@ -586,7 +637,7 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
             sums[place] += f * b.value(b_begin + from + lane);
         }
         __syncwarp();
-        if (!with_values && is_too_long())
+        if (can_be_too_long && is_too_long())
           return false;
       }
     }
@@ -595,11 +646,10 @@ __device__ __forceinline__ bool gather_row(Factor const& factor, Rows const& b, 
 }
 
 /// The same as short_rows_kernel by a warp for a row.
-template <int tier, bool with_values, class Factor, class Rows>
+template <int tier, Pass pass, class Factor, class Rows>
 __global__ void __launch_bounds__(tiers[tier].block)
-    product_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t* __restrict__ row_ptr,
-                   std::int32_t* long_rows, Count* n_long, bool sorted, std::int32_t* __restrict__ result_columns,
-                   double* __restrict__ result_values) {
+    product_kernel(Factor const factor, Rows const b, RowList const list, Target const target) {
+  constexpr bool with_values = pass != Pass::count;
   constexpr int capacity = tiers[tier].capacity(), limit = tiers[tier].limit(), warps = tiers[tier].block / 32;
   __shared__ std::int32_t table_columns[warps * capacity];
   __shared__ double table_sums[with_values ? warps * capacity : 1];
@@ -609,9 +659,9 @@ __global__ void __launch_bounds__(tiers[tier].block)
   if (place >= list.n)
     return;
   std::int64_t const row = list.row(place);
-  std::int64_t const begin = with_values ? row_ptr[row] : 0;
-  if (with_values)
-    if (std::int64_t const length = row_ptr[row + 1] - begin; length > limit || length == 0)
+  std::int64_t begin = pass == Pass::write ? target.row_ptr[row] : 0;
+  if (pass == Pass::write)
+    if (std::int64_t const length = target.row_ptr[row + 1] - begin; length > limit || length == 0)
       return;
   std::int32_t* const columns = table_columns + of_block * capacity;
   double* const sums = with_values ? table_sums + of_block * capacity : nullptr;
@@ -623,15 +673,28 @@ __global__ void __launch_bounds__(tiers[tier].block)
   if (lane == 0)
     counts[of_block] = 0;
   __syncwarp();
-  bool const fits = gather_row<with_values>(factor, b, row, columns, sums, capacity - 1, limit, counts + of_block);
+  bool const fits = gather_row<pass>(factor, b, row, columns, sums, capacity - 1, limit, counts + of_block);
   __syncwarp();
-  if constexpr (!with_values) {
-    if (lane == 0) {
-      row_ptr[row + 1] = fits ? counts[of_block] : 0;
-      if (!fits)
-        long_rows[atomicAdd(n_long, Count{1})] = static_cast<std::int32_t>(row);
-    }
-  } else {
+  if (pass != Pass::write && lane == 0) {
+    target.row_ptr[row + 1] = fits ? counts[of_block] : 0;
+    if (!fits)
+      target.long_rows[atomicAdd(target.n_long, Count{1})] = static_cast<std::int32_t>(row);
+  }
+  if constexpr (pass == Pass::store) {
+    int const own = fits ? counts[of_block] : 0;
+    Count first = 0;
+    if (lane == 0 && own > 0)
+      first = atomicAdd(target.store.filled, static_cast<Count>(own));
+    begin = static_cast<std::int64_t>(__shfl_sync(0xffffffffU, first, 0));
+    bool const has_place = own > 0 && begin + own <= target.store.capacity;
+    if (lane == 0)
+      target.store.starts[row] = has_place ? begin : -1;
+    if (!has_place)
+      return;
+  }
+  if constexpr (with_values) {
+    std::int32_t* const result_columns = pass == Pass::store ? target.store.columns : target.columns;
+    double* const result_values = pass == Pass::store ? target.store.values : target.values;
     // The entries move to the front of the table; then each finds how many columns are before its own.
     int filled = 0;
     for (int first = 0; first < capacity; first += 32) {
@@ -648,8 +711,8 @@ __global__ void __launch_bounds__(tiers[tier].block)
     }
     for (int i = lane; i < filled; i += 32) {
       std::int32_t const column = columns[i];
-      int rank = sorted ? 0 : i;
-      for (int j = 0; sorted && j < filled; ++j)
+      int rank = target.sorted ? 0 : i;
+      for (int j = 0; target.sorted && j < filled; ++j)
         rank += columns[j] < column;
       result_columns[begin + rank] = column;
       result_values[begin + rank] = sums[i];
@@ -659,11 +722,12 @@ __global__ void __launch_bounds__(tiers[tier].block)
 
 /// The same for rows that no table in shared memory holds: a block of one warp goes through its share of the list, with a place for
 /// every column of the result in global memory, and finds the columns in order there.
-template <bool with_values, class Factor, class Rows>
+template <Pass pass, class Factor, class Rows>
 __global__ void __launch_bounds__(32)
     long_rows_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t n_columns, std::uint8_t* marks,
-                     double* sums, std::int64_t* __restrict__ row_ptr, std::int32_t* __restrict__ result_columns,
-                     double* __restrict__ result_values) {
+                     double* sums, Target const target) {
+  static_assert(pass != Pass::store);
+  constexpr bool with_values = pass == Pass::write;
   std::uint8_t* const marked = marks + std::int64_t{blockIdx.x} * n_columns;
   double* const sum = with_values ? sums + std::int64_t{blockIdx.x} * n_columns : nullptr;
   auto const lane = static_cast<int>(threadIdx.x);
@@ -687,20 +751,32 @@ __global__ void __launch_bounds__(32)
       }
       __syncwarp();
     }
-    std::int64_t filled = with_values ? row_ptr[row] : 0;
+    std::int64_t filled = with_values ? target.row_ptr[row] : 0;
     for (std::int64_t first = 0; first < n_columns; first += 32) {
       bool const there = first + lane < n_columns && marked[first + lane] != 0;
       unsigned const all = __ballot_sync(0xffffffffU, there);
       if (with_values && there) {
         std::int64_t const to = filled + __popc(all & ((1U << lane) - 1));
-        result_columns[to] = static_cast<std::int32_t>(first + lane);
-        result_values[to] = sum[first + lane];
+        target.columns[to] = static_cast<std::int32_t>(first + lane);
+        target.values[to] = sum[first + lane];
       }
       filled += __popc(all);
     }
     if (!with_values && lane == 0)
-      row_ptr[row + 1] = filled;
+      target.row_ptr[row + 1] = filled;
     __syncwarp();
+  }
+}
+
+/// Rows go from the store to their places: 24 bytes an entry.
+__global__ void __launch_bounds__(threads) unload_kernel(std::int64_t n_rows, Target const target) {
+  TeamRow const at(n_rows, target.row_ptr);
+  std::int64_t const start = target.store.starts[at.row];
+  if (!at.live || start < 0)
+    return;
+  for (std::int64_t k = at.begin + at.lane; k < at.end; k += team) {
+    target.columns[k] = target.store.columns[start + k - at.begin];
+    target.values[k] = target.store.values[start + k - at.begin];
   }
 }
 
@@ -736,6 +812,12 @@ __global__ void __launch_bounds__(threads) count_up_kernel(std::int64_t n, std::
     numbers[i] = static_cast<std::int32_t>(i);
 }
 
+/// Long rows first.
+__global__ void __launch_bounds__(threads) length_keys_kernel(CsrView const a, std::uint8_t* keys) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < a.n_rows)
+    keys[i] = static_cast<std::uint8_t>(255 - min(std::int64_t{255}, a.row_ptr[i + 1] - a.row_ptr[i]));
+}
+
 /// Calls algorithm(scratch, bytes) of CUB twice: for the bytes, then with scratch memory.
 template <class Algorithm>
 void with_scratch(Context& context, Algorithm const& algorithm) {
@@ -768,24 +850,35 @@ void launch(Context& context, void (*kernel)(Parameters...), std::int64_t n_thre
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
-Array<std::int32_t> strong_columns(Context& context, CsrView const& a, Couplings const& couplings) {
-  Array<std::int32_t> strong(context, a.nnz);
-  launch(context, strong_kernel, team * a.n_rows, a, couplings.diagonal.data(), couplings.strongest.data(), strong.data());
-  return strong;
+/// The rows by length, those of about the same length in their order.
+Array<std::int32_t> rows_by_length(Context& context, CsrView const& a) {
+  Array<std::int32_t> rows(context, a.n_rows), result(context, a.n_rows);
+  Array<std::uint8_t> keys(context, a.n_rows), sorted(context, a.n_rows);
+  launch(context, count_up_kernel, a.n_rows, a.n_rows, rows.data());
+  launch(context, length_keys_kernel, a.n_rows, a, keys.data());
+  with_scratch(context, [&](void* scratch, std::size_t& bytes) {
+    return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), sorted.data(), rows.data(), result.data(), a.n_rows, 0, 8,
+                                           cuda::of(context).stream());
+  });
+  return result;
 }
 
-/// A product in the making: first the lengths of its rows, tier by tier, then their entries.
+/// A product in the making: its rows, tier by tier, into a store that is large enough for most matrices, and from there to their
+/// places. Where it is not, or there is no memory for it, rows are made once more.
 template <class Factor, class Rows>
 class Product {
 public:
-  Product(Context& context, Factor const& factor, Rows const& b, std::int64_t n_columns, int first_tier, bool sorted)
+  /// `few_entries`: that the store has a place for.
+  Product(Context& context, Factor const& factor, Rows const& b, std::int64_t n_columns, int first_tier, bool sorted,
+          std::int64_t few_entries)
       : context_(context),
         stream_(cuda::of(context).stream()),
         factor_(factor),
         b_(b),
         n_columns_(n_columns),
         first_tier_(first_tier),
-        sorted_(sorted) {}
+        sorted_(sorted),
+        few_entries_(few_entries) {}
 
   SparseArrays made() {
     std::int64_t const n_rows = factor_.a.n_rows;
@@ -793,60 +886,90 @@ public:
     result.n_columns = n_columns_;
     result.row_ptr = Array<std::int64_t>(context_, n_rows + 1);
     result.row_ptr.set_zero();
-    std::int64_t* const row_ptr = result.row_ptr.data();
-    RowList lists[n_tiers + 1] = {};
-    Array<std::int32_t> long_rows[n_tiers];
-    Array<Count> n_long(context_, 1);
     if (n_rows == 0)
       return result;
-    lists[first_tier_] = {nullptr, n_rows};
+    Array<Count> counts(context_, 2);  // rows that are too long, entries in the store
+    Array<std::int64_t> starts(context_, n_rows);
+    Array<std::int32_t> stored_columns;
+    Array<double> stored_values;
+    Target target{};
+    target.row_ptr = result.row_ptr.data();
+    target.n_long = counts.data();
+    target.sorted = sorted_;
+    target.store.filled = counts.data() + 1;
+    target.store.starts = starts.data();
+    try {
+      stored_columns = Array<std::int32_t>(context_, few_entries_);
+      stored_values = Array<double>(context_, few_entries_);
+      target.store.capacity = few_entries_;
+      target.store.columns = stored_columns.data();
+      target.store.values = stored_values.data();
+    } catch (OutOfMemoryError const&) {
+      stored_columns = {};
+    }
+    counts.set_zero();
+    RowList lists[n_tiers + 1] = {};
+    Array<std::int32_t> long_rows[n_tiers], order;
+    if (first_tier_ == 0 && n_rows >= many_rows)  // a warp takes as long as the longest row of one of its threads
+      order = rows_by_length(context_, factor_.a);
+    lists[first_tier_] = {order.data(), n_rows};
     for (int t = first_tier_; t < n_tiers && lists[t].n > 0; ++t) {
       long_rows[t] = Array<std::int32_t>(context_, lists[t].n);
-      n_long.set_zero();
-      run_tier<false>(t, lists[t], row_ptr, long_rows[t].data(), n_long.data(), nullptr, nullptr);
-      lists[t + 1] = {long_rows[t].data(), static_cast<std::int64_t>(fetch(context_, n_long.data()))};
+      target.long_rows = long_rows[t].data();
+      context_.set_zero(target.n_long, sizeof(Count));
+      if (target.store.capacity > 0)
+        run_tier<Pass::store>(t, lists[t], target);
+      else
+        run_tier<Pass::count>(t, lists[t], target);
+      lists[t + 1] = {long_rows[t].data(), static_cast<std::int64_t>(fetch(context_, target.n_long))};
     }
-    run_long<false>(lists[n_tiers], row_ptr, nullptr, nullptr);
-    running_sums(context_, row_ptr + 1, n_rows);
-    std::int64_t const nnz = fetch(context_, row_ptr + n_rows);
+    run_long<Pass::count>(lists[n_tiers], target);
+    running_sums(context_, target.row_ptr + 1, n_rows);
+    std::int64_t const nnz = fetch(context_, target.row_ptr + n_rows),
+                       n_stored = static_cast<std::int64_t>(fetch(context_, target.store.filled));
     result.columns = Array<std::int32_t>(context_, nnz);
     result.values = Array<double>(context_, nnz);
-    for (int t = first_tier_; t < n_tiers; ++t)
-      run_tier<true>(t, lists[t], row_ptr, nullptr, nullptr, result.columns.data(), result.values.data());
-    run_long<true>(lists[n_tiers], row_ptr, result.columns.data(), result.values.data());
+    target.columns = result.columns.data();
+    target.values = result.values.data();
+    if (target.store.capacity > 0 && n_stored <= target.store.capacity)
+      launch(context_, unload_kernel, team * n_rows, n_rows, target);
+    else
+      for (int t = first_tier_; t < n_tiers; ++t)
+        run_tier<Pass::write>(t, lists[t], target);
+    run_long<Pass::write>(lists[n_tiers], target);
     return result;
   }
 
 private:
-  template <bool with_values>
-  void run_tier(int t, RowList const& list, std::int64_t* row_ptr, std::int32_t* long_rows, Count* n_long, std::int32_t* columns,
-                double* values) {
+  static constexpr std::int64_t many_rows = std::int64_t{1} << 16;
+
+  template <Pass pass>
+  void run_tier(int t, RowList const& list, Target const& target) {
     if (list.n == 0)
       return;
     auto const enqueue = [&](auto* kernel, int rows_of_block) {
-      kernel<<<cuda::n_blocks(list.n, rows_of_block), tiers[t].block, 0, stream_>>>(factor_, b_, list, row_ptr, long_rows, n_long,
-                                                                                    sorted_, columns, values);
+      kernel<<<cuda::n_blocks(list.n, rows_of_block), tiers[t].block, 0, stream_>>>(factor_, b_, list, target);
       POISSON_CUDA_CHECK(cudaGetLastError());
     };
     if (t == 0)
-      enqueue(short_rows_kernel<with_values, Factor, Rows>, tiers[0].block);
+      enqueue(short_rows_kernel<pass, Factor, Rows>, tiers[0].block);
     else if (t == 1)
-      enqueue(product_kernel<1, with_values, Factor, Rows>, tiers[1].block / 32);
+      enqueue(product_kernel<1, pass, Factor, Rows>, tiers[1].block / 32);
     else if (t == 2)
-      enqueue(product_kernel<2, with_values, Factor, Rows>, tiers[2].block / 32);
+      enqueue(product_kernel<2, pass, Factor, Rows>, tiers[2].block / 32);
     else
-      enqueue(product_kernel<3, with_values, Factor, Rows>, tiers[3].block / 32);
+      enqueue(product_kernel<3, pass, Factor, Rows>, tiers[3].block / 32);
   }
-  template <bool with_values>
-  void run_long(RowList const& list, std::int64_t* row_ptr, std::int32_t* columns, double* values) {
+  template <Pass pass>
+  void run_long(RowList const& list, Target const& target) {
     if (list.n == 0)
       return;
     constexpr std::int64_t most_bytes = std::int64_t{1} << 28;
     std::int64_t const blocks = std::clamp<std::int64_t>(most_bytes / (9 * n_columns_), 1, std::min<std::int64_t>(list.n, 1024));
     Array<std::uint8_t> marks(context_, blocks * n_columns_);
-    Array<double> sums(context_, with_values ? blocks * n_columns_ : 0);
-    long_rows_kernel<with_values><<<static_cast<unsigned>(blocks), 32, 0, stream_>>>(factor_, b_, list, n_columns_, marks.data(),
-                                                                                     sums.data(), row_ptr, columns, values);
+    Array<double> sums(context_, pass == Pass::write ? blocks * n_columns_ : 0);
+    long_rows_kernel<pass>
+        <<<static_cast<unsigned>(blocks), 32, 0, stream_>>>(factor_, b_, list, n_columns_, marks.data(), sums.data(), target);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -857,6 +980,7 @@ private:
   std::int64_t n_columns_;
   int first_tier_;
   bool sorted_;
+  std::int64_t few_entries_;
 };
 
 class CudaAggregation final : public AggregationKernels {
@@ -880,12 +1004,13 @@ public:
 
   Aggregates aggregate(Context& context, CsrView const& a, Couplings const& couplings) const override {
     std::int64_t const n = a.n_rows;
-    Aggregates result{Array<std::int32_t>(context, n), 0};
+    Aggregates result{Array<std::int32_t>(context, n)};
     if (n == 0)
       return result;
     std::int32_t* const of = result.of.data();
-    Array<std::int32_t> const strong = strong_columns(context, a, couplings);
-    Graph const graph{n, a.row_ptr, strong.data()};
+    result.strong = Array<std::int32_t>(context, a.nnz);
+    launch(context, strong_kernel, team * n, a, couplings.diagonal.data(), couplings.strongest.data(), result.strong.data());
+    Graph const graph{n, a.row_ptr, result.strong.data()};
     launch(context, begin_kernel, n, n, couplings.strongest.data(), of);
     Array<std::int32_t> scratch(context, n);
     Array<int> left(context, 1);
@@ -944,12 +1069,11 @@ public:
 
   SparseArrays prolongation(Context& context, CsrView const& a, Couplings const& couplings, Aggregates const& aggregates,
                             double damping) const override {
-    Array<std::int32_t> const strong = strong_columns(context, a, couplings);
+    std::int32_t const *const of = aggregates.of.data(), *const strong = aggregates.strong.data();
     Array<double> lumped(context, a.n_rows);
-    launch(context, lumped_kernel, team * a.n_rows, a, strong.data(), couplings.diagonal.data(), lumped.data());
-    std::int32_t const* const of = aggregates.of.data();
-    return Product(context, SmoothingFactor{a, strong.data(), lumped.data(), of, damping}, AggregateRows{of}, aggregates.count, 0,
-                   true)
+    launch(context, lumped_kernel, team * a.n_rows, a, strong, couplings.diagonal.data(), lumped.data());
+    return Product(context, SmoothingFactor{a, strong, lumped.data(), of, damping}, AggregateRows{of}, aggregates.count, 0, true,
+                   a.nnz / 3 + a.n_rows)
         .made();
   }
 
@@ -978,7 +1102,9 @@ public:
     double const terms = a.n_rows > 0 && b.n_rows > 0 ? static_cast<double>(a.nnz) / static_cast<double>(a.n_rows) *
                                                             static_cast<double>(b.nnz) / static_cast<double>(b.n_rows)
                                                       : 0;
-    return Product(context, GeneralFactor{a}, GeneralRows{b}, b.n_columns, terms < few_terms ? 0 : 1, sorted).made();
+    // Of the levels of balls and boxes A P has a fifth to a half of the entries of A, and P^T A P one to two times those of P^T.
+    std::int64_t const few_entries = std::max(a.nnz / 4 * 3, 3 * std::min(a.nnz, b.nnz)) + a.n_rows;
+    return Product(context, GeneralFactor{a}, GeneralRows{b}, b.n_columns, terms < few_terms ? 0 : 1, sorted, few_entries).made();
   }
 
 private:

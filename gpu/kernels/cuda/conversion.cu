@@ -443,19 +443,41 @@ __global__ void __launch_bounds__(threads) sliced_lengths_kernel(std::int64_t n_
     ++length;
   row_ptr[at.row + 1] = length;
 }
-/// 24 bytes an entry.
-__global__ void __launch_bounds__(threads)
+constexpr int slices_threads = 64;
+/// 24 bytes an entry. Entries of 32 rows, 32 of each, are read as they lie in slices and written as they lie in rows.
+__global__ void __launch_bounds__(slices_threads)
     from_slices_kernel(std::int64_t n_rows, SliceLayout const layout, std::int32_t const* __restrict__ columns,
                        double const* __restrict__ values, CsrTarget const to) {
-  std::int64_t const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
-  if (place >= n_rows)
-    return;
-  SlicedRow const at(layout, place);
-  std::int64_t from = at.first;
-  std::int64_t const end = to.row_ptr[at.row + 1];
-  for (std::int64_t e = to.row_ptr[at.row]; e < end; ++e, from += layout.slice_size) {
-    to.columns[e] = columns[from];
-    to.values[e] = values[from];
+  constexpr int warps = slices_threads / 32;
+  constexpr unsigned all = 0xffffffffU;
+  __shared__ std::int32_t columns_of_warp[warps][32][33];  // by entry, row; 33 against bank conflicts
+  __shared__ double values_of_warp[warps][32][33];
+  std::int64_t const place = std::int64_t{blockIdx.x} * slices_threads + threadIdx.x;
+  int const lane = static_cast<int>(threadIdx.x % 32);
+  auto& columns_here = columns_of_warp[threadIdx.x / 32];
+  auto& values_here = values_of_warp[threadIdx.x / 32];
+  bool const live = place < n_rows;
+  SlicedRow const at(layout, live ? place : n_rows - 1);
+  std::int64_t const own_begin = to.row_ptr[at.row];
+  int const own_length = live ? static_cast<int>(to.row_ptr[at.row + 1] - own_begin) : 0;
+  int const longest = __reduce_max_sync(all, own_length);
+  for (int from = 0; from < longest; from += 32) {
+#pragma unroll 8
+    for (int j = 0; j < 32; ++j)
+      if (from + j < own_length) {
+        columns_here[j][lane] = columns[at.first + (from + j) * layout.slice_size];
+        values_here[j][lane] = values[at.first + (from + j) * layout.slice_size];
+      }
+    __syncwarp();
+#pragma unroll 8
+    for (int row = 0; row < 32; ++row) {
+      auto const begin = static_cast<std::int64_t>(__shfl_sync(all, static_cast<long long>(own_begin), row));
+      if (from + lane < __shfl_sync(all, own_length, row)) {
+        to.columns[begin + from + lane] = columns_here[lane][row];
+        to.values[begin + from + lane] = values_here[lane][row];
+      }
+    }
+    __syncwarp();
   }
 }
 
@@ -634,7 +656,8 @@ public:
     POISSON_CUDA_CHECK(
         cudaMemcpyAsync(to.row_ptr, row_ptr.data(), static_cast<std::size_t>(row_ptr.bytes()), cudaMemcpyDeviceToDevice, stream));
     if (n_rows > 0)
-      from_slices_kernel<<<cuda::n_blocks(n_rows, threads), threads, 0, stream>>>(n_rows, layout, columns, values, to);
+      from_slices_kernel<<<cuda::n_blocks(n_rows, slices_threads), slices_threads, 0, stream>>>(n_rows, layout, columns, values,
+                                                                                                to);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
