@@ -57,7 +57,7 @@ bool RankFiles::write_piece(fs::path const& folder) {
       HostVector<double> const flux =
           config_.output.writes(SolutionField::flux_points) ? flux_at_own_nodes() : HostVector<double>();
       team_.together([&] {
-        if (!mesh_.own)
+        if (!mesh_.own || !needs_fields(config_))
           return;
         output_ = solution_output(*mesh_.own, u_, config_);
         if (!flux.empty())

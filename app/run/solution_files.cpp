@@ -87,14 +87,22 @@ bool pvd_may_name(std::string const& vtk_file) {
   return fs::path(vtk_file).extension() != ".hdf";
 }
 
+bool cuts_solution(RunConfig const& config) {
+  return !config.output.slices.empty() || !config.output.contours.empty();
+}
+
+bool needs_fields(RunConfig const& config) {
+  return config.output.vtk_enabled || cuts_solution(config) || !picture_files(config).empty();
+}
+
 std::vector<std::string> write_solution_files(assembly::Discretization const& discretization, std::span<double const> u,
                                               RunConfig const& config, ResultRecord& record, ResultsDirectory& directory) {
-  bool const cuts = !config.output.slices.empty() || !config.output.contours.empty();
+  bool const cuts = cuts_solution(config);
   bool const draws = !picture_files(config).empty();
   std::vector<std::string> notes;
   if (!config.output.pictures.empty() && !output::pictures_built())
     notes.emplace_back(no_pictures_note);
-  if (!config.output.vtk_enabled && !cuts && !draws)
+  if (!needs_fields(config))
     return notes;
   auto const [nodes, f] = solution_output(discretization, u, config);
   output::Mesh const mesh = as_output(nodes);

@@ -21,6 +21,10 @@ namespace poisson::app {
 /// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.
 [[nodiscard]] bool pvd_may_name(std::string const& vtk_file);
 
+/// Whether the configuration asks for slices or contours; for anything that is written from fields.
+[[nodiscard]] bool cuts_solution(RunConfig const& config);
+[[nodiscard]] bool needs_fields(RunConfig const& config);
+
 /// Writes the solution for ParaView, pictures, slices and contours, as far as the configuration asks for them. `u` has a value per
 /// unknown. Captions of pictures go to the record. Returns notes on contours and slices that are empty. Throws EnvironmentError.
 [[nodiscard]] std::vector<std::string> write_solution_files(assembly::Discretization const& discretization,

@@ -51,9 +51,7 @@ std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, N
   std::int64_t const n = own.size(), n_around = around.size();
   auto const& kernels = kernels_for<BlockKernels<double>>(context);
   Array<double> block(context, half_stencil::diagonals * n);
-  CommonNodes const copied = common_nodes(own, around, own);
-  for (std::int64_t s = 0; s < half_stencil::diagonals; ++s)
-    kernels.copy(context, copied, values + s * n_around, block.data() + s * n);
+  kernels.copy(context, common_nodes(own, around, own, half_stencil::diagonals), values, block.data());
   std::array<std::int32_t, 3> nodes{};
   std::vector<std::int32_t> offsets;
   for (std::size_t d = 0; d < 3; ++d)
@@ -83,7 +81,8 @@ std::unique_ptr<Matrix> block_of(HalfCds const& matrix, NodeBox const& around, N
 std::unique_ptr<Matrix> block_of(BoxOperator const& matrix, NodeBox const& around, NodeBox const& own,
                                  std::vector<std::int32_t> const& rim, Context& context, RimEntries& entries) {
   BoxStencilView const& a = matrix.view();
-  HostVector<double> const face_rows = matrix.face_rows();
+  HostVector<double> downloaded;
+  std::span<double const> const face_rows = matrix.face_rows(downloaded);
   box_rows::Shell const shell_around(a.box, 0, a.box.nodes[2], 1);
   // Entry e of a node of `around`, which has this number on its faces.
   auto const entry = [&](box_rows::Node const& node, std::int64_t t, int e) {
@@ -112,21 +111,41 @@ std::unique_ptr<Matrix> block_of(BoxOperator const& matrix, NodeBox const& aroun
   }
   box_rows::Shell const shell(box, 0, box.nodes[2], 1);
   std::int64_t const n_rows = shell.size();
-  HostVector<double> rows(static_cast<std::size_t>(n_entries * n_rows));
+  std::unique_ptr<Context> const host = context.backend() == Backend::cpu ? nullptr : make_cpu_context();
+  Array<double> all_rows(host != nullptr ? *host : context, n_entries * n_rows);
+  double* const rows = all_rows.data();
+  // Some nodes at a time, entry by entry: rows are read and written as they lie.
+  constexpr std::int64_t at_once = 256;
 #pragma omp parallel for schedule(static)
-  for (std::int64_t t = 0; t < n_rows; ++t) {
-    box_rows::Node const node = shell(t);
-    box_rows::Node const in_around{{node.i[0] + offset[0], node.i[1] + offset[1], node.i[2] + offset[2]}};
-    std::int64_t const number = shell_around.number(in_around);
+  for (std::int64_t first = 0; first < n_rows; first += at_once) {
+    std::int64_t const n = std::min(at_once, n_rows - first);
+    std::array<box_rows::Node, at_once> in_around;
+    std::array<std::int64_t, at_once> number;
+    std::array<std::array<std::uint8_t, 3>, at_once> beside;  // bit 0: there is a node below, bit 1: above, in a direction
+    for (std::int64_t i = 0; i < n; ++i) {
+      auto const at = static_cast<std::size_t>(i);
+      box_rows::Node const node = shell(first + i);
+      for (std::size_t d = 0; d < 3; ++d) {
+        in_around[at].i[d] = node.i[d] + offset[d];
+        beside[at][d] = static_cast<std::uint8_t>((node.i[d] > 0 ? 1 : 0) + (node.i[d] + 1 < box.nodes[d] ? 2 : 0));
+      }
+      number[at] = shell_around.number(in_around[at]);
+    }
     for (int e = 0; e < n_entries; ++e) {
-      std::int64_t const other[3] = {node.i[0] + e % 3 - 1, node.i[1] + e / 3 % 3 - 1, node.i[2] + e / 9 - 1};
-      bool inside = true;
+      std::array<int, 3> const step{e % 3 - 1, e / 3 % 3 - 1, e / 9 - 1};
+      std::array<std::uint8_t, 3> needed{};
       for (std::size_t d = 0; d < 3; ++d)
-        inside = inside && other[d] >= 0 && other[d] < box.nodes[d];
-      rows[static_cast<std::size_t>(e * n_rows + t)] = inside ? entry(in_around, number, e) : -0.0;
+        needed[d] = static_cast<std::uint8_t>(step[d] < 0 ? 1 : step[d] > 0 ? 2 : 0);
+      for (std::int64_t i = 0; i < n; ++i) {
+        auto const at = static_cast<std::size_t>(i);
+        bool const inside =
+            (needed[0] & ~beside[at][0]) == 0 && (needed[1] & ~beside[at][1]) == 0 && (needed[2] & ~beside[at][2]) == 0;
+        rows[e * n_rows + first + i] = inside ? entry(in_around[at], number[at], e) : -0.0;
+      }
     }
   }
-  return std::make_unique<BoxOperator>(context, box, matrix.components(), matrix.coefficient(), rows);
+  return std::make_unique<BoxOperator>(context, box, matrix.components(), matrix.coefficient(),
+                                       host != nullptr ? all_rows.copy_to(context) : std::move(all_rows));
 }
 
 }  // namespace
@@ -162,7 +181,9 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
       if (exists && is_stored(value))
         row.emplace_back(places[static_cast<std::size_t>((k2 * around_nodes.count(1) + j2) * line + i2)], value);
     }
-    std::sort(row.begin(), row.end());
+    for (std::size_t k = 1; k < row.size(); ++k)  // almost in order
+      for (std::size_t l = k; l > 0 && row[l].first < row[l - 1].first; --l)
+        std::swap(row[l], row[l - 1]);
     if (row.empty() || row.back().first < n)  // a Dirichlet value, or beside one
       continue;
     of_rim.push_back(places[static_cast<std::size_t>(rim[i])]);
@@ -185,9 +206,15 @@ BlockSystem take_block(BoxSystem& around, NodeBox const& around_nodes, NodeBox c
   if (row_not_finite >= 0)
     if (std::int32_t const place = places[static_cast<std::size_t>(row_not_finite)]; place < n)
       result.local->row_not_finite = place;
-  HostVector<double> const rhs = around.take_rhs();
+  CommonNodes const copied = common_nodes(own, around_nodes, own);
   result.rhs.resize(static_cast<std::size_t>(n));
-  BlockKernels<double>::cpu().copy(context, common_nodes(own, around_nodes, own), rhs.data(), result.rhs.data());
+  if (context.backend() == Backend::cpu) {
+    BlockKernels<double>::cpu().copy(context, copied, around.rhs().data(), result.rhs.data());
+  } else {
+    Array<double> rhs(context, n);
+    kernels_for<BlockKernels<double>>(context).copy(context, copied, around.rhs().data(), rhs.data());
+    rhs.download(std::span<double>(result.rhs));
+  }
   return result;
 }
 

@@ -16,15 +16,14 @@ BoxOperator::BoxOperator(Context& context, BoxElements const& box, int component
   view_.face_rows = face_rows_.data();
 }
 
-BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k,
-                         std::span<double const> face_rows)
+BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k, Array<double> face_rows)
     : Matrix(context),
       kernels_(kernels_for<BoxStencilKernels>(context)),
       components_(components),
       k_(k),
-      face_rows_(context, face_rows) {
+      face_rows_(std::move(face_rows)) {
   set_stencil(box);
-  assert(std::ssize(face_rows) == 27 * view_.n_face_rows);
+  assert(face_rows_.size() == 27 * view_.n_face_rows);
   view_.face_rows = face_rows_.data();
 }
 
@@ -79,10 +78,13 @@ std::unique_ptr<BoxOperator> BoxOperator::coarser(std::array<bool, 3> const& hal
   return box ? std::make_unique<BoxOperator>(context(), *box, components_, k_) : nullptr;
 }
 
-HostVector<double> BoxOperator::face_rows() const {
-  HostVector<double> rows(static_cast<std::size_t>(face_rows_.size()));
-  face_rows_.download(std::span<double>(rows));
-  return rows;
+std::span<double const> BoxOperator::face_rows(HostVector<double>& copy) const {
+  auto const size = static_cast<std::size_t>(face_rows_.size());
+  if (context().backend() == Backend::cpu)
+    return {face_rows_.data(), size};
+  copy.resize(size);
+  face_rows_.download(std::span<double>(copy));
+  return copy;
 }
 
 void BoxOperator::diagonal(Pointer<DoubleDouble> d) const {

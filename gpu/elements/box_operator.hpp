@@ -22,9 +22,9 @@ public:
   /// context's memory, and not needed later. Precondition: three nodes or more in every direction.
   BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k);
 
-  /// The same where rows of nodes on faces are given, laid out as BoxStencilView::face_rows, in host memory: of a part of a larger
-  /// box, say. Of `box` the types of its faces count.
-  BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k, std::span<double const> face_rows);
+  /// The same where rows of nodes on faces are given, laid out as BoxStencilView::face_rows, in the context's memory: of a part of
+  /// a larger box, say. Of `box` the types of its faces count.
+  BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k, Array<double> face_rows);
 
   /// The same problem with cells twice as long in the directions that are `halved`. Its matrix is P^T A P with linear interpolation
   /// P, because its elements are contained in these. Null where that is not known: an odd number of cells in such a direction,
@@ -35,7 +35,8 @@ public:
   [[nodiscard]] BoxStencilView const& view() const { return view_; }
   [[nodiscard]] int components() const { return components_; }
   [[nodiscard]] BoxField const& coefficient() const { return k_; }  ///< its constants
-  [[nodiscard]] HostVector<double> face_rows() const;               ///< laid out as BoxStencilView says, in host memory
+  /// Laid out as BoxStencilView says, in host memory: there already, or copied to `copy`.
+  [[nodiscard]] std::span<double const> face_rows(HostVector<double>& copy) const;
 
   Format format() const override { return Format::matrix_free; }
   MatrixPrecision precision() const override { return MatrixPrecision::double_; }

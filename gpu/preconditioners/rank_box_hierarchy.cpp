@@ -208,8 +208,9 @@ std::unique_ptr<BoxOperator> finest_operator(RankMatrix const& a, RankBlocks con
     return result;
   auto const me = static_cast<std::size_t>(a.ranks().rank());
   NodeBox const& own = blocks.own[me];
-  HostVector<double> rows = result->face_rows();
-  HostVector<double> const own_rows = local->face_rows();
+  HostVector<double> copy, copy_of_own;
+  std::span<double const> const face_rows = result->face_rows(copy), own_rows = local->face_rows(copy_of_own);
+  std::vector<double> rows(face_rows.begin(), face_rows.end());
   std::int64_t const n = result->view().n_face_rows, n_own = local->view().n_face_rows;
   box_rows::Shell const shell(of_result, 0, of_result.nodes[2], 1), own_shell(local->view().box, 0, own.count(2), 1);
   auto const number_of = [&](Counts const& node) {
@@ -226,7 +227,8 @@ std::unique_ptr<BoxOperator> finest_operator(RankMatrix const& a, RankBlocks con
     if (std::int64_t const number = number_of(row); number >= 0)
       rows[static_cast<std::size_t>(e * n + number)] = value;
   });
-  return std::make_unique<BoxOperator>(a.context(), of_result, stencil.components, stencil.k, rows);
+  return std::make_unique<BoxOperator>(a.context(), of_result, stencil.components, stencil.k,
+                                       Array<double>(a.context(), std::span<double const>(rows)));
 }
 
 /// Puts a matrix of some own rows, whose columns are nodes of the boxes `columns`, one after another, into diagonals on `box`.
