@@ -144,7 +144,7 @@ template <class V>
 
 /// For any matrix whose rows several ranks share: first the levels of `nested`, as far as there are, by P^T A P; where the last of
 /// them has_levels as a box it goes on with rank_box_hierarchy. Then smoothed aggregation as algebraic_hierarchy's, with aggregates
-/// that no two ranks share. Products of matrices run on the backend, the rest of the setup on the host. From
+/// that lie across ranks. Products of matrices run on the backend, the rest of the setup on the host. From
 /// options.multigrid.gathered_size on every rank has all of the coarser levels. Above order 2 the smoother takes more steps on the
 /// finest level, as in order_hierarchy. Collective.
 template <class V>

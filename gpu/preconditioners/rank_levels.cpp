@@ -219,24 +219,6 @@ std::shared_ptr<CsrMatrix const> whole_matrix(Communicator& ranks, CsrMatrix con
   return result;
 }
 
-CsrMatrix own_block(CsrMatrix const& a) {
-  CsrMatrix result;
-  result.n_rows = result.n_columns = a.n_rows;
-  result.row_ptr.reserve(a.row_ptr.size());
-  result.columns.reserve(a.columns.size());
-  result.values.reserve(a.columns.size());
-  result.row_ptr.push_back(0);
-  for (std::int64_t row = 0; row < a.n_rows; ++row) {
-    for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-      if (a.columns[e] < a.n_rows) {
-        result.columns.push_back(a.columns[e]);
-        result.values.push_back(a.values[e]);
-      }
-    result.row_ptr.push_back(std::ssize(result.columns));
-  }
-  return result;
-}
-
 CsrMatrix matrix_of_arrays(SparseArrays const& a) {
   CsrMatrix result;
   CsrView const view = a.view();

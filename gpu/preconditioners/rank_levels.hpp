@@ -136,9 +136,6 @@ double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level,
   return before > 0 && after > 0 ? std::sqrt(after / before) : std::nan("");
 }
 
-/// Own rows and own columns only.
-[[nodiscard]] CsrMatrix own_block(CsrMatrix const& a);
-
 /// The same in host memory of its own.
 [[nodiscard]] CsrMatrix matrix_of_arrays(SparseArrays const& a);
 
