@@ -354,6 +354,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     record.reason = too_large;
   }
   record.device_peak_bytes = context_->memory_peak();
+  context_->return_freed_memory();
   report_stage(Stage::solve, with_thousands(record.result.iterations) + " iterations on " + record.device + ": " +
                                  std::string(name_of(record.status)));
   return x;

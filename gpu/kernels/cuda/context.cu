@@ -33,6 +33,7 @@ DeviceDescription describe(int device) {
 /// to map memory than kernels to fill it, and on several devices of one process it maps for one after another: of 135 million
 /// unknowns a setup of multigrid takes 45 ms, and 70 where it has to map; on four devices 21 and 44.
 constexpr std::int64_t share_of_pool = 2;
+constexpr std::int64_t share_when_idle = 32;  ///< see Context::return_freed_memory
 
 /// Null where the device has no pools.
 cudaMemPool_t pool_of(int device) {
@@ -315,6 +316,15 @@ void CudaContext::deallocate(void* pointer, std::int64_t bytes) noexcept {
 void CudaContext::release(void* pointer) noexcept {
   if (pointer != nullptr)
     static_cast<void>(pool_ != nullptr ? cudaFreeAsync(pointer, stream_) : cudaFree(pointer));
+}
+
+void CudaContext::return_freed_memory() {
+  if (pool_ == nullptr)
+    return;
+  std::size_t free = 0, total = 0;
+  POISSON_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  POISSON_CUDA_CHECK(cudaStreamSynchronize(stream_));
+  POISSON_CUDA_CHECK(cudaMemPoolTrimTo(pool_, total / share_when_idle));
 }
 
 void CudaContext::make_staging() {

@@ -31,6 +31,7 @@ public:
   void use_in_this_thread() override;
   void* allocate(std::int64_t bytes) override;
   void deallocate(void* pointer, std::int64_t bytes) noexcept override;
+  void return_freed_memory() override;
   void upload(void* to, void const* from_host, std::int64_t bytes) override;
   void download(void* to_host, void const* from, std::int64_t bytes) override;
   void set_zero(void* pointer, std::int64_t bytes) override;

@@ -1,0 +1,106 @@
+#include "gpu/kernels/block.hpp"
+
+#include "gpu/core/array.hpp"
+#include "gpu/kernels/backends.hpp"
+#include "tests/gpu/cases.hpp"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <span>
+#include <vector>
+
+/// Entries of nodes of a box, of one vector or several, beside loops over the nodes.
+namespace poisson::testing {
+
+namespace {
+
+struct Boxes {
+  NodeBox nodes, from, to;
+};
+
+/// Common nodes: all of both boxes, whole planes, whole lines of some planes, parts of lines, one node, none.
+std::vector<Boxes> boxes() {
+  NodeBox const large{{0, 0, 0}, {33, 17, 9}};
+  return {{large, large, large},
+          {{{0, 0, 3}, {33, 17, 7}}, large, {{0, 0, 2}, {33, 17, 8}}},
+          {{{0, 5, 3}, {33, 9, 7}}, large, {{0, 5, 3}, {33, 9, 7}}},
+          {{{0, 5, 3}, {33, 9, 7}}, {{0, 4, 1}, {33, 12, 9}}, large},
+          {{{4, 5, 3}, {20, 9, 7}}, {{4, 4, 1}, {33, 12, 9}}, {{2, 5, 3}, {20, 9, 8}}},
+          {{{4, 5, 3}, {5, 9, 7}}, large, {{4, 5, 3}, {5, 9, 7}}},
+          {{{32, 16, 8}, {33, 17, 9}}, large, {{32, 16, 8}, {33, 17, 9}}},
+          {{}, large, large}};
+}
+
+double entry(std::int64_t vector, std::array<std::int64_t, 3> const& node) {
+  return static_cast<double>(1 + vector + 20 * (node[0] + 40 * (node[1] + 40 * node[2])));
+}
+
+}  // namespace
+
+template <class B>
+class Block : public OnBackend<B::value> {
+protected:
+  template <class V>
+  Array<V> upload(std::vector<V> const& v) {
+    return Array<V>(*this->context, std::span<V const>(v));
+  }
+  template <class V>
+  static std::vector<V> download(Array<V> const& v) {
+    std::vector<V> result(static_cast<std::size_t>(v.size()));
+    v.download(std::span<V>(result));
+    return result;
+  }
+};
+TYPED_TEST_SUITE(Block, Backends, BackendNames);
+
+TYPED_TEST(Block, CopiesNodesOfSeveralVectors) {
+  auto const& kernels = kernels_for<BlockKernels<float>>(*this->context);
+  for (Boxes const& boxes : boxes())
+    for (int const vectors : {1, 3, 14}) {
+      std::vector<double> from;
+      std::vector<float> expected(static_cast<std::size_t>(vectors * boxes.to.size()), -1.0F);
+      for (int v = 0; v < vectors; ++v) {
+        boxes.from.for_all([&](auto const& node) { from.push_back(entry(v, node)); });
+        boxes.nodes.for_all([&](auto const& node) {
+          expected[static_cast<std::size_t>(v * boxes.to.size() + boxes.to.index(node))] = static_cast<float>(entry(v, node));
+        });
+      }
+      CommonNodes const nodes = common_nodes(boxes.nodes, boxes.from, boxes.to, vectors);
+      EXPECT_EQ(joined(nodes).size(), boxes.nodes.size());
+      Array<double> const from_double = this->upload(from);
+      Array<float> const from_float = this->upload(std::vector<float>(from.begin(), from.end()));
+      Array<float> to = this->upload(std::vector<float>(expected.size(), -1.0F)), rounded = to.copy_to(*this->context);
+      kernels.copy(*this->context, nodes, from_float.data(), to.data());
+      kernels.copy_from_double(*this->context, nodes, from_double.data(), rounded.data());
+      EXPECT_EQ(this->download(to), expected);
+      EXPECT_EQ(this->download(rounded), expected);
+    }
+}
+
+TYPED_TEST(Block, PacksAndUnpacksSeveralVectors) {
+  auto const& kernels = kernels_for<BlockKernels<double>>(*this->context);
+  std::vector<std::int32_t> const places{7, 0, 299, 31, 32, 33, 150};
+  std::int64_t const n = std::ssize(places), step = 300;
+  for (int const vectors : {1, 2, 14}) {
+    std::vector<double> x, message;
+    for (std::int64_t i = 0; i < vectors * step; ++i)
+      x.push_back(static_cast<double>(i));
+    for (int v = 0; v < vectors; ++v)
+      for (std::int32_t const place : places)
+        message.push_back(x[static_cast<std::size_t>(v * step + place)]);
+    Array<std::int32_t> const there = this->upload(places);
+    Array<double> const from = this->upload(x);
+    Array<double> packed(*this->context, vectors * n);
+    kernels.pack(*this->context, n, there.data(), from.data(), packed.data(), vectors, step);
+    EXPECT_EQ(this->download(packed), message);
+    std::vector<double> expected(x.size(), -1.0);
+    for (int v = 0; v < vectors; ++v)
+      for (std::int32_t const place : places)
+        expected[static_cast<std::size_t>(v * step + place)] = x[static_cast<std::size_t>(v * step + place)];
+    Array<double> to = this->upload(std::vector<double>(x.size(), -1.0));
+    kernels.unpack(*this->context, n, there.data(), packed.data(), to.data(), vectors, step);
+    EXPECT_EQ(this->download(to), expected);
+  }
+}
+
+}  // namespace poisson::testing
