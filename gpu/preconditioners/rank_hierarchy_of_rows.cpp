@@ -1,8 +1,8 @@
 #include "gpu/kernels/aggregation.hpp"
+#include "gpu/kernels/greedy_aggregates.hpp"
 #include "gpu/preconditioners/rank_levels.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -51,9 +51,9 @@ std::vector<int> waves_of(Communicator& ranks, LevelRows const& level) {
   std::vector<std::uint8_t> const near = gather_lists(ranks, std::move(is_near));
   std::vector<int> waves(n);
   for (std::size_t rank = 0; rank < n; ++rank) {
-    for (std::size_t before = 0; before < rank; ++before)
-      for (std::size_t between = 0; between < n; ++between)
-        if (near[rank * n + between] != 0 && near[between * n + before] != 0)
+    for (std::size_t between = 0; between < n; ++between)
+      for (std::size_t before = 0; before < rank && near[rank * n + between] != 0; ++before)
+        if (near[between * n + before] != 0)
           waves[rank] = std::max(waves[rank], waves[before] + 1);
   }
   return waves;
@@ -71,26 +71,12 @@ struct RankAggregates {
 /// setup that is a small part. (In fewer waves, ranks in between come last, and find gaps that no aggregate fits in: 14 iterations
 /// in place of 11.) Collective.
 RankAggregates aggregated(Communicator& ranks, LevelRows const& level, Couplings const& couplings) {
-  constexpr std::int64_t open = -2, none = -1;
-  CsrMatrix const& a = *level.matrix;
+  CsrView const a = view_of(*level.matrix);
   Numbering const& rows = level.numbering;
-  auto const n = static_cast<std::size_t>(a.n_rows), n_ghosts = level.ghosts.numbers.size();
-  double const *const diagonal = couplings.diagonal.data(), *const strongest = couplings.strongest.data();
-  std::vector<std::int64_t> of(n + n_ghosts);
-  for (std::size_t i = 0; i < of.size(); ++i)
-    of[i] = strongest[i] > 0 ? open : none;
-  auto const neighbours = [&](std::size_t i, auto const& visit) {
-    double const sign = diagonal[i] < 0 ? 1 : -1;
-    for (auto k = static_cast<std::size_t>(a.row_ptr[i]); k < static_cast<std::size_t>(a.row_ptr[i + 1]); ++k)
-      if (auto const j = static_cast<std::size_t>(a.columns[k]);
-          j != i && is_strong(sign * a.values[k], strongest[i], strongest[j]))
-        visit(j, std::abs(a.values[k]));
-  };
-  auto const tell_ghosts = [&] {
-    auto const values = level.ghosts.values<std::int64_t>(ranks, {of.data(), n});
-    std::copy(values.begin(), values.end(), of.begin() + static_cast<std::ptrdiff_t>(n));
-  };
+  auto const n = static_cast<std::size_t>(a.n_rows);
   RankAggregates result;
+  auto const next = [&] { return RankAggregates::of_rank(rows.me, result.count++); };
+  auto of = greedy_aggregates::begin<std::int64_t>(couplings);
   struct Claim {
     std::int64_t row, aggregate;
   };
@@ -98,45 +84,19 @@ RankAggregates aggregated(Communicator& ranks, LevelRows const& level, Couplings
   int const n_waves = *std::max_element(waves.begin(), waves.end()) + 1;
   for (int wave = 0; wave < n_waves; ++wave) {
     std::vector<std::vector<Claim>> claims(static_cast<std::size_t>(ranks.size()));
-    for (std::size_t i = 0; i < n && waves[rows.me] == wave; ++i) {
-      bool all_open = of[i] == open;
-      if (all_open)
-        neighbours(i, [&](std::size_t j, double) { all_open = all_open && of[j] == open; });
-      if (!all_open)
-        continue;
-      std::int64_t const number = RankAggregates::of_rank(rows.me, result.count++);
-      of[i] = number;
-      neighbours(i, [&](std::size_t j, double) {
-        of[j] = number;
+    if (waves[rows.me] == wave)
+      greedy_aggregates::form(a, couplings, of, next, [&](std::size_t j, std::int64_t number) {
         if (j >= n)
           claims[rows.owner(level.ghosts.numbers[j - n])].push_back({level.ghosts.numbers[j - n], number});
       });
-    }
     for (auto const& list : swap_lists(ranks, claims))
       for (Claim const& claim : list)
         of[static_cast<std::size_t>(claim.row - rows.first[rows.me])] = claim.aggregate;
-    tell_ghosts();
+    auto const of_ghosts = level.ghosts.values<std::int64_t>(ranks, {of.data(), n});
+    std::copy(of_ghosts.begin(), of_ghosts.end(), of.begin() + static_cast<std::ptrdiff_t>(n));
   }
-  std::vector<std::int64_t> joined(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(n));
-  for (std::size_t i = 0; i < n; ++i)
-    if (of[i] == open) {
-      double most = 0;
-      neighbours(i, [&](std::size_t j, double coupling) {
-        if (of[j] >= 0 && coupling > most) {
-          most = coupling;
-          joined[i] = of[j];
-        }
-      });
-    }
-  of = std::move(joined);
-  for (std::size_t i = 0; i < n; ++i)
-    if (of[i] == open) {
-      of[i] = RankAggregates::of_rank(rows.me, result.count++);
-      neighbours(i, [&](std::size_t j, double) {
-        if (j < n && of[j] == open)
-          of[j] = of[i];
-      });
-    }
+  greedy_aggregates::join(a, couplings, of, next);
+  of.resize(n);
   result.of = std::move(of);
   return result;
 }

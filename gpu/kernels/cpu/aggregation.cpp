@@ -1,5 +1,7 @@
 #include "gpu/kernels/aggregation.hpp"
 
+#include "gpu/kernels/greedy_aggregates.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -14,13 +16,6 @@ namespace {
 constexpr int power_steps = 12;
 /// Rows that a thread takes at once.
 constexpr std::int64_t rows_at_once = 256;
-
-/// Of entry k in row i.
-bool is_strong_entry(CsrView const& a, Couplings const& couplings, std::int64_t i, std::int64_t k) {
-  std::int32_t const j = a.columns[k];
-  double const coupling = couplings.diagonal.data()[i] < 0 ? a.values[k] : -a.values[k];
-  return j != i && is_strong(coupling, couplings.strongest.data()[i], couplings.strongest.data()[j]);
-}
 
 SparseArrays empty_rows(Context& context, std::int64_t n_rows, std::int64_t n_columns) {
   SparseArrays result;
@@ -53,14 +48,14 @@ public:
       return row_;
     double diagonal = 0;
     for (std::int64_t k = a_.row_ptr[i]; k < a_.row_ptr[i + 1]; ++k)
-      if (!is_strong_entry(a_, couplings_, i, k))
+      if (!greedy_aggregates::is_strong_entry(a_, couplings_, i, k))
         diagonal += a_.values[k];
     double const whole = couplings_.diagonal.data()[i];
     if (!(diagonal / whole > least_share_of_diagonal))
       diagonal = whole;
     row_.emplace_back(of_[i], 1 - damping_);
     for (std::int64_t k = a_.row_ptr[i]; k < a_.row_ptr[i + 1]; ++k)
-      if (is_strong_entry(a_, couplings_, i, k))
+      if (greedy_aggregates::is_strong_entry(a_, couplings_, i, k))
         if (std::int32_t const to = of_[a_.columns[k]]; to >= 0) {
           auto const found = std::find_if(row_.begin(), row_.end(), [&](Entry const& e) { return e.first == to; });
           double const weight = -damping_ * a_.values[k] / diagonal;
@@ -116,51 +111,12 @@ public:
   }
 
   Aggregates aggregate(Context& context, CsrView const& a, Couplings const& couplings) const override {
-    constexpr std::int32_t open = -2, none = -1;
-    std::int64_t const n = a.n_rows;
-    std::vector<std::int32_t> of(static_cast<std::size_t>(n), open);
     std::int64_t count = 0;
-    auto const neighbours = [&](std::int64_t i, auto const& visit) {
-      for (std::int64_t k = a.row_ptr[i]; k < a.row_ptr[i + 1]; ++k)
-        if (is_strong_entry(a, couplings, i, k))
-          visit(static_cast<std::size_t>(a.columns[k]), std::abs(a.values[k]));
-    };
-    for (std::int64_t i = 0; i < n; ++i)
-      if (!(couplings.strongest.data()[i] > 0))
-        of[static_cast<std::size_t>(i)] = none;
-    for (std::int64_t i = 0; i < n; ++i) {
-      auto const row = static_cast<std::size_t>(i);
-      bool all_open = of[row] == open;
-      if (all_open)
-        neighbours(i, [&](std::size_t j, double) { all_open = all_open && of[j] == open; });
-      if (!all_open)
-        continue;
-      auto const number = static_cast<std::int32_t>(count++);
-      of[row] = number;
-      neighbours(i, [&](std::size_t j, double) { of[j] = number; });
-    }
-    std::vector<std::int32_t> joined(of);
-    for (std::int64_t i = 0; i < n; ++i)
-      if (of[static_cast<std::size_t>(i)] == open) {
-        double most = 0;
-        neighbours(i, [&](std::size_t j, double coupling) {
-          if (of[j] >= 0 && coupling > most) {
-            most = coupling;
-            joined[static_cast<std::size_t>(i)] = of[j];
-          }
-        });
-      }
-    of = std::move(joined);
-    for (std::int64_t i = 0; i < n; ++i)
-      if (of[static_cast<std::size_t>(i)] == open) {
-        auto const number = static_cast<std::int32_t>(count++);
-        of[static_cast<std::size_t>(i)] = number;
-        neighbours(i, [&](std::size_t j, double) {
-          if (of[j] == open)
-            of[j] = number;
-        });
-      }
-    Aggregates result{Array<std::int32_t>(context, n), count};
+    auto const next = [&] { return static_cast<std::int32_t>(count++); };
+    auto of = greedy_aggregates::begin<std::int32_t>(couplings);
+    greedy_aggregates::form(a, couplings, of, next, [](std::size_t, std::int32_t) {});
+    greedy_aggregates::join(a, couplings, of, next);
+    Aggregates result{Array<std::int32_t>(context, a.n_rows), count};
     result.of.upload(of);
     return result;
   }

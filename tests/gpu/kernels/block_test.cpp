@@ -2,6 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/backends.hpp"
+#include "tests/gpu/arrays.hpp"
 #include "tests/gpu/cases.hpp"
 
 #include <cstdint>
@@ -38,19 +39,7 @@ double entry(std::int64_t vector, std::array<std::int64_t, 3> const& node) {
 }  // namespace
 
 template <class B>
-class Block : public OnBackend<B::value> {
-protected:
-  template <class V>
-  Array<V> upload(std::vector<V> const& v) {
-    return Array<V>(*this->context, std::span<V const>(v));
-  }
-  template <class V>
-  static std::vector<V> download(Array<V> const& v) {
-    std::vector<V> result(static_cast<std::size_t>(v.size()));
-    v.download(std::span<V>(result));
-    return result;
-  }
-};
+class Block : public OnBackend<B::value> {};
 TYPED_TEST_SUITE(Block, Backends, BackendNames);
 
 TYPED_TEST(Block, CopiesNodesOfSeveralVectors) {
@@ -67,13 +56,13 @@ TYPED_TEST(Block, CopiesNodesOfSeveralVectors) {
       }
       CommonNodes const nodes = common_nodes(boxes.nodes, boxes.from, boxes.to, vectors);
       EXPECT_EQ(joined(nodes).size(), boxes.nodes.size());
-      Array<double> const from_double = this->upload(from);
-      Array<float> const from_float = this->upload(std::vector<float>(from.begin(), from.end()));
-      Array<float> to = this->upload(std::vector<float>(expected.size(), -1.0F)), rounded = to.copy_to(*this->context);
+      Array<double> const from_double = uploaded(*this->context, from);
+      Array<float> const from_float = uploaded(*this->context, std::vector<float>(from.begin(), from.end()));
+      Array<float> to = uploaded(*this->context, std::vector<float>(expected.size(), -1.0F)), rounded = to.copy_to(*this->context);
       kernels.copy(*this->context, nodes, from_float.data(), to.data());
       kernels.copy_from_double(*this->context, nodes, from_double.data(), rounded.data());
-      EXPECT_EQ(this->download(to), expected);
-      EXPECT_EQ(this->download(rounded), expected);
+      EXPECT_EQ(downloaded(to), expected);
+      EXPECT_EQ(downloaded(rounded), expected);
     }
 }
 
@@ -88,18 +77,18 @@ TYPED_TEST(Block, PacksAndUnpacksSeveralVectors) {
     for (int v = 0; v < vectors; ++v)
       for (std::int32_t const place : places)
         message.push_back(x[static_cast<std::size_t>(v * step + place)]);
-    Array<std::int32_t> const there = this->upload(places);
-    Array<double> const from = this->upload(x);
+    Array<std::int32_t> const there = uploaded(*this->context, places);
+    Array<double> const from = uploaded(*this->context, x);
     Array<double> packed(*this->context, vectors * n);
     kernels.pack(*this->context, n, there.data(), from.data(), packed.data(), vectors, step);
-    EXPECT_EQ(this->download(packed), message);
+    EXPECT_EQ(downloaded(packed), message);
     std::vector<double> expected(x.size(), -1.0);
     for (int v = 0; v < vectors; ++v)
       for (std::int32_t const place : places)
         expected[static_cast<std::size_t>(v * step + place)] = x[static_cast<std::size_t>(v * step + place)];
-    Array<double> to = this->upload(std::vector<double>(x.size(), -1.0));
+    Array<double> to = uploaded(*this->context, std::vector<double>(x.size(), -1.0));
     kernels.unpack(*this->context, n, there.data(), packed.data(), to.data(), vectors, step);
-    EXPECT_EQ(this->download(to), expected);
+    EXPECT_EQ(downloaded(to), expected);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "gpu/formats/lattice_half_cds.hpp"
 #include "gpu/kernels/conversion.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "tests/gpu/arrays.hpp"
 #include "tests/gpu/cases.hpp"
 #include "tests/gpu/elements/functions.hpp"
 #include "tests/gpu/lattices.hpp"
@@ -46,17 +47,6 @@ std::vector<V> numbers(std::int64_t n, double frequency) {
 template <class B>
 class Smoothing : public OnBackend<B::value> {
 protected:
-  template <class V>
-  Array<V> upload(std::vector<V> const& v) {
-    return Array<V>(*this->context, std::span<V const>(v));
-  }
-  template <class V>
-  static std::vector<V> download(Array<V> const& v) {
-    std::vector<V> result(static_cast<std::size_t>(v.size()));
-    v.download(std::span<V>(result));
-    return result;
-  }
-
   /// Every variant of a step, and the residual, of a matrix whose entries are those of `reference`.
   template <class V>
   void check(Matrix const& a, CsrMatrix const& reference) {
@@ -73,25 +63,26 @@ protected:
         if (reference.columns[e] == i)
           diagonal[static_cast<std::size_t>(i)] = reference.values[e];
       }
-    Array<V> const x_there = upload(x), b_there = upload(b), diagonal_there(*this->context, n);
+    Array<V> const x_there = uploaded(*this->context, x), b_there = uploaded(*this->context, b), diagonal_there(*this->context, n);
     static_cast<LinearOperator<V> const&>(a).diagonal(const_cast<V*>(diagonal_there.data()));
     auto const unknown = std::numeric_limits<V>::quiet_NaN();
-    Array<std::int32_t> const stop = upload(std::vector<std::int32_t>{0}), stopped = upload(std::vector<std::int32_t>{1});
+    Array<std::int32_t> const stop = uploaded(*this->context, std::vector<std::int32_t>{0}),
+                              stopped = uploaded(*this->context, std::vector<std::int32_t>{1});
     auto const untouched = [&](std::vector<V> const& v) {
       return std::all_of(v.begin(), v.end(), [](V value) { return std::isnan(value); });
     };
 
-    Array<V> r = upload(std::vector<V>(size, unknown));
+    Array<V> r = uploaded(*this->context, std::vector<V>(size, unknown));
     ASSERT_TRUE(a.subtract_product(b_there.data(), x_there.data(), r.data(), stopped.data()));
-    EXPECT_TRUE(untouched(download(r)));
+    EXPECT_TRUE(untouched(downloaded(r)));
     ASSERT_TRUE(a.subtract_product(b_there.data(), x_there.data(), r.data(), stop.data()));
-    auto const residual = download(r);
+    auto const residual = downloaded(r);
     for (std::size_t i = 0; i < size; ++i)
       ASSERT_NEAR(static_cast<double>(residual[i]), static_cast<double>(b[i]) - product[i], tolerance * (sizes[i] + 1)) << i;
 
     for (bool const goes_outside : {false, true}) {
-      Array<V> after = upload(std::vector<V>(size, unknown));
-      Array<double> outside = upload(std::vector<double>(size, std::numeric_limits<double>::quiet_NaN()));
+      Array<V> after = uploaded(*this->context, std::vector<V>(size, unknown));
+      Array<double> outside = uploaded(*this->context, std::vector<double>(size, std::numeric_limits<double>::quiet_NaN()));
       SmoothingStep<V> step;
       step.diagonal = diagonal_there.data();
       step.b = b_there.data();
@@ -99,10 +90,10 @@ protected:
       step.x_after = after.data();
       step.outside = goes_outside ? outside.data() : nullptr;
       ASSERT_TRUE(a.smooth(step, x_there.data(), stopped.data()));
-      EXPECT_TRUE(untouched(download(after)));
+      EXPECT_TRUE(untouched(downloaded(after)));
       ASSERT_TRUE(a.smooth(step, x_there.data(), stop.data()));
-      auto const result = download(after);
-      auto const result_outside = download(outside);
+      auto const result = downloaded(after);
+      auto const result_outside = downloaded(outside);
       for (std::size_t i = 0; i < size; ++i) {
         double const expected = static_cast<double>(x[i]) + 0.75 * (static_cast<double>(b[i]) - product[i]) / diagonal[i];
         ASSERT_NEAR(goes_outside ? result_outside[i] : static_cast<double>(result[i]), expected,
@@ -171,7 +162,7 @@ TYPED_TEST(Smoothing, DiagonalsOfMatrixFreeBoxes) {
     stencil.fill_diagonals(found.data());
     std::vector<double> expected(static_cast<std::size_t>(14 * view.n));
     this->context->download(expected.data(), view.values, 8 * 14 * view.n);
-    auto const values = this->download(found);
+    auto const values = downloaded(found);
     double largest = 0;
     for (double const v : expected)
       largest = std::max(largest, std::abs(v));
@@ -184,7 +175,7 @@ TYPED_TEST(Smoothing, OtherFormatsSaySo) {
   auto const csr =
       std::make_shared<CsrMatrix const>(BoxSystem(*this->context, problem_of({3, 3, 3}, constant(1))).matrix().to_csr());
   auto const matrix = make_matrix(Format::csr, csr, *this->context);
-  Array<std::int32_t> const stop = this->upload(std::vector<std::int32_t>{0});
+  Array<std::int32_t> const stop = uploaded(*this->context, std::vector<std::int32_t>{0});
   EXPECT_FALSE(matrix->smooth(SmoothingStep<double>(), nullptr, stop.data()));
   EXPECT_FALSE(matrix->subtract_product(static_cast<double const*>(nullptr), nullptr, nullptr, stop.data()));
 }
