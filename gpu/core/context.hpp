@@ -44,7 +44,7 @@ public:
   /// Throws OutOfMemoryError, whose message tells the bytes needed and the bytes free.
   [[nodiscard]] virtual void* allocate(std::int64_t bytes) = 0;
   virtual void deallocate(void* pointer, std::int64_t bytes) noexcept = 0;
-  /// Gives back to the system what was freed and kept for the next arrays, but for a small part, so that other programs can have it.
+  /// Gives back to the system what was freed and kept for the next arrays, but for a small part: other programs can have it then.
   virtual void return_freed_memory() {}
   virtual void upload(void* to, void const* from_host, std::int64_t bytes) = 0;    ///< returns when `from_host` may be reused
   virtual void download(void* to_host, void const* from, std::int64_t bytes) = 0;  ///< returns when the data is there
