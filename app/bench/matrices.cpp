@@ -167,6 +167,7 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
     couplings->row_ptr.push_back(0);
     own.rim_rows.row_ptr.push_back(0);
     NodeBox const block = own.blocks->own[static_cast<std::size_t>(team.rank())];
+    block.for_all([&](std::array<std::int64_t, 3> const& node) { own.numbers.push_back((node[2] * n + node[1]) * n + node[0]); });
     if (block.size() == 0) {
       own.split.couplings = std::move(couplings);
       auto empty = std::make_shared<CsrMatrix>();
@@ -232,6 +233,7 @@ BenchMatrix rows_of_problem(Context& context, RunConfig config, RankTeam& team) 
   RankMesh mesh = rank_mesh(config, team);
   RankSystem system(mesh, team, config, context);
   BenchMatrix result = in_memory_of(context, system.take_rows(), true, team);
+  result.rows->numbers = mesh.row_numbers();
   result.rhs = std::move(system.b);
   result.constant_null_space = system.is_singular();
   return result;

@@ -153,20 +153,15 @@ public:
     constant_null_space_ = matrix.constant_null_space;
     box_nodes_ = matrix.box_nodes;
     host_csr_.reset();  // factorisations are made from it, and should not have to copy it for every solve
-    if (rows_ == nullptr)
-      for (PreconditionerKind const kind : options_.preconditioners)
-        if (needs_csr(kind) && host_csr_ == nullptr)
-          host_csr_ = std::make_shared<CsrMatrix const>(csr.to_csr());
+    for (PreconditionerKind const kind : options_.preconditioners)
+      if (needs_csr(kind) && host_csr_ == nullptr)
+        host_csr_ = std::make_shared<CsrMatrix const>(csr.to_csr());
     session_.of_matrix()["symmetric"] = symmetric;
     session_.of_matrix()["rhs"] = has_rhs ? "of the problem" : "ones";
     table_ = {{"format", "method", "precision", "preconditioner", "status", "iterations", "true residual", "solve s",
                "ms an iteration", "MB an iteration", "% of copy", "convert ms", "setup ms", "all s"}};
     if (peers_wanted(symmetric))
       table_[0].emplace_back("x peer");
-    if (session_.ranks != nullptr)
-      for (PreconditionerKind const kind : options_.preconditioners)
-        if (!runs_on_ranks(kind))
-          session_.leave_out(std::string(name_of(kind)), {{"preconditioner", name_of(kind)}}, "it does not run on several ranks");
 
     try {
       // Peers first: our times are given relative to theirs.
@@ -281,9 +276,7 @@ private:
     for (Method const method : methods_for(symmetric))
       for (Precision const precision : or_default(options_.precisions, Precision::double_))
         for (PreconditionerKind const preconditioner : or_default(options_.preconditioners, PreconditionerKind::none))
-          if (session_.ranks != nullptr && !runs_on_ranks(preconditioner))
-            continue;
-          else if (uses_ordering(preconditioner))
+          if (uses_ordering(preconditioner))
             for (Ordering const ordering : or_default(options_.orderings, Ordering::automatic))
               result.push_back({method, precision, preconditioner, ordering});
           else
@@ -309,6 +302,7 @@ private:
       options.ranks = ranks;
       options.blocks = rows_->blocks;
       options.csr = {};
+      options.rows_of_rank = [&] { return rows_of_rank(); };
     }
     session_.working("solving with " + label);
     Solved solved;
@@ -382,6 +376,13 @@ private:
     correct(r);
     double const of_r = norm_of_all(r);
     return b_norm_ == 0 ? of_r : of_r / b_norm_;
+  }
+
+  /// On several ranks, where a preconditioner needs entries.
+  NumberedRows rows_of_rank() const {
+    return {{rows_->neighbors, std::make_shared<CsrMatrix const>(
+                                   join_rows(*host_csr_, rows_->split.rim, rows_->rim_rows, rows_->split.couplings->n_columns))},
+            rows_->numbers};
   }
 
   /// On several ranks: the residual in rows that are coupled with other ranks'. Collective.

@@ -95,14 +95,10 @@ std::string source_warning(RankSystem const& system, RankTeam& team) {
 }  // namespace
 
 void require_runs_on_ranks(RunConfig const& config) {
-  auto const refuse = [](bool wrong, char const* key, std::string const& what) {
-    if (wrong)
-      throw InputError(key, what + " on several ranks; run it without mpirun");
-  };
-  refuse(!runs_on_ranks(config.solver.preconditioner), "solver.preconditioner",
-         std::string(name_of(config.solver.preconditioner)) + " is not possible yet (auto, multigrid, jacobi and none are)");
-  refuse(config.solver.to_discretization && !has_blocks(config), "solver.tolerance",
-         "discretization is for boxes of two cells or more in x and y, without periodic boundaries,");
+  if (config.solver.to_discretization && !has_blocks(config))
+    throw InputError("solver.tolerance",
+                     "discretization is for boxes of two cells or more in x and y, without periodic boundaries, "
+                     "on several ranks; run it without mpirun");
 }
 
 ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team,
@@ -183,8 +179,8 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
           system_files->write_on_ranks(stages.rank_rows(), mesh.row_numbers(), system->b, record.fingerprint, team, console);
         });
       });
-    HostVector<double> const x =
-        stages.solve(system->b, system->is_singular(), system->order_one(config, stages.context()), system->nested_spaces(config));
+    HostVector<double> const x = stages.solve(system->b, system->is_singular(), system->order_one(config, stages.context()),
+                                              system->nested_spaces(config), [&] { return mesh.row_numbers(); });
     stages.verify(system->b, x);
 
     HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells

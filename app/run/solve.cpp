@@ -187,14 +187,7 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
   RunConfig const& config = configuration.config();
   Communicator& ranks = team.communicator();
   require_same_configuration(config, team);
-  team.together([&] {
-    if (auto const kind = config.solver.preconditioner; !runs_on_ranks(kind))
-      throw InputError("solver.preconditioner",
-                       std::string(name_of(kind)) +
-                           " is not possible yet (auto, multigrid, jacobi and none are) on several ranks; run it "
-                           "without mpirun");
-    require_files(*config.system);
-  });
+  team.together([&] { require_files(*config.system); });
   InternalRunOptions internal;
   internal.team = &team;
   Stages stages(config, options, console, config.system->matrix + " on " + std::to_string(team.size()) + " ranks", internal);

@@ -301,7 +301,7 @@ RankRows Stages::rank_rows() const {
 }
 
 HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one,
-                                 RankNestedProvider nested_spaces) {
+                                 RankNestedProvider nested_spaces, std::function<std::vector<std::int64_t>()> row_numbers) {
   MultiPrecisionOperator const& a = rank_matrix_ ? static_cast<MultiPrecisionOperator const&>(*rank_matrix_) : *stored_;
   HostVector<double> x(static_cast<std::size_t>(a.n_rows()));
   SolverOptions solver = solver_options(config_);
@@ -318,6 +318,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     solver.blocks = blocks_;
     solver.box_nodes = {};
     solver.csr = {};
+    solver.rows_of_rank = [&] { return NumberedRows{rank_rows(), row_numbers ? row_numbers() : std::vector<std::int64_t>{}}; };
     solver.nested_spaces = std::move(nested_spaces);
   }
   solver.monitor = [&](std::int64_t iteration, double residual) { console_.progress(iteration, residual, solver.tolerance); };

@@ -124,9 +124,11 @@ public:
   /// With ranks: the rows of this one.
   [[nodiscard]] RankRows rank_rows() const;
 
-  /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A.
+  /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A. With ranks:
+  /// `row_numbers` makes NumberedRows::numbers.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {},
-                                         RankNestedProvider nested_spaces = {});
+                                         RankNestedProvider nested_spaces = {},
+                                         std::function<std::vector<std::int64_t>()> row_numbers = {});
 
   /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record. With ranks, b and x are those of this rank's rows.
   void verify(std::span<double const> b, std::span<double const> x);

@@ -175,11 +175,14 @@ template <class T>
   return "rank " + std::to_string(rank) + ": " + message;
 }
 
-/// The message of the lowest rank that has one, with its rank; empty where none has. `ranks` may be null: then it is the own one.
+/// The message of the lowest rank that has one, with its rank unless all say the same; empty where none has. `ranks` may be null:
+/// then it is the own one.
 [[nodiscard]] inline std::string first_message(Communicator* ranks, std::string const& mine) {
   if (ranks == nullptr)
     return mine;
   auto const all = gather_texts(*ranks, mine);
+  if (std::count(all.begin(), all.end(), all.front()) == std::ssize(all))
+    return all.front();
   for (std::size_t r = 0; r < all.size(); ++r)
     if (!all[r].empty())
       return told_by(static_cast<int>(r), all[r]);

@@ -14,6 +14,7 @@ struct LevelSchedule {
   std::int64_t n_slots = 0;                 ///< entries of `rows`
   std::int64_t const* level_ptr = nullptr;  ///< n_levels + 1 offsets into `rows`; in host memory
   std::int64_t n_levels = 0;
+  bool side_by_side = false;  ///< most rows of a level follow each other in the matrix
 };
 
 /// The factors L and U in the pattern of A, in CSR: strictly lower entries are L's (whose diagonal is 1), the diagonal entry is
@@ -65,6 +66,13 @@ public:
   /// Does nothing when *stop is not 0. Preconditions: `work` is from prepare; r and z do not overlap. Its bytes: see bytes().
   virtual void solve(Context& context, IluView const& a, ConstPointer<T> r, Pointer<T> z, Pointer<T> work,
                      std::int32_t const* stop) const = 0;
+  /// The same in parts, between which other ranks add what they have: levels first ... end - 1 of a.lower, from r to `work`, and of
+  /// a.upper, from `work` to `ordered_z` and, with an order, to z. What those levels need is there. A vector in the order of the
+  /// factors has a.n_rows entries, of which the schedules may leave some out: rows of others.
+  virtual void lower(Context& context, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> r, Pointer<T> work,
+                     std::int32_t const* stop) const = 0;
+  virtual void upper(Context& context, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> work,
+                     Pointer<T> ordered_z, Pointer<T> z, std::int32_t const* stop) const = 0;
   /// Compulsory bytes of a solve: every factor entry with its column once; r, work and z written and read; for each row and
   /// triangle its number, ends and the diagonal's place; in another order each row's number in A twice, and z once more.
   [[nodiscard]] static std::int64_t bytes(IluView const& a) {

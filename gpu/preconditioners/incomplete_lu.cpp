@@ -13,14 +13,56 @@ namespace poisson {
 
 namespace {
 
-/// Place of the diagonal entry in a row, or of the first entry after it.
+bool has_diagonal(CsrMatrix const& a) {
+  bool all = true;
+#pragma omp parallel for schedule(static) reduction(&& : all)
+  for (std::int64_t row = 0; row < a.n_rows; ++row) {
+    std::int64_t const place = place_of_diagonal(a, row);
+    all = all && place < a.row_ptr[row + 1] && a.columns[place] == row;
+  }
+  return all;
+}
+
+std::optional<RowOrder> order_for(CsrMatrix const& a, Ordering ordering, Backend backend) {
+  // A device takes some microseconds a level; on the host, rows after one another in their own order are what its threads do well.
+  bool const waits_count = ordering == Ordering::automatic && backend != Backend::cpu;
+  std::int64_t const waits = waits_count ? levels_of(a, false).n_levels : 0;
+  if (!wants_colors(ordering, waits, 1))
+    return std::nullopt;
+  RowOrder order = multicolor_order(a);
+  return wants_colors(ordering, waits, order.n_colors) ? std::optional(std::move(order)) : std::nullopt;
+}
+
+}  // namespace
+
+StoredSchedule::StoredSchedule(RowLevels const& levels, std::int64_t rows_at_once, Context& context) {
+  level_ptr_.assign(static_cast<std::size_t>(levels.n_levels) + 1, 0);  // counts, one place further
+  for (std::int32_t const mine : levels.level)
+    if (mine >= 0)
+      ++level_ptr_[static_cast<std::size_t>(mine) + 1];
+  for (std::size_t l = 1; l < level_ptr_.size(); ++l)
+    level_ptr_[l] = level_ptr_[l - 1] + (level_ptr_[l] + rows_at_once - 1) / rows_at_once * rows_at_once;
+  HostVector<std::int32_t> rows;
+  rows.resize(static_cast<std::size_t>(level_ptr_.back()), -1);
+  std::vector<std::int64_t> next(level_ptr_.begin(), level_ptr_.end() - 1);
+  for (std::size_t row = 0; row < levels.level.size(); ++row)
+    if (levels.level[row] >= 0)
+      rows[next[static_cast<std::size_t>(levels.level[row])]++] = static_cast<std::int32_t>(row);
+  std::int64_t neighbors = 0;
+  for (std::size_t slot = 1; slot < rows.size(); ++slot)
+    neighbors += rows[slot] == rows[slot - 1] + 1 ? 1 : 0;
+  side_by_side_ = 2 * neighbors > std::ssize(rows);
+  rows_ = Array<std::int32_t>(context, std::span<std::int32_t const>(rows));
+}
+
 std::int64_t place_of_diagonal(CsrMatrix const& a, std::int64_t row) {
   auto const* const columns = a.columns.data();
   return std::lower_bound(columns + a.row_ptr[row], columns + a.row_ptr[row + 1], static_cast<std::int32_t>(row)) - columns;
 }
 
-/// a with the diagonal entries that it does not store, as zeros.
-CsrMatrix with_diagonal(CsrMatrix const& a) {
+std::optional<CsrMatrix> with_diagonal(CsrMatrix const& a) {
+  if (has_diagonal(a))
+    return std::nullopt;
   CsrMatrix b;
   b.n_rows = a.n_rows;
   b.n_columns = a.n_columns;
@@ -40,36 +82,32 @@ CsrMatrix with_diagonal(CsrMatrix const& a) {
   return b;
 }
 
-bool has_diagonal(CsrMatrix const& a) {
-  bool all = true;
-#pragma omp parallel for schedule(static) reduction(&& : all)
-  for (std::int64_t row = 0; row < a.n_rows; ++row) {
-    std::int64_t const place = place_of_diagonal(a, row);
-    all = all && place < a.row_ptr[row + 1] && a.columns[place] == row;
-  }
-  return all;
+double shift_of(std::span<double const> row, double diagonal, double shift) {
+  double largest = 0;
+  for (double const value : row)
+    largest = std::max(largest, std::abs(value));
+  return diagonal < 0 ? -shift * largest : shift * largest;
 }
 
-/// The multicolor order, where it is asked for or, on a device, chains of rows of the natural order are long and much longer: a
-/// device takes some microseconds a level. On the host, rows after one another in their own order are what its threads do well.
-std::optional<RowOrder> order_for(CsrMatrix const& a, Ordering ordering, Backend backend) {
-  constexpr std::int64_t short_chains = 64, much_longer = 4;
-  if (ordering == Ordering::natural || (ordering == Ordering::automatic && backend == Backend::cpu))
-    return std::nullopt;
-  std::int64_t const levels = ordering == Ordering::automatic ? levels_of(a, false).n_levels : 0;
-  if (ordering == Ordering::automatic && levels <= short_chains)
-    return std::nullopt;
-  RowOrder order = multicolor_order(a);
-  if (ordering == Ordering::automatic && levels <= much_longer * order.n_colors)
-    return std::nullopt;
-  return order;
+bool wants_colors(Ordering ordering, std::int64_t waits, std::int64_t n_colors) {
+  constexpr std::int64_t many = 64, many_more = 4;
+  if (ordering != Ordering::automatic)
+    return ordering == Ordering::multicolor;
+  return waits > many && waits > many_more * n_colors;
 }
 
-}  // namespace
+int threads_for_rows(std::int64_t n_rows, std::int64_t nnz, bool level_launches) {
+  // Two terms a thread or so, four where they are loaded together: half of a row's entries are in each triangle.
+  std::int64_t const terms = level_launches ? 4 : 2;
+  int threads = 1;
+  while (threads < 32 && 2 * terms * n_rows * threads < nnz)
+    threads *= 2;
+  return threads;
+}
 
 IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive, Ordering ordering, Context& context) {
-  CsrMatrix const completed = has_diagonal(matrix) ? CsrMatrix{} : with_diagonal(matrix);
-  CsrMatrix const& natural = completed.n_rows > 0 ? completed : matrix;
+  std::optional<CsrMatrix> const completed = with_diagonal(matrix);
+  CsrMatrix const& natural = completed ? *completed : matrix;
   std::optional<RowOrder> const order = order_for(natural, ordering, context.backend());
   CsrMatrix const by_color = order ? reordered(natural, *order) : CsrMatrix{};
   CsrMatrix const& a = order ? by_color : natural;
@@ -91,11 +129,8 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
     HostVector<double> shifted(a.values);
 #pragma omp parallel for schedule(static)
     for (std::int64_t row = 0; row < n; ++row) {
-      double largest = 0;
-      for (std::int64_t e = a.row_ptr[row]; e < a.row_ptr[row + 1]; ++e)
-        largest = std::max(largest, std::abs(a.values[e]));
       double& entry = shifted[diagonal[row]];
-      entry += entry < 0 ? -shift * largest : shift * largest;
+      entry += shift_of(std::span(a.values).subspan(a.row_ptr[row], a.row_ptr[row + 1] - a.row_ptr[row]), entry, shift);
     }
     values_ = Array<double>(context, std::span<double const>(shifted));
   }
@@ -114,35 +149,16 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
   constexpr std::int64_t rows_worth_a_launch = 1 << 16;
   bool const device = context.backend() == Backend::cuda;
   view_.level_launches = device && order && n >= rows_worth_a_launch * order->n_colors;
-  // Two terms a thread or so, four where they are loaded together: half of a row's entries are in each triangle.
-  std::int64_t const terms = view_.level_launches ? 4 : 2;
-  while (view_.threads_per_row < 32 && 2 * terms * n * view_.threads_per_row < a.nnz())
-    view_.threads_per_row *= 2;
+  view_.threads_per_row = threads_for_rows(n, a.nnz(), view_.level_launches);
   // Rows of a warp do not wait for each other: levels begin with a warp of their own.
   std::int64_t const rows_at_once = device && !view_.level_launches ? 32 / view_.threads_per_row : 1;
-  view_.lower = make_schedule(a, false, rows_at_once, context, lower_);
-  view_.upper = make_schedule(a, true, rows_at_once, context, upper_);
+  lower_ = StoredSchedule(levels_of(a, false), rows_at_once, context);
+  upper_ = StoredSchedule(levels_of(a, true), rows_at_once, context);
+  view_.lower = lower_.view();
+  view_.upper = upper_.view();
   bad_pivot_ = kernels_for<IluKernels>(context).factorize(context, view_, positive);
   if (order && bad_pivot_.row >= 0)
     bad_pivot_.row = order->rows[bad_pivot_.row];
-}
-
-LevelSchedule IncompleteLu::make_schedule(CsrMatrix const& a, bool upper, std::int64_t rows_at_once, Context& context,
-                                          Schedule& schedule) {
-  auto const [level, n_levels] = levels_of(a, upper);
-  std::vector<std::int64_t>& ptr = schedule.level_ptr;
-  ptr.assign(static_cast<std::size_t>(n_levels) + 1, 0);  // counts, one place further
-  for (std::int32_t const mine : level)
-    ++ptr[static_cast<std::size_t>(mine) + 1];
-  for (std::size_t l = 1; l < ptr.size(); ++l)
-    ptr[l] = ptr[l - 1] + (ptr[l] + rows_at_once - 1) / rows_at_once * rows_at_once;
-  HostVector<std::int32_t> rows;
-  rows.resize(static_cast<std::size_t>(ptr.back()), -1);
-  std::vector<std::int64_t> next(ptr.begin(), ptr.end() - 1);
-  for (std::int64_t row = 0; row < a.n_rows; ++row)
-    rows[next[level[row]]++] = static_cast<std::int32_t>(row);
-  schedule.rows = Array<std::int32_t>(context, std::span<std::int32_t const>(rows));
-  return {schedule.rows.data(), ptr.back(), ptr.data(), n_levels};
 }
 
 }  // namespace poisson

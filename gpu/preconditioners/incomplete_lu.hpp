@@ -5,11 +5,43 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/preconditioners/options.hpp"
+#include "gpu/preconditioners/ordering.hpp"
 
 #include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace poisson {
+
+/// A LevelSchedule with its arrays.
+class StoredSchedule {
+public:
+  StoredSchedule() = default;
+  /// Every level is filled up to whole groups of `rows_at_once`. Rows with a level below 0 are left out.
+  StoredSchedule(RowLevels const& levels, std::int64_t rows_at_once, Context& context);
+  [[nodiscard]] LevelSchedule view() const {
+    return {rows_.data(), level_ptr_.back(), level_ptr_.data(), std::ssize(level_ptr_) - 1, side_by_side_};
+  }
+
+private:
+  Array<std::int32_t> rows_;
+  std::vector<std::int64_t> level_ptr_;
+  bool side_by_side_ = false;
+};
+
+/// a with the diagonal entries that it does not store, as zeros; null where it stores all. It may have more columns than rows.
+[[nodiscard]] std::optional<CsrMatrix> with_diagonal(CsrMatrix const& a);
+/// Place of the diagonal entry in a row, or of the first entry after it.
+[[nodiscard]] std::int64_t place_of_diagonal(CsrMatrix const& a, std::int64_t row);
+/// What a shift adds to the diagonal entry of a row with these entries: see IncompleteLu.
+[[nodiscard]] double shift_of(std::span<double const> row, double diagonal, double shift);
+/// Whether the multicolor order is taken: where it is asked for or, with `automatic`, a solve in the natural order has many waits
+/// one after another, and many more than there are colors.
+[[nodiscard]] bool wants_colors(Ordering ordering, std::int64_t waits, std::int64_t n_colors);
+/// Threads that share a row of a solve: see IluView.
+[[nodiscard]] int threads_for_rows(std::int64_t n_rows, std::int64_t nnz, bool level_launches);
 
 /// ILU(0) (Meijerink, van der Vorst 1977): L U agrees with A on the pattern of A, to which the main diagonal is added. For a
 /// symmetric A, U = D L^T, so that this is IC(0) without its square roots: one factorisation serves both, and `positive` demands
@@ -34,17 +66,10 @@ public:
   [[nodiscard]] std::int64_t levels() const { return view_.lower.n_levels; }
 
 private:
-  struct Schedule {
-    Array<std::int32_t> rows;
-    std::vector<std::int64_t> level_ptr;
-  };
-  static LevelSchedule make_schedule(CsrMatrix const& a, bool upper, std::int64_t rows_at_once, Context& context,
-                                     Schedule& schedule);
-
   Array<std::int64_t> row_ptr_, diagonal_;
   Array<std::int32_t> columns_, order_;
   Array<double> values_;
-  Schedule lower_, upper_;
+  StoredSchedule lower_, upper_;
   IluView view_;
   BadPivot bad_pivot_;
 };

@@ -3,6 +3,7 @@
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/names.hpp"
 #include "gpu/core/node_box.hpp"
+#include "gpu/core/rank_rows.hpp"
 #include "gpu/elements/order_one.hpp"
 #include "gpu/preconditioners/setup_steps.hpp"
 
@@ -35,7 +36,7 @@ struct Names<PreconditionerKind> {
 
 /// The order in which ic0 and ilu0 eliminate rows. `multicolor` (preconditioners/ordering.hpp) makes many rows independent of each
 /// other, at the price of some more iterations. `automatic` is multicolor on a device where the natural order has many levels (rows
-/// that depend on each other one after another), else natural.
+/// that depend on each other one after another), and on several ranks where they would exchange many times; else natural.
 enum class Ordering { automatic, natural, multicolor };
 template <>
 struct Names<Ordering> {
@@ -45,6 +46,14 @@ struct Names<Ordering> {
 
 /// Returns the assembled matrix in host memory; called only when a preconditioner is made from it.
 using CsrProvider = std::function<std::shared_ptr<CsrMatrix const>()>;
+
+/// On several ranks: own rows, and their numbers in the whole matrix.
+struct NumberedRows {
+  RankRows rows;
+  std::vector<std::int64_t> numbers{};  ///< empty: the rows of a rank follow those of the rank before
+};
+/// The same of several ranks. Collective.
+using NumberedRowsProvider = std::function<NumberedRows()>;
 
 /// Makes what multigrid goes on with; called only when multigrid is.
 using OrderOneProvider = std::function<OrderOne()>;
@@ -119,6 +128,7 @@ struct PreconditionerOptions {
   std::array<std::int64_t, 3> box_nodes{};
   std::shared_ptr<RankBlocks const> blocks{};  ///< the same where several ranks share the matrix: who has which nodes
   OrderOneProvider order_one{};                ///< empty where there is no such problem
+  NumberedRowsProvider rows_of_rank{};         ///< in place of `csr` where several ranks share the matrix
   RankNestedProvider nested_spaces{};          ///< what follows where several ranks share the matrix; on all of them or on none
   MultigridOptions multigrid{};
   bool constant_null_space = false;  ///< the null space of the matrix is spanned by the constant vector

@@ -496,8 +496,11 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     bool const is_box = level.lattices.layout.all_on_rim;
     if (any_of_ranks(&ranks, is_box ? order_one.own_rows == nullptr
                                     : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
-      result.failure = "there are no elements of order 1 on the cells of this mesh";
-      return result;
+      // As one rank does: from the entries.
+      RankRows const rows{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
+      SplitRows const parts = split(rows);
+      RankMatrix const of_entries(make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks);
+      return rank_hierarchy_of_rows<V>(of_entries, {}, options);
     }
     options.done(context, "elements of order 1");
     enter_by_rows();

@@ -561,9 +561,19 @@ std::int64_t vector_bytes(std::int64_t n_rows, PreconditionerOptions const& prec
 }
 
 PreconditionerOptions preconditioner_options(SolverOptions const& options) {
-  return {options.preconditioner,      options.shift,      options.ordering,  needs_symmetry(options.method), options.csr,
-          options.box_nodes,           options.blocks,     options.order_one, options.nested_spaces,          options.multigrid,
-          options.constant_null_space, options.setup_steps};
+  return {options.preconditioner,
+          options.shift,
+          options.ordering,
+          needs_symmetry(options.method),
+          options.csr,
+          options.box_nodes,
+          options.blocks,
+          options.order_one,
+          options.rows_of_rank,
+          options.nested_spaces,
+          options.multigrid,
+          options.constant_null_space,
+          options.setup_steps};
 }
 
 /// Whether a matrix in the format has Matrix::as_csr.
@@ -798,16 +808,8 @@ void throw_first(Communicator* ranks, std::string const& mine) {
 
 }  // namespace
 
-bool runs_on_ranks(PreconditionerKind kind) {
-  return kind == PreconditionerKind::automatic || kind == PreconditionerKind::none || kind == PreconditionerKind::jacobi ||
-         kind == PreconditionerKind::multigrid;
-}
-
 SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x, SolverOptions const& options) {
   std::int64_t const n = a.n_rows();
-  if (options.ranks != nullptr && !runs_on_ranks(options.preconditioner))
-    throw InputError("solver.preconditioner", std::string(name_of(options.preconditioner)) +
-                                                  " does not run on several ranks yet; use none, jacobi, multigrid or auto");
   if (a.n_columns() != n)
     throw InputError("the matrix is not square: it has " + std::to_string(n) + " rows and " + std::to_string(a.n_columns()) +
                      " columns");
@@ -907,6 +909,8 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   std::int64_t setup = takes_csr && !system.has_csr && !(aggregation && (is_csr || (!cpu && becomes_csr(system.format))))
                            ? CsrMatrix::csr_bytes(n, nnz)
                            : 0;  // on the host
+  if (system.rows_of_all > 0 && uses_ordering(known.preconditioner))
+    setup += CsrMatrix::csr_bytes(n, nnz);  // ranks make factors on the host
   std::int64_t setup_on_backend = kept;
   if (multigrid && system.block_nodes > 0) {
     // Diagonals, the main one, three vectors; of an eighth of the nodes P by its columns and three vectors more. The same of

@@ -71,6 +71,7 @@ struct SolverOptions {
   std::array<std::int64_t, 3> box_nodes{};     ///< see PreconditionerOptions
   std::shared_ptr<RankBlocks const> blocks{};  ///< of `ranks` that share a box of trilinear elements: see PreconditionerOptions
   OrderOneProvider order_one{};                ///< see PreconditionerOptions
+  NumberedRowsProvider rows_of_rank{};         ///< see PreconditionerOptions
   RankNestedProvider nested_spaces{};          ///< see PreconditionerOptions
   int element_order = 0;                       ///< with it: of the elements of A
   MultigridOptions multigrid{};
@@ -119,9 +120,6 @@ struct SolverResult {
   HostVector<double> x_low;  ///< low parts of the solution, whose high parts are x; empty with Precision::double_
 };
 
-/// Whether several ranks can share it; `automatic` chooses from those.
-[[nodiscard]] bool runs_on_ranks(PreconditionerKind kind);
-
 /// Solves A x = b from x = 0 on the operator's backend. b and x are host arrays of n_rows entries.
 ///
 /// The status is `converged` when ||b - A x|| / ||b||, computed from x in the arithmetic of the solution, is at most twice the
@@ -134,12 +132,11 @@ struct SolverResult {
 /// way to that one, which goes on from the same x. Every such change is in `notes`.
 ///
 /// With options.ranks, A, b and x are the rows of this rank, every rank calls with the same options, and all get the same result
-/// but for x, seconds and bytes. Preconditioners are those of runs_on_ranks, from which `automatic` chooses. An interrupt on one
-/// rank ends all of them. Wrong input on one rank throws on all; after any other exception on one rank the others wait for it, and
-/// its caller has to end them (Communicator::end_all).
+/// but for x, seconds and bytes. An interrupt on one rank ends all of them. Wrong input on one rank throws on all; after any other
+/// exception on one rank the others wait for it, and its caller has to end them (Communicator::end_all).
 ///
 /// Throws InputError when A is not square, when sizes do not fit, when b or the matrix has a NaN or an infinity (the row is named),
-/// or when the preconditioner needs entries that options.csr does not provide; OutOfMemoryError.
+/// or when the preconditioner needs entries that options.csr, or options.rows_of_rank, does not provide; OutOfMemoryError.
 [[nodiscard]] SolverResult solve(MultiPrecisionOperator const& a, std::span<double const> b, std::span<double> x,
                                  SolverOptions const& options);
 

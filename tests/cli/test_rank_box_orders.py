@@ -61,6 +61,15 @@ def test_a_coefficient_without_order_one(poisson):
     compare_records(one, other, 3)
 
 
+def test_multigrid_without_order_one(poisson):
+    """Where it is asked for, its levels come from the entries, as on one rank."""
+    one, other = both(poisson, BOX, 3, "matrix.format=matrix_free", "problem.mesh.cells=[8, 6, 9]", "solver.preconditioner=multigrid",
+                      "problem.coefficient='(cos(16*pi*x) - 0.2407)^2 - 0.01'", "problem.exact=0")
+    assert one["solver"]["preconditioner"] == other["solver"]["preconditioner"] == "multigrid"
+    assert one["status"] == other["status"] == "converged"
+    assert abs(one["solver"]["iterations"] - other["solver"]["iterations"]) <= 1
+
+
 def test_ranks_without_cells_are_refused(poisson):
     done = on_ranks(poisson, 3, "run", poisson.write(BOX), "--output", "out", "--set", "matrix.format=matrix_free", "--set",
                     "problem.mesh.cells=[1, 1, 2]", code=1)

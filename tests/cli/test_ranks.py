@@ -378,7 +378,6 @@ def test_more_ranks_than_cells(poisson):
 
 @pytest.mark.parametrize("setting, told", [
     ("problem.mesh={generator: nothing}", ["problem.mesh.generator", "nothing"]),
-    ("solver.preconditioner=ic0", ["solver.preconditioner", "ic0 is not possible yet", "several ranks"]),
     ("problem.boundary=[{ids: all, type: neumann, value: '1'}]", ["problem.boundary", "the problem has no solution"]),
     ("problem.source='sqrt(x-2)'", ["problem.source", "must be finite"]),
     ("problem.sourc=1", ["did you mean"]),
@@ -548,7 +547,6 @@ def test_more_ranks_than_rows_of_a_file(poisson):
 @pytest.mark.parametrize("words, told", [
     (["--matrix", "none.mtx"], "none.mtx: there is no such file"),
     (["--matrix", "chain.mtx", "--rhs", "chain.mtx"], "chain.mtx"),
-    (["--matrix", "chain.mtx", "--set", "solver.preconditioner=ic0"], "solver.preconditioner"),
     (["--matrix", "chain.mtx", "--set", "matrix.format=matrix_free"], "matrix_free"),
 ])
 def test_a_wrong_system_is_told_once(poisson, words, told):

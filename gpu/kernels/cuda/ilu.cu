@@ -216,14 +216,22 @@ void enqueue_slots(cuda::CudaContext& device, IluView const& a, std::int64_t fir
   POISSON_CUDA_CHECK(cudaGetLastError());
 }
 
+/// Of levels first ... end - 1, each by a launch.
+template <class T, bool upper>
+void enqueue_levels(cuda::CudaContext& device, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> in,
+                    Pointer<T> out, Pointer<T> scattered, std::int32_t const* stop) {
+  std::int64_t const* const level_ptr = (upper ? a.upper : a.lower).level_ptr;
+  for (std::int64_t level = first; level < end; ++level)
+    if (level_ptr[level] < level_ptr[level + 1])
+      enqueue_slots<T, upper, Needs::there>(device, a, level_ptr[level], level_ptr[level + 1], in, out, {}, scattered, stop);
+}
+
 template <class T, bool upper>
 void enqueue_solve(cuda::CudaContext& device, IluView const& a, ConstPointer<T> in, Pointer<T> out, Pointer<T> withdrawn,
                    Pointer<T> scattered, std::int32_t const* stop) {
   LevelSchedule const& schedule = upper ? a.upper : a.lower;
   if (a.level_launches)
-    for (std::int64_t level = 0; level < schedule.n_levels; ++level)
-      enqueue_slots<T, upper, Needs::there>(device, a, schedule.level_ptr[level], schedule.level_ptr[level + 1], in, out, withdrawn,
-                                            scattered, stop);
+    enqueue_levels<T, upper>(device, a, 0, schedule.n_levels, in, out, scattered, stop);
   else
     enqueue_slots<T, upper, Needs::wait>(device, a, 0, schedule.n_slots, in, out, withdrawn, scattered, stop);
 }
@@ -272,6 +280,15 @@ public:
     Pointer<T> const ordered_z = a.order == nullptr ? z : work + a.n_rows;
     enqueue_solve<T, false>(device, a, r, work, ordered_z, z, stop);
     enqueue_solve<T, true>(device, a, ConstPointer<T>(work), ordered_z, work, z, stop);
+  }
+
+  void lower(Context& context, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> r, Pointer<T> work,
+             std::int32_t const* stop) const override {
+    enqueue_levels<T, false>(cuda::of(context), a, first, end, r, work, {}, stop);
+  }
+  void upper(Context& context, IluView const& a, std::int64_t first, std::int64_t end, ConstPointer<T> work, Pointer<T> ordered_z,
+             Pointer<T> z, std::int32_t const* stop) const override {
+    enqueue_levels<T, true>(cuda::of(context), a, first, end, work, ordered_z, z, stop);
   }
 
 private:
