@@ -10,6 +10,7 @@
 #include <iterator>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace poisson::app {
 
@@ -37,13 +38,10 @@ void gather_in_turns(std::span<std::int64_t const> numbers, RankTeam& team, Add 
       for (; next != order.end() && numbers[*next] < first + at_a_time; ++next)
         add(*next, mine);
     });
-    auto const all = gather_on_first(ranks, mine);
+    auto all = joined_on_first(ranks, std::move(mine));
     team.together([&] {
-      std::vector<EntryOfWhole> merged;
-      for (auto const& list : all)
-        merged.insert(merged.end(), list.begin(), list.end());
-      std::sort(merged.begin(), merged.end(), in_order);
-      for (EntryOfWhole const& entry : merged)
+      std::sort(all.begin(), all.end(), in_order);
+      for (EntryOfWhole const& entry : all)
         take(entry);
     });
   }

@@ -26,16 +26,15 @@ struct FoundAt {
 /// On the first rank `values` of every point become those in the cell with the lowest number that any rank has found; where none
 /// has, they stay.
 template <class Values>
-void gather_lowest(RankTeam& team, std::vector<FoundAt<Values>> const& found, std::span<Values> values) {
-  auto const all = gather_on_first(team.communicator(), found);
+void gather_lowest(RankTeam& team, std::vector<FoundAt<Values>> found, std::span<Values> values) {
+  auto const all = joined_on_first(team.communicator(), std::move(found));
   team.together([&] {
     std::vector<std::int64_t> cells(values.size(), std::numeric_limits<std::int64_t>::max());
-    for (auto const& of_rank : all)
-      for (auto const& f : of_rank)
-        if (auto const i = static_cast<std::size_t>(f.point); f.cell < cells[i]) {
-          cells[i] = f.cell;
-          values[i] = f.values;
-        }
+    for (auto const& f : all)
+      if (auto const i = static_cast<std::size_t>(f.point); f.cell < cells[i]) {
+        cells[i] = f.cell;
+        values[i] = f.values;
+      }
   });
 }
 
@@ -71,7 +70,7 @@ std::vector<assembly::PointValues> RankPoints::values(std::span<double const> u)
       found[i].values = values[i];
   });
   std::vector<assembly::PointValues> values(team_.is_first() ? points_.size() : 0);
-  gather_lowest<assembly::PointValues>(team_, found, values);
+  gather_lowest<assembly::PointValues>(team_, std::move(found), values);
   return values;
 }
 
@@ -98,7 +97,7 @@ HostVector<double> sample_on_ranks(RankMesh const& mesh, RankTeam& team, std::sp
           found.push_back({static_cast<std::int64_t>(i - first), mesh.cell_of_whole(cells[i]), own[i]});
     });
     std::span<double> const part = std::span(all).subspan(std::min(first, all.size()));
-    gather_lowest<double>(team, found, part.first(std::min(at_a_time, part.size())));
+    gather_lowest<double>(team, std::move(found), part.first(std::min(at_a_time, part.size())));
   }
   return all;
 }

@@ -76,41 +76,54 @@ template <class T>
   return texts;
 }
 
-/// The lists of all ranks, of any lengths, on the first one; the others get none.
+/// The lists of all ranks, of any lengths, one after another on the first one; the others get none. `sizes`: if not null, those of
+/// the lists, on all.
 template <class T>
-[[nodiscard]] std::vector<std::vector<T>> gather_on_first(Communicator& ranks, std::vector<T> const& mine) {
+[[nodiscard]] std::vector<T> joined_on_first(Communicator& ranks, std::vector<T> mine, std::vector<std::int64_t>* sizes = nullptr) {
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr auto most = static_cast<std::int64_t>((std::size_t{1} << 28) / sizeof(T));  // of a message, which MPI counts in 31 bits
-  auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.size()));
-  std::vector<std::vector<T>> all;
-  if (ranks.rank() == 0)
-    for (std::int64_t const size : sizes)
-      all.emplace_back(static_cast<std::size_t>(size));
-  std::int64_t const longest = *std::max_element(sizes.begin(), sizes.end());
-  std::vector<T> outgoing;
+  auto const size_of = gather(ranks, std::ssize(mine));
+  bool const is_first = ranks.rank() == 0;
+  std::int64_t total = 0, longest = 0;
+  for (std::int64_t const size : size_of) {
+    total += size;
+    longest = std::max(longest, size);
+  }
+  if (is_first)
+    mine.resize(static_cast<std::size_t>(total));
   for (std::int64_t first = 0; first < longest; first += most) {
-    auto const part = [&](std::vector<T>& list) {
-      std::int64_t const n = std::clamp<std::int64_t>(static_cast<std::int64_t>(list.size()) - first, 0, most);
-      return std::pair(list.data() + std::min(first, static_cast<std::int64_t>(list.size())),
-                       n * static_cast<std::int64_t>(sizeof(T)));
-    };
     std::vector<Message> sends, receives;
-    if (ranks.rank() > 0) {
-      outgoing.assign(mine.begin() + std::min(first, static_cast<std::int64_t>(mine.size())),
-                      mine.begin() + std::min(first + most, static_cast<std::int64_t>(mine.size())));
-      if (!outgoing.empty())
-        sends.push_back({0, outgoing.data(), static_cast<std::int64_t>(outgoing.size() * sizeof(T))});
-    } else {
-      for (std::size_t r = 1; r < all.size(); ++r)
-        if (auto const [data, bytes] = part(all[r]); bytes > 0)
-          receives.push_back({static_cast<int>(r), data, bytes});
-    }
+    auto const add = [&](std::vector<Message>& messages, int rank, T* list, std::int64_t size) {
+      if (size > first)
+        messages.push_back({rank, list + first, std::min(size - first, most) * static_cast<std::int64_t>(sizeof(T))});
+    };
+    if (!is_first)
+      add(sends, 0, mine.data(), std::ssize(mine));
+    T* list = mine.data() + size_of[0];
+    for (std::size_t r = 1; is_first && r < size_of.size(); list += size_of[r++])
+      add(receives, static_cast<int>(r), list, size_of[r]);
     auto const exchange = ranks.make_exchange(sends, receives);
     exchange->start();
     exchange->finish();
   }
-  if (ranks.rank() == 0)
-    all.front() = mine;
+  if (sizes != nullptr)
+    *sizes = size_of;
+  return is_first ? std::move(mine) : std::vector<T>{};
+}
+
+/// The same, a list for each rank.
+template <class T>
+[[nodiscard]] std::vector<std::vector<T>> gather_on_first(Communicator& ranks, std::vector<T> const& mine) {
+  std::vector<std::int64_t> sizes;
+  std::vector<T> const joined = joined_on_first(ranks, mine, &sizes);
+  std::vector<std::vector<T>> all;
+  if (ranks.rank() == 0) {
+    auto next = joined.begin();
+    for (std::int64_t const size : sizes) {
+      all.emplace_back(next, next + size);
+      next += size;
+    }
+  }
   return all;
 }
 

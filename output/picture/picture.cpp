@@ -136,6 +136,13 @@ Eye eye_of(PictureOptions const& options) {
   return eye;
 }
 
+/// The direction to the viewer, where the picture draws lengths along the axes larger by `stretch`: a triangle of the mesh looks
+/// that way where the one that is drawn looks to the viewer.
+Vec3 towards_viewer(Eye const& eye, Vec3 const& stretch) {
+  return {std::cos(eye.azimuth) * std::cos(eye.elevation) / stretch[0],
+          std::sin(eye.azimuth) * std::cos(eye.elevation) / stretch[1], std::sin(eye.elevation) / stretch[2]};
+}
+
 /// What is cut away. Planes that run along faces of cells would leave slivers, or skins of cells, so they lie a little beside.
 CutAway cut_of(BoundingBox const& box, PictureOptions const& options, Eye const& eye) {
   CutAway cut;
@@ -407,19 +414,7 @@ std::vector<int> merged(std::vector<int> const& mine, Communicator* ranks) {
 }
 
 std::vector<SurfaceTriangle> merged(std::vector<SurfaceTriangle> triangles, Communicator* ranks) {
-  if (ranks == nullptr)
-    return triangles;
-  auto parts = gather_on_first(*ranks, triangles);
-  triangles = {};
-  std::size_t n = 0;
-  for (auto const& part : parts)
-    n += part.size();
-  triangles.reserve(n);
-  for (auto& part : parts) {
-    triangles.insert(triangles.end(), part.begin(), part.end());
-    part = {};
-  }
-  return triangles;
+  return ranks == nullptr ? std::move(triangles) : joined_on_first(*ranks, std::move(triangles));
 }
 
 void require_size(std::size_t found, std::int64_t wanted, char const* of) {
@@ -516,8 +511,16 @@ PictureSurface picture_surface(Mesh const& mesh, PictureField const& what, Pictu
   result.n_faces = static_cast<double>(sum_over(ranks, static_cast<std::int64_t>(section ? 6 * cut_through.size() : faces.size())));
   int const subdivisions = subdivisions_of(result.n_faces, mesh.order());
   Painting painting(mesh, what, options.logarithmic, faces, cut_through, part);
+  result.box = mesh_box;
+  if (options.plane && !section) {  // what is left
+    auto const axis = options.plane->axis;
+    (result.cut.sign[axis] > 0 ? result.box.high : result.box.low)[axis] = result.cut.corner[axis];
+  }
+  std::optional<Vec3> towards;  // not of a flux, whose range is that of all triangles
+  if (!section && !painting.flux)
+    towards = towards_viewer(eye, stretch_of(result.box));
   auto const triangles = [&](CellField const& field) {
-    return merged(cut_surface(mesh, field, result.cut, faces, cut_through, subdivisions), ranks);
+    return merged(cut_surface(mesh, field, result.cut, faces, cut_through, subdivisions, towards), ranks);
   };
   result.triangles = triangles(painting.field);
   if (auto const* const flux = std::get_if<FluxLength>(&what); flux != nullptr && flux->arrows && section)
@@ -527,11 +530,8 @@ PictureSurface picture_surface(Mesh const& mesh, PictureField const& what, Pictu
       result.components[component] = triangles(of_component);
     }
 
-  result.box = section ? box_of(result.triangles, mesh_box) : mesh_box;
-  if (options.plane && !section) {  // what is left
-    auto const axis = options.plane->axis;
-    (result.cut.sign[axis] > 0 ? result.box.high : result.box.low)[axis] = result.cut.corner[axis];
-  }
+  if (section)
+    result.box = box_of(result.triangles, mesh_box);
   result.range = painting.range;
   if (painting.flux)
     result.range = range_of(
@@ -578,7 +578,6 @@ std::string plane_png(PlaneValues const& plane, PictureOptions const& options) {
   auto const [n, m] = plane.n;
   require_size(plane.values.size(), n * m, " points");
   // Coordinates in the plane: along the first edge, and at right angles to it.
-  auto const dot = [](Vec3 const& a, Vec3 const& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; };
   double const length = std::sqrt(dot(plane.first, plane.first)), along = dot(plane.second, plane.first) / length;
   double const across = std::sqrt(std::max(0.0, dot(plane.second, plane.second) - along * along));
   // The direction of an edge along a coordinate axis, which then gives name and values.

@@ -12,15 +12,6 @@ constexpr int samples = 3;  // per pixel and direction
 constexpr int band_rows = 16;
 constexpr std::size_t n_colors = 1024;
 
-double dot(Vec3 const& a, Vec3 const& b) {
-  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-Vec3 cross(Vec3 const& a, Vec3 const& b) {
-  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
-}
-Vec3 minus(Vec3 const& a, Vec3 const& b) {
-  return {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
-}
 Vec3 normalized(Vec3 const& a) {
   double const length = std::sqrt(dot(a, a));
   return length > 0 ? Vec3{a[0] / length, a[1] / length, a[2] / length} : Vec3{0, 0, 1};

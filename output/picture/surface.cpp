@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <omp.h>
 #include <stdexcept>
@@ -62,6 +63,18 @@ public:
         values_(static_cast<std::size_t>(field.components * mesh.nodes_per_cell())) {}
 
   [[nodiscard]] int subdivisions() const noexcept { return s_; }
+  /// 1, or -1 where the cell that was evaluated last is a mirror image of the reference cell.
+  [[nodiscard]] int handedness() const {
+    std::array<Vec3, 3> edge{};  // sums of the four edges along each axis
+    for (std::size_t corner = 0; corner < 8; ++corner) {
+      auto const step = static_cast<std::size_t>(p_), line = step + 1;
+      auto const& x = points_[step * (corner & 1) + line * (step * (corner >> 1 & 1) + line * step * (corner >> 2))];
+      for (std::size_t axis = 0; axis < 3; ++axis)
+        for (std::size_t d = 0; d < 3; ++d)
+          edge[axis][d] += (corner >> axis & 1) != 0 ? x[d] : -x[d];
+    }
+    return dot(cross(edge[0], edge[1]), edge[2]) < 0 ? -1 : 1;
+  }
 
   /// The cell's lattice at fixed places `fixed` in 0 .. s along the axes where it is >= 0, else at all s + 1 places.
   /// x fastest.
@@ -115,17 +128,47 @@ private:
   std::vector<double> values_;
 };
 
-void add_face(CellEvaluator& cells, BoundaryFace const& face, std::vector<SurfaceVertex>& lattice,
+/// What cannot be seen of a boundary.
+struct Hidden {
+  CutAway const& cut;
+  std::optional<Vec3> const& towards;
+
+  /// `side`: 1 where the corners go round counterclockwise for who looks at the cell from outside, else -1.
+  [[nodiscard]] bool operator()(SurfaceTriangle const& triangle, int side) const {
+    if (!towards)
+      return false;
+    auto const& v = triangle.vertex;
+    Vec3 const normal = cross(minus(v[1].position, v[0].position), minus(v[2].position, v[0].position));
+    constexpr double from_the_side = 1e-6;  // of a cosine
+    double const away = -side * dot(normal, *towards);
+    if (away > 0 && away * away > from_the_side * dot(normal, normal) * dot(*towards, *towards))
+      return true;
+    return cut.cuts() && std::ranges::all_of(v, [&](SurfaceVertex const& vertex) {
+             for (std::size_t axis = 0; axis < 3; ++axis)
+               if (cut.sign[axis] != 0 && !(cut.beyond(vertex.position, axis) > 0))
+                 return false;
+             return true;
+           });
+  }
+};
+
+void add_face(CellEvaluator& cells, BoundaryFace const& face, Hidden const& hidden, std::vector<SurfaceVertex>& lattice,
               std::vector<SurfaceTriangle>& out) {
   int const s = cells.subdivisions();
   std::array<int, 3> fixed{-1, -1, -1};
   fixed[static_cast<std::size_t>(face.face / 2)] = face.face % 2 == 0 ? 0 : s;
   cells.lattice(face.cell, fixed, lattice);
   auto const at = [&](int i, int j) -> SurfaceVertex const& { return lattice[static_cast<std::size_t>(i + (s + 1) * j)]; };
+  // The lattice has y and z in a face across x, x and z across y (clockwise around y), x and y across z.
+  int const side = cells.handedness() * (face.face % 2 == 0 ? -1 : 1) * (face.face / 2 == 1 ? -1 : 1);
+  auto const add = [&](SurfaceTriangle const& triangle) {
+    if (!hidden(triangle, side))
+      out.push_back(triangle);
+  };
   for (int j = 0; j < s; ++j)
     for (int i = 0; i < s; ++i) {
-      out.push_back({{at(i, j), at(i + 1, j), at(i + 1, j + 1)}});
-      out.push_back({{at(i, j), at(i + 1, j + 1), at(i, j + 1)}});
+      add({{at(i, j), at(i + 1, j), at(i + 1, j + 1)}});
+      add({{at(i, j), at(i + 1, j + 1), at(i, j + 1)}});
     }
 }
 
@@ -392,15 +435,38 @@ std::vector<std::int64_t> cut_cells(Mesh const& mesh, CutAway const& cut) {
 
 std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, CellField const& field, CutAway const& cut,
                                          std::span<BoundaryFace const> faces, std::span<std::int64_t const> cut_through,
-                                         int subdivisions) {
-  CellEvaluator cells(mesh, field, subdivisions);
-  std::vector<SurfaceTriangle> triangles;
-  triangles.reserve(faces.size() * static_cast<std::size_t>(2 * subdivisions * subdivisions));
-  std::vector<SurfaceVertex> lattice;
-  for (auto const& face : faces)
-    add_face(cells, face, lattice, triangles);
-  for (auto const cell : cut_through)
-    add_cuts(cells, cell, cut, lattice, triangles);
+                                         int subdivisions, std::optional<Vec3> const& towards) {
+  Hidden const hidden{cut, towards};
+  // Every thread makes the triangles of a part of the faces, then of the cells.
+  auto const n_parts = static_cast<std::size_t>(omp_get_max_threads());
+  std::vector<std::vector<SurfaceTriangle>> parts(2 * n_parts);
+  std::exception_ptr failure;
+#pragma omp parallel for schedule(static, 1)
+  for (std::size_t p = 0; p < n_parts; ++p)
+    try {
+      CellEvaluator cells(mesh, field, subdivisions);
+      std::vector<SurfaceVertex> lattice;
+      auto const begin = [&](auto const& items, std::size_t part) { return items.size() * part / n_parts; };
+      parts[p].reserve((begin(faces, p + 1) - begin(faces, p)) * static_cast<std::size_t>(2 * subdivisions * subdivisions));
+      for (std::size_t i = begin(faces, p); i < begin(faces, p + 1); ++i)
+        add_face(cells, faces[i], hidden, lattice, parts[p]);
+      for (std::size_t i = begin(cut_through, p); i < begin(cut_through, p + 1); ++i)
+        add_cuts(cells, cut_through[i], cut, lattice, parts[n_parts + p]);
+    } catch (...) {
+#pragma omp critical(poisson_cut_surface_failure)
+      failure = std::current_exception();
+    }
+  if (failure)
+    std::rethrow_exception(failure);
+  std::size_t n = 0;
+  for (auto const& part : parts)
+    n += part.size();
+  std::vector<SurfaceTriangle> triangles = std::move(parts.front());
+  triangles.reserve(n);
+  for (std::size_t p = 1; p < parts.size(); ++p) {
+    triangles.insert(triangles.end(), parts[p].begin(), parts[p].end());
+    parts[p] = {};
+  }
   return triangles;
 }
 

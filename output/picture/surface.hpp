@@ -6,12 +6,22 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace poisson::output {
 
 using Vec3 = std::array<double, 3>;
+[[nodiscard]] inline double dot(Vec3 const& a, Vec3 const& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+[[nodiscard]] inline Vec3 cross(Vec3 const& a, Vec3 const& b) {
+  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
+}
+[[nodiscard]] inline Vec3 minus(Vec3 const& a, Vec3 const& b) {
+  return {a[0] - b[0], a[1] - b[1], a[2] - b[2]};
+}
 
 /// The axis-aligned bounding box of the finite points of a mesh; of size zero when there are none.
 struct BoundingBox {
@@ -79,10 +89,13 @@ struct CellField {
 
 /// The surface of a mesh without what is cut away: the boundary `faces`, and the sections of the cells `cut_through` (those of
 /// cut_cells) with the planes of the cut. Triangles may extend into what is cut away; rasterize() clips them. Each cell is divided
-/// into subdivisions^3 parts at whose vertices its polynomials are evaluated, so that curved cells look curved.
+/// into subdivisions^3 parts at whose vertices its polynomials are evaluated, so that curved cells look curved. With `towards`, the
+/// direction to the viewer, triangles of the boundary are left out that cannot be seen: those that look away, since the surface is
+/// closed by the sections, and those in what is cut away. The order of triangles does not depend on the number of threads.
 [[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, CellField const& field, CutAway const& cut,
                                                        std::span<BoundaryFace const> faces,
-                                                       std::span<std::int64_t const> cut_through, int subdivisions);
+                                                       std::span<std::int64_t const> cut_through, int subdivisions,
+                                                       std::optional<Vec3> const& towards = std::nullopt);
 /// The same for a value per point and all cells.
 [[nodiscard]] std::vector<SurfaceTriangle> cut_surface(Mesh const& mesh, std::span<double const> values, CutAway const& cut,
                                                        std::span<BoundaryFace const> faces, int subdivisions);

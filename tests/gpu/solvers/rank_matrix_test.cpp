@@ -370,6 +370,10 @@ TEST(Communicators, GatherListsOnTheFirstRank) {
     for (int i = 0; i < ranks.rank() && ranks.rank() != 2; ++i)
       mine.push_back(10 * ranks.rank() + i);
     auto const all = gather_on_first(ranks, mine);
+    std::vector<std::int64_t> sizes;
+    EXPECT_EQ(joined_on_first(ranks, mine, &sizes),
+              ranks.rank() > 0 ? std::vector<double>() : (std::vector<double>{10, 30, 31, 32}));
+    EXPECT_EQ(sizes, (std::vector<std::int64_t>{0, 1, 0, 3}));
     if (ranks.rank() > 0) {
       EXPECT_TRUE(all.empty());
     } else {

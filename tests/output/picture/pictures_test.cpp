@@ -15,6 +15,7 @@
 #include <cairo.h>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -335,6 +336,40 @@ TEST(BoundingBox, LeavesOutWhatIsNotFinite) {
 }
 
 // ----------------------------------------------------------------------------------------------------------------- raster
+
+TEST(CutSurface, LeavesOutWhatCannotBeSeen) {
+  // Seen from all sides, also where cells are mirror images of the reference cell; with stretched lengths, whole and cut.
+  auto const skewed = [](Vec const& x) { return Vec{2 * x[0] + 0.3 * x[1], x[1] - 0.2 * x[2], x[2] + 0.1 * x[0]}; };
+  auto const mirrored = [](Vec const& x) { return Vec{-2 * x[0] + 0.3 * x[1], x[1] - 0.2 * x[2], x[2] + 0.1 * x[0]}; };
+  auto const bent = [](Vec const& x) { return Vec{(1 + x[1]) * std::cos(2 * x[0]), (1 + x[1]) * std::sin(2 * x[0]), x[2]}; };
+  Vec3 const stretch{1, 5, 2};
+  for (std::function<Vec(Vec const&)> const& map : {std::function<Vec(Vec const&)>(skewed), {mirrored}, {bent}})
+    for (int const p : {1, 2}) {
+      auto const block = make_block(
+          6, 5, 4, p, [](Vec const& x) { return x[0] * x[1] + x[2]; }, map);
+      auto const grid = block.grid();
+      auto const box = bounding_box(grid);
+      auto const faces = boundary_faces(grid);
+      for (double const azimuth : {-1.0, 0.4, 2.5})
+        for (double const elevation : {-0.6, 0.5})
+          for (bool const cuts : {false, true}) {
+            View const view(box, azimuth, elevation, 10, 10, 190, 140, stretch);
+            CutAway cut;
+            Vec3 towards{};
+            for (std::size_t d = 0; d < 3; ++d) {
+              towards[d] = view.towards_viewer()[d] / stretch[d];
+              cut.sign[d] = cuts ? (towards[d] > 0 ? 1 : -1) : 0;
+              cut.corner[d] = 0.51 * box.low[d] + 0.49 * box.high[d];
+            }
+            auto const crossed = cut_cells(grid, cut);
+            auto const all = cut_surface(grid, field_of_points(grid, block.u), cut, faces, crossed, 2),
+                       some = cut_surface(grid, field_of_points(grid, block.u), cut, faces, crossed, 2, towards);
+            EXPECT_LT(some.size(), 0.8 * static_cast<double>(all.size()));
+            EXPECT_EQ(rasterize(some, view, cut, {}, 200, 150), rasterize(all, view, cut, {}, 200, 150))
+                << azimuth << ' ' << elevation;
+          }
+    }
+}
 
 TEST(Rasterize, ShowsTheValuesWhereTheyAre) {
   auto const block = make_block(8, 8, 8, 1, [](Vec const& x) { return x[1]; });
