@@ -167,7 +167,6 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
     couplings->row_ptr.push_back(0);
     own.rim_rows.row_ptr.push_back(0);
     NodeBox const block = own.blocks->own[static_cast<std::size_t>(team.rank())];
-    block.for_all([&](std::array<std::int64_t, 3> const& node) { own.numbers.push_back((node[2] * n + node[1]) * n + node[0]); });
     if (block.size() == 0) {
       own.split.couplings = std::move(couplings);
       auto empty = std::make_shared<CsrMatrix>();

@@ -22,7 +22,7 @@ struct BenchRows {
   SplitRows split;     ///< without `local`
   CsrMatrix rim_rows;  ///< the whole rows of the rim; columns are own rows, then ghosts
   std::vector<RankNeighbor> neighbors;
-  std::vector<std::int64_t> numbers;         ///< of own rows: see NumberedRows
+  std::vector<std::int64_t> numbers;         ///< of own rows, without `blocks`: see NumberedRows
   std::shared_ptr<RankBlocks const> blocks;  ///< see SolverOptions
   bool symmetric = true;                     ///< the matrix of all rows
 };

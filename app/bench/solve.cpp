@@ -378,11 +378,17 @@ private:
     return b_norm_ == 0 ? of_r : of_r / b_norm_;
   }
 
-  /// On several ranks, where a preconditioner needs entries.
+  /// On several ranks, where a preconditioner needs entries. A block's numbers are made here, since few runs need them.
   NumberedRows rows_of_rank() const {
-    return {{rows_->neighbors, std::make_shared<CsrMatrix const>(
-                                   join_rows(*host_csr_, rows_->split.rim, rows_->rim_rows, rows_->split.couplings->n_columns))},
-            rows_->numbers};
+    NumberedRows result{{rows_->neighbors, std::make_shared<CsrMatrix const>(join_rows(
+                                               *host_csr_, rows_->split.rim, rows_->rim_rows, rows_->split.couplings->n_columns))},
+                        rows_->numbers};
+    if (RankBlocks const* const blocks = rows_->blocks.get(); blocks != nullptr) {
+      NodeBox const whole{{}, blocks->nodes};
+      blocks->own[static_cast<std::size_t>(session_.ranks->rank())].for_all(
+          [&](std::array<std::int64_t, 3> const& node) { result.numbers.push_back(whole.index(node)); });
+    }
+    return result;
   }
 
   /// On several ranks: the residual in rows that are coupled with other ranks'. Collective.
