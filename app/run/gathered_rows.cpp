@@ -3,11 +3,9 @@
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
-#include "gpu/formats/rank_matrix.hpp"
-#include "gpu/kernels/backends.hpp"
+#include "gpu/core/rank_numbering.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -51,14 +49,8 @@ void gather_in_turns(std::span<std::int64_t const> numbers, RankTeam& team, Add 
 
 std::vector<std::int64_t> column_numbers(RankRows const& rows, std::span<std::int64_t const> numbers, RankTeam& team) {
   std::vector<std::int64_t> columns(numbers.begin(), numbers.end());
-  HostVector<double> own(numbers.size());  // which doubles hold exactly
-  std::copy(numbers.begin(), numbers.end(), own.begin());
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team.communicator(), rows.neighbors);
-  exchange.start(own.data());
-  double const* const ghosts = exchange.finish();
-  std::transform(ghosts, ghosts + rows.n_ghosts(), std::back_inserter(columns),
-                 [](double n) { return static_cast<std::int64_t>(n); });
+  auto const of_ghosts = values_of_ghosts(team.communicator(), rows.neighbors, numbers);
+  columns.insert(columns.end(), of_ghosts.begin(), of_ghosts.end());
   return columns;
 }
 

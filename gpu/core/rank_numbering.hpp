@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <span>
 #include <vector>
 
 namespace poisson {
@@ -36,17 +38,26 @@ struct RankNumbering {
   }
 };
 
+/// What other ranks have at the ghosts of these neighbours, in their order, from own entries. Collective.
+template <class T>
+[[nodiscard]] std::vector<T> values_of_ghosts(Communicator& ranks, std::vector<RankNeighbor> const& neighbors,
+                                              std::span<T const> own) {
+  std::vector<std::vector<T>> to(static_cast<std::size_t>(ranks.size()));
+  for (RankNeighbor const& neighbor : neighbors)
+    for (std::int32_t const row : neighbor.sent)
+      to[static_cast<std::size_t>(neighbor.rank)].push_back(own[static_cast<std::size_t>(row)]);
+  std::vector<T> values;
+  for (auto const& list : swap_lists(ranks, to))
+    values.insert(values.end(), list.begin(), list.end());
+  return values;
+}
+
 /// The numbers over all ranks of the ghosts of these neighbours, in their order. Collective.
 [[nodiscard]] inline std::vector<std::int64_t> numbers_of_ghosts(Communicator& ranks, RankNumbering const& rows,
                                                                  std::vector<RankNeighbor> const& neighbors) {
-  std::vector<std::vector<std::int64_t>> to(static_cast<std::size_t>(ranks.size()));
-  for (RankNeighbor const& neighbor : neighbors)
-    for (std::int32_t const row : neighbor.sent)
-      to[static_cast<std::size_t>(neighbor.rank)].push_back(rows.first[rows.me] + row);
-  std::vector<std::int64_t> numbers;
-  for (auto const& list : swap_lists(ranks, to))
-    numbers.insert(numbers.end(), list.begin(), list.end());
-  return numbers;
+  std::vector<std::int64_t> own(static_cast<std::size_t>(rows.n_own()));
+  std::iota(own.begin(), own.end(), rows.first[rows.me]);
+  return values_of_ghosts<std::int64_t>(ranks, neighbors, own);
 }
 
 }  // namespace poisson

@@ -401,12 +401,8 @@ RankIncompleteLu::RankIncompleteLu(NumberedRows const& own, double shift, bool p
     numbers.resize(static_cast<std::size_t>(n));
     std::iota(numbers.begin(), numbers.end(), by_rank.first[by_rank.me]);
   }
-  std::vector<std::vector<std::int64_t>> told(static_cast<std::size_t>(ranks.size()));
-  for (RankNeighbor const& neighbor : rows.neighbors)
-    for (std::int32_t const row : neighbor.sent)
-      told[static_cast<std::size_t>(neighbor.rank)].push_back(numbers[static_cast<std::size_t>(row)]);
-  for (auto const& list : swap_lists(ranks, told))
-    numbers.insert(numbers.end(), list.begin(), list.end());
+  auto const of_ghosts = values_of_ghosts<std::int64_t>(ranks, rows.neighbors, numbers);
+  numbers.insert(numbers.end(), of_ghosts.begin(), of_ghosts.end());
 
   // Keys by which rows come one after another: their numbers, or colors first.
   std::vector<std::int64_t> keys = numbers;
