@@ -29,11 +29,19 @@ struct Couplings {
   double bound = 0;           ///< max_i sum_j |a_ij| / |a_ii|, not below any eigenvalue of D^-1 A
 };
 
+/// The entries of a matrix that are strong couplings, by rows, and what is left of the diagonal entry with the others added to it.
+struct StrongCouplings {
+  Array<std::int64_t> row_ptr;
+  Array<std::int32_t> columns;
+  Array<double> values;
+  Array<double> rest;  ///< see least_share_of_diagonal
+};
+
 /// Aggregates by number; -1 for unknowns that are coupled to none.
 struct Aggregates {
   Array<std::int32_t> of;
   std::int64_t count = 0;
-  Array<std::int32_t> strong{};  ///< of a device: by entry its column where the coupling is strong, else -1
+  StrongCouplings strong{};  ///< on a device, which needs them in every round
 };
 
 /// Whether a coupling is strong: positive, and at least a quarter of the geometric mean of the two rows' strongest ones.

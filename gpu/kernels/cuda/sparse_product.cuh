@@ -1,0 +1,475 @@
+#pragma once
+
+#include "gpu/core/error.hpp"
+#include "gpu/kernels/aggregation.hpp"
+#include "gpu/kernels/cuda/teams.cuh"
+
+#include <cub/device/device_radix_sort.cuh>
+#include <utility>
+
+namespace poisson::cuda::teams {
+
+// Products A B of sparse matrices. Rows of the result are made in tables of columns and sums in shared memory, short ones by a team
+// of eight threads, others by a warp, which take the rows of B one after another, a thread an entry. So every sum has one order.
+// The length of a row is known when it is made, where it goes only when all are: rows wait in a store, wherever there is a place.
+//
+// A Factor is A:
+//   n_rows, row_ptr()   which tells rows of like length
+//   begin(row), end(row), row_of_b(row, k), factor(row, k)   the entries of a row: which row of B (-1: none), times what
+// Rows is B:
+//   one_entry           whether rows have one entry at most
+//   begin(row), end(row), column(k), value(k)
+
+using Count = unsigned long long;  // what atomics add
+
+/// What a kernel does with rows: it makes and stores them; or, where the store is too small, counts their columns only (what the
+/// long rows do first) and writes them once it is known where to.
+enum class Pass { store, count, write };
+
+/// Rows of a product in the making, in any order. `filled` goes on beyond `capacity`: what has no place is not stored.
+struct RowStore {
+  std::int64_t capacity;
+  Count* filled;
+  std::int64_t* starts;  ///< by row; -1: not here
+  std::int32_t* columns;
+  double* values;
+};
+
+/// Where a product goes, in the pass for which it is: the store, or the result.
+struct Target {
+  std::int64_t* row_ptr;    ///< of the result: in row_ptr[row + 1] first its length
+  std::int32_t* long_rows;  ///< those that are too long for the table
+  Count* n_long;
+  RowStore store;
+  std::int32_t* columns;  ///< of the result
+  double* values;
+  bool sorted;
+};
+
+/// The entries of a matrix as a factor.
+struct CsrFactor {
+  CsrView a;
+  [[nodiscard]] std::int64_t n_rows() const { return a.n_rows; }
+  [[nodiscard]] std::int64_t const* row_ptr() const { return a.row_ptr; }
+  [[nodiscard]] __device__ std::int64_t begin(std::int64_t row) const { return a.row_ptr[row]; }
+  [[nodiscard]] __device__ std::int64_t end(std::int64_t row) const { return a.row_ptr[row + 1]; }
+  [[nodiscard]] __device__ std::int32_t row_of_b(std::int64_t, std::int64_t k) const { return a.columns[k]; }
+  [[nodiscard]] __device__ double factor(std::int64_t, std::int64_t k) const { return a.values[k]; }
+};
+struct CsrRows {
+  static constexpr bool one_entry = false;
+  CsrView b;
+  [[nodiscard]] __device__ std::int64_t begin(std::int32_t row) const { return b.row_ptr[row]; }
+  [[nodiscard]] __device__ std::int64_t end(std::int32_t row) const { return b.row_ptr[row + 1]; }
+  [[nodiscard]] __device__ std::int32_t column(std::int64_t k) const { return b.columns[k]; }
+  [[nodiscard]] __device__ double value(std::int64_t k) const { return b.values[k]; }
+};
+
+/// The threads that make a row, and the places in its table. Rows that are too long for a table go on to a larger one.
+struct Tier {
+  int size, capacity, block;
+  [[nodiscard]] constexpr int limit() const { return capacity / 4 * 3; }  ///< columns, beyond which a search takes long
+};
+inline constexpr Tier tiers[] = {{team, 128, 128}, {32, 256, 128}, {32, 512, 128}, {32, 2048, 32}};
+inline constexpr int n_tiers = 4;
+/// Where rows of B have one entry, those of the result are short: more blocks then have a place.
+template <int tier, class Rows>
+inline constexpr Tier tier_of{tiers[tier].size, Rows::one_entry&& tier == 0 ? 32 : tiers[tier].capacity, tiers[tier].block};
+
+/// The rows a launch is for: those of a list, or all.
+struct RowList {
+  std::int32_t const* rows;
+  std::int64_t n;
+  [[nodiscard]] __device__ std::int64_t row(std::int64_t place) const { return rows != nullptr ? rows[place] : place; }
+};
+
+/// Where a column is in a table.
+struct Place {
+  std::int32_t at = -1;
+  bool is_new = false;
+};
+
+/// Finds the column, or puts it there. Precondition: the table has a free place.
+__device__ __forceinline__ Place place_of(std::int32_t column, std::int32_t* columns, std::int32_t mask) {
+  auto at = static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 2654435761U) >> 7) & mask;
+  for (;; at = (at + 1) & mask) {
+    std::int32_t there = *static_cast<std::int32_t volatile*>(columns + at);
+    if (there == -1) {
+      there = atomicCAS(columns + at, -1, column);
+      if (there == -1)
+        return {at, true};
+    }
+    if (there == column)
+      return {at, false};
+  }
+}
+
+inline constexpr unsigned whole_warp = 0xffffffffU;
+
+/// A team takes all terms of its row into its table, and ends as soon as that has more than `limit` columns. Returns their number.
+/// Called by whole warps; those threads go along that are not `live`. `team_bits`: of the team, in ballots.
+template <int size, Pass pass, class Factor, class Rows>
+__device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, std::int64_t row, bool live, std::int32_t* columns,
+                                          double* sums, std::int32_t mask, int limit, unsigned team_bits) {
+  constexpr bool with_values = pass != Pass::count;
+  constexpr int ahead = 8;  ///< rows of B that are loaded together: one after another would wait for memory each
+  int const lane = static_cast<int>(threadIdx.x % size);
+  std::int64_t const end = live ? factor.end(row) : 0;
+  std::int64_t first = live ? factor.begin(row) : 0;
+  int count = 0;
+  // Columns of a team's threads are different.
+  auto const add = [&](std::int32_t column, double term) {
+    Place place;
+    if (column >= 0 && count <= limit)
+      place = place_of(column, columns, mask);
+    if (with_values && place.at >= 0)
+      sums[place.at] = place.is_new ? term : sums[place.at] + term;
+    count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits);
+    __syncwarp();
+  };
+  for (; __any_sync(whole_warp, first < end && count <= limit); first += size) {
+    std::int64_t const k = first + lane;
+    std::int32_t const of_b = k < end && count <= limit ? factor.row_of_b(row, k) : -1;
+    std::int64_t const own_begin = of_b >= 0 ? b.begin(of_b) : 0;
+    auto const own_length = of_b >= 0 ? static_cast<std::int32_t>(b.end(of_b) - own_begin) : 0;
+    double const own_factor = with_values && of_b >= 0 ? factor.factor(row, k) : 0;
+    if constexpr (Rows::one_entry) {  // places at once, then sums one after another
+      Place place;
+      if (own_length > 0)
+        place = place_of(b.column(own_begin), columns, mask);
+      double const term = with_values && own_length > 0 ? own_factor * b.value(own_begin) : 0;
+      if (with_values && place.is_new)
+        sums[place.at] = 0;
+      count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits);
+      __syncwarp();
+      if constexpr (with_values)
+        for (int j = 0; j < size; ++j) {
+          if (j == lane && place.at >= 0)
+            sums[place.at] += term;
+          __syncwarp();
+        }
+    } else {
+      // Every thread has looked up one row of B; all of the team take these.
+      std::int32_t const longest = __reduce_max_sync(whole_warp, own_length);
+      int const here = size == ahead ? size : static_cast<int>(min(std::int64_t{size}, end - first));
+      for (int j = 0; j < here; j += ahead) {
+        std::int32_t loaded_columns[ahead];
+        double loaded_values[ahead];
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+          auto const l = static_cast<std::int64_t>(__shfl_sync(whole_warp, static_cast<long long>(own_begin), j + i, size)) + lane;
+          bool const there = lane < __shfl_sync(whole_warp, own_length, j + i, size);
+          loaded_columns[i] = there ? b.column(l) : -1;
+          loaded_values[i] = with_values && there ? b.value(l) : 0;
+        }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+          double const f = with_values ? __shfl_sync(whole_warp, own_factor, j + i, size) : 0;
+          add(loaded_columns[i], f * loaded_values[i]);
+          if (longest > size) {
+            auto const l =
+                static_cast<std::int64_t>(__shfl_sync(whole_warp, static_cast<long long>(own_begin), j + i, size)) + lane;
+            std::int32_t const length = __shfl_sync(whole_warp, own_length, j + i, size);
+            for (std::int32_t from = size; __any_sync(whole_warp, from < length); from += size) {
+              bool const there = from + lane < length;
+              add(there ? b.column(l + from) : -1, with_values && there ? f * b.value(l + from) : 0);
+            }
+          }
+        }
+      }
+    }
+  }
+  return count;
+}
+
+template <int tier, Pass pass, class Factor, class Rows>
+__global__ void __launch_bounds__(tiers[tier].block)
+    product_kernel(Factor const factor, Rows const b, RowList const list, Target const target) {
+  constexpr bool with_values = pass != Pass::count;
+  constexpr Tier t = tier_of<tier, Rows>;
+  constexpr int size = t.size, rows = t.block / size;
+  static_assert(t.limit() + size <= t.capacity);
+  __shared__ std::int32_t table_columns[rows * t.capacity];
+  __shared__ double table_sums[with_values ? rows * t.capacity : 1];
+  int const of_block = static_cast<int>(threadIdx.x) / size, lane = static_cast<int>(threadIdx.x) % size,
+            of_warp = static_cast<int>(threadIdx.x) % 32;
+  unsigned const team_bits = (size == 32 ? whole_warp : (1U << size % 32) - 1) << (of_warp / size * size);
+  std::int64_t const place = std::int64_t{blockIdx.x} * rows + of_block;
+  bool live = place < list.n;
+  std::int64_t const row = live ? list.row(place) : 0;
+  std::int64_t begin = 0;
+  if (pass == Pass::write && live) {
+    begin = target.row_ptr[row];
+    std::int64_t const length = target.row_ptr[row + 1] - begin;
+    live = length > 0 && length <= t.limit();
+  }
+  std::int32_t* const columns = table_columns + of_block * t.capacity;
+  double* const sums = with_values ? table_sums + of_block * t.capacity : nullptr;
+  for (int i = lane; i < t.capacity; i += size)
+    columns[i] = -1;
+  __syncwarp();
+  int const count = gather_row<size, pass>(factor, b, row, live, columns, sums, t.capacity - 1, t.limit(), team_bits);
+  bool const fits = live && count <= t.limit();
+  if (pass != Pass::write && live && lane == 0) {
+    target.row_ptr[row + 1] = fits ? count : 0;
+    if (!fits)
+      target.long_rows[atomicAdd(target.n_long, Count{1})] = static_cast<std::int32_t>(row);
+  }
+  bool writes = pass == Pass::write && live;
+  if constexpr (pass == Pass::store) {
+    // The rows of a warp lie one after another.
+    int const own = fits ? count : 0;
+    int before = 0, all = 0;
+#pragma unroll
+    for (int first = 0; first < 32; first += size) {
+      int const length = __shfl_sync(whole_warp, own, first);
+      before += first + size <= of_warp ? length : 0;
+      all += length;
+    }
+    Count start = 0;
+    if (of_warp == 0 && all > 0)
+      start = atomicAdd(target.store.filled, static_cast<Count>(all));
+    begin = static_cast<std::int64_t>(__shfl_sync(whole_warp, start, 0)) + before;
+    writes = own > 0 && begin + own <= target.store.capacity;
+    if (live && lane == 0)
+      target.store.starts[row] = writes ? begin : -1;
+  }
+  if constexpr (with_values) {
+    std::int32_t* const result_columns = pass == Pass::store ? target.store.columns : target.columns;
+    double* const result_values = pass == Pass::store ? target.store.values : target.values;
+    // To be sorted, the entries move to the front of the table; then each finds how many columns are before its own.
+    int filled = 0;
+    for (int first = 0; first < t.capacity; first += size) {
+      std::int32_t const column = columns[first + lane];
+      bool const there = writes && column >= 0;
+      double const sum = there ? sums[first + lane] : 0;
+      unsigned const all = __ballot_sync(whole_warp, there) & team_bits;
+      int const to = filled + __popc(all & ((1U << of_warp) - 1));
+      filled += __popc(all);
+      if (there && target.sorted) {
+        columns[to] = column;
+        sums[to] = sum;
+      } else if (there) {
+        result_columns[begin + to] = column;
+        result_values[begin + to] = sum;
+      }
+      __syncwarp();
+    }
+    if (target.sorted)
+      for (int i = lane; i < filled; i += size) {
+        std::int32_t const column = columns[i];
+        int rank = 0;
+        for (int j = 0; j < filled; ++j)
+          rank += columns[j] < column;
+        result_columns[begin + rank] = column;
+        result_values[begin + rank] = sums[i];
+      }
+  }
+}
+
+/// The same for rows that no table in shared memory holds: a block of one warp goes through its share of the list, with a place for
+/// every column of the result in global memory, and finds the columns in order there.
+template <Pass pass, class Factor, class Rows>
+__global__ void __launch_bounds__(32)
+    long_rows_kernel(Factor const factor, Rows const b, RowList const list, std::int64_t n_columns, std::uint8_t* marks,
+                     double* sums, Target const target) {
+  static_assert(pass != Pass::store);
+  constexpr bool with_values = pass == Pass::write;
+  std::uint8_t* const marked = marks + std::int64_t{blockIdx.x} * n_columns;
+  double* const sum = with_values ? sums + std::int64_t{blockIdx.x} * n_columns : nullptr;
+  auto const lane = static_cast<int>(threadIdx.x);
+  for (std::int64_t at = blockIdx.x; at < list.n; at += gridDim.x) {
+    std::int64_t const row = list.row(at);
+    for (std::int64_t i = lane; i < n_columns; i += 32) {
+      marked[i] = 0;
+      if (with_values)
+        sum[i] = 0;
+    }
+    __syncwarp();
+    for (std::int64_t k = factor.begin(row); k < factor.end(row); ++k) {
+      std::int32_t const of_b = factor.row_of_b(row, k);
+      if (of_b < 0)
+        continue;
+      double const f = with_values ? factor.factor(row, k) : 0;
+      for (std::int64_t l = b.begin(of_b) + lane; l < b.end(of_b); l += 32) {
+        marked[b.column(l)] = 1;
+        if (with_values)
+          sum[b.column(l)] += f * b.value(l);
+      }
+      __syncwarp();
+    }
+    std::int64_t filled = with_values ? target.row_ptr[row] : 0;
+    for (std::int64_t first = 0; first < n_columns; first += 32) {
+      bool const there = first + lane < n_columns && marked[first + lane] != 0;
+      unsigned const all = __ballot_sync(0xffffffffU, there);
+      if (with_values && there) {
+        std::int64_t const to = filled + __popc(all & ((1U << lane) - 1));
+        target.columns[to] = static_cast<std::int32_t>(first + lane);
+        target.values[to] = sum[first + lane];
+      }
+      filled += __popc(all);
+    }
+    if (!with_values && lane == 0)
+      target.row_ptr[row + 1] = filled;
+    __syncwarp();
+  }
+}
+
+/// Rows go from the store to their places: 24 bytes an entry.
+static __global__ void __launch_bounds__(threads) unload_kernel(std::int64_t n_rows, Target const target) {
+  TeamRow const at(n_rows, target.row_ptr);
+  std::int64_t const start = target.store.starts[at.row];
+  if (!at.live || start < 0)
+    return;
+  for (std::int64_t k = at.begin + at.lane; k < at.end; k += team) {
+    target.columns[k] = target.store.columns[start + k - at.begin];
+    target.values[k] = target.store.values[start + k - at.begin];
+  }
+}
+
+static __global__ void __launch_bounds__(threads) count_up_kernel(std::int64_t n, std::int32_t* numbers) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n)
+    numbers[i] = static_cast<std::int32_t>(i);
+}
+
+/// Long rows first.
+static __global__ void __launch_bounds__(threads)
+    length_keys_kernel(std::int64_t n_rows, std::int64_t const* __restrict__ row_ptr, std::uint8_t* keys) {
+  if (std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x; i < n_rows)
+    keys[i] = static_cast<std::uint8_t>(255 - min(std::int64_t{255}, row_ptr[i + 1] - row_ptr[i]));
+}
+
+/// The rows by length, those of about the same length in their order.
+inline Array<std::int32_t> rows_by_length(Context& context, std::int64_t n_rows, std::int64_t const* row_ptr) {
+  Array<std::int32_t> rows(context, n_rows), result(context, n_rows);
+  Array<std::uint8_t> keys(context, n_rows), sorted(context, n_rows);
+  launch(context, count_up_kernel, n_rows, n_rows, rows.data());
+  launch(context, length_keys_kernel, n_rows, n_rows, row_ptr, keys.data());
+  with_scratch(context, [&](void* scratch, std::size_t& bytes) {
+    return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.data(), sorted.data(), rows.data(), result.data(), n_rows, 0, 8,
+                                           of(context).stream());
+  });
+  return result;
+}
+
+/// A product in the making: its rows, tier by tier, into a store that is large enough for most matrices, and from there to their
+/// places. Where it is not, or there is no memory for it, rows are made once more.
+template <class Factor, class Rows>
+class Product {
+public:
+  /// `few_entries`: that the store has a place for.
+  Product(Context& context, Factor const& factor, Rows const& b, std::int64_t n_columns, int first_tier, bool sorted,
+          std::int64_t few_entries)
+      : context_(context),
+        stream_(of(context).stream()),
+        factor_(factor),
+        b_(b),
+        n_columns_(n_columns),
+        first_tier_(first_tier),
+        sorted_(sorted),
+        few_entries_(few_entries) {}
+
+  SparseArrays made() {
+    std::int64_t const n_rows = factor_.n_rows();
+    SparseArrays result;
+    result.n_columns = n_columns_;
+    result.row_ptr = Array<std::int64_t>(context_, n_rows + 1);
+    result.row_ptr.set_zero();
+    if (n_rows == 0)
+      return result;
+    Array<Count> counts(context_, 2);  // rows that are too long, entries in the store
+    Array<std::int64_t> starts(context_, n_rows);
+    Array<std::int32_t> stored_columns;
+    Array<double> stored_values;
+    Target target{};
+    target.row_ptr = result.row_ptr.data();
+    target.n_long = counts.data();
+    target.sorted = sorted_;
+    target.store.filled = counts.data() + 1;
+    target.store.starts = starts.data();
+    try {
+      stored_columns = Array<std::int32_t>(context_, few_entries_);
+      stored_values = Array<double>(context_, few_entries_);
+      target.store.capacity = few_entries_;
+      target.store.columns = stored_columns.data();
+      target.store.values = stored_values.data();
+    } catch (OutOfMemoryError const&) {
+      stored_columns = {};
+    }
+    counts.set_zero();
+    RowList lists[n_tiers + 1] = {};
+    Array<std::int32_t> long_rows[n_tiers], order;
+    if (first_tier_ == 0 && n_rows >= many_rows)  // a warp takes as long as the longest row of its teams
+      order = rows_by_length(context_, n_rows, factor_.row_ptr());
+    lists[first_tier_] = {order.data(), n_rows};
+    for (int t = first_tier_; t < n_tiers && lists[t].n > 0; ++t) {
+      long_rows[t] = Array<std::int32_t>(context_, lists[t].n);
+      target.long_rows = long_rows[t].data();
+      context_.set_zero(target.n_long, sizeof(Count));
+      if (target.store.capacity > 0)
+        run_tier<Pass::store>(t, lists[t], target);
+      else
+        run_tier<Pass::count>(t, lists[t], target);
+      lists[t + 1] = {long_rows[t].data(), static_cast<std::int64_t>(fetch(context_, target.n_long))};
+    }
+    run_long<Pass::count>(lists[n_tiers], target);
+    running_sums(context_, target.row_ptr + 1, n_rows);
+    std::int64_t const nnz = fetch(context_, target.row_ptr + n_rows),
+                       n_stored = static_cast<std::int64_t>(fetch(context_, target.store.filled));
+    result.columns = Array<std::int32_t>(context_, nnz);
+    result.values = Array<double>(context_, nnz);
+    target.columns = result.columns.data();
+    target.values = result.values.data();
+    if (target.store.capacity > 0 && n_stored <= target.store.capacity)
+      launch(context_, unload_kernel, team * n_rows, n_rows, target);
+    else
+      for (int t = first_tier_; t < n_tiers; ++t)
+        run_tier<Pass::write>(t, lists[t], target);
+    run_long<Pass::write>(lists[n_tiers], target);
+    return result;
+  }
+
+private:
+  static constexpr std::int64_t many_rows = std::int64_t{1} << 16;
+
+  template <Pass pass>
+  void run_tier(int t, RowList const& list, Target const& target) {
+    if (list.n == 0)
+      return;
+    auto const enqueue = [&](auto* kernel) {
+      kernel<<<n_blocks(list.n, tiers[t].block / tiers[t].size), tiers[t].block, 0, stream_>>>(factor_, b_, list, target);
+      POISSON_CUDA_CHECK(cudaGetLastError());
+    };
+    if (t == 0)
+      enqueue(product_kernel<0, pass, Factor, Rows>);
+    else if (t == 1)
+      enqueue(product_kernel<1, pass, Factor, Rows>);
+    else if (t == 2)
+      enqueue(product_kernel<2, pass, Factor, Rows>);
+    else
+      enqueue(product_kernel<3, pass, Factor, Rows>);
+  }
+  template <Pass pass>
+  void run_long(RowList const& list, Target const& target) {
+    if (list.n == 0)
+      return;
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 28;
+    std::int64_t const blocks = std::clamp<std::int64_t>(most_bytes / (9 * n_columns_), 1, std::min<std::int64_t>(list.n, 1024));
+    Array<std::uint8_t> marks(context_, blocks * n_columns_);
+    Array<double> sums(context_, pass == Pass::write ? blocks * n_columns_ : 0);
+    long_rows_kernel<pass>
+        <<<static_cast<unsigned>(blocks), 32, 0, stream_>>>(factor_, b_, list, n_columns_, marks.data(), sums.data(), target);
+    POISSON_CUDA_CHECK(cudaGetLastError());
+  }
+
+  Context& context_;
+  cudaStream_t stream_;
+  Factor factor_;
+  Rows b_;
+  std::int64_t n_columns_;
+  int first_tier_;
+  bool sorted_;
+  std::int64_t few_entries_;
+};
+
+}  // namespace poisson::cuda::teams
