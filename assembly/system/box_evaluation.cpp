@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace poisson::assembly {
@@ -42,7 +43,300 @@ private:
   std::vector<std::vector<double>> values_;
 };
 
+/// out[x] = sum_t coefficients[t] arrays[t][x], for n values of x.
+class Combination {
+public:
+  void begin() { terms_.clear(); }
+  void add(double coefficient, double const* array) { terms_.push_back({coefficient, array}); }
+  void evaluate(std::int64_t n, double* out) const {
+    std::fill_n(out, n, 0.0);
+    std::size_t t = 0;
+    for (; t + 3 < terms_.size(); t += 4) {
+      auto const [a, u] = terms_[t];
+      auto const [b, v] = terms_[t + 1];
+      auto const [c, w] = terms_[t + 2];
+      auto const [d, z] = terms_[t + 3];
+#pragma omp simd
+      for (std::int64_t x = 0; x < n; ++x)
+        out[x] += (a * u[x] + b * v[x]) + (c * w[x] + d * z[x]);
+    }
+    for (; t < terms_.size(); ++t) {
+      auto const [a, u] = terms_[t];
+#pragma omp simd
+      for (std::int64_t x = 0; x < n; ++x)
+        out[x] += a * u[x];
+    }
+  }
+
+private:
+  struct Term {
+    double coefficient;
+    double const* array;
+  };
+  std::vector<Term> terms_;
+};
+
+/// `exact` on a line of points, less `shift`. Throws InputError where it is not finite.
+void evaluate_exact(LineEvaluator& line, Function const& exact, std::vector<double> const& x, double y, double z, double shift,
+                    double* values) {
+  line(y, z, values);
+  auto const n = static_cast<std::int64_t>(x.size());
+  bool finite = true;
+  for (std::int64_t i = 0; i < n; ++i) {
+    finite = finite && std::isfinite(values[i]);
+    values[i] -= shift;
+  }
+  for (std::int64_t i = 0; i < n && !finite; ++i)
+    static_cast<void>(exact.finite({x[i], y, z}, exact_name));
+}
+
+/// Places in the cells of a box in a direction: point i of cell c is at [i * n_cells + c].
+std::vector<double> points_of_cells(Space const& space, int direction, std::vector<double> const& places) {
+  std::vector<double> result;
+  for (double const t : places)
+    for (std::int64_t c = 0; c < space.box->cells[direction]; ++c)
+      result.push_back((1 - t) * space.box_coordinate(direction, c * space.order) +
+                       t * space.box_coordinate(direction, (c + 1) * space.order));
+  return result;
+}
+
+struct ErrorSums {
+  double values = 0, gradients = 0, largest = 0;
+};
+
+/// Errors at the Gauss points of a row of cells after the other.
+class ErrorsOfRows {
+public:
+  ErrorsOfRows(Space const& space, ReferenceElement const& element, Function const& exact, std::span<double const> u, double shift,
+               int points)
+      : space_(space), exact_(exact), u_(u), shift_(shift), m_(points), n_(space.order + 1), nx_(space.box->cells[0]) {
+    std::vector<double> gauss;
+    gauss_rule(m_, gauss, weights_);
+    basis_ = lagrange_basis(element.nodes, gauss);
+    exact_basis_ = lagrange_basis(gauss, gauss);
+    for (int d = 0; d < 3; ++d) {
+      points_[d] = points_of_cells(space, d, gauss);
+      widths_[d] = widths_of(space, d);
+    }
+  }
+
+  /// What a thread needs.
+  struct Work {
+    LineEvaluator line;
+    std::vector<double> exact;                      ///< at the points: [(qz m + qy) m + qx][cell]
+    std::array<std::vector<double>, 3> line_of_u;   ///< u and its derivatives in y and z, on the nodes of a line
+    std::array<std::vector<double>, 3> u_of_cells;  ///< the same by node of a cell: [a][cell]
+    std::vector<double> error, in_x, in_y, in_z;
+    Combination sum;
+  };
+  [[nodiscard]] Work work() const {
+    auto const cells = static_cast<std::size_t>(nx_), points = static_cast<std::size_t>(m_), nodes = static_cast<std::size_t>(n_);
+    std::vector<double> const line(space_.box_nodes[0]), by_cell(nodes * cells), of_cells(cells);
+    return {LineEvaluator(exact_.code(), std::ssize(points_[0]), points_[0].data()),
+            std::vector<double>(points * points * points * cells),
+            {line, line, line},
+            {by_cell, by_cell, by_cell},
+            of_cells,
+            of_cells,
+            of_cells,
+            of_cells,
+            {}};
+  }
+
+  /// Of the cells at y and z.
+  [[nodiscard]] ErrorSums operator()(Work& work, std::int64_t y, std::int64_t z) const {
+    auto const [unused, ny, nz] = space_.box->cells;
+    for (int qz = 0; qz < m_; ++qz)
+      for (int qy = 0; qy < m_; ++qy)
+        evaluate_exact(work.line, exact_, points_[0], points_[1][qy * ny + y], points_[2][qz * nz + z], shift_,
+                       work.exact.data() + (qz * m_ + qy) * m_ * nx_);
+    double const hy = 1 / widths_[1][y], hz = 1 / widths_[2][z];
+    double const* const widths = widths_[0].data();
+    double const* const weights = weights_.data();
+    ErrorSums result;
+    for (int qz = 0; qz < m_; ++qz)
+      for (int qy = 0; qy < m_; ++qy) {
+        set_lines(work, y, z, qy, qz);
+        double values = 0, gradients = 0, largest = result.largest;
+        for (int qx = 0; qx < m_; ++qx) {
+          set_errors(work, qx, qy, qz);
+          double const *const error = work.error.data(), *const in_x = work.in_x.data(), *const in_y = work.in_y.data(),
+                              *const in_z = work.in_z.data();
+          double of_values = 0, of_gradients = 0;
+#pragma omp simd reduction(+ : of_values, of_gradients) reduction(max : largest)
+          for (std::int64_t x = 0; x < nx_; ++x) {
+            double const e = error[x], ex = in_x[x] / widths[x], ey = hy * in_y[x], ez = hz * in_z[x];
+            of_values += widths[x] * (e * e);
+            of_gradients += widths[x] * (ex * ex + ey * ey + ez * ez);
+            largest = std::max(largest, std::abs(e));
+          }
+          values += weights[qx] * of_values;
+          gradients += weights[qx] * of_gradients;
+        }
+        double const weight = weights[qy] * weights[qz] * widths_[1][y] * widths_[2][z];
+        result.values += weight * values;
+        result.gradients += weight * gradients;
+        result.largest = largest;
+      }
+    return result;
+  }
+
+private:
+  /// u and its derivatives in y and z at the points qy and qz of the cells.
+  void set_lines(Work& work, std::int64_t y, std::int64_t z, int qy, int qz) const {
+    auto const [nodes_x, nodes_y, nodes_z] = space_.box_nodes;
+    for (std::size_t part = 0; part < 3; ++part) {
+      double const* const in_y = (part == 1 ? basis_.derivatives : basis_.values).data() + qy * n_;
+      double const* const in_z = (part == 2 ? basis_.derivatives : basis_.values).data() + qz * n_;
+      work.sum.begin();
+      for (int c = 0; c < n_; ++c)
+        for (int b = 0; b < n_; ++b)
+          work.sum.add(in_y[b] * in_z[c], u_.data() + ((z * space_.order + c) * nodes_y + y * space_.order + b) * nodes_x);
+      double* const line = work.line_of_u[part].data();
+      work.sum.evaluate(nodes_x, line);
+      for (int a = 0; a < n_; ++a)
+        for (std::int64_t x = 0; x < nx_; ++x)
+          work.u_of_cells[part][a * nx_ + x] = line[x * space_.order + a];
+    }
+  }
+
+  /// u - exact and its derivatives with respect to the cells' coordinates at a point of the cells.
+  void set_errors(Work& work, int qx, int qy, int qz) const {
+    double const *const value = basis_.values.data() + qx * n_, *const derivative = basis_.derivatives.data() + qx * n_;
+    double const* const differences = exact_basis_.derivatives.data();
+    auto const exact = [&](int x, int y, int z) { return work.exact.data() + ((z * m_ + y) * m_ + x) * nx_; };
+    auto const begin = [&](double const* of_node, std::size_t part) {
+      work.sum.begin();
+      for (int a = 0; a < n_; ++a)
+        work.sum.add(of_node[a], work.u_of_cells[part].data() + a * nx_);
+    };
+    begin(value, 0);
+    work.sum.add(-1, exact(qx, qy, qz));
+    work.sum.evaluate(nx_, work.error.data());
+    begin(derivative, 0);
+    for (int i = 0; i < m_; ++i)
+      work.sum.add(-differences[qx * m_ + i], exact(i, qy, qz));
+    work.sum.evaluate(nx_, work.in_x.data());
+    begin(value, 1);
+    for (int i = 0; i < m_; ++i)
+      work.sum.add(-differences[qy * m_ + i], exact(qx, i, qz));
+    work.sum.evaluate(nx_, work.in_y.data());
+    begin(value, 2);
+    for (int i = 0; i < m_; ++i)
+      work.sum.add(-differences[qz * m_ + i], exact(qx, qy, i));
+    work.sum.evaluate(nx_, work.in_z.data());
+  }
+
+  Space const& space_;
+  Function const& exact_;
+  std::span<double const> u_;
+  double shift_;
+  int m_, n_;  ///< points and nodes of a cell per direction
+  std::int64_t nx_;
+  std::vector<double> weights_;
+  Basis1D basis_, exact_basis_;  ///< the element's functions, and those that are 1 at one of the points
+  std::array<std::vector<double>, 3> points_, widths_;
+};
+
+/// Calls visit(line, values) for the lines of nodes in x, with `exact` - shift at their nodes.
+template <class Visit>
+void for_lines_of_nodes(Space const& space, Function const& exact, double shift, Visit const& visit) {
+  auto const [nx, ny, nz] = space.box_nodes;
+  std::vector<double> x;
+  for (std::int64_t i = 0; i < nx; ++i)
+    x.push_back(space.box_coordinate(0, i));
+  struct Work {
+    LineEvaluator line;
+    std::vector<double> values;
+  };
+  auto const make_work = [&] { return Work{LineEvaluator(exact.code(), nx, x.data()), std::vector<double>(nx)}; };
+  parallel_for(ny * nz, make_work, [&](Work& work, std::int64_t const line) {
+    double* const values = work.values.data();
+    evaluate_exact(work.line, exact, x, space.box_coordinate(1, line % ny), space.box_coordinate(2, line / ny), shift, values);
+    visit(line, values);
+  });
+}
+
 }  // namespace
+
+ErrorNorms box_error_norms(Space const& space, ReferenceElement const& element, Function const& exact, std::span<double const> u,
+                           double shift, int points) {
+  ErrorsOfRows const errors(space, element, exact, u, shift, points);
+  std::int64_t const ny = space.box->cells[1], rows = ny * space.box->cells[2];
+  std::vector<ErrorSums> of_row(rows);
+  parallel_for(
+      rows, [&] { return errors.work(); },
+      [&](ErrorsOfRows::Work& work, std::int64_t const row) { of_row[row] = errors(work, row % ny, row / ny); });
+  ErrorSums sum;
+  for (ErrorSums const& row : of_row) {
+    sum.values += row.values;
+    sum.gradients += row.gradients;
+    sum.largest = std::max(sum.largest, row.largest);
+  }
+  std::int64_t const nx = space.box_nodes[0];
+  std::vector<double> largest(space.box_nodes[1] * space.box_nodes[2]);
+  for_lines_of_nodes(space, exact, shift, [&](std::int64_t line, double const* values) {
+    for (std::int64_t i = 0; i < nx; ++i)
+      largest[line] = std::max(largest[line], std::abs(u[line * nx + i] - values[i]));
+  });
+  return {std::sqrt(sum.values), std::sqrt(sum.gradients),
+          std::max(sum.largest, *std::max_element(largest.begin(), largest.end()))};
+}
+
+ExactMean box_mean_of_exact(Space const& space, Function const& exact, int points) {
+  std::vector<double> gauss, weights;
+  gauss_rule(points, gauss, weights);
+  std::array<std::vector<double>, 3> places, widths;
+  for (int d = 0; d < 3; ++d) {
+    places[d] = points_of_cells(space, d, gauss);
+    widths[d] = widths_of(space, d);
+  }
+  auto const [nx, ny, nz] = space.box->cells;
+  struct Work {
+    LineEvaluator line;
+    std::vector<double> values;
+  };
+  auto const n = std::ssize(places[0]);
+  std::vector<ExactMean> of_row(ny * nz);
+  parallel_for(
+      ny * nz,
+      [&] {
+        return Work{LineEvaluator(exact.code(), n, places[0].data()), std::vector<double>(n)};
+      },
+      [&](Work& work, std::int64_t const row) {
+        std::int64_t const y = row % ny, z = row / ny;
+        double integral = 0, length = 0;
+        for (int qz = 0; qz < points; ++qz)
+          for (int qy = 0; qy < points; ++qy) {
+            evaluate_exact(work.line, exact, places[0], places[1][qy * ny + y], places[2][qz * nz + z], 0, work.values.data());
+            double of_line = 0;
+            for (std::int64_t i = 0; i < n; ++i)
+              of_line += weights[i / nx] * widths[0][i % nx] * work.values[i];
+            integral += weights[qy] * weights[qz] * of_line;
+          }
+        for (double const width : widths[0])
+          length += width;
+        double const area = widths[1][y] * widths[2][z];
+        of_row[row] = {area * integral, area * length};
+      });
+  ExactMean sum;
+  for (ExactMean const& row : of_row) {
+    sum.integral += row.integral;
+    sum.volume += row.volume;
+  }
+  return sum;
+}
+
+void fill_box_nodes(Space const& space, Function const& exact, std::span<double const> u, double shift, SolutionFields& fields) {
+  std::int64_t const nx = space.box_nodes[0];
+  for_lines_of_nodes(space, exact, shift, [&](std::int64_t line, double const* values) {
+    for (std::int64_t i = line * nx; i < (line + 1) * nx; ++i) {
+      fields.u[i] = u[i];
+      fields.exact[i] = values[i - line * nx];
+      fields.error[i] = u[i] - fields.exact[i];
+    }
+  });
+}
 
 BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u) {
   auto const [nx, ny, nz] = space.box->cells;

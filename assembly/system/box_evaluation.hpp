@@ -6,16 +6,28 @@
 
 #include <span>
 
-/// Evaluation on boxes of trilinear elements, line by line in x, where expressions are evaluated on whole lines. Threaded; the same
-/// bits for any number of threads. `u` has space.n_dofs values.
+/// Evaluation on boxes, line by line in x, where expressions are evaluated on whole lines. Threaded; the same bits for any number
+/// of threads. `u` has space.n_dofs values.
 namespace poisson::assembly {
 
 struct BoxIntegrals {
   double u = 0, gradients = 0;  ///< of u, and of grad u . k grad u, by two Gauss points per direction
 };
+/// Of trilinear elements.
 [[nodiscard]] BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::span<double const> u);
 
-/// Coefficient, material and flux on the cells. Bytes of a cell: 8 of u, and what is written.
+/// Coefficient, material and flux on the cells, of trilinear elements. Bytes of a cell: 8 of u, and what is written.
 void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields);
+
+/// u, exact - shift and the error at the nodes. Precondition: `exact` is code, here and below.
+void fill_box_nodes(Space const& space, Function const& exact, std::span<double const> u, double shift, SolutionFields& fields);
+
+/// mean_of_exact by `points` Gauss points per direction.
+[[nodiscard]] ExactMean box_mean_of_exact(Space const& space, Function const& exact, int points);
+
+/// error_norms by `points` Gauss points per direction, for elements of any order. Bytes of a cell: 8 of u for each of its
+/// nodes; the points are those of a row of cells, and stay in the cache.
+[[nodiscard]] ErrorNorms box_error_norms(Space const& space, ReferenceElement const& element, Function const& exact,
+                                         std::span<double const> u, double shift, int points);
 
 }  // namespace poisson::assembly

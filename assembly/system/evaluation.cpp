@@ -14,7 +14,6 @@ namespace poisson::assembly {
 
 namespace {
 
-constexpr char const* exact_name = "the exact solution";
 /// Evaluations of `exact` that an error norm may cost before only the fewest points of the quadrature rule are used.
 constexpr std::int64_t evaluation_budget = 4'000'000;
 constexpr int most_points = 14;
@@ -178,63 +177,6 @@ private:
   std::vector<double> local_;  ///< the values of u at the cell's unknowns
 };
 
-/// `exact` at the points of a CellQuadrature, for one cell after the other. On a box the lines of points of a whole row of cells
-/// are evaluated at once: what depends on one coordinate alone is then computed once a line.
-class ExactValues {
-public:
-  ExactValues(Space const& space, Function const& exact) : space_(space), exact_(exact) {}
-  ExactValues(ExactValues&& other) noexcept
-      : space_(other.space_), exact_(std::move(other.exact_)) {}  // the evaluator has not begun
-
-  void get(CellQuadrature const& quadrature, std::int64_t cell, double shift, std::vector<double>& out) {
-    if (!space_.box || !exact_.is_code()) {
-      for (int q = 0; q < quadrature.n_points; ++q)
-        out[q] = exact_.finite(quadrature.point(q), exact_name) - shift;
-      return;
-    }
-    std::int64_t const nx = space_.box->cells[0], row = cell / nx;
-    int const m = quadrature.m;
-    if (row != row_)
-      evaluate_row(quadrature, row_ = row);
-    for (int line = 0; line < m * m; ++line)
-      for (int i = 0; i < m; ++i) {
-        double const value = values_[line * m * nx + m * (cell % nx) + i];
-        if (!std::isfinite(value))
-          static_cast<void>(exact_.finite(quadrature.point(line * m + i), exact_name));  // throws
-        out[line * m + i] = value - shift;
-      }
-  }
-
-private:
-  void evaluate_row(CellQuadrature const& quadrature, std::int64_t row) {
-    auto const [nx, ny, nz] = space_.box->cells;
-    int const m = quadrature.m;
-    auto const points = [&](int d, std::int64_t cell) {
-      std::vector<double> x;
-      double const from = space_.box_coordinate(d, cell * space_.order), to = space_.box_coordinate(d, (cell + 1) * space_.order);
-      for (double const t : quadrature.gauss)
-        x.push_back((1 - t) * from + t * to);
-      return x;
-    };
-    if (!lines_) {
-      for (std::int64_t i = 0; i < nx; ++i)
-        for (double const x : points(0, i))
-          x_.push_back(x);
-      lines_.emplace(exact_.code(), static_cast<std::int64_t>(x_.size()), x_.data());
-      values_.resize(m * m * x_.size());
-    }
-    auto const y = points(1, row % ny), z = points(2, row / ny);
-    for (int line = 0; line < m * m; ++line)
-      (*lines_)(y[line % m], z[line / m], values_.data() + line * x_.size());
-  }
-
-  Space const& space_;
-  Function exact_;
-  std::vector<double> x_, values_;  ///< of a row of cells: m^2 lines of m points a cell
-  std::optional<LineEvaluator> lines_;
-  std::int64_t row_ = -1;
-};
-
 /// Runs body(state, i, part) for all i in [0, n), cut in parts of `size`. Each part is one thread's.
 template <class MakeState, class Body>
 void for_all(std::int64_t n, std::int64_t size, MakeState const& make_state, Body const& body) {
@@ -304,6 +246,8 @@ FieldSums source_integral(Space const& space, ReferenceElement const& element, P
 }
 
 ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  if (space.box && data.exact->is_code())
+    return box_mean_of_exact(space, *data.exact, points_per_direction(space));
   struct State {
     Function exact;
     CellQuadrature quadrature;
@@ -326,8 +270,10 @@ ExactMean mean_of_exact(Space const& space, ReferenceElement const& element, Pro
 ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u,
                        double shift) {
   int const points = points_per_direction(space);
+  if (space.box && data.exact->is_code())
+    return box_error_norms(space, element, *data.exact, u, shift, points);
   struct State {
-    ExactValues exact;
+    Function exact;
     CellFunction u;
     std::vector<double> exact_values;
     std::array<std::vector<double>, 3> exact_gradient;
@@ -336,7 +282,7 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
   gauss_rule(points, gauss, ignored);
   auto const basis = lagrange_basis(element.nodes, gauss), collocation = lagrange_basis(gauss, gauss);
   auto const make_state = [&] {
-    State state{ExactValues(space, *data.exact), CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
+    State state{*data.exact, CellFunction(space, CellQuadrature(space, element, points), basis, u), {}, {}};
     auto const n_points = static_cast<std::size_t>(state.u.quadrature.n_points);
     state.exact_values.resize(n_points);
     for (auto& g : state.exact_gradient)
@@ -348,7 +294,8 @@ ErrorNorms error_norms(Space const& space, ReferenceElement const& element, Prob
     auto const& quadrature = state.u.quadrature;
     auto const& gradient = state.u.gradient;
     auto const& exact_gradient = state.exact_gradient;
-    state.exact.get(quadrature, cell, shift, state.exact_values);
+    for (int q = 0; q < quadrature.n_points; ++q)
+      state.exact_values[q] = state.exact.finite(quadrature.point(q), exact_name) - shift;
     for (int d = 0; d < 3; ++d)
       differentiate(d, points, collocation.derivatives.data(), state.exact_values.data(), state.exact_gradient[d].data());
     for (int q = 0; q < quadrature.n_points; ++q) {
@@ -644,7 +591,9 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     fields.error[dof] = value - fields.exact[dof];
   };
   Equidistant const equidistant(space, element, nodes);
-  if (!equidistant.needed)
+  if (!equidistant.needed && space.box && data.exact && data.exact->is_code())
+    fill_box_nodes(space, *data.exact, u, shift, fields);
+  else if (!equidistant.needed)
     for_all_dofs(
         space, [&] { return data.exact; },
         [&](std::optional<Function> const& exact, std::int64_t const dof, std::int64_t) {

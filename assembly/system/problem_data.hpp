@@ -34,6 +34,9 @@ private:
   std::optional<double> constant_;
 };
 
+/// For Function::finite.
+inline constexpr char const* exact_name = "the exact solution";
+
 /// k of one material: one component, three (a diagonal tensor, or values along the axes of a frame), or the six of a tensor.
 struct Coefficient {
   std::vector<Function> components;

@@ -70,27 +70,44 @@ TEST(Errors, EqualThoseOfDealII) {
 }
 
 TEST(Errors, OfAnInterpolantOnABoxEqualThoseOfDealII) {
-  for (int const order : {1, 2}) {
-    auto spec = simple(box(12, 12, 12), order);
-    spec.exact = "sin(2*x + y)*exp(z)";
-    Discretization discretization(spec);
-    auto const n = static_cast<std::size_t>(discretization.summary().dofs);
-    auto const fields = discretization.fields(std::vector<double>(n, 0.0));  // orders 1 and 2: points are the unknowns' own
-    auto const found = discretization.errors(fields.exact);
+  MeshSpec graded = box(11, 7, 9, {1, 2, 0.5});
+  graded.origin = {0.5, -1, 0};
+  graded.growth = {1.2, 1, 0.7};
+  for (MeshSpec const& mesh : {box(12, 12, 12), graded})
+    for (int const order : {1, 2}) {
+      auto spec = simple(mesh, order);
+      spec.exact = "sin(2*x + y)*exp(z)";
+      Discretization discretization(spec);
+      auto const n = static_cast<std::size_t>(discretization.summary().dofs);
+      auto const fields = discretization.fields(std::vector<double>(n, 0.0));  // orders 1 and 2: points are the unknowns' own
+      auto const found = discretization.errors(fields.exact);
 
-    auto const reference = make_mesh(spec.mesh);
-    dealii::FE_Q<3> const fe(static_cast<unsigned>(order));
-    dealii::DoFHandler<3> dofs(*reference.triangulation);
-    dofs.distribute_dofs(fe);
-    dealii::Vector<double> u(dofs.n_dofs()), per_cell(reference.triangulation->n_active_cells());
-    dealii::VectorTools::interpolate(dofs, Exact(), u);
-    auto const norm = [&](dealii::VectorTools::NormType type) {
-      dealii::VectorTools::integrate_difference(dofs, u, Exact(), per_cell, dealii::QGauss<3>(static_cast<unsigned>(order + 3)),
-                                                type);
-      return dealii::VectorTools::compute_global_error(*reference.triangulation, per_cell, type);
-    };
-    EXPECT_NEAR(found.l2, norm(dealii::VectorTools::L2_norm), 1e-6 * found.l2);
-    EXPECT_NEAR(found.h1_seminorm, norm(dealii::VectorTools::H1_seminorm), 1e-6 * found.h1_seminorm);
+      auto const reference = make_mesh(spec.mesh);
+      dealii::FE_Q<3> const fe(static_cast<unsigned>(order));
+      dealii::DoFHandler<3> dofs(*reference.triangulation);
+      dofs.distribute_dofs(fe);
+      dealii::Vector<double> u(dofs.n_dofs()), per_cell(reference.triangulation->n_active_cells());
+      dealii::VectorTools::interpolate(dofs, Exact(), u);
+      auto const norm = [&](dealii::VectorTools::NormType type) {
+        dealii::VectorTools::integrate_difference(dofs, u, Exact(), per_cell, dealii::QGauss<3>(static_cast<unsigned>(order + 5)),
+                                                  type);
+        return dealii::VectorTools::compute_global_error(*reference.triangulation, per_cell, type);
+      };
+      EXPECT_NEAR(found.l2, norm(dealii::VectorTools::L2_norm), 1e-6 * found.l2);
+      EXPECT_NEAR(found.h1_seminorm, norm(dealii::VectorTools::H1_seminorm), 1e-6 * found.h1_seminorm);
+    }
+}
+
+TEST(Errors, NameThePointWhereTheExactSolutionIsNotFinite) {
+  auto spec = simple(box(3, 3, 3, {3, 3, 3}), 1);
+  spec.exact = "1/(x - 2)";
+  Discretization discretization(spec);
+  try {
+    static_cast<void>(discretization.errors(std::vector<double>(64, 0.0)));
+    FAIL();
+  } catch (InputError const& error) {
+    EXPECT_NE(std::string(error.what()).find("the exact solution"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("(2, 0, 0)"), std::string::npos) << error.what();
   }
 }
 
