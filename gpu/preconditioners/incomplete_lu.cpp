@@ -105,6 +105,26 @@ int threads_for_rows(std::int64_t n_rows, std::int64_t nnz, bool level_launches)
   return threads;
 }
 
+StoredFactors::StoredFactors(std::span<std::int64_t const> row_ptr, std::span<std::int32_t const> columns,
+                             std::span<double const> values, std::span<std::int64_t const> diagonal,
+                             std::span<std::int32_t const> order, Context& context)
+    : row_ptr_(context, row_ptr), diagonal_(context, diagonal), columns_(context, columns), values_(context, values) {
+  if (!order.empty())
+    order_ = Array<std::int32_t>(context, order);
+}
+
+IluView StoredFactors::view() {
+  IluView result;
+  result.n_rows = diagonal_.size();
+  result.nnz = columns_.size();
+  result.row_ptr = row_ptr_.data();
+  result.columns = columns_.data();
+  result.values = values_.data();
+  result.diagonal = diagonal_.data();
+  result.order = order_.data();
+  return result;
+}
+
 IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive, Ordering ordering, Context& context) {
   std::optional<CsrMatrix> const completed = with_diagonal(matrix);
   CsrMatrix const& natural = completed ? *completed : matrix;
@@ -120,31 +140,18 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
 #pragma omp parallel for schedule(static)
   for (std::int64_t row = 0; row < n; ++row)
     diagonal[row] = place_of_diagonal(a, row);
-  row_ptr_ = Array<std::int64_t>(context, std::span<std::int64_t const>(a.row_ptr));
-  columns_ = Array<std::int32_t>(context, std::span<std::int32_t const>(a.columns));
-  diagonal_ = Array<std::int64_t>(context, std::span<std::int64_t const>(diagonal));
-  if (shift == 0)
-    values_ = Array<double>(context, std::span<double const>(a.values));
-  else {
-    HostVector<double> shifted(a.values);
+  HostVector<double> shifted;
+  if (shift != 0) {
+    shifted = a.values;
 #pragma omp parallel for schedule(static)
     for (std::int64_t row = 0; row < n; ++row) {
       double& entry = shifted[diagonal[row]];
       entry += shift_of(std::span(a.values).subspan(a.row_ptr[row], a.row_ptr[row + 1] - a.row_ptr[row]), entry, shift);
     }
-    values_ = Array<double>(context, std::span<double const>(shifted));
   }
-
-  if (order)
-    order_ = Array<std::int32_t>(context, std::span<std::int32_t const>(order->rows));
-
-  view_.n_rows = n;
-  view_.nnz = a.nnz();
-  view_.row_ptr = row_ptr_.data();
-  view_.columns = columns_.data();
-  view_.values = values_.data();
-  view_.diagonal = diagonal_.data();
-  view_.order = order_.data();
+  factors_ = StoredFactors(a.row_ptr, a.columns, shift == 0 ? a.values : shifted, diagonal,
+                           order ? std::span<std::int32_t const>(order->rows) : std::span<std::int32_t const>(), context);
+  view_ = factors_.view();
   // A launch takes about 2 microseconds, in which a device works on as many rows.
   constexpr std::int64_t rows_worth_a_launch = 1 << 16;
   bool const device = context.backend() == Backend::cuda;

@@ -31,6 +31,22 @@ private:
   bool side_by_side_ = false;
 };
 
+/// The factors of an IluView, without its schedules.
+class StoredFactors {
+public:
+  StoredFactors() = default;
+  /// Copies of arrays in host memory. `order`: empty, where it is the natural one.
+  StoredFactors(std::span<std::int64_t const> row_ptr, std::span<std::int32_t const> columns, std::span<double const> values,
+                std::span<std::int64_t const> diagonal, std::span<std::int32_t const> order, Context& context);
+  [[nodiscard]] IluView view();
+  [[nodiscard]] bool has_order() const { return order_.size() > 0; }
+
+private:
+  Array<std::int64_t> row_ptr_, diagonal_;
+  Array<std::int32_t> columns_, order_;
+  Array<double> values_;
+};
+
 /// a with the diagonal entries that it does not store, as zeros; null where it stores all. It may have more columns than rows.
 [[nodiscard]] std::optional<CsrMatrix> with_diagonal(CsrMatrix const& a);
 /// Place of the diagonal entry in a row, or of the first entry after it.
@@ -62,13 +78,11 @@ public:
   [[nodiscard]] BadPivot const& bad_pivot() const { return bad_pivot_; }
   /// Precondition: there was no bad pivot.
   [[nodiscard]] IluView const& view() const { return view_; }
-  [[nodiscard]] Ordering ordering() const { return order_.size() > 0 ? Ordering::multicolor : Ordering::natural; }
+  [[nodiscard]] Ordering ordering() const { return factors_.has_order() ? Ordering::multicolor : Ordering::natural; }
   [[nodiscard]] std::int64_t levels() const { return view_.lower.n_levels; }
 
 private:
-  Array<std::int64_t> row_ptr_, diagonal_;
-  Array<std::int32_t> columns_, order_;
-  Array<double> values_;
+  StoredFactors factors_;
   StoredSchedule lower_, upper_;
   IluView view_;
   BadPivot bad_pivot_;

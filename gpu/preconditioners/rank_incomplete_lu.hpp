@@ -1,6 +1,5 @@
 #pragma once
 
-#include "gpu/core/array.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/kernels/ilu.hpp"
@@ -45,9 +44,7 @@ public:
 private:
   Ordering ordering_ = Ordering::natural;
   bool has_zero_on_diagonal_ = false;
-  Array<std::int64_t> row_ptr_, diagonal_;
-  Array<std::int32_t> columns_, order_;
-  Array<double> values_;
+  StoredFactors factors_;
   RankTriangle lower_, upper_;
   IluView view_;
   BadPivot bad_pivot_;
