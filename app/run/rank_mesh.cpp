@@ -105,10 +105,10 @@ void scale_source(RankMesh& mesh, RankTeam& team, double total) {
   });
   sums = {sum_over(&team.communicator(), sums.sum), sum_over(&team.communicator(), sums.absolute)};
   team.together([&] {
-    if (!mesh.own)
-      return;
-    mesh.around->scale_source(total, sums);
-    mesh.own->scale_source(total, sums);
+    if (mesh.around)  // a rank may have rows without cells of its own
+      mesh.around->scale_source(total, sums);
+    if (mesh.own)
+      mesh.own->scale_source(total, sums);
   });
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -76,18 +77,53 @@ private:
   std::vector<Term> terms_;
 };
 
-/// `exact` on a line of points, less `shift`. Throws InputError where it is not finite.
-void evaluate_exact(LineEvaluator& line, Function const& exact, std::vector<double> const& x, double y, double z, double shift,
-                    double* values) {
-  line(y, z, values);
-  auto const n = static_cast<std::int64_t>(x.size());
-  bool finite = true;
-  for (std::int64_t i = 0; i < n; ++i) {
-    finite = finite && std::isfinite(values[i]);
-    values[i] -= shift;
+/// `exact` - shift on lines of points in x.
+class ExactOnLines {
+public:
+  /// The arguments outlive it.
+  ExactOnLines(Function const& exact, std::vector<double> const& x, double shift)
+      : exact_(exact), x_(x), shift_(shift), line_(exact.code(), std::ssize(x), x.data()) {}
+  /// Throws InputError where it is not finite.
+  void evaluate(double y, double z, double* values) {
+    line_(y, z, values);
+    bool finite = true;
+    for (std::size_t i = 0; i < x_.size(); ++i) {
+      finite = finite && std::isfinite(values[i]);
+      values[i] -= shift_;
+    }
+    for (std::size_t i = 0; i < x_.size() && !finite; ++i)
+      static_cast<void>(exact_.finite({x_[i], y, z}, exact_name));
   }
-  for (std::int64_t i = 0; i < n && !finite; ++i)
-    static_cast<void>(exact.finite({x[i], y, z}, exact_name));
+
+private:
+  Function const& exact_;
+  std::vector<double> const& x_;
+  double shift_;
+  LineEvaluator line_;
+};
+
+/// Calls visit(line, values) for all lines of a tensor product of points, y before z, with `exact` - shift on them.
+template <class Visit>
+void for_lines(std::array<std::vector<double>, 3> const& points, Function const& exact, double shift, Visit const& visit) {
+  std::vector<double> const &x = points[0], &y = points[1], &z = points[2];
+  struct Work {
+    ExactOnLines exact;
+    std::vector<double> values;
+  };
+  auto const ny = std::ssize(y);
+  auto const make_work = [&] { return Work{ExactOnLines(exact, x, shift), std::vector<double>(x.size())}; };
+  parallel_for(ny * std::ssize(z), make_work, [&](Work& work, std::int64_t const line) {
+    work.exact.evaluate(y[line % ny], z[line / ny], work.values.data());
+    visit(line, work.values.data());
+  });
+}
+
+std::array<std::vector<double>, 3> nodes_of(Space const& space) {
+  std::array<std::vector<double>, 3> nodes;
+  for (int d = 0; d < 3; ++d)
+    for (std::int64_t i = 0; i < space.box_nodes[d]; ++i)
+      nodes[d].push_back(space.box_coordinate(d, i));
+  return nodes;
 }
 
 /// Places in the cells of a box in a direction: point i of cell c is at [i * n_cells + c].
@@ -122,7 +158,7 @@ public:
 
   /// What a thread needs.
   struct Work {
-    LineEvaluator line;
+    ExactOnLines lines;
     std::vector<double> exact;                      ///< at the points: [(qz m + qy) m + qx][cell]
     std::array<std::vector<double>, 3> line_of_u;   ///< u and its derivatives in y and z, on the nodes of a line
     std::array<std::vector<double>, 3> u_of_cells;  ///< the same by node of a cell: [a][cell]
@@ -132,7 +168,7 @@ public:
   [[nodiscard]] Work work() const {
     auto const cells = static_cast<std::size_t>(nx_), points = static_cast<std::size_t>(m_), nodes = static_cast<std::size_t>(n_);
     std::vector<double> const line(space_.box_nodes[0]), by_cell(nodes * cells), of_cells(cells);
-    return {LineEvaluator(exact_.code(), std::ssize(points_[0]), points_[0].data()),
+    return {ExactOnLines(exact_, points_[0], shift_),
             std::vector<double>(points * points * points * cells),
             {line, line, line},
             {by_cell, by_cell, by_cell},
@@ -148,8 +184,7 @@ public:
     auto const [unused, ny, nz] = space_.box->cells;
     for (int qz = 0; qz < m_; ++qz)
       for (int qy = 0; qy < m_; ++qy)
-        evaluate_exact(work.line, exact_, points_[0], points_[1][qy * ny + y], points_[2][qz * nz + z], shift_,
-                       work.exact.data() + (qz * m_ + qy) * m_ * nx_);
+        work.lines.evaluate(points_[1][qy * ny + y], points_[2][qz * nz + z], work.exact.data() + (qz * m_ + qy) * m_ * nx_);
     double const hy = 1 / widths_[1][y], hz = 1 / widths_[2][z];
     double const* const widths = widths_[0].data();
     double const* const weights = weights_.data();
@@ -238,25 +273,6 @@ private:
   std::array<std::vector<double>, 3> points_, widths_;
 };
 
-/// Calls visit(line, values) for the lines of nodes in x, with `exact` - shift at their nodes.
-template <class Visit>
-void for_lines_of_nodes(Space const& space, Function const& exact, double shift, Visit const& visit) {
-  auto const [nx, ny, nz] = space.box_nodes;
-  std::vector<double> x;
-  for (std::int64_t i = 0; i < nx; ++i)
-    x.push_back(space.box_coordinate(0, i));
-  struct Work {
-    LineEvaluator line;
-    std::vector<double> values;
-  };
-  auto const make_work = [&] { return Work{LineEvaluator(exact.code(), nx, x.data()), std::vector<double>(nx)}; };
-  parallel_for(ny * nz, make_work, [&](Work& work, std::int64_t const line) {
-    double* const values = work.values.data();
-    evaluate_exact(work.line, exact, x, space.box_coordinate(1, line % ny), space.box_coordinate(2, line / ny), shift, values);
-    visit(line, values);
-  });
-}
-
 }  // namespace
 
 ErrorNorms box_error_norms(Space const& space, ReferenceElement const& element, Function const& exact, std::span<double const> u,
@@ -275,7 +291,7 @@ ErrorNorms box_error_norms(Space const& space, ReferenceElement const& element, 
   }
   std::int64_t const nx = space.box_nodes[0];
   std::vector<double> largest(space.box_nodes[1] * space.box_nodes[2]);
-  for_lines_of_nodes(space, exact, shift, [&](std::int64_t line, double const* values) {
+  for_lines(nodes_of(space), exact, shift, [&](std::int64_t line, double const* values) {
     for (std::int64_t i = 0; i < nx; ++i)
       largest[line] = std::max(largest[line], std::abs(u[line * nx + i] - values[i]));
   });
@@ -284,52 +300,30 @@ ErrorNorms box_error_norms(Space const& space, ReferenceElement const& element, 
 }
 
 ExactMean box_mean_of_exact(Space const& space, Function const& exact, int points) {
-  std::vector<double> gauss, weights;
-  gauss_rule(points, gauss, weights);
-  std::array<std::vector<double>, 3> places, widths;
+  std::vector<double> gauss, of_gauss;
+  gauss_rule(points, gauss, of_gauss);
+  std::array<std::vector<double>, 3> places, weights;
+  double volume = 1;
   for (int d = 0; d < 3; ++d) {
     places[d] = points_of_cells(space, d, gauss);
-    widths[d] = widths_of(space, d);
+    std::vector<double> const widths = widths_of(space, d);
+    for (double const weight : of_gauss)
+      for (double const width : widths)
+        weights[d].push_back(weight * width);
+    volume *= std::accumulate(widths.begin(), widths.end(), 0.0);
   }
-  auto const [nx, ny, nz] = space.box->cells;
-  struct Work {
-    LineEvaluator line;
-    std::vector<double> values;
-  };
-  auto const n = std::ssize(places[0]);
-  std::vector<ExactMean> of_row(ny * nz);
-  parallel_for(
-      ny * nz,
-      [&] {
-        return Work{LineEvaluator(exact.code(), n, places[0].data()), std::vector<double>(n)};
-      },
-      [&](Work& work, std::int64_t const row) {
-        std::int64_t const y = row % ny, z = row / ny;
-        double integral = 0, length = 0;
-        for (int qz = 0; qz < points; ++qz)
-          for (int qy = 0; qy < points; ++qy) {
-            evaluate_exact(work.line, exact, places[0], places[1][qy * ny + y], places[2][qz * nz + z], 0, work.values.data());
-            double of_line = 0;
-            for (std::int64_t i = 0; i < n; ++i)
-              of_line += weights[i / nx] * widths[0][i % nx] * work.values[i];
-            integral += weights[qy] * weights[qz] * of_line;
-          }
-        for (double const width : widths[0])
-          length += width;
-        double const area = widths[1][y] * widths[2][z];
-        of_row[row] = {area * integral, area * length};
-      });
-  ExactMean sum;
-  for (ExactMean const& row : of_row) {
-    sum.integral += row.integral;
-    sum.volume += row.volume;
-  }
-  return sum;
+  auto const ny = std::ssize(places[1]);
+  std::vector<double> of_line(places[1].size() * places[2].size());
+  for_lines(places, exact, 0, [&](std::int64_t line, double const* values) {
+    double const sum = std::inner_product(weights[0].begin(), weights[0].end(), values, 0.0);
+    of_line[line] = weights[1][line % ny] * weights[2][line / ny] * sum;
+  });
+  return {std::accumulate(of_line.begin(), of_line.end(), 0.0), volume};
 }
 
 void fill_box_nodes(Space const& space, Function const& exact, std::span<double const> u, double shift, SolutionFields& fields) {
   std::int64_t const nx = space.box_nodes[0];
-  for_lines_of_nodes(space, exact, shift, [&](std::int64_t line, double const* values) {
+  for_lines(nodes_of(space), exact, shift, [&](std::int64_t line, double const* values) {
     for (std::int64_t i = line * nx; i < (line + 1) * nx; ++i) {
       fields.u[i] = u[i];
       fields.exact[i] = values[i - line * nx];

@@ -151,6 +151,7 @@ IncompleteLu::IncompleteLu(CsrMatrix const& matrix, double shift, bool positive,
   }
   factors_ = StoredFactors(a.row_ptr, a.columns, shift == 0 ? a.values : shifted, diagonal,
                            order ? std::span<std::int32_t const>(order->rows) : std::span<std::int32_t const>(), context);
+  shifted = {};
   view_ = factors_.view();
   // A launch takes about 2 microseconds, in which a device works on as many rows.
   constexpr std::int64_t rows_worth_a_launch = 1 << 16;

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(threads)
   }
 #pragma unroll
   for (int distance = 16; distance >= team; distance /= 2)
-    bound = fmax(bound, __shfl_xor_sync(0xffffffffU, bound, distance));
+    bound = fmax(bound, __shfl_xor_sync(whole_warp, bound, distance));
   if (threadIdx.x % 32 == 0 && bound > 0)
     atomicMax(&found->bound, static_cast<Count>(__double_as_longlong(bound)));
 }
@@ -284,8 +284,8 @@ __global__ void __launch_bounds__(threads)
         }
 #pragma unroll
   for (int distance = team / 2; distance > 0; distance /= 2) {
-    double const other = __shfl_xor_sync(0xffffffffU, most, distance);
-    auto const place = static_cast<std::int64_t>(__shfl_xor_sync(0xffffffffU, static_cast<long long>(first), distance));
+    double const other = __shfl_xor_sync(whole_warp, most, distance);
+    auto const place = static_cast<std::int64_t>(__shfl_xor_sync(whole_warp, static_cast<long long>(first), distance));
     if (other > most || (other == most && place < first)) {
       most = other;
       first = place;
@@ -500,7 +500,7 @@ public:
   }
 
   SparseArrays product(Context& context, CsrView const& a, CsrView const& b, bool sorted) const override {
-    // A column of a row of A P has about 8 terms, of P^T A P about 16.
+    // A column of a row of A P has about 8 terms, of P^T A P about 22.
     constexpr double terms_of_column = 12;
     double const terms = a.n_rows > 0 && b.n_rows > 0 ? static_cast<double>(a.nnz) / static_cast<double>(a.n_rows) *
                                                             static_cast<double>(b.nnz) / static_cast<double>(b.n_rows)

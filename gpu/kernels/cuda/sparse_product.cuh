@@ -74,7 +74,7 @@ inline constexpr Tier tiers[] = {{team, 128, 128}, {32, 256, 128}, {32, 512, 128
 inline constexpr int n_tiers = 4;
 /// Where rows of B have one entry, those of the result are short: more blocks then have a place.
 template <int tier, class Rows>
-inline constexpr Tier tier_of{tiers[tier].size, Rows::one_entry&& tier == 0 ? 32 : tiers[tier].capacity, tiers[tier].block};
+inline constexpr Tier tier_of{tiers[tier].size, tier == 0 && Rows::one_entry ? 32 : tiers[tier].capacity, tiers[tier].block};
 
 /// The rows a launch is for: those of a list, or all.
 struct RowList {
@@ -104,13 +104,11 @@ __device__ __forceinline__ Place place_of(std::int32_t column, std::int32_t* col
   }
 }
 
-inline constexpr unsigned whole_warp = 0xffffffffU;
-
 /// A team takes all terms of its row into its table, and ends as soon as that has more than `limit` columns. Returns their number.
-/// Called by whole warps; those threads go along that are not `live`. `team_bits`: of the team, in ballots.
+/// Called by whole warps; those threads go along that are not `live`.
 template <int size, Pass pass, class Factor, class Rows>
 __device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, std::int64_t row, bool live, std::int32_t* columns,
-                                          double* sums, std::int32_t mask, int limit, unsigned team_bits) {
+                                          double* sums, std::int32_t mask, int limit) {
   constexpr bool with_values = pass != Pass::count;
   constexpr int ahead = 8;  ///< rows of B that are loaded together: one after another would wait for memory each
   int const lane = static_cast<int>(threadIdx.x % size);
@@ -124,7 +122,7 @@ __device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, s
       place = place_of(column, columns, mask);
     if (with_values && place.at >= 0)
       sums[place.at] = place.is_new ? term : sums[place.at] + term;
-    count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits);
+    count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits<size>());
     __syncwarp();
   };
   for (; __any_sync(whole_warp, first < end && count <= limit); first += size) {
@@ -140,7 +138,7 @@ __device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, s
       double const term = with_values && own_length > 0 ? own_factor * b.value(own_begin) : 0;
       if (with_values && place.is_new)
         sums[place.at] = 0;
-      count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits);
+      count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits<size>());
       __syncwarp();
       if constexpr (with_values)
         for (int j = 0; j < size; ++j) {
@@ -193,7 +191,6 @@ __global__ void __launch_bounds__(tiers[tier].block)
   __shared__ double table_sums[with_values ? rows * t.capacity : 1];
   int const of_block = static_cast<int>(threadIdx.x) / size, lane = static_cast<int>(threadIdx.x) % size,
             of_warp = static_cast<int>(threadIdx.x) % 32;
-  unsigned const team_bits = (size == 32 ? whole_warp : (1U << size % 32) - 1) << (of_warp / size * size);
   std::int64_t const place = std::int64_t{blockIdx.x} * rows + of_block;
   bool live = place < list.n;
   std::int64_t const row = live ? list.row(place) : 0;
@@ -208,7 +205,7 @@ __global__ void __launch_bounds__(tiers[tier].block)
   for (int i = lane; i < t.capacity; i += size)
     columns[i] = -1;
   __syncwarp();
-  int const count = gather_row<size, pass>(factor, b, row, live, columns, sums, t.capacity - 1, t.limit(), team_bits);
+  int const count = gather_row<size, pass>(factor, b, row, live, columns, sums, t.capacity - 1, t.limit());
   bool const fits = live && count <= t.limit();
   if (pass != Pass::write && live && lane == 0) {
     target.row_ptr[row + 1] = fits ? count : 0;
@@ -243,9 +240,9 @@ __global__ void __launch_bounds__(tiers[tier].block)
       std::int32_t const column = columns[first + lane];
       bool const there = writes && column >= 0;
       double const sum = there ? sums[first + lane] : 0;
-      unsigned const all = __ballot_sync(whole_warp, there) & team_bits;
-      int const to = filled + __popc(all & ((1U << of_warp) - 1));
-      filled += __popc(all);
+      unsigned const all = __ballot_sync(whole_warp, there);
+      int const to = filled + __popc(all & bits_before<size>());
+      filled += __popc(all & team_bits<size>());
       if (there && target.sorted) {
         columns[to] = column;
         sums[to] = sum;
@@ -301,9 +298,9 @@ __global__ void __launch_bounds__(32)
     std::int64_t filled = with_values ? target.row_ptr[row] : 0;
     for (std::int64_t first = 0; first < n_columns; first += 32) {
       bool const there = first + lane < n_columns && marked[first + lane] != 0;
-      unsigned const all = __ballot_sync(0xffffffffU, there);
+      unsigned const all = __ballot_sync(whole_warp, there);
       if (with_values && there) {
-        std::int64_t const to = filled + __popc(all & ((1U << lane) - 1));
+        std::int64_t const to = filled + __popc(all & bits_before<32>());
         target.columns[to] = static_cast<std::int32_t>(first + lane);
         target.values[to] = sum[first + lane];
       }

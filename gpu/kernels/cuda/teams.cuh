@@ -14,6 +14,7 @@ namespace poisson::cuda::teams {
 
 inline constexpr int threads = 256;  ///< of a block
 inline constexpr int team = 8;       ///< threads that share a row
+inline constexpr unsigned whole_warp = 0xffffffffU;
 
 /// The row of this thread's team, below n_rows, and whether the team has one; others go along, for the shuffles.
 struct TeamRow {
@@ -37,24 +38,26 @@ template <class T>
 [[nodiscard]] __device__ __forceinline__ T team_sum(T v) {
 #pragma unroll
   for (int distance = team / 2; distance > 0; distance /= 2)
-    v += __shfl_xor_sync(0xffffffffU, v, distance);
+    v += __shfl_xor_sync(whole_warp, v, distance);
   return v;
 }
 template <class T>
 [[nodiscard]] __device__ __forceinline__ T team_max(T v) {
 #pragma unroll
   for (int distance = team / 2; distance > 0; distance /= 2)
-    v = max(v, __shfl_xor_sync(0xffffffffU, v, distance));
+    v = max(v, __shfl_xor_sync(whole_warp, v, distance));
   return v;
 }
 
 /// Of this thread's team, among those of a warp: bits of ballots.
+template <int size = team>
 [[nodiscard]] __device__ __forceinline__ unsigned team_bits() {
-  return ((1U << team) - 1) << (threadIdx.x % 32 / team * team);
+  return (whole_warp >> (32 - size)) << (threadIdx.x % 32 / size * size);
 }
 /// Of the threads before this one in its team.
+template <int size = team>
 [[nodiscard]] __device__ __forceinline__ unsigned bits_before() {
-  return team_bits() & ((1U << threadIdx.x % 32) - 1);
+  return team_bits<size>() & ((1U << threadIdx.x % 32) - 1);
 }
 
 /// Runs a kernel with as many threads, in blocks of `threads`.
