@@ -32,6 +32,18 @@ public:
   void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot, std::int32_t const* stop) const final {
     kernels_.product_dot(context(), view_, x, y, dot, stop);
   }
+  bool smooth(SmoothingStep<float> const& step, float const* x, std::int32_t const* stop) const override {
+    return smooth_by_kernels(step, x, stop);
+  }
+  bool smooth(SmoothingStep<double> const& step, double const* x, std::int32_t const* stop) const override {
+    return smooth_by_kernels(step, x, stop);
+  }
+  bool subtract_product(float const* b, float const* x, float* r, std::int32_t const* stop) const override {
+    return subtract_by_kernels(b, x, r, stop);
+  }
+  bool subtract_product(double const* b, double const* x, double* r, std::int32_t const* stop) const override {
+    return subtract_by_kernels(b, x, r, stop);
+  }
   MatrixPrecision precision() const final {
     return view_.single_values != nullptr ? MatrixPrecision::single
            : view_.low_values != nullptr  ? MatrixPrecision::double_double
@@ -43,6 +55,21 @@ protected:
 
   Kernels const& kernels_;
   View view_;
+
+private:
+  static constexpr bool smooths = std::is_base_of_v<SmoothingKernels<View>, Kernels>;
+  template <class V>
+  bool smooth_by_kernels(SmoothingStep<V> const& step, V const* x, std::int32_t const* stop) const {
+    if constexpr (smooths)
+      kernels_.smooth(context(), view_, step, x, stop);
+    return smooths;
+  }
+  template <class V>
+  bool subtract_by_kernels(V const* b, V const* x, V* r, std::int32_t const* stop) const {
+    if constexpr (smooths)
+      kernels_.subtract_product(context(), view_, b, x, r, stop);
+    return smooths;
+  }
 };
 
 /// Base class of most formats: their products, and once for all what depends on the precision of storage.

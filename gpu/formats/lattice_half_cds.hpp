@@ -42,22 +42,6 @@ public:
   void diagonal(double* d) const override { kernels_.diagonal(context(), view_, d, nullptr); }
   void diagonal(Pointer<DoubleDouble> d) const override { kernels_.diagonal(context(), view_, d.hi, d.lo); }
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
-  bool smooth(SmoothingStep<float> const& step, float const* x, std::int32_t const* stop) const override {
-    kernels_.smooth(context(), view_, step, x, stop);
-    return true;
-  }
-  bool smooth(SmoothingStep<double> const& step, double const* x, std::int32_t const* stop) const override {
-    kernels_.smooth(context(), view_, step, x, stop);
-    return true;
-  }
-  bool subtract_product(float const* b, float const* x, float* r, std::int32_t const* stop) const override {
-    kernels_.subtract_product(context(), view_, b, x, r, stop);
-    return true;
-  }
-  bool subtract_product(double const* b, double const* x, double* r, std::int32_t const* stop) const override {
-    kernels_.subtract_product(context(), view_, b, x, r, stop);
-    return true;
-  }
 
 protected:
   std::unique_ptr<Matrix> copied_to(Context& target) const override;

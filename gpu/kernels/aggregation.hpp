@@ -83,6 +83,12 @@ public:
   /// may come in any order, that of another run included. Precondition: a.n_columns == b.n_rows.
   virtual SparseArrays product(Context& context, CsrView const& a, CsrView const& b, bool sorted) const = 0;
 
+  /// R A P with R = P^T, without a copy of A P where that can be; columns ascend.
+  virtual SparseArrays galerkin_product(Context& context, CsrView const& r, CsrView const& a, CsrView const& p) const {
+    SparseArrays const ap = product(context, a, p, false);
+    return product(context, r, ap.view(), true);
+  }
+
   static AggregationKernels const& cpu();
   static AggregationKernels const& cuda();
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
@@ -35,8 +36,9 @@ struct CodSellView {
 
 /// Terms of a row are added in the order of storage, so that results depend neither on the number of threads nor on the launch. An
 /// entry of x affects only rows that store an entry in its column, also if it is infinite or NaN.
-class CodSellKernels : public ProductKernels<CodSellView> {
+class CodSellKernels : public ProductKernels<CodSellView>, public SmoothingKernels<CodSellView> {
 public:
+  using View = CodSellView;
   /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.
   virtual void diagonal(Context& context, CodSellView const& a, double const* values, double* d) const = 0;
   virtual void diagonal(Context& context, CodSellView const& a, float const* values, float* d) const = 0;

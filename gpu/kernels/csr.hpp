@@ -2,6 +2,7 @@
 
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
@@ -36,8 +37,9 @@ struct CsrView {
           a.low_values.empty() ? nullptr : a.low_values.data()};
 }
 
-class CsrKernels : public ProductKernels<CsrView> {
+class CsrKernels : public ProductKernels<CsrView>, public SmoothingKernels<CsrView> {
 public:
+  using View = CsrView;
   /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.
   virtual void diagonal(Context& context, CsrView const& a, double const* values, double* d) const = 0;
   virtual void diagonal(Context& context, CsrView const& a, float const* values, float* d) const = 0;

@@ -99,9 +99,8 @@ public:
 /// where `values` is a ConstPointer to the entries as they are stored.
 template <class Kernels, class Implementation, class Pairs = ValuePairs>
 class ProductsByTemplates : public Kernels {
-  using View = typename Kernels::View;
-
 public:
+  using typename Kernels::View;
   void product(Context& context, View const& a, float alpha, float const* x, float beta, float* y) const final {
     multiply(context, a, alpha, x, beta, y);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <cstdint>
 
@@ -25,8 +26,9 @@ struct SellView {
 /// The host adds the terms of a row by ascending column. A GPU may share a row among several threads, each of which does so with
 /// its part; their number depends on the slice size, the number of rows and the device, and sums on nothing else of the launch. An
 /// entry of x affects only rows that store an entry in its column, also if it is infinite or NaN.
-class SellKernels : public ProductKernels<SellView> {
+class SellKernels : public ProductKernels<SellView>, public SmoothingKernels<SellView> {
 public:
+  using View = SellView;
   /// d_i = a_ii of the matrix with these values in place of its own, 0 where it is not stored.
   virtual void diagonal(Context& context, SellView const& a, double const* values, double* d) const = 0;
   virtual void diagonal(Context& context, SellView const& a, float const* values, float* d) const = 0;

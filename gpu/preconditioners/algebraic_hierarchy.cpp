@@ -197,9 +197,7 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     }
     std::unique_ptr<Csr> const r = as_matrix(place, kernels.transposed(place, p->view()));
     options.done(place, "P^T");
-    SparseArrays const ap = kernels.product(place, view, p->view(), false);
-    options.done(place, "A P");
-    SparseArrays coarse = kernels.product(place, r->view(), ap.view(), true);
+    SparseArrays coarse = kernels.galerkin_product(place, r->view(), view, p->view());
     options.done(place, "P^T A P");
     level.to_coarse =
         std::make_unique<SparseTransfer<V>>(stored_as<V>(Format::csr, *p, context), stored_as<V>(Format::csr, *r, context));

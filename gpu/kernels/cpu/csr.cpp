@@ -40,7 +40,7 @@ template <class Values>
                               [&](auto& sum, std::int64_t e) { sum.add(load(values, e), load(x, a.columns[e])); });
 }
 
-class CpuCsr final : public ProductsByTemplates<CsrKernels, CpuCsr> {
+class CpuCsr final : public SmoothingByTemplates<ProductsByTemplates<CsrKernels, CpuCsr>, CpuCsr> {
 public:
   template <class T, class Values>
   static void multiply(Context&, CsrView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
@@ -66,6 +66,21 @@ public:
       }
       return sum.value();
     });
+  }
+
+  template <class V, class Finish>
+  static void finish_rows(Context&, CsrView const& a, V const* x, Finish const& finish, std::int32_t const* stop) {
+    if (*stop != 0)
+      return;
+    with_stored_values<V>(
+        a,
+        [&](auto values) {
+          cpu::for_blocks(a.n_rows, a.nnz, [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+            for (std::int64_t row = begin; row < end; ++row)
+              finish(row, static_cast<V>(row_product(a, values, row, x)), x[row]);
+          });
+        },
+        ValuePairs());
   }
 
   void diagonal(Context&, CsrView const& a, double const* values, double* d) const override { find_diagonal(a, values, d); }

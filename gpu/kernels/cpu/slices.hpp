@@ -2,6 +2,7 @@
 
 #include "gpu/kernels/cpu/cpu.hpp"
 #include "gpu/kernels/product.hpp"
+#include "gpu/kernels/smoothing_step.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -32,7 +33,8 @@ void with_slice_size(int c, std::integer_sequence<int, sizes...>, Launch const& 
 ///   `fixed`
 ///                                                          is C known to the compiler, or 0
 template <class Kernels, class Slices>
-class ProductsBySlices : public ProductsByTemplates<Kernels, ProductsBySlices<Kernels, Slices>> {
+class ProductsBySlices : public SmoothingByTemplates<ProductsByTemplates<Kernels, ProductsBySlices<Kernels, Slices>>,
+                                                     ProductsBySlices<Kernels, Slices>> {
   using View = typename Kernels::View;
   static_assert(block_rows % Slices::largest_slice == 0, "blocks hold whole slices");
 
@@ -63,6 +65,22 @@ public:
         return total.value();
       });
     });
+  }
+
+  template <class V, class Finish>
+  static void finish_rows(Context&, View const& a, V const* x, Finish const& finish, std::int32_t const* stop) {
+    if (*stop != 0)
+      return;
+    with_stored_values<V>(
+        a,
+        [&](auto values) {
+          with_slice_size(a.slice_size, typename Slices::FixedSizes{}, [&](auto c) {
+            for_blocks(a.n_rows, Slices::n_values(a), [&](std::int64_t begin, std::int64_t end, std::int64_t) {
+              for_rows<c(), V>(a, values, x, begin, end, [&](std::int64_t row, V sum) { finish(row, sum, x[row]); });
+            });
+          });
+        },
+        ValuePairs());
   }
 
 private:

@@ -477,7 +477,7 @@ public:
     StrongCouplings const& strong = aggregates.strong;
     SmoothingFactor const factor{graph_of(strong), strong.values.data(), strong.rest.data(), aggregates.of.data(), damping};
     std::int64_t const few_entries = std::min(strong.columns.size(), a.nnz / 3) + a.n_rows;
-    return Product(context, factor, AggregateRows{aggregates.of.data()}, aggregates.count, 0, true, few_entries).made();
+    return Product(context, factor, AggregateRows{aggregates.of.data()}, aggregates.count, 0, true, few_entries).packed();
   }
 
   SparseArrays transposed(Context& context, CsrView const& a) const override {
@@ -500,20 +500,38 @@ public:
   }
 
   SparseArrays product(Context& context, CsrView const& a, CsrView const& b, bool sorted) const override {
+    return product_with(context, a, CsrRows{b}, b, sorted).packed();
+  }
+  SparseArrays galerkin_product(Context& context, CsrView const& r, CsrView const& a, CsrView const& p) const override {
+    auto ap = product_with(context, a, CsrRows{p}, p, false);
+    if (!ap.is_stored()) {
+      SparseArrays const packed = ap.packed();
+      return product(context, r, packed.view(), true);
+    }
+    CsrView shape{};  // of A P: its rows lie apart
+    shape.n_rows = a.n_rows;
+    shape.n_columns = p.n_columns;
+    shape.nnz = ap.n_stored();
+    return product_with(context, r, ap.rows(), shape, true).packed();
+  }
+
+private:
+  /// A B, where B has these rows and the counts of `shape`.
+  template <class Rows>
+  static Product<CsrFactor, Rows> product_with(Context& context, CsrView const& a, Rows const& rows, CsrView const& shape,
+                                               bool sorted) {
     // A column of a row of A P has about 8 terms, of P^T A P about 22.
     constexpr double terms_of_column = 12;
-    double const terms = a.n_rows > 0 && b.n_rows > 0 ? static_cast<double>(a.nnz) / static_cast<double>(a.n_rows) *
-                                                            static_cast<double>(b.nnz) / static_cast<double>(b.n_rows)
-                                                      : 0;
+    double const terms = a.n_rows > 0 && shape.n_rows > 0 ? static_cast<double>(a.nnz) / static_cast<double>(a.n_rows) *
+                                                                static_cast<double>(shape.nnz) / static_cast<double>(shape.n_rows)
+                                                          : 0;
     int tier = 0;
     while (tier + 1 < n_tiers && terms > terms_of_column * tiers[tier].limit())
       ++tier;
     // Of the levels of balls and boxes A P has a fifth to a half of the entries of A, and P^T A P one to two times those of P^T.
-    std::int64_t const few_entries = std::max(a.nnz / 4 * 3, 3 * std::min(a.nnz, b.nnz)) + a.n_rows;
-    return Product(context, CsrFactor{a}, CsrRows{b}, b.n_columns, tier, sorted, few_entries).made();
+    std::int64_t const few_entries = std::max(a.nnz / 4 * 3, 3 * std::min(a.nnz, shape.nnz)) + a.n_rows;
+    return {context, CsrFactor{a}, rows, shape.n_columns, tier, sorted, few_entries};
   }
-
-private:
   static StrongCouplings strong_couplings(Context& context, CsrView const& a, Couplings const& couplings) {
     std::int64_t const n = a.n_rows;
     StrongCouplings result;

@@ -3,7 +3,6 @@
 #include "gpu/core/array.hpp"
 #include "gpu/kernels/box_stencil_rows.hpp"
 #include "gpu/kernels/cuda/cuda.cuh"
-#include "gpu/kernels/cuda/smoothing_rows.cuh"
 
 #include <algorithm>
 
@@ -285,19 +284,19 @@ public:
 
   void smooth(Context& context, BoxStencilView const& a, SmoothingStep<float> const& step, float const* x,
               std::int32_t const* stop) const override {
-    for_rows(context, a, x, cuda::SmoothingRow<float>{step}, stop);
+    for_rows(context, a, x, SmoothingRow<float>{step}, stop);
   }
   void smooth(Context& context, BoxStencilView const& a, SmoothingStep<double> const& step, double const* x,
               std::int32_t const* stop) const override {
-    for_rows(context, a, x, cuda::SmoothingRow<double>{step}, stop);
+    for_rows(context, a, x, SmoothingRow<double>{step}, stop);
   }
   void subtract_product(Context& context, BoxStencilView const& a, float const* b, float const* x, float* r,
                         std::int32_t const* stop) const override {
-    for_rows(context, a, x, cuda::ResidualRow<float>{b, r}, stop);
+    for_rows(context, a, x, ResidualRow<float>{b, r}, stop);
   }
   void subtract_product(Context& context, BoxStencilView const& a, double const* b, double const* x, double* r,
                         std::int32_t const* stop) const override {
-    for_rows(context, a, x, cuda::ResidualRow<double>{b, r}, stop);
+    for_rows(context, a, x, ResidualRow<double>{b, r}, stop);
   }
   void fill_diagonals(Context& context, BoxStencilView const& a, float* values) const override { fill(context, a, values); }
   void fill_diagonals(Context& context, BoxStencilView const& a, double* values) const override { fill(context, a, values); }

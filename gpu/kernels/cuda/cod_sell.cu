@@ -219,7 +219,7 @@ __global__ void diagonal_kernel(CodSellView a, V const* values, V* d) {
   d[row] = value;
 }
 
-class CudaCodSell final : public ProductsByTemplates<CodSellKernels, CudaCodSell> {
+class CudaCodSell final : public SmoothingByTemplates<ProductsByTemplates<CodSellKernels, CudaCodSell>, CudaCodSell> {
 public:
   template <class T, class Values>
   static void multiply(Context& context, CodSellView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
@@ -232,6 +232,17 @@ public:
                            std::int32_t const* stop) {
     with_source<T>(context, a, values,
                    [&](auto const& source, auto phases) { cuda::rows_product_dot<phases()>(context, source, x, y, dot, stop); });
+  }
+
+  template <class V, class Finish>
+  static void finish_rows(Context& context, CodSellView const& a, V const* x, Finish const& finish, std::int32_t const* stop) {
+    with_stored_values<V>(
+        a,
+        [&](auto values) {
+          with_source<V>(context, a, values,
+                         [&](auto const& source, auto phases) { cuda::rows_finish<phases()>(context, source, x, finish, stop); });
+        },
+        ValuePairs());
   }
 
   void diagonal(Context& context, CodSellView const& a, double const* values, double* d) const override {

@@ -88,7 +88,7 @@ void with_team(Context& context, CsrView const& a, Launch const& launch) {
   }
 }
 
-class CudaCsr final : public ProductsByTemplates<CsrKernels, CudaCsr> {
+class CudaCsr final : public SmoothingByTemplates<ProductsByTemplates<CsrKernels, CudaCsr>, CudaCsr> {
 public:
   template <class T, class Values>
   static void multiply(Context& context, CsrView const& a, Values values, T alpha, ConstPointer<T> x, T beta, Pointer<T> y) {
@@ -101,6 +101,17 @@ public:
                            std::int32_t const* stop) {
     CsrSource<T, Values> const source{a, values};
     with_team(context, a, [&](auto team) { cuda::rows_product_dot<team()>(context, source, x, y, dot, stop); });
+  }
+
+  template <class V, class Finish>
+  static void finish_rows(Context& context, CsrView const& a, V const* x, Finish const& finish, std::int32_t const* stop) {
+    with_stored_values<V>(
+        a,
+        [&](auto values) {
+          CsrSource<V, decltype(values)> const source{a, values};
+          with_team(context, a, [&](auto team) { cuda::rows_finish<team()>(context, source, x, finish, stop); });
+        },
+        ValuePairs());
   }
 
   void diagonal(Context& context, CsrView const& a, double const* values, double* d) const override {

@@ -3,7 +3,6 @@
 #include "gpu/kernels/cuda/cuda.cuh"
 #include "gpu/kernels/cuda/half_cds_march.cuh"
 #include "gpu/kernels/cuda/offsets.cuh"
-#include "gpu/kernels/cuda/smoothing_rows.cuh"
 
 #include <algorithm>
 
@@ -167,19 +166,19 @@ class CudaHalfCds final : public ProductsByTemplates<HalfCdsKernels, CudaHalfCds
 public:
   void smooth(Context& context, HalfCdsView const& a, SmoothingStep<float> const& step, float const* x,
               std::int32_t const* stop) const override {
-    for_products(context, a, x, cuda::SmoothingRow<float>{step}, stop);
+    for_products(context, a, x, SmoothingRow<float>{step}, stop);
   }
   void smooth(Context& context, HalfCdsView const& a, SmoothingStep<double> const& step, double const* x,
               std::int32_t const* stop) const override {
-    for_products(context, a, x, cuda::SmoothingRow<double>{step}, stop);
+    for_products(context, a, x, SmoothingRow<double>{step}, stop);
   }
   void subtract_product(Context& context, HalfCdsView const& a, float const* b, float const* x, float* r,
                         std::int32_t const* stop) const override {
-    for_products(context, a, x, cuda::ResidualRow<float>{b, r}, stop);
+    for_products(context, a, x, ResidualRow<float>{b, r}, stop);
   }
   void subtract_product(Context& context, HalfCdsView const& a, double const* b, double const* x, double* r,
                         std::int32_t const* stop) const override {
-    for_products(context, a, x, cuda::ResidualRow<double>{b, r}, stop);
+    for_products(context, a, x, ResidualRow<double>{b, r}, stop);
   }
 
   template <class T, class Values>

@@ -113,7 +113,8 @@ __device__ __forceinline__ void for_rows(Source const& a, ConstPointer<typename 
   std::int64_t const place = u * unit + lane;
   bool const has_row = exists && !wide && phase == 0 && place < a.n_rows;
   auto const row = has_row ? static_cast<std::int32_t>(a.row(place)) : 0;  // 32 bits: registers are scarce
-  T const loaded = has_row ? early(row) : T(0);
+  using Loaded = decltype(early(row));
+  Loaded const loaded = has_row ? early(row) : Loaded{};
   DotSum<T> const sum = add_phases<threads, unit, phases>(a.template partial<phases>(u, exists && !wide, lane, phase, x));
   if (has_row)
     finish(row, sum.value(), loaded);
@@ -151,6 +152,24 @@ __global__ void __launch_bounds__(Source::threads, minimum_blocks<Source>)
 /// Dots want more registers than plain products: no more than 1536 threads on a multiprocessor.
 template <class Source>
 inline constexpr int minimum_blocks_of_dot = std::min(minimum_blocks<Source>, 1536 / Source::threads);
+
+/// Calls finish(i, (A x)_i, x_i, finish.load(i)) for every row: see SmoothingRow.
+template <int phases, bool split, class Source, class Finish, class V>
+__global__ void __launch_bounds__(Source::threads, minimum_blocks<Source>)
+    rows_finish_kernel(Source const a, V const* x, Finish const finish, std::int32_t const* stop) {
+  if (*stop != 0)
+    return;
+  struct Own {
+    V x;
+    typename Finish::Terms terms;
+  };
+  for_rows<phases, split>(
+      a, x, blockIdx.x,
+      [&](std::int64_t row) {
+        return Own{load_constant(x, row), finish.load(row)};
+      },
+      [&](std::int64_t row, V sum, Own const& own) { finish(row, sum, own.x, own.terms); });
+}
 
 /// For a grid that the device holds at once: *dot is complete when the kernel ends.
 template <int phases, bool split, class Source, class T>
@@ -209,6 +228,19 @@ void rows_product(Context& context, Source const& a, T alpha, ConstPointer<T> x,
     auto const kernel = alpha == 1 && beta == 0 ? rows_product_kernel<phases, split(), true, Source, T>
                                                 : rows_product_kernel<phases, split(), false, Source, T>;
     kernel<<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, alpha, x, beta, y);
+  });
+  POISSON_CUDA_CHECK(cudaGetLastError());
+}
+
+/// What `finish` makes of A x, unless *stop is set.
+template <int phases, class Source, class Finish, class V>
+void rows_finish(Context& context, Source const& a, V const* x, Finish const& finish, std::int32_t const* stop) {
+  if (a.n_rows == 0)
+    return;
+  constexpr int units = Source::threads / (Source::unit * phases);
+  with_split<phases>(a, [&](auto split) {
+    rows_finish_kernel<phases, split(), Source, Finish, V>
+        <<<n_blocks(a.n_units(), units), Source::threads, 0, of(context).stream()>>>(a, x, finish, stop);
   });
   POISSON_CUDA_CHECK(cudaGetLastError());
 }

@@ -65,16 +65,38 @@ struct CsrRows {
   [[nodiscard]] __device__ double value(std::int64_t k) const { return b.values[k]; }
 };
 
+/// Entries that are loaded together: one after another would wait for memory each.
+inline constexpr int ahead = 4;
+/// Places of a table that lie side by side, and are looked at together: tables become three quarters full, and from place to place
+/// a warp would take as long as the thread that searches longest.
+inline constexpr int bucket = 4;
+
+/// The rows of a product where its store has them; `lengths` are by row.
+struct StoredRows {
+  static constexpr bool one_entry = false;
+  std::int64_t const* starts;
+  std::int64_t const* lengths;
+  std::int32_t const* columns;
+  double const* values;
+  [[nodiscard]] __device__ std::int64_t begin(std::int32_t row) const { return starts[row]; }
+  [[nodiscard]] __device__ std::int64_t end(std::int32_t row) const { return starts[row] + lengths[row]; }
+  [[nodiscard]] __device__ std::int32_t column(std::int64_t k) const { return columns[k]; }
+  [[nodiscard]] __device__ double value(std::int64_t k) const { return values[k]; }
+};
+
 /// The threads that make a row, and the places in its table. Rows that are too long for a table go on to a larger one.
 struct Tier {
   int size, capacity, block;
-  [[nodiscard]] constexpr int limit() const { return capacity / 4 * 3; }  ///< columns, beyond which a search takes long
+  int at_once = ahead * size;  ///< columns that may be found before the next look at their number
+  /// Columns, beyond which a search takes long.
+  [[nodiscard]] constexpr int limit() const { return std::min(capacity / 4 * 3, capacity - at_once); }
 };
-inline constexpr Tier tiers[] = {{team, 128, 128}, {32, 256, 128}, {32, 512, 128}, {32, 2048, 32}};
-inline constexpr int n_tiers = 4;
+inline constexpr Tier tiers[] = {{team, 128, 128}, {32, 512, 128}, {32, 2048, 32}};
+inline constexpr int n_tiers = 3;
 /// Where rows of B have one entry, those of the result are short: more blocks then have a place.
 template <int tier, class Rows>
-inline constexpr Tier tier_of{tiers[tier].size, tier == 0 && Rows::one_entry ? 32 : tiers[tier].capacity, tiers[tier].block};
+inline constexpr Tier tier_of =
+    tier == 0 && Rows::one_entry ? Tier{tiers[tier].size, 32, tiers[tier].block, tiers[tier].size} : tiers[tier];
 
 /// The rows a launch is for: those of a list, or all.
 struct RowList {
@@ -89,42 +111,54 @@ struct Place {
   bool is_new = false;
 };
 
-/// Finds the column, or puts it there. Precondition: the table has a free place.
-__device__ __forceinline__ Place place_of(std::int32_t column, std::int32_t* columns, std::int32_t mask) {
-  auto at = static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 2654435761U) >> 7) & mask;
-  for (;; at = (at + 1) & mask) {
-    std::int32_t there = *static_cast<std::int32_t volatile*>(columns + at);
-    if (there == -1) {
-      there = atomicCAS(columns + at, -1, column);
-      if (there == -1)
-        return {at, true};
-    }
-    if (there == column)
-      return {at, false};
+/// The places of a bucket, from `at` on.
+struct Bucket {
+  int4 columns;
+  __device__ Bucket(std::int32_t const* table, std::int32_t at) : columns(*reinterpret_cast<int4 const*>(table + at)) {}
+  /// The last place of the column, or -1. No branches: threads look for different columns.
+  [[nodiscard]] __device__ __forceinline__ int last(std::int32_t column) const {
+    int place = columns.x == column ? 0 : -1;
+    place = columns.y == column ? 1 : place;
+    place = columns.z == column ? 2 : place;
+    return columns.w == column ? 3 : place;
   }
+  /// The first free place, or `bucket`: free ones follow those that are taken.
+  [[nodiscard]] __device__ __forceinline__ int free() const {
+    return (columns.x >= 0) + (columns.y >= 0) + (columns.z >= 0) + (columns.w >= 0);
+  }
+};
+
+/// Finds the column, or puts it into the first free place of its bucket, or of the next one that has any. Precondition: the table
+/// has a free place.
+__device__ __forceinline__ Place place_of(std::int32_t column, std::int32_t* columns, std::int32_t capacity) {
+  std::int32_t const mask = capacity - bucket;
+  auto at = static_cast<std::int32_t>((static_cast<std::uint32_t>(column) * 2654435761U) >> 7) & mask;
+  Bucket there(columns, at);
+  int place = there.last(column);
+  while (place < 0) {
+    if (int const free = there.free(); free == bucket)
+      at = (at + bucket) & mask;
+    else {
+      std::int32_t const before = atomicCAS(columns + at + free, -1, column);
+      if (before == -1 || before == column)  // else another thread has taken the place
+        return {at + free, before == -1};
+    }
+    there = Bucket(columns, at);
+    place = there.last(column);
+  }
+  return {at + place, false};
 }
 
-/// A team takes all terms of its row into its table, and ends as soon as that has more than `limit` columns. Returns their number.
+/// A team takes all terms of its row into its table, and ends soon after that has more than `limit` columns. Returns their number.
 /// Called by whole warps; those threads go along that are not `live`.
 template <int size, Pass pass, class Factor, class Rows>
 __device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, std::int64_t row, bool live, std::int32_t* columns,
-                                          double* sums, std::int32_t mask, int limit) {
+                                          double* sums, std::int32_t capacity, int limit) {
   constexpr bool with_values = pass != Pass::count;
-  constexpr int ahead = 8;  ///< rows of B that are loaded together: one after another would wait for memory each
   int const lane = static_cast<int>(threadIdx.x % size);
   std::int64_t const end = live ? factor.end(row) : 0;
   std::int64_t first = live ? factor.begin(row) : 0;
-  int count = 0;
-  // Columns of a team's threads are different.
-  auto const add = [&](std::int32_t column, double term) {
-    Place place;
-    if (column >= 0 && count <= limit)
-      place = place_of(column, columns, mask);
-    if (with_values && place.at >= 0)
-      sums[place.at] = place.is_new ? term : sums[place.at] + term;
-    count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits<size>());
-    __syncwarp();
-  };
+  int own_count = 0, count = 0;
   for (; __any_sync(whole_warp, first < end && count <= limit); first += size) {
     std::int64_t const k = first + lane;
     std::int32_t const of_b = k < end && count <= limit ? factor.row_of_b(row, k) : -1;
@@ -134,11 +168,11 @@ __device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, s
     if constexpr (Rows::one_entry) {  // places at once, then sums one after another
       Place place;
       if (own_length > 0)
-        place = place_of(b.column(own_begin), columns, mask);
+        place = place_of(b.column(own_begin), columns, capacity);
       double const term = with_values && own_length > 0 ? own_factor * b.value(own_begin) : 0;
       if (with_values && place.is_new)
         sums[place.at] = 0;
-      count += __popc(__ballot_sync(whole_warp, place.is_new) & team_bits<size>());
+      own_count += place.is_new;
       __syncwarp();
       if constexpr (with_values)
         for (int j = 0; j < size; ++j) {
@@ -146,34 +180,42 @@ __device__ __forceinline__ int gather_row(Factor const& factor, Rows const& b, s
             sums[place.at] += term;
           __syncwarp();
         }
+      count = team_sum<size>(own_count);
     } else {
-      // Every thread has looked up one row of B; all of the team take these.
-      std::int32_t const longest = __reduce_max_sync(whole_warp, own_length);
-      int const here = size == ahead ? size : static_cast<int>(min(std::int64_t{size}, end - first));
-      for (int j = 0; j < here; j += ahead) {
+      // Every thread has looked up one row of B. The team takes these one after another, `size` entries at once.
+      int here = count <= limit ? static_cast<int>(min(std::int64_t{size}, end - first)) : 0, source = 0;
+      std::int32_t from = 0;
+      while (__any_sync(whole_warp, source < here)) {
         std::int32_t loaded_columns[ahead];
-        double loaded_values[ahead];
+        double loaded_values[ahead], factors[ahead];
 #pragma unroll
         for (int i = 0; i < ahead; ++i) {
-          auto const l = static_cast<std::int64_t>(__shfl_sync(whole_warp, static_cast<long long>(own_begin), j + i, size)) + lane;
-          bool const there = lane < __shfl_sync(whole_warp, own_length, j + i, size);
-          loaded_columns[i] = there ? b.column(l) : -1;
-          loaded_values[i] = with_values && there ? b.value(l) : 0;
-        }
-#pragma unroll
-        for (int i = 0; i < ahead; ++i) {
-          double const f = with_values ? __shfl_sync(whole_warp, own_factor, j + i, size) : 0;
-          add(loaded_columns[i], f * loaded_values[i]);
-          if (longest > size) {
-            auto const l =
-                static_cast<std::int64_t>(__shfl_sync(whole_warp, static_cast<long long>(own_begin), j + i, size)) + lane;
-            std::int32_t const length = __shfl_sync(whole_warp, own_length, j + i, size);
-            for (std::int32_t from = size; __any_sync(whole_warp, from < length); from += size) {
-              bool const there = from + lane < length;
-              add(there ? b.column(l + from) : -1, with_values && there ? f * b.value(l + from) : 0);
-            }
+          std::int32_t const length = __shfl_sync(whole_warp, own_length, source, size);
+          auto const begin = static_cast<std::int64_t>(__shfl_sync(whole_warp, static_cast<long long>(own_begin), source, size));
+          factors[i] = with_values ? __shfl_sync(whole_warp, own_factor, source, size) : 0;
+          bool const there = source < here && from + lane < length;
+          loaded_columns[i] = there ? b.column(begin + from + lane) : -1;
+          loaded_values[i] = with_values && there ? b.value(begin + from + lane) : 0;
+          from += size;
+          if (from >= length) {
+            from = 0;
+            ++source;
           }
         }
+#pragma unroll
+        for (int i = 0; i < ahead; ++i) {
+          // Columns of a team's threads are different.
+          if (loaded_columns[i] >= 0) {
+            Place const place = place_of(loaded_columns[i], columns, capacity);
+            own_count += place.is_new;
+            if constexpr (with_values)
+              sums[place.at] = (place.is_new ? 0 : sums[place.at]) + factors[i] * loaded_values[i];
+          }
+          __syncwarp();
+        }
+        count = team_sum<size>(own_count);
+        if (count > limit)
+          here = source;
       }
     }
   }
@@ -186,8 +228,8 @@ __global__ void __launch_bounds__(tiers[tier].block)
   constexpr bool with_values = pass != Pass::count;
   constexpr Tier t = tier_of<tier, Rows>;
   constexpr int size = t.size, rows = t.block / size;
-  static_assert(t.limit() + size <= t.capacity);
-  __shared__ std::int32_t table_columns[rows * t.capacity];
+  static_assert(t.limit() + t.at_once <= t.capacity);
+  __shared__ alignas(16) std::int32_t table_columns[rows * t.capacity];
   __shared__ double table_sums[with_values ? rows * t.capacity : 1];
   int const of_block = static_cast<int>(threadIdx.x) / size, lane = static_cast<int>(threadIdx.x) % size,
             of_warp = static_cast<int>(threadIdx.x) % 32;
@@ -205,7 +247,7 @@ __global__ void __launch_bounds__(tiers[tier].block)
   for (int i = lane; i < t.capacity; i += size)
     columns[i] = -1;
   __syncwarp();
-  int const count = gather_row<size, pass>(factor, b, row, live, columns, sums, t.capacity - 1, t.limit());
+  int const count = gather_row<size, pass>(factor, b, row, live, columns, sums, t.capacity, t.limit());
   bool const fits = live && count <= t.limit();
   if (pass != Pass::write && live && lane == 0) {
     target.row_ptr[row + 1] = fits ? count : 0;
@@ -363,91 +405,99 @@ public:
         b_(b),
         n_columns_(n_columns),
         first_tier_(first_tier),
-        sorted_(sorted),
-        few_entries_(few_entries) {}
+        n_rows_(factor.n_rows()),
+        row_ptr_(context, n_rows_ + 1),
+        starts_(context, n_rows_),
+        counts_(context, 2) {
+    row_ptr_.set_zero();
+    counts_.set_zero();
+    target_.row_ptr = row_ptr_.data();
+    target_.n_long = counts_.data();
+    target_.sorted = sorted;
+    target_.store.filled = counts_.data() + 1;
+    target_.store.starts = starts_.data();
+    try {
+      stored_columns_ = Array<std::int32_t>(context_, few_entries);
+      stored_values_ = Array<double>(context_, few_entries);
+      target_.store.capacity = few_entries;
+      target_.store.columns = stored_columns_.data();
+      target_.store.values = stored_values_.data();
+    } catch (OutOfMemoryError const&) {
+      stored_columns_ = {};
+    }
+    make_rows();
+  }
 
-  SparseArrays made() {
-    std::int64_t const n_rows = factor_.n_rows();
+  /// Whether all rows are in the store.
+  [[nodiscard]] bool is_stored() const { return fits_ && lists_[n_tiers].n == 0; }
+  /// Precondition: is_stored(). They are there as long as this object.
+  [[nodiscard]] StoredRows rows() const {
+    return {starts_.data(), row_ptr_.data() + 1, stored_columns_.data(), stored_values_.data()};
+  }
+  [[nodiscard]] std::int64_t n_stored() const { return n_stored_; }
+
+  /// Once.
+  SparseArrays packed() {
     SparseArrays result;
     result.n_columns = n_columns_;
-    result.row_ptr = Array<std::int64_t>(context_, n_rows + 1);
-    result.row_ptr.set_zero();
-    if (n_rows == 0)
-      return result;
-    Array<Count> counts(context_, 2);  // rows that are too long, entries in the store
-    Array<std::int64_t> starts(context_, n_rows);
-    Array<std::int32_t> stored_columns;
-    Array<double> stored_values;
-    Target target{};
-    target.row_ptr = result.row_ptr.data();
-    target.n_long = counts.data();
-    target.sorted = sorted_;
-    target.store.filled = counts.data() + 1;
-    target.store.starts = starts.data();
-    try {
-      stored_columns = Array<std::int32_t>(context_, few_entries_);
-      stored_values = Array<double>(context_, few_entries_);
-      target.store.capacity = few_entries_;
-      target.store.columns = stored_columns.data();
-      target.store.values = stored_values.data();
-    } catch (OutOfMemoryError const&) {
-      stored_columns = {};
-    }
-    counts.set_zero();
-    RowList lists[n_tiers + 1] = {};
-    Array<std::int32_t> long_rows[n_tiers], order;
-    if (first_tier_ == 0 && n_rows >= many_rows)  // a warp takes as long as the longest row of its teams
-      order = rows_by_length(context_, n_rows, factor_.row_ptr());
-    lists[first_tier_] = {order.data(), n_rows};
-    for (int t = first_tier_; t < n_tiers && lists[t].n > 0; ++t) {
-      long_rows[t] = Array<std::int32_t>(context_, lists[t].n);
-      target.long_rows = long_rows[t].data();
-      context_.set_zero(target.n_long, sizeof(Count));
-      if (target.store.capacity > 0)
-        run_tier<Pass::store>(t, lists[t], target);
+    if (n_rows_ > 0) {
+      run_long<Pass::count>(lists_[n_tiers]);
+      running_sums(context_, target_.row_ptr + 1, n_rows_);
+      std::int64_t const nnz = fetch(context_, target_.row_ptr + n_rows_);
+      result.columns = Array<std::int32_t>(context_, nnz);
+      result.values = Array<double>(context_, nnz);
+      target_.columns = result.columns.data();
+      target_.values = result.values.data();
+      if (fits_)
+        launch(context_, unload_kernel, team * n_rows_, n_rows_, target_);
       else
-        run_tier<Pass::count>(t, lists[t], target);
-      lists[t + 1] = {long_rows[t].data(), static_cast<std::int64_t>(fetch(context_, target.n_long))};
+        for (int t = first_tier_; t < n_tiers; ++t)
+          run_tier<Pass::write>(t, lists_[t]);
+      run_long<Pass::write>(lists_[n_tiers]);
     }
-    run_long<Pass::count>(lists[n_tiers], target);
-    running_sums(context_, target.row_ptr + 1, n_rows);
-    std::int64_t const nnz = fetch(context_, target.row_ptr + n_rows),
-                       n_stored = static_cast<std::int64_t>(fetch(context_, target.store.filled));
-    result.columns = Array<std::int32_t>(context_, nnz);
-    result.values = Array<double>(context_, nnz);
-    target.columns = result.columns.data();
-    target.values = result.values.data();
-    if (target.store.capacity > 0 && n_stored <= target.store.capacity)
-      launch(context_, unload_kernel, team * n_rows, n_rows, target);
-    else
-      for (int t = first_tier_; t < n_tiers; ++t)
-        run_tier<Pass::write>(t, lists[t], target);
-    run_long<Pass::write>(lists[n_tiers], target);
+    result.row_ptr = std::move(row_ptr_);
     return result;
   }
 
 private:
   static constexpr std::int64_t many_rows = std::int64_t{1} << 16;
 
+  void make_rows() {
+    if (n_rows_ == 0)
+      return;
+    if (first_tier_ == 0 && n_rows_ >= many_rows)  // a warp takes as long as the longest row of its teams
+      order_ = rows_by_length(context_, n_rows_, factor_.row_ptr());
+    lists_[first_tier_] = {order_.data(), n_rows_};
+    for (int t = first_tier_; t < n_tiers && lists_[t].n > 0; ++t) {
+      long_rows_[t] = Array<std::int32_t>(context_, lists_[t].n);
+      target_.long_rows = long_rows_[t].data();
+      context_.set_zero(target_.n_long, sizeof(Count));
+      if (target_.store.capacity > 0)
+        run_tier<Pass::store>(t, lists_[t]);
+      else
+        run_tier<Pass::count>(t, lists_[t]);
+      lists_[t + 1] = {long_rows_[t].data(), static_cast<std::int64_t>(fetch(context_, target_.n_long))};
+    }
+    n_stored_ = static_cast<std::int64_t>(fetch(context_, target_.store.filled));
+    fits_ = target_.store.capacity > 0 && n_stored_ <= target_.store.capacity;
+  }
   template <Pass pass>
-  void run_tier(int t, RowList const& list, Target const& target) {
+  void run_tier(int t, RowList const& list) {
     if (list.n == 0)
       return;
     auto const enqueue = [&](auto* kernel) {
-      kernel<<<n_blocks(list.n, tiers[t].block / tiers[t].size), tiers[t].block, 0, stream_>>>(factor_, b_, list, target);
+      kernel<<<n_blocks(list.n, tiers[t].block / tiers[t].size), tiers[t].block, 0, stream_>>>(factor_, b_, list, target_);
       POISSON_CUDA_CHECK(cudaGetLastError());
     };
     if (t == 0)
       enqueue(product_kernel<0, pass, Factor, Rows>);
     else if (t == 1)
       enqueue(product_kernel<1, pass, Factor, Rows>);
-    else if (t == 2)
-      enqueue(product_kernel<2, pass, Factor, Rows>);
     else
-      enqueue(product_kernel<3, pass, Factor, Rows>);
+      enqueue(product_kernel<2, pass, Factor, Rows>);
   }
   template <Pass pass>
-  void run_long(RowList const& list, Target const& target) {
+  void run_long(RowList const& list) {
     if (list.n == 0)
       return;
     constexpr std::int64_t most_bytes = std::int64_t{1} << 28;
@@ -455,7 +505,7 @@ private:
     Array<std::uint8_t> marks(context_, blocks * n_columns_);
     Array<double> sums(context_, pass == Pass::write ? blocks * n_columns_ : 0);
     long_rows_kernel<pass>
-        <<<static_cast<unsigned>(blocks), 32, 0, stream_>>>(factor_, b_, list, n_columns_, marks.data(), sums.data(), target);
+        <<<static_cast<unsigned>(blocks), 32, 0, stream_>>>(factor_, b_, list, n_columns_, marks.data(), sums.data(), target_);
     POISSON_CUDA_CHECK(cudaGetLastError());
   }
 
@@ -465,8 +515,16 @@ private:
   Rows b_;
   std::int64_t n_columns_;
   int first_tier_;
-  bool sorted_;
-  std::int64_t few_entries_;
+  std::int64_t n_rows_;
+  Array<std::int64_t> row_ptr_, starts_;
+  Array<Count> counts_;  ///< rows that are too long, entries in the store
+  Array<std::int32_t> stored_columns_;
+  Array<double> stored_values_;
+  Array<std::int32_t> long_rows_[n_tiers], order_;
+  RowList lists_[n_tiers + 1] = {};
+  Target target_{};
+  std::int64_t n_stored_ = 0;
+  bool fits_ = false;
 };
 
 }  // namespace poisson::cuda::teams

@@ -34,10 +34,10 @@ struct TeamRow {
   [[nodiscard]] __device__ bool writes() const { return live && lane == 0; }
 };
 
-template <class T>
+template <int size = team, class T>
 [[nodiscard]] __device__ __forceinline__ T team_sum(T v) {
 #pragma unroll
-  for (int distance = team / 2; distance > 0; distance /= 2)
+  for (int distance = size / 2; distance > 0; distance /= 2)
     v += __shfl_xor_sync(whole_warp, v, distance);
   return v;
 }

@@ -125,6 +125,10 @@ TYPED_TEST(Aggregation, ProductsAgreeWithTheTextbook) {
     CsrMatrix const unsorted = this->downloaded(this->kernels().product(*this->context, left->view(), right->view(), false));
     EXPECT_EQ(unsorted.row_ptr, found.row_ptr);
     EXPECT_EQ(entries_of(unsorted), entries_of(found));
+    SparseArrays const transposed = this->kernels().transposed(*this->context, left->view());
+    expect_product(
+        this->downloaded(this->kernels().galerkin_product(*this->context, transposed.view(), left->view(), right->view())),
+        this->downloaded(transposed), found);
   }
 }
 

@@ -171,10 +171,35 @@ TYPED_TEST(Smoothing, DiagonalsOfMatrixFreeBoxes) {
   }
 }
 
+/// Formats by rows; rows of one entry and long ones, a row that crosses warps, sizes beside those of slices, one row.
+TYPED_TEST(Smoothing, FormatsByRows) {
+  Entries arrow;  // the first row has all columns
+  for (std::int64_t i = 0; i < 3001; ++i) {
+    arrow[{i, i}] = 5 + static_cast<double>(i % 7);
+    if (i % 2 == 1)
+      arrow[{0, i}] = arrow[{i, 0}] = 0.01;
+  }
+  for (auto const& csr :
+       {box27(5, 4, 3, false, 0.4), box27(33, 9, 11), banded(97, {1, 2, 17}, 3, true), to_csr(3001, arrow), banded(1, {}, 3)})
+    for (Format const format : {Format::csr, Format::crs_t, Format::sell_c_sigma, Format::cod_sell})
+      for (int const slice : {32, 8, 2}) {
+        if (slice != 32 && (format == Format::csr || format == Format::crs_t))
+          continue;
+        SCOPED_TRACE(std::string(name_of(format)) + ", slices of " + std::to_string(slice) + ", " + std::to_string(csr->n_rows) +
+                     " rows");
+        FormatOptions options;
+        options.slice_size = slice;
+        auto const in_double = make_matrix(format, csr, *this->context, options);
+        this->template check<double>(*in_double, *csr);
+        options.precision = MatrixPrecision::single;
+        auto const in_single = make_matrix(format, csr, *this->context, options);
+        this->template check<float>(*in_single, *csr);
+        this->template check<double>(*in_single, in_single->to_csr());
+      }
+}
+
 TYPED_TEST(Smoothing, OtherFormatsSaySo) {
-  auto const csr =
-      std::make_shared<CsrMatrix const>(BoxSystem(*this->context, problem_of({3, 3, 3}, constant(1))).matrix().to_csr());
-  auto const matrix = make_matrix(Format::csr, csr, *this->context);
+  auto const matrix = make_matrix(Format::cds, banded(90, {1, 9}, 3), *this->context);
   Array<std::int32_t> const stop = uploaded(*this->context, std::vector<std::int32_t>{0});
   EXPECT_FALSE(matrix->smooth(SmoothingStep<double>(), nullptr, stop.data()));
   EXPECT_FALSE(matrix->subtract_product(static_cast<double const*>(nullptr), nullptr, nullptr, stop.data()));
