@@ -226,9 +226,11 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
 }  // namespace
 
 struct CheckedProblem::Impl {
-  explicit Impl(ProblemSpec of)
+  explicit Impl(ProblemSpec of) : Impl(std::move(of), std::nullopt) {}
+  /// `known`: of another process, which has made the mesh.
+  Impl(ProblemSpec of, std::optional<MeshCounts> known)
       : spec(std::move(of)),
-        counts(make_counts()),
+        counts(known ? std::move(*known) : make_counts()),
         names(counts, spec.mesh),
         data(with_periodic_of_file(), names, !spec.mesh.has_places()) {
     check_index_range(spec.mesh, counts, spec.order);
@@ -283,6 +285,7 @@ struct CheckedProblem::Impl {
   ProblemSpec spec;
   std::unique_ptr<CoarseMesh> coarse;  ///< of all meshes but boxes
   std::shared_ptr<Space> around;       ///< of a process that shares the mesh: the cells around its rows
+  bool has_names = false;              ///< the places of `around` were named when it was part of the whole
   std::int64_t lattices = 0;
   Held held;
   MeshCounts counts;
@@ -306,11 +309,17 @@ Estimate CheckedProblem::Impl::make_estimate(AssembledInto into) const {
 }
 
 CheckedProblem::CheckedProblem(ProblemSpec spec) : impl_(std::make_unique<Impl>(std::move(spec))) {}
+CheckedProblem::CheckedProblem(ProblemSpec spec, MeshCounts counts)
+    : impl_(std::make_unique<Impl>(std::move(spec), std::move(counts))) {}
 CheckedProblem::~CheckedProblem() = default;
 CheckedProblem::CheckedProblem(CheckedProblem&&) noexcept = default;
 
 MeshSummary const& CheckedProblem::mesh() const {
   return impl_->summary;
+}
+
+MeshCounts const& CheckedProblem::counts() const {
+  return impl_->counts;
 }
 
 std::vector<std::string> const& CheckedProblem::notes() const {
@@ -359,6 +368,11 @@ CheckedProblem::Places CheckedProblem::places(PartOfSpace const& part) const {
 
 void CheckedProblem::set_places_of_whole(PlaceCounts counts) {
   impl_->spec.mesh.places_of_whole = std::move(counts);
+}
+
+void CheckedProblem::set_part(SpaceArrays around) {
+  impl_->around = std::make_shared<Space>(ReferenceElement(impl_->spec.order), std::move(around));
+  impl_->has_names = true;
 }
 
 Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
@@ -419,7 +433,7 @@ struct Discretization::Impl {
   /// Notes on places. A part of a mesh has the ids of the whole, of which the places were checked.
   static std::vector<std::string> name_and_check(Space& space, ReferenceElement const& element,
                                                  CheckedProblem::Impl const& checked) {
-    if (!checked.spec.mesh.has_places())
+    if (!checked.spec.mesh.has_places() || checked.has_names)
       return {};
     PlaceCounts const counts = name_places(space, element, checked.spec, checked.names);
     if (space.n_cells_of_whole == 0) {
@@ -690,8 +704,12 @@ OutputMesh Discretization::output_mesh(OutputNodes nodes) const {
   return assembly::output_mesh(impl_->space, impl_->element, nodes);
 }
 
-PartOfSpace Discretization::part(int rank, int ranks) const {
-  return part_of(impl_->space, rank, ranks);
+DividedSpace Discretization::divided(int ranks) const {
+  return {impl_->space, ranks};
+}
+
+SpaceArrays Discretization::arrays_of(std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns) const {
+  return impl_->space.arrays_of(cells, unknowns);
 }
 
 CsrMatrix Discretization::prolongation_of_order_one() const {

@@ -23,6 +23,7 @@
 namespace poisson::assembly {
 
 struct OwnPieces;
+struct SpaceArrays;
 
 /// Counts of the refined mesh and of the system on it.
 struct MeshSummary {
@@ -78,17 +79,20 @@ struct Estimate {
 class CheckedProblem {
 public:
   explicit CheckedProblem(ProblemSpec spec);
+  /// Of a process that another one tells what it has found in the mesh, which is no box.
+  CheckedProblem(ProblemSpec spec, MeshCounts counts);
   ~CheckedProblem();
   CheckedProblem(CheckedProblem&&) noexcept;
 
   [[nodiscard]] MeshSummary const& mesh() const;
+  [[nodiscard]] MeshCounts const& counts() const;
   /// On the mesh file.
   [[nodiscard]] std::vector<std::string> const& notes() const;
   [[nodiscard]] Estimate estimate(AssembledInto into) const;
 
   /// What one of several processes has of a mesh of lattices, without the whole mesh; a Discretization of this problem is then the
-  /// part on its around_cells, if it has any. None: the mesh is none of lattices (PartOfSpace of a whole Discretization serves
-  /// then), and this problem is of no further use. Errors: as Discretization.
+  /// part on its around_cells, if it has any. None: the mesh is none of lattices (one process makes the whole then, and sends
+  /// parts: set_part), and this problem is of no further use. Errors: as Discretization.
   [[nodiscard]] std::optional<PartOfSpace> share(int rank, int ranks);
   /// After share, before all else: a rank places the nodes of its own unknowns, and tells others the coordinates of those that they
   /// have as ghosts, 3 each. Rows as in RankNeighbor::sent; ghosts in the order of the part.
@@ -102,6 +106,8 @@ public:
   [[nodiscard]] Places places(PartOfSpace const& part) const;
   /// The sums of that over all parts.
   void set_places_of_whole(PlaceCounts counts);
+  /// A Discretization of this problem is then this part (Discretization::arrays_of) of a mesh whose places have their names.
+  void set_part(SpaceArrays around);
 
 private:
   friend class Discretization;
@@ -176,8 +182,10 @@ public:
   /// Norms of u - exact. In a pure Neumann problem the mean of `exact` is subtracted from it first. Precondition: the specification
   /// has `exact`. Errors: InputError where `exact` is not finite.
   [[nodiscard]] ErrorNorms errors(std::span<double const> u) const;
-  /// What one of several processes works on (assembly/space/space_partition.hpp).
-  [[nodiscard]] PartOfSpace part(int rank, int ranks) const;
+  /// What several processes work on (assembly/space/space_partition.hpp). This discretisation outlives it.
+  [[nodiscard]] DividedSpace divided(int ranks) const;
+  /// The part on these cells with these unknowns, for CheckedProblem::set_part; see Space.
+  [[nodiscard]] SpaceArrays arrays_of(std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns) const;
   /// P from elements of order 1 on the same cells: its rows and columns are the unknowns here; columns only those at vertices,
   /// whose trilinear functions it evaluates at the nodes.
   [[nodiscard]] CsrMatrix prolongation_of_order_one() const;

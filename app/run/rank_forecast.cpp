@@ -51,7 +51,7 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
   result.is_exact = false;
   bool const has_lattices = whole.mesh.lattices > 0 && config.problem.mesh.refinements >= 2;
   result.division = "parts          " + std::to_string(ranks) + ", of about equal size, by METIS" +
-                    (has_lattices ? "; no rank makes the whole mesh" : "; every rank makes the whole mesh first");
+                    (has_lattices ? "; no rank makes the whole mesh" : "; the first rank makes the whole mesh, and sends parts");
   auto const p = static_cast<double>(config.problem.order);
   double const cells = static_cast<double>(whole.mesh.cells) / ranks;
   // Of few parts much of the surface is the mesh's boundary.

@@ -1,7 +1,9 @@
 #include "app/run/rank_mesh.hpp"
 
 #include "app/config/problem.hpp"
+#include "app/run/mesh_shares.hpp"
 #include "assembly/space/places.hpp"
+#include "assembly/space/space.hpp"
 #include "assembly/system/point_loads.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/error.hpp"
@@ -218,6 +220,35 @@ void make_own(RankMesh& mesh, assembly::PartOfSpace& part) {
   mesh.in_own = std::move(part.in_own_cells);
 }
 
+/// The part on the cells around own rows, and that on own cells, from a problem that knows the former.
+void make_parts(RankMesh& mesh, RankTeam& team, assembly::ProblemSpec const& spec, std::optional<assembly::CheckedProblem> problem,
+                assembly::PartOfSpace& part) {
+  mesh.neighbors = std::move(part.neighbors);
+  mesh.nested = std::move(part.nested);
+  mesh.pieces = std::move(part.pieces);
+  mesh.n_rows = part.n_rows;
+  team.together([&] {
+    if (part.around_cells.empty())
+      return;
+    mesh.places.resize(part.unknowns.size());
+    std::iota(mesh.places.begin(), mesh.places.end(), 0);
+    mesh.around.emplace(std::move(*problem));
+    mesh.around_unknowns = part.unknowns;
+  });
+  problem.reset();
+  exchange_dirichlet_values(mesh, team);
+  team.together([&] {
+    if (!part.own_cells.empty())
+      make_own(mesh, part);
+    if (mesh.pieces != nullptr)
+      mesh.around_cells = std::move(part.around_cells);
+    mesh.own_nodes = std::move(part.own_nodes);
+  });
+  if (spec.source_total)
+    scale_source(mesh, team, *spec.source_total);
+  require_sources_inside(mesh, team);
+}
+
 /// Every rank makes the lattices, or pieces of lattices, that it needs. None: the mesh is not one of lattices.
 std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team) {
   RankMesh mesh;
@@ -248,52 +279,87 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
     keep_names_in_use(mesh.whole);
   std::vector<std::string> const& notes = problem->notes();
   mesh.notes.insert(mesh.notes.begin(), notes.begin(), notes.end());
-  mesh.neighbors = std::move(part.neighbors);
-  mesh.nested = std::move(part.nested);
-  mesh.pieces = std::move(part.pieces);
-  mesh.n_rows = part.n_rows;
-  team.together([&] {
-    if (part.around_cells.empty())
-      return;
-    mesh.places.resize(part.unknowns.size());
-    std::iota(mesh.places.begin(), mesh.places.end(), 0);
-    mesh.around.emplace(std::move(*problem));
-    mesh.around_unknowns = part.unknowns;
-  });
-  problem.reset();
-  exchange_dirichlet_values(mesh, team);
-  team.together([&] {
-    if (has_own)
-      make_own(mesh, part);
-    mesh.around_cells = std::move(part.around_cells);
-    mesh.own_nodes = std::move(part.own_nodes);
-  });
-  if (spec.source_total)
-    scale_source(mesh, team, *spec.source_total);
-  require_sources_inside(mesh, team);
+  make_parts(mesh, team, config.problem, std::move(problem), part);
   return mesh;
 }
 
-/// Every rank makes the whole mesh and keeps its part.
-RankMesh mesh_in_parts(RunConfig const& config, int rank, int ranks) {
+/// Bytes that only the first rank has, on `receiver` only.
+std::vector<char> sent_by_first(RankTeam& team, int receiver, std::vector<char> bytes) {
+  constexpr std::size_t most_at_once = std::size_t{1} << 30;  // a message of MPI has fewer than 2^31 bytes
+  std::vector<char> received;
+  std::int64_t left = 0;
+  std::size_t sent = 0;
+  do {
+    std::vector<std::vector<char>> to(static_cast<std::size_t>(team.size()));
+    std::size_t const end = std::min(bytes.size(), sent + most_at_once);
+    to[static_cast<std::size_t>(receiver)].assign(bytes.begin() + static_cast<std::ptrdiff_t>(sent),
+                                                  bytes.begin() + static_cast<std::ptrdiff_t>(end));
+    sent = end;
+    std::vector<char> const from = std::move(swap_lists(team.communicator(), to).front());
+    received.insert(received.end(), from.begin(), from.end());
+    left = gather(team.communicator(), static_cast<std::int64_t>(bytes.size() - sent)).front();
+  } while (left > 0);
+  return received;
+}
+
+/// The first rank makes the whole mesh, and sends every rank its part.
+RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team) {
   RankMesh mesh;
-  // As for a matrix that is not in CSR: the memory of that is a rank's, not this process's.
-  assembly::Discretization const whole(problem_of(config), assembly::AssembledInto::half_cds_on_host);
-  mesh.whole = whole.summary();
-  mesh.notes = whole.notes();
-  mesh.pure_neumann = whole.is_pure_neumann();
-  assembly::PartOfSpace part = whole.part(rank, ranks);
-  mesh.neighbors = std::move(part.neighbors);
-  mesh.n_rows = part.n_rows;
-  if (part.around_cells.empty())
-    return mesh;
-  mesh.places.resize(part.unknowns.size());
-  std::iota(mesh.places.begin(), mesh.places.end(), 0);
-  mesh.around.emplace(whole, part.around_cells, part.unknowns);
-  mesh.around_unknowns = part.unknowns;
-  if (!part.own_cells.empty())
-    make_own(mesh, part);
+  std::optional<assembly::Discretization> whole;
+  std::optional<assembly::DividedSpace> divided;
+  std::string counts, notes;
+  int pure_neumann = 0;
+  team.on_first([&] {
+    assembly::CheckedProblem problem(problem_of(config));
+    counts = packed(problem.counts());
+    // As for a matrix that is not in CSR: the memory of that is a rank's, not this process's.
+    whole.emplace(std::move(problem), assembly::AssembledInto::half_cds_on_host);
+    for (std::string const& note : whole->notes())
+      notes += note + '\n';
+    pure_neumann = whole->is_pure_neumann() ? 1 : 0;
+    divided.emplace(whole->divided(team.size()));
+  });
+  std::istringstream lines(team.of_first(notes));
+  for (std::string note; std::getline(lines, note);)
+    mesh.notes.push_back(note);
+  mesh.pure_neumann = gather(team.communicator(), pure_neumann).front() != 0;
+  counts = team.of_first(counts);
+
+  std::vector<char> mine;
+  for (int rank = 0; rank < team.size(); ++rank) {
+    std::vector<char> share;
+    team.on_first([&] {
+      assembly::PartOfSpace part = divided->part(rank);
+      assembly::SpaceArrays around = whole->arrays_of(part.around_cells, part.unknowns);
+      share = packed(MeshShare{std::move(part), std::move(around)});
+    });
+    std::vector<char> received = sent_by_first(team, rank, std::move(share));
+    if (rank == team.rank())
+      mine = std::move(received);
+  }
+  divided.reset();
+  whole.reset();
+  return_freed_memory();
+  MeshShare share = unpacked_share(mine);
+  mine = {};
+  std::optional<assembly::CheckedProblem> problem;
+  team.together([&] {
+    problem.emplace(problem_of(config), unpacked_counts(counts));
+    mesh.whole = problem->mesh();
+    mesh.whole.boundary_ids = share.around.boundary_ids;
+    mesh.whole.material_ids = share.around.material_ids;
+    keep_names_in_use(mesh.whole);
+    problem->set_part(std::move(share.around));
+  });
+  make_parts(mesh, team, config.problem, std::move(problem), share.part);
   return mesh;
+}
+
+RankMesh mesh_of_parts(RunConfig const& config, RankTeam& team) {
+  if (config.problem.mesh.refinements >= assembly::Space::fewest_refinements_of_lattices)
+    if (std::optional<RankMesh> mesh = mesh_of_lattices(config, team))
+      return std::move(*mesh);
+  return mesh_in_parts(config, team);
 }
 
 /// The number in a larger lattice of entry i of a part of it that begins at `first`; x fastest.
@@ -353,13 +419,11 @@ std::vector<std::uint8_t> RankMesh::have_rows() const {
 RankMesh rank_mesh(RunConfig const& config, RankTeam& team) {
   if (config.is_box())
     return mesh_of_box(config, team);
-  std::optional<RankMesh> mesh = mesh_of_lattices(config, team);
-  if (!mesh)
-    team.together([&] { mesh.emplace(mesh_in_parts(config, team.rank(), team.size())); });
-  if (mesh->whole.periodic)
-    tie_unknowns(*mesh, team);
+  RankMesh mesh = mesh_of_parts(config, team);
+  if (mesh.whole.periodic)
+    tie_unknowns(mesh, team);
   return_freed_memory();
-  return std::move(*mesh);
+  return mesh;
 }
 
 std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x) {

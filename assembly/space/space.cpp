@@ -144,51 +144,53 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
   lattices = std::move(numbering);
 }
 
-Space::Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns)
-    : order(whole.order),
-      n_local(whole.n_local),
-      n_cells(static_cast<std::int64_t>(cells.size())),
-      n_dofs(static_cast<std::int64_t>(unknowns.size())),
-      isoparametric(whole.isoparametric),
-      sides_have_ids(false),
-      boundary_ids(whole.boundary_ids),
-      material_ids(whole.material_ids),
-      n_cells_of_whole(whole.n_cells_of_whole > 0 ? whole.n_cells_of_whole : whole.n_cells),
-      cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)) {
+SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns) const {
+  SpaceArrays arrays;
+  arrays.isoparametric = isoparametric;
+  arrays.boundary_ids = boundary_ids;
+  arrays.material_ids = material_ids;
+  arrays.n_cells_of_whole = n_cells_of_whole > 0 ? n_cells_of_whole : n_cells;
+  auto const n_unknowns = static_cast<std::int64_t>(unknowns.size()), n_own = static_cast<std::int64_t>(cells.size());
   HostVector<std::int32_t> number;
-  number.resize(whole.n_dofs, -1);
-  points_.resize(3 * n_dofs);
+  number.resize(n_dofs, -1);
+  arrays.points.resize(3 * n_unknowns);
   constexpr std::int64_t at_once = 1 << 13;
-  parallel_for(n_parts(n_dofs, at_once), [&](std::int64_t block) {
-    auto const [begin, end] = part(n_dofs, at_once, block);
+  parallel_for(n_parts(n_unknowns, at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(n_unknowns, at_once, block);
     for (std::int64_t i = begin; i < end; ++i) {
       number[unknowns[i]] = static_cast<std::int32_t>(i);
-      Point3 const x = whole.point(unknowns[i]);
-      std::copy(x.begin(), x.end(), points_.begin() + 3 * i);
+      Point3 const x = point(unknowns[i]);
+      std::copy(x.begin(), x.end(), arrays.points.begin() + 3 * i);
     }
   });
-  cell_dofs_.resize(n_cells * n_local);
-  material_.resize(n_cells);
-  parallel_for(n_parts(n_cells, at_once), [&](std::int64_t block) {
-    auto const [begin, end] = part(n_cells, at_once, block);
+  arrays.cell_dofs.resize(n_own * n_local);
+  arrays.materials.resize(n_own);
+  parallel_for(n_parts(n_own, at_once), [&](std::int64_t block) {
+    auto const [begin, end] = part(n_own, at_once, block);
     for (std::int64_t cell = begin; cell < end; ++cell) {
-      std::int32_t* const own = cell_dofs_.data() + cell * n_local;
-      whole.dofs(cells[cell], own);
+      std::int32_t* const own = arrays.cell_dofs.data() + cell * n_local;
+      dofs(cells[cell], own);
       for (int i = 0; i < n_local; ++i)
         own[i] = number[own[i]];
-      material_[cell] = whole.material(cells[cell]);
+      arrays.materials[cell] = material(cells[cell]);
     }
   });
-  for (BoundaryFace face : whole.boundary_faces)  // by cell, ascending
+  for (BoundaryFace face : boundary_faces)  // by cell, ascending
     if (auto const found = std::lower_bound(cells.begin(), cells.end(), face.cell); found != cells.end() && *found == face.cell) {
       face.cell = static_cast<std::int32_t>(found - cells.begin());
-      boundary_faces.push_back(face);
+      arrays.boundary_faces.push_back(face);
     }
+  return arrays;
 }
 
-Space::Space(ReferenceElement const& element, SpaceArrays arrays)
-    : order(element.order),
-      n_local(element.n_nodes),
+Space::Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns)
+    : Space(whole.order, whole.n_local, whole.arrays_of(cells, unknowns)) {}
+
+Space::Space(ReferenceElement const& element, SpaceArrays arrays) : Space(element.order, element.n_nodes, std::move(arrays)) {}
+
+Space::Space(int order_of_element, int n_nodes, SpaceArrays arrays)
+    : order(order_of_element),
+      n_local(n_nodes),
       n_cells(static_cast<std::int64_t>(arrays.materials.size())),
       n_dofs(static_cast<std::int64_t>(arrays.points.size()) / 3),
       isoparametric(arrays.isoparametric),

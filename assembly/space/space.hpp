@@ -31,7 +31,7 @@ struct DofCells {
   HostVector<std::int32_t> cells;
 };
 
-/// What Space keeps of a part of a mesh that was never made as a whole.
+/// What Space keeps of a part of a mesh.
 struct SpaceArrays {
   HostVector<std::int32_t> cell_dofs;             ///< (p + 1)^3 of every cell
   HostVector<double> points;                      ///< 3 of every unknown; those of ghosts may come later (Space::set_points)
@@ -59,8 +59,10 @@ public:
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
   /// the cells, and each once.
   Space(Space const& whole, std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns);
+  /// The arrays of such a part.
+  [[nodiscard]] SpaceArrays arrays_of(std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns) const;
 
-  /// Such a part from its arrays.
+  /// A part from its arrays.
   Space(ReferenceElement const& element, SpaceArrays arrays);
 
   /// Lattices of fewer refinements have most of their nodes on rims; their unknowns are numbered as those of any other mesh.
@@ -127,6 +129,7 @@ private:
     std::int32_t component;
   };
 
+  Space(int order_of_element, int n_nodes, SpaceArrays arrays);
   void number_and_sort_cells();
   void find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice);
   /// Calls action(unknown) for all unknowns that a cell writes to. `own` is scratch of n_local entries.

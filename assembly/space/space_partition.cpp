@@ -195,17 +195,19 @@ PartOfSpace part_of(std::span<std::int32_t const> candidates, int n_local, int r
   return part;
 }
 
-PartOfSpace part_of(Space const& space, int rank, int ranks) {
+DividedSpace::DividedSpace(Space const& space, int ranks) : space_(space), owner_(space.owners()) {
   std::vector<std::int32_t> const rank_of = divide(cells_with_common_faces(space), ranks);  // all cells are as much work
-  HostVector<std::int32_t> owner = space.owners();
-  for (std::int32_t& of_unknown : owner)
+  for (std::int32_t& of_unknown : owner_)
     of_unknown = rank_of[static_cast<std::size_t>(of_unknown)];
-  std::vector<std::int32_t> cells(static_cast<std::size_t>(space.n_cells));
+}
+
+PartOfSpace DividedSpace::part(int rank) const {
+  std::vector<std::int32_t> cells(static_cast<std::size_t>(space_.n_cells));
   std::iota(cells.begin(), cells.end(), 0);
-  return part_of(cells, space.n_local, rank, [&](std::int64_t cell, std::int32_t* dofs, std::int32_t* owners) {
-    space.dofs(cell, dofs);
-    for (int i = 0; i < space.n_local; ++i)
-      owners[i] = owner[dofs[i]];
+  return part_of(cells, space_.n_local, rank, [&](std::int64_t cell, std::int32_t* dofs, std::int32_t* owners) {
+    space_.dofs(cell, dofs);
+    for (int i = 0; i < space_.n_local; ++i)
+      owners[i] = owner_[dofs[i]];
   });
 }
 

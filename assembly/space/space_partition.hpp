@@ -35,10 +35,19 @@ struct ShareOfSpace {
   std::shared_ptr<Space> around;  ///< null where the part has no cells
 };
 
-/// The part of a rank where METIS divides the cells by their common faces (divide, coarse_mesh.hpp); an unknown belongs to the rank
-/// with the first of its cells. Looks at all cells. Preconditions: 0 <= rank < ranks. The first rank has cells; others may have
-/// none where there are few.
-[[nodiscard]] PartOfSpace part_of(Space const& space, int rank, int ranks);
+/// A mesh that METIS divides by the common faces of cells (divide, coarse_mesh.hpp); an unknown belongs to the rank with the first
+/// of its cells. The first rank has cells; others may have none where there are few.
+class DividedSpace {
+public:
+  /// `space` outlives it.
+  DividedSpace(Space const& space, int ranks);
+  /// Looks at all cells. Precondition: 0 <= rank < ranks.
+  [[nodiscard]] PartOfSpace part(int rank) const;
+
+private:
+  Space const& space_;
+  HostVector<std::int32_t> owner_;  ///< by unknown
+};
 
 /// Cells all of whose unknowns belong to a rank, and these unknowns; in any order.
 struct InsideOfPart {

@@ -168,7 +168,7 @@ TEST(LatticeShares, AreEqualInSizeWithLittleSurface) {
     PartOfSpace const part = *CheckedProblem(spec).share(rank, ranks);
     most_rows = std::max(most_rows, part.n_rows);
     ghosts += n_ghosts(part);
-    of_cells += n_ghosts(whole.part(rank, ranks));
+    of_cells += n_ghosts(whole.divided(ranks).part(rank));
   }
   EXPECT_LT(static_cast<double>(most_rows), 1.25 * static_cast<double>(whole.summary().dofs) / ranks) << "rims go to first pieces";
   EXPECT_LT(static_cast<double>(ghosts), 1.4 * static_cast<double>(of_cells)) << "of METIS on all cells";

@@ -52,7 +52,7 @@ TEST(PartsOfAMesh, AssembleTheRowsOfTheWhole) {
       std::int64_t rows = 0, cells = 0;
       std::map<std::pair<int, int>, std::vector<std::int32_t>> sent, received;
       for (int rank = 0; rank < ranks; ++rank) {
-        PartOfSpace const part = whole.part(rank, ranks);
+        PartOfSpace const part = whole.divided(ranks).part(rank);
         cells += static_cast<std::int64_t>(part.own_cells.size());
         EXPECT_TRUE(
             std::includes(part.around_cells.begin(), part.around_cells.end(), part.own_cells.begin(), part.own_cells.end()));
@@ -99,7 +99,7 @@ TEST(PartsOfAMesh, AddUpToTheFiguresOfTheWhole) {
       double l2 = 0, h1 = 0, linf = 0, energy = 0, integral = 0, source = 0;
       std::map<unsigned, double> areas, fluxes;
       for (int rank = 0; rank < ranks; ++rank) {
-        PartOfSpace const part = whole.part(rank, ranks);
+        PartOfSpace const part = whole.divided(ranks).part(rank);
         auto const values_of = [&](std::vector<std::int32_t> const& unknowns) {
           HostVector<double> values;
           for (std::int32_t const i : unknowns)
