@@ -1104,8 +1104,10 @@ Keys<RunConfig> make_run_keys() {
               "Chebyshev's polynomial of the fourth kind of the given degree, or as many steps of damped Jacobi."),
       declare("solver.multigrid.degree", Integer{1, 10}, POISSON_MEMBER(solver.multigrid.degree), "",
               "Products with the matrix of a level before its correction, and after it."),
-      declare("solver.multigrid.precision", Choice<MultigridPrecision>{}, POISSON_MEMBER(solver.multigrid.precision), "",
-              "Precision inside a cycle."),
+      declare(
+          "solver.multigrid.precision", Choice<MultigridPrecision>{}, POISSON_MEMBER(solver.multigrid.precision), "",
+          "Precision inside a cycle. half: single, and on a GPU matrices of large levels that were made by aggregation are in half "
+          "precision, with the row sums that they have in double; for cells that are not stretched."),
       declare("solver.multigrid.levels", Integer{1, 100}, POISSON_MEMBER(solver.multigrid.levels), "",
               "Most levels, the finest included."),
       declare("solver.multigrid.coarse_size", Integer{1, 2000}, POISSON_MEMBER(solver.multigrid.coarse_size), "unknowns",

@@ -1,5 +1,6 @@
 #include "gpu/formats/csr.hpp"
 
+#include "gpu/formats/sell_c_sigma.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 
@@ -95,6 +96,12 @@ Csr::Csr(Format format, Context& context, CsrView const& like, std::shared_ptr<P
   view_.row_ptr = pattern_->host != nullptr ? pattern_->host->row_ptr.data() : pattern_->row_ptr.data();
   view_.columns = pattern_->host != nullptr ? pattern_->host->columns.data() : pattern_->columns.data();
   view_.single_values = single_values_.data();
+}
+
+std::unique_ptr<Matrix> Csr::in_half() const {
+  if (context().backend() == Backend::cpu || precision() != MatrixPrecision::double_)
+    return nullptr;
+  return SellCSigma::convert(*this, {})->in_half();
 }
 
 std::unique_ptr<Matrix> Csr::in_single() const {

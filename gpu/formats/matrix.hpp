@@ -44,6 +44,10 @@ public:
   /// than double, or where its format has no short way to do it. Throws OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Matrix> in_single() const { return nullptr; }
 
+  /// The same matrix in half precision for smoothers (formats/half_slices.hpp), in the same memory. Null on the host, and as
+  /// in_single. Precondition: it is square. Throws OutOfMemoryError.
+  [[nodiscard]] virtual std::unique_ptr<Matrix> in_half() const { return nullptr; }
+
   /// The same matrix in CSR, in the same memory, in double. Null where its precision is another, or where its format has no short
   /// way to do it. Throws OutOfMemoryError.
   [[nodiscard]] virtual std::unique_ptr<Csr> as_csr() const;

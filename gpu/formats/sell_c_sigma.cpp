@@ -1,6 +1,7 @@
 #include "gpu/formats/sell_c_sigma.hpp"
 
 #include "gpu/formats/csr.hpp"
+#include "gpu/formats/half_slices.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/conversion.hpp"
 
@@ -98,6 +99,14 @@ std::unique_ptr<Matrix> SellCSigma::in_single() const {
   Storage copy{storage_.rows.copy_to(context()), storage_.slice_ptr.copy_to(context()), storage_.columns.copy_to(context()),
                storage_.entries.in_single(context())};
   return std::unique_ptr<Matrix>(new SellCSigma(context(), view_, n_columns_, padding_ratio_, std::move(copy)));
+}
+
+std::unique_ptr<Matrix> SellCSigma::in_half() const {
+  if (context().backend() == Backend::cpu || precision() != MatrixPrecision::double_ || view_.rows != nullptr ||
+      view_.slice_size != HalfSlicesView::slice_size)
+    return nullptr;
+  return std::make_unique<HalfSlices>(context(), view_, storage_.slice_ptr.copy_to(context()), storage_.columns.copy_to(context()),
+                                      padding_ratio_);
 }
 
 std::unique_ptr<Csr> SellCSigma::as_csr() const {

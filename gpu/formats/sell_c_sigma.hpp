@@ -27,6 +27,7 @@ public:
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return n_columns_; }
   std::unique_ptr<Matrix> in_single() const override;
+  std::unique_ptr<Matrix> in_half() const override;
   std::unique_ptr<Csr> as_csr() const override;
 
 protected:

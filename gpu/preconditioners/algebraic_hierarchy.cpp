@@ -175,10 +175,15 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     MultigridLevel<V>& level = result.levels.emplace_back();
     bool const is_finest = result.levels.size() == 1, in_slices = is_for_slices(*current);
     bool const goes_on = is_finest && a != nullptr && !(a == current && in_slices && std::is_same_v<V, float>);
-    if (!goes_on || !set_finest_matrix(level, *a, {})) {
+    bool const in_half = in_slices && std::is_same_v<V, float> && options.multigrid.precision == MultigridPrecision::half;
+    if (in_half && is_finest && a != nullptr)
+      level.own = a->in_half();
+    if (in_half && level.own == nullptr)
+      level.own = current->in_half();
+    if (level.own == nullptr && (!goes_on || !set_finest_matrix(level, *a, {})))
       level.own = stored_as<V>(in_slices ? Format::sell_c_sigma : Format::csr, *current, context);
+    if (level.own != nullptr)
       level.matrix = level.own.get();
-    }
     level.diagonal = Array<V>(context, view.n_rows);
     static_cast<LinearOperator<V> const&>(*level.matrix).diagonal(level.diagonal.data());
     level.nnz = view.nnz;

@@ -353,7 +353,7 @@ std::unique_ptr<PreconditionerSetup> make(MultiPrecisionOperator const& a, Preco
 std::unique_ptr<PreconditionerSetup> make_multigrid(MultiPrecisionOperator const& a, PreconditionerOptions const& options) {
   if (options.steps != nullptr)
     options.steps->begin();
-  if (options.multigrid.precision == MultigridPrecision::single) {
+  if (options.multigrid.precision != MultigridPrecision::double_) {
     auto setup = make<float>(a, options);
     // Rounding may lose what couples parts of very different coefficients.
     if (setup->failure().empty() || !options.positive)

@@ -93,12 +93,13 @@ struct Names<MultigridSmoother> {
   static constexpr std::array<Named<MultigridSmoother>, 2> values{
       {{MultigridSmoother::chebyshev, "chebyshev"}, {MultigridSmoother::jacobi, "jacobi"}}};
 };
-/// Of matrices and vectors inside a cycle.
-enum class MultigridPrecision { single, double_ };
+/// Of matrices and vectors inside a cycle; half: single, but the matrices of large levels that have entries by rows are in half, on
+/// a device (HalfSlices).
+enum class MultigridPrecision { half, single, double_ };
 template <>
 struct Names<MultigridPrecision> {
-  static constexpr std::array<Named<MultigridPrecision>, 2> values{
-      {{MultigridPrecision::single, "single"}, {MultigridPrecision::double_, "double"}}};
+  static constexpr std::array<Named<MultigridPrecision>, 3> values{
+      {{MultigridPrecision::half, "half"}, {MultigridPrecision::single, "single"}, {MultigridPrecision::double_, "double"}}};
 };
 
 struct MultigridOptions {

@@ -32,7 +32,7 @@ std::int64_t solve_bytes(std::int64_t n_rows, PreconditionerOptions const& optio
 /// weights for each of the next level. Elsewhere: entries with their columns, on coarser levels about a third of them, P and P^T of
 /// about five entries a row, and the vectors.
 std::int64_t level_bytes(std::int64_t n_rows, std::int64_t nnz, PreconditionerOptions const& options) {
-  std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
+  std::int64_t const number = options.multigrid.precision == MultigridPrecision::double_ ? 8 : 4;
   if (options.box_nodes[0] > 0)
     return n_rows * (number * (14 + 1 + 3) + 1 + 27 * number / 8) * 8 / 7;
   return nnz * (number + 4) * 4 / 3 + n_rows * (2 * 5 * (number + 4) + 16 + 5 * number);

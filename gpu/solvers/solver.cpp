@@ -893,7 +893,7 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   PreconditionerOptions const preconditioner = preconditioner_options(known);
   std::int64_t const vectors = vector_bytes(n, preconditioner, known);
   std::int64_t kept = entry_of(known.preconditioner).bytes(n, nnz, preconditioner);  // of the preconditioner
-  std::int64_t const number = options.multigrid.precision == MultigridPrecision::single ? 4 : 8;
+  std::int64_t const number = options.multigrid.precision == MultigridPrecision::double_ ? 8 : 4;
   bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
              lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
              aggregation = multigrid && !box_levels && !lattice_levels && !lowers;

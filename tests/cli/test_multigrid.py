@@ -79,6 +79,14 @@ def test_keys(solve, poisson):
     assert "Allowed: v, w, f" in poisson("check", config, "--set", "solver.multigrid.cycle=x", code=1).stderr
 
 
+def test_half_is_single_where_it_does_not_pay(solve):
+    """Levels of a box, and all levels on the CPU, are not in half."""
+    for matrix in ("half_cds", "csr"):
+        of_single, of_half = (solve(box((20, 20, 20)), "--set", "solver.preconditioner=multigrid", "--set", f"solver.multigrid.precision={precision}",
+                                    "--set", f"matrix.format={matrix}", "--set", "backend=cpu")["solver"] for precision in ("single", "half"))
+        assert of_half["iterations"] == of_single["iterations"] and of_half["residual_recursive"] == of_single["residual_recursive"]
+
+
 def test_the_choice_is_shown(solve, poisson):
     record = solve(box((40, 40, 40)))
     table = record["solver"]["auto"]

@@ -20,6 +20,7 @@
 #include "gpu/kernels/device_ranks.hpp"
 #include "gpu/kernels/graph.hpp"
 #include "gpu/kernels/half_cds.hpp"
+#include "gpu/kernels/half_slices.hpp"
 #include "gpu/kernels/ilu.hpp"
 #include "gpu/kernels/lattice_elements.hpp"
 #include "gpu/kernels/lattice_half_cds.hpp"
@@ -73,6 +74,9 @@ RankTransport const& cuda_rank_transport(Context&, Communicator&) {
   refuse();
 }
 AggregationKernels const& AggregationKernels::cuda() {
+  refuse();
+}
+HalfSlicesKernels const& HalfSlicesKernels::cuda() {
   refuse();
 }
 BidiagonalKernels const& BidiagonalKernels::cuda() {
