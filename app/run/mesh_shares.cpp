@@ -1,76 +1,11 @@
 #include "app/run/mesh_shares.hpp"
 
-#include <cstring>
+#include "app/run/packed.hpp"
+
 #include <iterator>
 #include <map>
-#include <set>
-#include <type_traits>
 
 namespace poisson::app {
-
-namespace {
-
-/// Puts values one after another: numbers, and lists with their length before.
-template <class Bytes>
-class Packer {
-public:
-  template <class T>
-  void put(T const& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    append(&value, sizeof value);
-  }
-  template <class List>
-  void put_list(List const& list) {
-    using T = typename List::value_type;
-    static_assert(std::is_trivially_copyable_v<T>);
-    put(static_cast<std::int64_t>(list.size()));
-    append(list.data(), list.size() * sizeof(T));
-  }
-  void put_set(std::set<unsigned> const& set) { put_list(std::vector<unsigned>(set.begin(), set.end())); }
-  Bytes bytes;
-
-private:
-  void append(void const* data, std::size_t size) {
-    auto const* const first = static_cast<char const*>(data);
-    bytes.insert(bytes.end(), first, first + size);
-  }
-};
-
-/// Takes them in the same order.
-template <class Bytes>
-class Unpacker {
-public:
-  explicit Unpacker(Bytes const& bytes) : next_(bytes.data()) {}
-  template <class T>
-  [[nodiscard]] T take() {
-    T value;
-    std::memcpy(&value, next_, sizeof value);
-    next_ += sizeof value;
-    return value;
-  }
-  template <class T>
-  void take(T& value) {
-    value = take<T>();
-  }
-  template <class List>
-  void take_list(List& list) {
-    list.resize(static_cast<std::size_t>(take<std::int64_t>()));
-    std::size_t const size = list.size() * sizeof(typename List::value_type);
-    if (size > 0)
-      std::memcpy(list.data(), next_, size);
-    next_ += size;
-  }
-  void take_set(std::set<unsigned>& set) {
-    std::vector<unsigned> list;
-    take_list(list);
-    set = {list.begin(), list.end()};
-  }
-
-private:
-  char const* next_;
-};
-
-}  // namespace
 
 std::string packed(assembly::MeshCounts const& counts) {
   Packer<std::string> to;
@@ -122,12 +57,7 @@ std::vector<char> packed(MeshShare const& share) {
   for (auto const* const list : {&part.own_cells, &part.around_cells, &part.unknowns, &part.in_own_cells})
     to.put_list(*list);
   to.put(part.n_rows);
-  to.put(std::ssize(part.neighbors));
-  for (RankNeighbor const& neighbor : part.neighbors) {
-    to.put(neighbor.rank);
-    to.put(neighbor.n_ghosts);
-    to.put_list(neighbor.sent);
-  }
+  to.put_neighbors(part.neighbors);
   assembly::SpaceArrays const& around = share.around;
   to.put_list(around.cell_dofs);
   to.put_list(around.points);
@@ -147,12 +77,7 @@ MeshShare unpacked_share(std::vector<char> const& bytes) {
   for (auto* const list : {&part.own_cells, &part.around_cells, &part.unknowns, &part.in_own_cells})
     from.take_list(*list);
   from.take(part.n_rows);
-  part.neighbors.resize(static_cast<std::size_t>(from.take<std::ptrdiff_t>()));
-  for (RankNeighbor& neighbor : part.neighbors) {
-    from.take(neighbor.rank);
-    from.take(neighbor.n_ghosts);
-    from.take_list(neighbor.sent);
-  }
+  from.take_neighbors(part.neighbors);
   assembly::SpaceArrays& around = share.around;
   from.take_list(around.cell_dofs);
   from.take_list(around.points);

@@ -283,25 +283,6 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
   return mesh;
 }
 
-/// Bytes that only the first rank has, on `receiver` only.
-std::vector<char> sent_by_first(RankTeam& team, int receiver, std::vector<char> bytes) {
-  constexpr std::size_t most_at_once = std::size_t{1} << 30;  // a message of MPI has fewer than 2^31 bytes
-  std::vector<char> received;
-  std::int64_t left = 0;
-  std::size_t sent = 0;
-  do {
-    std::vector<std::vector<char>> to(static_cast<std::size_t>(team.size()));
-    std::size_t const end = std::min(bytes.size(), sent + most_at_once);
-    to[static_cast<std::size_t>(receiver)].assign(bytes.begin() + static_cast<std::ptrdiff_t>(sent),
-                                                  bytes.begin() + static_cast<std::ptrdiff_t>(end));
-    sent = end;
-    std::vector<char> const from = std::move(swap_lists(team.communicator(), to).front());
-    received.insert(received.end(), from.begin(), from.end());
-    left = gather(team.communicator(), static_cast<std::int64_t>(bytes.size() - sent)).front();
-  } while (left > 0);
-  return received;
-}
-
 /// The first rank makes the whole mesh, and sends every rank its part.
 RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team) {
   RankMesh mesh;
@@ -333,7 +314,7 @@ RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team) {
       assembly::SpaceArrays around = whole->arrays_of(part.around_cells, part.unknowns);
       share = packed(MeshShare{std::move(part), std::move(around)});
     });
-    std::vector<char> received = sent_by_first(team, rank, std::move(share));
+    std::vector<char> received = team.sent_by_first(rank, share);
     if (rank == team.rank())
       mine = std::move(received);
   }

@@ -77,4 +77,18 @@ std::string RankTeam::of_first(std::string const& text) {
   return gather_texts(communicator_, text).front();
 }
 
+std::vector<char> RankTeam::sent_by_first(int receiver, std::vector<char> const& bytes) {
+  constexpr std::int64_t most_at_once = std::int64_t{1} << 30;  // a message of MPI has fewer than 2^31 bytes
+  std::int64_t const n = gather(communicator_, static_cast<std::int64_t>(bytes.size())).front();
+  std::vector<char> received;
+  for (std::int64_t sent = 0; sent < n; sent += most_at_once) {
+    std::vector<std::vector<char>> to(static_cast<std::size_t>(size()));
+    if (is_first())
+      to[static_cast<std::size_t>(receiver)].assign(bytes.begin() + sent, bytes.begin() + std::min(n, sent + most_at_once));
+    std::vector<char> const from = std::move(swap_lists(communicator_, to).front());
+    received.insert(received.end(), from.begin(), from.end());
+  }
+  return received;
+}
+
 }  // namespace poisson::app

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace poisson::app {
 
@@ -35,6 +36,9 @@ public:
 
   /// All get the text of the first rank.
   [[nodiscard]] std::string of_first(std::string const& text);
+
+  /// Bytes that only the first rank has, on `receiver`; others get none. Collective.
+  [[nodiscard]] std::vector<char> sent_by_first(int receiver, std::vector<char> const& bytes);
 
   /// Whether the exception that is on its way is one that all ranks throw.
   [[nodiscard]] bool agreed() const { return agreed_; }

@@ -1,6 +1,7 @@
 #include "app/run/solve.hpp"
 
 #include "app/io/matrix_market.hpp"
+#include "app/run/packed.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/stages.hpp"
 #include "gpu/formats/coo.hpp"
@@ -112,11 +113,11 @@ void require_files(SystemSpec const& system) {
       static_cast<void>(read_matrix_market(path));
 }
 
-void begin_record(ResultRecord& record, RunConfig const& config, CsrMatrix const& matrix) {
+void begin_record(ResultRecord& record, RunConfig const& config, std::int64_t n_rows, std::int64_t nnz) {
   record.system = *config.system;
-  record.dofs = matrix.n_rows;
-  record.nnz = matrix.nnz();
-  record.csr_bytes = matrix.bytes();
+  record.dofs = n_rows;
+  record.nnz = nnz;
+  record.csr_bytes = CsrMatrix::csr_bytes(n_rows, nnz);
   record.fingerprint = fingerprint(config);
 }
 
@@ -142,22 +143,60 @@ ExitCode finish(Stages& stages, RunConfig const& config) {
   return stages.finish();
 }
 
-/// The vector of all rows, from that of this rank's. Empty where it is so on all ranks.
-HostVector<double> gather_rows(Communicator& ranks, std::span<double const> mine, std::vector<std::int64_t> const& first_rows) {
-  HostVector<double> all;
-  if (!any_of_ranks(&ranks, !mine.empty()))
-    return all;
-  std::int64_t longest = 0;
-  for (std::size_t r = 0; r + 1 < first_rows.size(); ++r)
-    longest = std::max(longest, first_rows[r + 1] - first_rows[r]);
-  std::vector<double> padded(mine.begin(), mine.end()), messages(static_cast<std::size_t>(longest * ranks.size()));
-  padded.resize(static_cast<std::size_t>(longest));
-  ranks.all_gather(padded.data(), longest * std::int64_t{sizeof(double)}, messages.data());
-  for (std::size_t r = 0; r + 1 < first_rows.size(); ++r) {
-    auto const* const from = messages.data() + static_cast<std::int64_t>(r) * longest;
-    all.insert(all.end(), from, from + (first_rows[r + 1] - first_rows[r]));
+/// What a rank has of a system.
+struct ShareOfSystem {
+  RankRows rows;
+  HostVector<double> b;
+};
+
+std::vector<char> packed(SystemOfFiles const& system, std::vector<std::int64_t> const& first_rows, int rank) {
+  RankRows const rows = rows_of_rank(*system.matrix, first_rows, rank);
+  std::int64_t const begin = first_rows[static_cast<std::size_t>(rank)], end = first_rows[static_cast<std::size_t>(rank) + 1];
+  Packer<std::vector<char>> to;
+  to.put_list(std::span<double const>(system.b).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
+  to.put_neighbors(rows.neighbors);
+  to.put(rows.matrix->n_columns);
+  to.put_list(rows.matrix->row_ptr);
+  to.put_list(rows.matrix->columns);
+  to.put_list(rows.matrix->values);
+  return std::move(to.bytes);
+}
+
+ShareOfSystem unpacked(std::vector<char> const& bytes) {
+  Unpacker<std::vector<char>> from(bytes);
+  ShareOfSystem share;
+  from.take_list(share.b);
+  from.take_neighbors(share.rows.neighbors);
+  auto matrix = std::make_shared<CsrMatrix>();
+  matrix->n_rows = std::ssize(share.b);
+  from.take(matrix->n_columns);
+  from.take_list(matrix->row_ptr);
+  from.take_list(matrix->columns);
+  from.take_list(matrix->values);
+  share.rows.matrix = std::move(matrix);
+  return share;
+}
+
+/// The first rank reads the files, and sends every rank its rows.
+ShareOfSystem share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record) {
+  SystemOfFiles system;
+  std::vector<std::int64_t> first_rows, sizes(2);
+  team.on_first([&] {
+    system = read_system(config, console);
+    first_rows = share_out_rows(*system.matrix, team.size());
+    sizes = {system.matrix->n_rows, system.matrix->nnz()};
+  });
+  begin_record(record, config, gather(team.communicator(), sizes[0]).front(), gather(team.communicator(), sizes[1]).front());
+  std::vector<char> mine;
+  for (int rank = 0; rank < team.size(); ++rank) {
+    std::vector<char> bytes;
+    team.on_first([&] { bytes = packed(system, first_rows, rank); });
+    std::vector<char> received = team.sent_by_first(rank, bytes);
+    if (rank == team.rank())
+      mine = std::move(received);
   }
-  return all;
+  system = {};
+  return unpacked(mine);
 }
 
 }  // namespace
@@ -172,7 +211,7 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
   stages.unless_interrupted([&] {
     SystemOfFiles system;
     record.clock.time(Stage::read, [&] { system = read_system(config, console); });
-    begin_record(record, config, *system.matrix);
+    begin_record(record, config, system.matrix->n_rows, system.matrix->nnz());
     stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
 
     stages.convert(std::move(system.matrix));
@@ -185,9 +224,8 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
 
 ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
   RunConfig const& config = configuration.config();
-  Communicator& ranks = team.communicator();
   require_same_configuration(config, team);
-  team.together([&] { require_files(*config.system); });
+  team.on_first([&] { require_files(*config.system); });
   InternalRunOptions internal;
   internal.team = &team;
   Stages stages(config, options, console, config.system->matrix + " on " + std::to_string(team.size()) + " ranks", internal);
@@ -195,27 +233,18 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
   record.system = *config.system;
 
   stages.unless_interrupted([&] {
-    RankRows rows;
-    HostVector<double> b;
-    std::vector<std::int64_t> first_rows;
-    record.clock.time(Stage::read, [&] {
-      SystemOfFiles system;
-      team.together([&] { system = read_system(config, console); });
-      require_same_system(*system.matrix, system.b, team);
-      begin_record(record, config, *system.matrix);
-      team.together([&] {
-        first_rows = share_out_rows(*system.matrix, team.size());
-        rows = rows_of_rank(*system.matrix, first_rows, team.rank());
-        auto const own = static_cast<std::size_t>(team.rank());
-        b.assign(system.b.begin() + first_rows[own], system.b.begin() + first_rows[own + 1]);
-      });
-    });
+    ShareOfSystem share;
+    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, record); });
     stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
 
-    stages.convert(std::move(rows), nullptr);
-    HostVector<double> const x = stages.solve(b, false);
-    stages.verify(b, x);
-    HostVector<double> const all = gather_rows(ranks, x, first_rows), low = gather_rows(ranks, record.result.x_low, first_rows);
+    stages.convert(std::move(share.rows), nullptr);
+    HostVector<double> const x = stages.solve(share.b, false);
+    stages.verify(share.b, x);
+    // Ranks have their rows in the order of the file.
+    auto const whole = [&](HostVector<double> const& own) {
+      return joined_on_first(team.communicator(), std::vector<double>(own.begin(), own.end()));
+    };
+    std::vector<double> const all = whole(x), low = whole(record.result.x_low);
     write_solution(stages, all, low, console);
   });
   return finish(stages, config);
