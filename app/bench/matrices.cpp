@@ -137,7 +137,7 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTe
 
 /// A matrix that every rank has, shared out.
 BenchMatrix shared_out(Context& context, CsrMatrix const& csr, RankTeam& team) {
-  require_same_system(csr, {}, team);
+  require_same_matrix(csr, team);
   RankRows rows;
   bool symmetric = false;
   team.together([&] {

@@ -39,20 +39,19 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
   });
 }
 
-void require_same_system(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team) {
+void require_same_matrix(CsrMatrix const& matrix, RankTeam& team) {
   struct Summary {
     std::int64_t n, nnz;
-    double sum, sum_of_b;
+    double sum;
     bool operator==(Summary const&) const = default;
   };
   auto const all = gather(team.communicator(),
-                          Summary{matrix.n_rows, matrix.nnz(), std::accumulate(matrix.values.begin(), matrix.values.end(), 0.0),
-                                  std::accumulate(b.begin(), b.end(), 0.0)});
+                          Summary{matrix.n_rows, matrix.nnz(), std::accumulate(matrix.values.begin(), matrix.values.end(), 0.0)});
   team.together([&] {
     for (std::size_t rank = 1; rank < all.size(); ++rank)
       if (all[rank] != all[0])
-        throw InputError("the ranks have different systems: the files of rank " + std::to_string(rank) +
-                         " are not those of rank 0; give all of them the same files");
+        throw InputError("the ranks have different matrices: the file of rank " + std::to_string(rank) +
+                         " is not that of rank 0; give all of them the same file");
   });
 }
 

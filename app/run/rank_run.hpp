@@ -4,8 +4,6 @@
 #include "app/run/run.hpp"
 #include "gpu/core/csr_matrix.hpp"
 
-#include <span>
-
 namespace poisson::app {
 
 /// Whether the ranks share blocks of a box on which multigrid has levels.
@@ -14,8 +12,8 @@ namespace poisson::app {
 /// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
 void require_same_configuration(RunConfig const& config, RankTeam& team);
 
-/// The same for a system that every rank has read: its size, entries and right-hand side. Collective.
-void require_same_system(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team);
+/// The same for a matrix that every rank has read: its size and entries. Collective.
+void require_same_matrix(CsrMatrix const& matrix, RankTeam& team);
 
 /// Throws InputError for the first key that asks for what several ranks cannot do yet.
 void require_runs_on_ranks(RunConfig const& config);

@@ -48,8 +48,7 @@ struct SplitRows {
 [[nodiscard]] std::vector<std::int64_t> share_out_rows(CsrMatrix const& matrix, int ranks);
 
 /// A share of a matrix for each of n_ranks ranks, in blocks of rows; `first_rows` has n_ranks + 1 entries, from 0 to the number of
-/// rows. For tests and for matrices from files. Precondition: the matrix is square. Goes through all of its
-/// entries.
+/// rows. For tests and for matrices from files. Precondition: the matrix is square. Goes through all of its entries.
 [[nodiscard]] RankRows rows_of_rank(CsrMatrix const& matrix, std::vector<std::int64_t> const& first_rows, int rank);
 
 }  // namespace poisson
