@@ -15,22 +15,21 @@ namespace {
 
 }  // namespace
 
-HalfSlices::HalfSlices(Context& context, SellView const& a, Array<std::int64_t> slice_ptr, Array<std::int32_t> columns,
-                       double padding_ratio)
+HalfSlices::HalfSlices(Context& context, SellView const& a, std::shared_ptr<SlicePattern const> pattern, double padding_ratio)
     : Matrix(context),
       kernels_(HalfSlicesKernels::cuda()),
-      slice_ptr_(std::move(slice_ptr)),
-      columns_(std::move(columns)),
-      values_(context, columns_.size()),
+      pattern_(std::move(pattern)),
+      values_(context, pattern_->columns.size()),
       scales_(context, a.n_rows),
       diagonal_(context, a.n_rows),
-      view_{a.n_rows, slice_ptr_.data(), columns_.data(), values_.data(), scales_.data(), diagonal_.data(), a.longest_row},
+      view_{a.n_rows,     pattern_->slice_ptr.data(), pattern_->columns.data(), values_.data(), scales_.data(), diagonal_.data(),
+            a.longest_row},
       padding_ratio_(padding_ratio) {
   kernels_.round(context, view_, a.values, {values_.data(), scales_.data(), diagonal_.data()});
 }
 
 std::int64_t HalfSlices::bytes() const {
-  return slice_ptr_.bytes() + columns_.bytes() + values_.bytes() + scales_.bytes() + diagonal_.bytes();
+  return pattern_->bytes() + values_.bytes() + scales_.bytes() + diagonal_.bytes();
 }
 
 void HalfSlices::product(float alpha, float const* x, float beta, float* y) const {

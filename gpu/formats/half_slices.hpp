@@ -2,8 +2,11 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "gpu/formats/slice_pattern.hpp"
 #include "gpu/kernels/half_slices.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+
+#include <memory>
 
 namespace poisson {
 
@@ -11,8 +14,8 @@ namespace poisson {
 /// only; others throw std::logic_error.
 class HalfSlices final : public Matrix {
 public:
-  /// Of a matrix in double on a device, in slices as these are, and with their offsets and columns. Throws OutOfMemoryError.
-  HalfSlices(Context& context, SellView const& a, Array<std::int64_t> slice_ptr, Array<std::int32_t> columns, double padding_ratio);
+  /// Of a matrix in double on a device, with this pattern, in slices as these are. Throws OutOfMemoryError.
+  HalfSlices(Context& context, SellView const& a, std::shared_ptr<SlicePattern const> pattern, double padding_ratio);
 
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return view_.n_rows; }
@@ -43,8 +46,7 @@ protected:
 
 private:
   HalfSlicesKernels const& kernels_;
-  Array<std::int64_t> slice_ptr_;
-  Array<std::int32_t> columns_;
+  std::shared_ptr<SlicePattern const> pattern_;
   Array<std::uint16_t> values_;
   Array<float> scales_, diagonal_;
   HalfSlicesView view_;

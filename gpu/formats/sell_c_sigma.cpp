@@ -74,39 +74,44 @@ std::unique_ptr<Matrix> SellCSigma::convert(Csr const& csr, FormatOptions const&
   view.slice_size = options.slice_size;
   view.longest_row = csr.view().longest_row;
   double const padding = csr.view().nnz > 0 ? static_cast<double>(layout.stored) / static_cast<double>(csr.view().nnz) : 1;
-  return std::unique_ptr<Matrix>(
-      new SellCSigma(context, view, csr.n_columns(), padding,
-                     {std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns), std::move(entries)}));
+  return std::unique_ptr<Matrix>(new SellCSigma(
+      context, view, csr.n_columns(), padding,
+      std::make_shared<SlicePattern const>(SlicePattern{std::move(layout.rows), std::move(layout.slice_ptr), std::move(columns)}),
+      std::move(entries)));
 }
 
-SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage)
-    : KernelMatrix(context, like), storage_(std::move(storage)), n_columns_(n_columns), padding_ratio_(padding_ratio) {
-  view_.slice_ptr = storage_.slice_ptr.data();
-  view_.rows = storage_.rows.data();
-  view_.columns = storage_.columns.data();
-  storage_.entries.set_pointers(view_);
+SellCSigma::SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio,
+                       std::shared_ptr<SlicePattern const> pattern, StoredEntries entries)
+    : KernelMatrix(context, like),
+      pattern_(std::move(pattern)),
+      entries_(std::move(entries)),
+      n_columns_(n_columns),
+      padding_ratio_(padding_ratio) {
+  view_.slice_ptr = pattern_->slice_ptr.data();
+  view_.rows = pattern_->rows.data();
+  view_.columns = pattern_->columns.data();
+  entries_.set_pointers(view_);
 }
 
 std::unique_ptr<Matrix> SellCSigma::copied_to(Context& target) const {
-  Storage copy{storage_.rows.copy_to(target), storage_.slice_ptr.copy_to(target), storage_.columns.copy_to(target),
-               storage_.entries.copy_to(target)};
-  return std::unique_ptr<Matrix>(new SellCSigma(target, view_, n_columns_, padding_ratio_, std::move(copy)));
+  auto copy = std::make_shared<SlicePattern const>(
+      SlicePattern{pattern_->rows.copy_to(target), pattern_->slice_ptr.copy_to(target), pattern_->columns.copy_to(target)});
+  return std::unique_ptr<Matrix>(
+      new SellCSigma(target, view_, n_columns_, padding_ratio_, std::move(copy), entries_.copy_to(target)));
 }
 
 std::unique_ptr<Matrix> SellCSigma::in_single() const {
   if (precision() != MatrixPrecision::double_)
     return nullptr;
-  Storage copy{storage_.rows.copy_to(context()), storage_.slice_ptr.copy_to(context()), storage_.columns.copy_to(context()),
-               storage_.entries.in_single(context())};
-  return std::unique_ptr<Matrix>(new SellCSigma(context(), view_, n_columns_, padding_ratio_, std::move(copy)));
+  return std::unique_ptr<Matrix>(
+      new SellCSigma(context(), view_, n_columns_, padding_ratio_, pattern_, entries_.in_single(context())));
 }
 
 std::unique_ptr<Matrix> SellCSigma::in_half() const {
   if (context().backend() == Backend::cpu || precision() != MatrixPrecision::double_ || view_.rows != nullptr ||
       view_.slice_size != HalfSlicesView::slice_size)
     return nullptr;
-  return std::make_unique<HalfSlices>(context(), view_, storage_.slice_ptr.copy_to(context()), storage_.columns.copy_to(context()),
-                                      padding_ratio_);
+  return std::make_unique<HalfSlices>(context(), view_, pattern_, padding_ratio_);
 }
 
 std::unique_ptr<Csr> SellCSigma::as_csr() const {
@@ -154,7 +159,7 @@ CsrMatrix SellCSigma::host_csr() const {
     for (auto e = static_cast<std::size_t>(result.row_ptr[row]); e < static_cast<std::size_t>(result.row_ptr[row + 1]);
          ++e, from += c) {
       result.columns[e] = view_.columns[from];
-      result.values[e] = storage_.entries.value(from);
+      result.values[e] = entries_.value(from);
       if (view_.low_values != nullptr)
         result.low_values[e] = view_.low_values[from];
     }

@@ -3,7 +3,10 @@
 #include "gpu/core/array.hpp"
 #include "gpu/core/host_vector.hpp"
 #include "gpu/formats/kernel_matrix.hpp"
+#include "gpu/formats/slice_pattern.hpp"
 #include "gpu/kernels/sell_c_sigma.hpp"
+
+#include <memory>
 
 namespace poisson {
 
@@ -20,9 +23,7 @@ public:
   static std::unique_ptr<Matrix> convert(Csr const& csr, FormatOptions const& options);
 
   Format format() const override { return Format::sell_c_sigma; }
-  std::int64_t bytes() const override {
-    return storage_.entries.bytes() + storage_.columns.bytes() + storage_.slice_ptr.bytes() + storage_.rows.bytes();
-  }
+  std::int64_t bytes() const override { return entries_.bytes() + pattern_->bytes(); }
   double padding_ratio() const override { return padding_ratio_; }
   std::int64_t n_rows() const override { return view_.n_rows; }
   std::int64_t n_columns() const override { return n_columns_; }
@@ -35,19 +36,15 @@ protected:
   CsrMatrix host_csr() const override;
   void extract_diagonal(double const* values, double* d) const override { kernels_.diagonal(context(), view_, values, d); }
   void extract_diagonal(float const* values, float* d) const override { kernels_.diagonal(context(), view_, values, d); }
-  std::int64_t n_values() const override { return storage_.entries.size(); }
+  std::int64_t n_values() const override { return entries_.size(); }
 
 private:
-  struct Storage {
-    Array<std::int32_t> rows;  ///< empty when all rows are in place
-    Array<std::int64_t> slice_ptr;
-    Array<std::int32_t> columns;
-    StoredEntries entries;
-  };
   /// Takes from `like` what is not in the arrays: sizes, C and whether rows are in place.
-  SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio, Storage storage);
+  SellCSigma(Context& context, SellView const& like, std::int64_t n_columns, double padding_ratio,
+             std::shared_ptr<SlicePattern const> pattern, StoredEntries entries);
 
-  Storage storage_;
+  std::shared_ptr<SlicePattern const> pattern_;
+  StoredEntries entries_;
   std::int64_t n_columns_;
   double padding_ratio_;
 };

@@ -1,11 +1,12 @@
 #include "gpu/core/number_text.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/formats/csr.hpp"
+#include "gpu/formats/sell_c_sigma.hpp"
 #include "gpu/kernels/aggregation.hpp"
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/smoother.hpp"
+#include "gpu/preconditioners/lanczos.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/preconditioners/power_method.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -110,7 +111,8 @@ template <class V>
 std::unique_ptr<Matrix> stored_as(Format format, Csr const& matrix, Context& context) {
   FormatOptions options;
   options.precision = precision_of<V>;
-  std::unique_ptr<Matrix> result = make_matrix(format, matrix, options);
+  // The matrix is one of ours: nothing about it has to be found out first, as make_matrix would.
+  std::unique_ptr<Matrix> result = format == Format::csr ? Csr::convert(matrix, options) : SellCSigma::convert(matrix, options);
   return &matrix.context() == &context ? std::move(result) : result->copy_to(context);
 }
 
@@ -189,9 +191,8 @@ MultigridHierarchy<V> algebraic_hierarchy(Matrix const* a, CsrProvider const& cs
     level.nnz = view.nnz;
     options.done(context, "level's matrix");
     // A symmetric matrix in the arithmetic of the cycle is read in half the time.
-    double const largest = options.positive
-                               ? largest_by_power(*level.matrix, level.diagonal, pseudo_random_vector<V>(context, view.n_rows))
-                               : kernels.largest_eigenvalue(place, view, couplings);
+    double const largest = options.positive ? largest_by_lanczos(level, pseudo_random_vector<V>(context, view.n_rows))
+                                            : kernels.largest_eigenvalue(place, view, couplings);
     level.largest = std::isfinite(largest) ? std::min(safety * largest, couplings.bound) : couplings.bound;
     options.done(place, "eigenvalue");
     std::unique_ptr<Csr> const p = coarser_space(result.levels.size(), place, view, couplings, level.largest);

@@ -1,7 +1,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/lattice_levels.hpp"
+#include "gpu/preconditioners/lanczos.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/preconditioners/power_method.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -139,7 +139,7 @@ MultigridHierarchy<V> lattice_hierarchy(LatticeHalfCds const& a, PreconditionerO
     level.diagonal = Array<V>(context, view.n_unknowns);
     static_cast<LinearOperator<V> const&>(*matrix).diagonal(level.diagonal.data());
     level.nnz = (2 * half_stencil::diagonals - 1) * view.n_unknowns;
-    double const largest = largest_by_power(*matrix, level.diagonal, start);
+    double const largest = largest_by_lanczos(level, start);
     if (!(largest > 0) || !std::isfinite(largest)) {
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
       return result;

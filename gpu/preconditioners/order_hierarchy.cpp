@@ -1,7 +1,7 @@
 #include "gpu/kernels/backends.hpp"
 #include "gpu/kernels/order_levels.hpp"
+#include "gpu/preconditioners/lanczos.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/preconditioners/power_method.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -101,7 +101,7 @@ MultigridHierarchy<V> order_hierarchy(Matrix const& a, OrderOne order_one, Preco
   std::int64_t const order = order_one.lattices.order;
   level.more_steps = static_cast<int>(std::max<std::int64_t>(order - 2, 0));
   level.nnz = (2 * order + 1) * (2 * order + 1) * (2 * order + 1) * a.n_rows();
-  double const largest = largest_by_power(*level.matrix, level.diagonal, pseudo_random_vector<V>(context, a.n_rows()));
+  double const largest = largest_by_lanczos(level, pseudo_random_vector<V>(context, a.n_rows()));
   if (!(largest > 0) || !std::isfinite(largest)) {
     result.failure = "the matrix is not positive definite";
     return result;

@@ -151,6 +151,7 @@ LevelRows finest_rows(RankMatrix const& a) {
 }
 
 double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal) {
+  constexpr int power_steps = 14;
   CsrMatrix const& a = *level.matrix;
   auto const n = static_cast<std::size_t>(a.n_rows);
   std::vector<double> x(n);
@@ -164,7 +165,7 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<dou
   x.resize(static_cast<std::size_t>(a.n_columns));
   std::vector<double> y(n);
   double estimate = 0;
-  for (int step = 0; step < steps_of_power_method; ++step) {
+  for (int step = 0; step < power_steps; ++step) {
     exchange->fill(x.data());
     double before = 0, after = 0;
     for (std::size_t i = 0; i < n; ++i) {

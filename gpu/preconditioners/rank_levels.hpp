@@ -15,8 +15,8 @@
 #include "gpu/kernels/block.hpp"
 #include "gpu/kernels/smoother.hpp"
 #include "gpu/preconditioners/block_exchange.hpp"
+#include "gpu/preconditioners/lanczos.hpp"
 #include "gpu/preconditioners/multigrid_hierarchy.hpp"
-#include "gpu/preconditioners/power_method.hpp"
 #include "gpu/preconditioners/rank_entries.hpp"
 
 #include <algorithm>
@@ -107,33 +107,13 @@ struct LevelRows {
 /// The largest |eigenvalue| of D^-1 A by the power method in the norm of D; NaN where it finds none. On the host.
 [[nodiscard]] double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<double const> diagonal);
 
-/// The same of a symmetric positive definite matrix, as largest_by_power, on its backend.
+/// The same of a symmetric positive definite matrix, as largest_by_lanczos, on its backend.
 template <class V>
 double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level, Numbering const& numbering) {
-  LinearOperator<V> const& a = *level.matrix;
-  Context& context = level.matrix->context();
-  std::int64_t const n = a.n_rows();
-  auto const& smoother = kernels_for<SmootherKernels<V>>(context);
-  std::vector<V> start(static_cast<std::size_t>(a.n_columns()));
-  for (std::int64_t i = 0; i < n; ++i)
+  std::vector<V> start(static_cast<std::size_t>(level.n()));
+  for (std::int64_t i = 0; i < level.n(); ++i)
     start[static_cast<std::size_t>(i)] = static_cast<V>(pseudo_random(numbering.first[numbering.me] + i));
-  Array<V> x(context, std::span<V const>(start)), y(context, std::max<std::int64_t>(n, 1)), dots(context, 2);
-  dots.set_zero();
-  Array<std::int32_t> const running(context, std::span<std::int32_t const>(std::vector<std::int32_t>{0}));
-  for (int step = 0; step < steps_of_power_method; ++step) {
-    level.halo->fill(x.data());
-    if (n == 0)
-      continue;
-    if (int const last = step + 2 - steps_of_power_method; last >= 0)
-      a.product_dot(x.data(), y.data(), dots.data() + last, running.data());
-    else
-      a.product(1, x.data(), 0, y.data());
-    smoother.begin(context, n, level.diagonal.data(), y.data(), V(1), x.data(), running.data());
-  }
-  std::vector<V> found(2);
-  dots.download(found);
-  double const before = sum_over(&ranks, static_cast<double>(found[0])), after = sum_over(&ranks, static_cast<double>(found[1]));
-  return before > 0 && after > 0 ? std::sqrt(after / before) : std::nan("");
+  return largest_by_lanczos(level, Array<V>(level.matrix->context(), std::span<V const>(start)), &ranks);
 }
 
 /// The same in host memory of its own.

@@ -897,13 +897,14 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
   bool const multigrid = known.preconditioner == PreconditionerKind::multigrid,
              lowers = multigrid && order_one.order > 0 && !lattice_levels && !(box_levels && !system.has_csr),
              aggregation = multigrid && !box_levels && !lattice_levels && !lowers;
-  // The finest level in single: half of tensors, values beside the columns of CSR (on a device slices have their own), or a copy of
-  // both.
-  std::int64_t const finest_in_single = number == 8                            ? 0
-                                        : system.n_lattice_nodes > 0           ? 4 * 14 * system.n_lattice_nodes
-                                        : system.format == Format::matrix_free ? (system.bytes_per_product - 16 * n) / 2
-                                        : system.format == Format::csr         ? (cpu ? 4 : 8) * nnz
-                                                                               : (system.bytes_per_product - 16 * n) * 2 / 3;
+  // The finest level in single: half of tensors, values beside the columns of CSR (on a device slices have their own) or of slices,
+  // or a copy of both.
+  std::int64_t const finest_in_single = number == 8                             ? 0
+                                        : system.n_lattice_nodes > 0            ? 4 * 14 * system.n_lattice_nodes
+                                        : system.format == Format::matrix_free  ? (system.bytes_per_product - 16 * n) / 2
+                                        : system.format == Format::csr          ? (cpu ? 4 : 8) * nnz
+                                        : system.format == Format::sell_c_sigma ? (system.bytes_per_product - 16 * n) / 3
+                                                                                : (system.bytes_per_product - 16 * n) * 2 / 3;
   bool const takes_csr = needs_csr(known.preconditioner) && !(multigrid && !aggregation);
   bool const is_csr = system.format == Format::csr || system.format == Format::crs_t;
   std::int64_t setup = takes_csr && !system.has_csr && !(aggregation && (is_csr || (!cpu && becomes_csr(system.format))))
@@ -939,11 +940,11 @@ SolverMemory solver_memory(ExpectedSystem const& system, SolverOptions const& op
     kept = order_one.tables + finest + (finer ? 3 * number * n : 0) + (4 * number + 1) * rows * 8 / 7;
     kept += aggregates ? 27 * rows * number + 10 * rows * (number + 4) : number * 14 * order_one.nodes * 116 / 100;
     kept += order_one.tensors * number / 8;
-    // OrderOne is made; then the power method has four vectors; then coarser levels are made of its matrix.
+    // OrderOne is made; then Lanczos's method has four vectors; then coarser levels are made of its matrix.
     std::int64_t const matrix = aggregates ? 12 * 27 * rows + order_one.tensors : 8 * 14 * order_one.nodes;
-    std::int64_t const power = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
+    std::int64_t const lanczos = order_one.tables + matrix + finest + (finer ? 4 * number * n : 0);
     std::int64_t const coarser = matrix + kept - (finer ? 3 * number * n : 0) - 3 * number * rows;
-    std::int64_t const later = std::max(power, coarser);
+    std::int64_t const later = std::max(lanczos, coarser);
     if (cpu)
       setup = std::max(order_one.host + order_one.backend, later), setup_on_backend = 0;
     else

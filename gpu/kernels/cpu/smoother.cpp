@@ -43,6 +43,19 @@ public:
       for_rows(n, [=](std::int64_t i) { take_step(step, i, y[i], x[i]); });
   }
 
+  void lanczos(Context& context, std::int64_t n, LanczosStep<V> const& step) const override {
+    auto const factors = step.factors();
+    double const norm = cpu::sum_blocks(context, n, 4 * n, [&](std::int64_t begin, std::int64_t end) {
+      double sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (std::int64_t i = begin; i < end; ++i)
+        sum += step.take(i, factors);
+      return sum;
+    });
+    if (n > 0)
+      step.norms[step.k + 1] = norm;
+  }
+
   void residual(Context&, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const override {
     if (*stop == 0)
       for_rows(n, [=](std::int64_t i) { y[i] = b[i] - y[i]; });

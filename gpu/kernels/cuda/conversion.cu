@@ -429,7 +429,7 @@ struct SlicedRow {
     end = layout.slice_ptr[slice + 1];
   }
 };
-/// 4 bytes an entry.
+/// Entries come before padding, so bisection finds where they end.
 __global__ void __launch_bounds__(threads) sliced_lengths_kernel(std::int64_t n_rows, SliceLayout const layout,
                                                                  std::int32_t const* __restrict__ columns, std::int64_t* row_ptr) {
   std::int64_t const place = std::int64_t{blockIdx.x} * threads + threadIdx.x;
@@ -438,9 +438,14 @@ __global__ void __launch_bounds__(threads) sliced_lengths_kernel(std::int64_t n_
   if (place >= n_rows)
     return;
   SlicedRow const at(layout, place);
-  std::int64_t length = 0;
-  for (std::int64_t e = at.first; e < at.end && columns[e] >= 0; e += layout.slice_size)
-    ++length;
+  std::int64_t length = 0, longest = (at.end - at.first + layout.slice_size - 1) / layout.slice_size;
+  while (length < longest) {
+    std::int64_t const middle = (length + longest) / 2;
+    if (columns[at.first + middle * layout.slice_size] >= 0)
+      length = middle + 1;
+    else
+      longest = middle;
+  }
   row_ptr[at.row + 1] = length;
 }
 constexpr int slices_threads = 64;

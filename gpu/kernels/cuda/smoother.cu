@@ -88,6 +88,15 @@ __global__ void __launch_bounds__(threads)
 }
 
 template <class V>
+__global__ void __launch_bounds__(threads)
+    lanczos_kernel(std::int64_t n, LanczosStep<V> const step, double* __restrict__ partial, unsigned* counter) {
+  std::int64_t const i = std::int64_t{blockIdx.x} * threads + threadIdx.x;
+  double sums[1] = {i < n ? step.take(i, step.factors()) : 0.0};
+  if (cuda::grid_sum<threads>(sums, partial, counter))
+    step.norms[step.k + 1] = sums[0];
+}
+
+template <class V>
 class CudaSmoother final : public SmootherKernels<V> {
 public:
   void begin(Context& context, std::int64_t n, V const* diagonal, V const* b, V factor, V* x,
@@ -103,6 +112,15 @@ public:
   void step(Context& context, std::int64_t n, SmoothingStep<V> const& step, V const* y, V const* x,
             std::int32_t const* stop) const override {
     for_rows(context, n, stop, Step<V>{step, y, x});
+  }
+  void lanczos(Context& context, std::int64_t n, LanczosStep<V> const& step) const override {
+    if (n == 0)
+      return;
+    auto& device = cuda::of(context);
+    auto const blocks = cuda::n_blocks(n, threads);
+    lanczos_kernel<<<blocks, threads, 0, device.stream()>>>(n, step, device.partial_sums<double>(std::int64_t{blocks}),
+                                                            device.block_counter());
+    POISSON_CUDA_CHECK(cudaGetLastError());
   }
   void residual(Context& context, std::int64_t n, V const* b, V* y, std::int32_t const* stop) const override {
     for_rows(context, n, stop, Residual<V>{b, y});

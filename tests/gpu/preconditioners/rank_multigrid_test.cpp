@@ -561,10 +561,14 @@ TYPED_TEST(RankMultigrid, GoesOnInNestedSpacesAsOneRank) {
             expected = z;
             return;
           }
-          double const scale = std::sqrt(std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0));
+          // Vectors from which eigenvalues are estimated differ, since ranks number unknowns otherwise, and estimates by a percent.
           auto const wanted = part(expected, blocks, ranks.rank());
+          double mine_off = 0;
           for (std::size_t i = 0; i < z.size(); ++i)
-            ASSERT_NEAR(z[i], wanted[i], 1e-3 * scale) << box.cells[0] << " cells, rank " << ranks.rank() << ", row " << i;
+            mine_off += (z[i] - wanted[i]) * (z[i] - wanted[i]);
+          double const off = std::sqrt(sum_over(&ranks, mine_off)),
+                       norm = std::sqrt(std::inner_product(expected.begin(), expected.end(), expected.begin(), 0.0));
+          EXPECT_LT(off, 0.02 * norm) << box.cells[0] << " cells";
         });
       }
     }
