@@ -9,7 +9,7 @@
 namespace poisson {
 
 BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k)
-    : Matrix(context), kernels_(kernels_for<BoxStencilKernels>(context)), components_(components), k_(k) {
+    : ProductsOfKernels(context, {}), components_(components), k_(k) {
   set_stencil(box);
   face_rows_ = Array<double>(context, 27 * view_.n_face_rows);
   kernels_.fill_face_rows(context, box, components, k_, face_rows_.data());
@@ -17,11 +17,7 @@ BoxOperator::BoxOperator(Context& context, BoxElements const& box, int component
 }
 
 BoxOperator::BoxOperator(Context& context, BoxElements const& box, int components, BoxField const& k, Array<double> face_rows)
-    : Matrix(context),
-      kernels_(kernels_for<BoxStencilKernels>(context)),
-      components_(components),
-      k_(k),
-      face_rows_(std::move(face_rows)) {
+    : ProductsOfKernels(context, {}), components_(components), k_(k), face_rows_(std::move(face_rows)) {
   set_stencil(box);
   assert(face_rows_.size() == 27 * view_.n_face_rows);
   view_.face_rows = face_rows_.data();
@@ -49,11 +45,9 @@ void BoxOperator::set_stencil(BoxElements const& box) {
 }
 
 BoxOperator::BoxOperator(Context& context, BoxOperator const& other)
-    : Matrix(context),
-      kernels_(kernels_for<BoxStencilKernels>(context)),
+    : ProductsOfKernels(context, other.view_),
       components_(other.components_),
       k_(other.k_),
-      view_(other.view_),
       face_rows_(other.face_rows_.copy_to(context)) {
   view_.face_rows = face_rows_.data();
 }

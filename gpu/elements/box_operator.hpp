@@ -2,7 +2,7 @@
 
 #include "gpu/core/array.hpp"
 #include "gpu/core/host_vector.hpp"
-#include "gpu/formats/matrix.hpp"
+#include "gpu/formats/kernel_matrix.hpp"
 #include "gpu/kernels/box_stencil.hpp"
 
 #include <array>
@@ -16,7 +16,7 @@ namespace poisson {
 
 /// The matrix of trilinear elements with constant k on a box, matrix-free: a stencil, and the stored rows of nodes on faces, 216
 /// bytes each. An operator in float, double and double-double.
-class BoxOperator final : public Matrix {
+class BoxOperator final : public ProductsOfKernels<BoxStencilKernels> {
 public:
   /// k is the constant of `k`, or with three components its constants kx, ky, kz; the data of `box` on Robin faces are in the
   /// context's memory, and not needed later. Precondition: three nodes or more in every direction.
@@ -39,7 +39,6 @@ public:
   [[nodiscard]] std::span<double const> face_rows(HostVector<double>& copy) const;
 
   Format format() const override { return Format::matrix_free; }
-  MatrixPrecision precision() const override { return MatrixPrecision::double_; }
   std::int64_t bytes() const override { return face_rows_.bytes(); }
   double padding_ratio() const override { return 1; }
   std::int64_t n_rows() const override { return view_.box.n_rows(); }
@@ -48,45 +47,10 @@ public:
   std::int64_t bytes_read(double) const override { return bytes(); }
   std::int64_t bytes_read(DoubleDouble) const override { return bytes(); }
 
-  void product(float alpha, float const* x, float beta, float* y) const override {
-    kernels_.product(context(), view_, alpha, x, beta, y);
-  }
-  void product(double alpha, double const* x, double beta, double* y) const override {
-    kernels_.product(context(), view_, alpha, x, beta, y);
-  }
-  void product(DoubleDouble alpha, ConstPointer<DoubleDouble> x, DoubleDouble beta, Pointer<DoubleDouble> y) const override {
-    kernels_.product(context(), view_, alpha, x, beta, y);
-  }
-  void product_dot(float const* x, float* y, float* dot, std::int32_t const* stop) const override {
-    kernels_.product_dot(context(), view_, x, y, dot, stop);
-  }
-  void product_dot(double const* x, double* y, double* dot, std::int32_t const* stop) const override {
-    kernels_.product_dot(context(), view_, x, y, dot, stop);
-  }
-  void product_dot(ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y, DoubleDouble* dot,
-                   std::int32_t const* stop) const override {
-    kernels_.product_dot(context(), view_, x, y, dot, stop);
-  }
   void diagonal(float* d) const override { kernels_.diagonal(context(), view_, d); }
   void diagonal(double* d) const override { kernels_.diagonal(context(), view_, d); }
   void diagonal(Pointer<DoubleDouble> d) const override;
   bool residual(double const* x, double const* x_low, double const* b, double* r) const override;
-  bool smooth(SmoothingStep<float> const& step, float const* x, std::int32_t const* stop) const override {
-    kernels_.smooth(context(), view_, step, x, stop);
-    return true;
-  }
-  bool smooth(SmoothingStep<double> const& step, double const* x, std::int32_t const* stop) const override {
-    kernels_.smooth(context(), view_, step, x, stop);
-    return true;
-  }
-  bool subtract_product(float const* b, float const* x, float* r, std::int32_t const* stop) const override {
-    kernels_.subtract_product(context(), view_, b, x, r, stop);
-    return true;
-  }
-  bool subtract_product(double const* b, double const* x, double* r, std::int32_t const* stop) const override {
-    kernels_.subtract_product(context(), view_, b, x, r, stop);
-    return true;
-  }
   /// The diagonals of half_stencil, laid out as HalfCdsView says; -0.0 where nothing is stored.
   void fill_diagonals(float* values) const { kernels_.fill_diagonals(context(), view_, values); }
   void fill_diagonals(double* values) const { kernels_.fill_diagonals(context(), view_, values); }
@@ -99,10 +63,8 @@ private:
   BoxOperator(Context& context, BoxOperator const& other);
   void set_stencil(BoxElements const& box);
 
-  BoxStencilKernels const& kernels_;
   int components_;
   BoxField k_;
-  BoxStencilView view_;
   Array<double> face_rows_;
 };
 

@@ -8,7 +8,7 @@
 
 namespace poisson {
 
-/// A matrix whose products are ProductKernels on a view.
+/// A matrix or operator whose products are ProductKernels on a view. One that stores no entries is in double.
 template <class Kernels>
 class ProductsOfKernels : public Matrix {
 public:
@@ -45,9 +45,12 @@ public:
     return subtract_by_kernels(b, x, r, stop);
   }
   MatrixPrecision precision() const final {
-    return view_.single_values != nullptr ? MatrixPrecision::single
-           : view_.low_values != nullptr  ? MatrixPrecision::double_double
-                                          : MatrixPrecision::double_;
+    if constexpr (requires(View const& view) { view.single_values; })
+      return view_.single_values != nullptr ? MatrixPrecision::single
+             : view_.low_values != nullptr  ? MatrixPrecision::double_double
+                                            : MatrixPrecision::double_;
+    else
+      return MatrixPrecision::double_;
   }
 
 protected:

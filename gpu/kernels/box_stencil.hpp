@@ -20,21 +20,8 @@ struct BoxStencilView {
 };
 
 /// Bytes of an inner row: x once, y once. Results do not depend on the number of threads.
-class BoxStencilKernels : public SmoothingKernels<BoxStencilView> {
+class BoxStencilKernels : public ProductKernels<BoxStencilView>, public SmoothingKernels<BoxStencilView> {
 public:
-  /// y = alpha A x + beta y; y is not read when beta = 0.
-  virtual void product(Context& context, BoxStencilView const& a, float alpha, float const* x, float beta, float* y) const = 0;
-  virtual void product(Context& context, BoxStencilView const& a, double alpha, double const* x, double beta, double* y) const = 0;
-  virtual void product(Context& context, BoxStencilView const& a, DoubleDouble alpha, ConstPointer<DoubleDouble> x,
-                       DoubleDouble beta, Pointer<DoubleDouble> y) const = 0;
-  /// y = A x and *dot = x . y, unless *stop is set.
-  virtual void product_dot(Context& context, BoxStencilView const& a, float const* x, float* y, float* dot,
-                           std::int32_t const* stop) const = 0;
-  virtual void product_dot(Context& context, BoxStencilView const& a, double const* x, double* y, double* dot,
-                           std::int32_t const* stop) const = 0;
-  virtual void product_dot(Context& context, BoxStencilView const& a, ConstPointer<DoubleDouble> x, Pointer<DoubleDouble> y,
-                           DoubleDouble* dot, std::int32_t const* stop) const = 0;
-
   /// Fills rows, laid out as BoxStencilView::face_rows, for the constants of `k`.
   virtual void fill_face_rows(Context& context, BoxElements const& box, int components, BoxField const& k, double* rows) const = 0;
   /// The diagonals of half_stencil, laid out as HalfCdsView says; -0.0 where nothing is stored.
