@@ -3,8 +3,8 @@
 #include "app/config/problem.hpp"
 #include "app/io/matrix_market.hpp"
 #include "app/run/rank_mesh.hpp"
-#include "app/run/rank_run.hpp"
 #include "app/run/rank_system.hpp"
+#include "app/run/system_shares.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/box_partition.hpp"
 #include "gpu/core/communicator.hpp"
@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -135,23 +136,25 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTe
   return with_sizes(std::move(result), &team.communicator());
 }
 
-/// A matrix that every rank has, shared out.
-BenchMatrix shared_out(Context& context, CsrMatrix const& csr, RankTeam& team) {
-  require_same_matrix(csr, team);
-  RankRows rows;
-  bool symmetric = false;
-  team.together([&] {
+/// A matrix that the first rank has, shared out. Collective.
+BenchMatrix shared_by_first(Context& context, CsrMatrix const& csr, RankTeam& team) {
+  int symmetric = 0;
+  team.on_first([&] {
     if (csr.n_rows != csr.n_columns)
       throw InputError("the matrix has " + std::to_string(csr.n_rows) + " rows and " + std::to_string(csr.n_columns) +
                        " columns; several ranks share matrices with as many rows as columns");
-    symmetric = !find_symmetry(view_of(csr)).first;
-    rows = rows_of_rank(csr, share_out_rows(csr, team.size()), team.rank());
+    symmetric = find_symmetry(view_of(csr)).first ? 0 : 1;
   });
-  return in_memory_of(context, std::move(rows), symmetric, team);
+  RankRows rows = shared_out(csr, {}, team).rows;
+  return in_memory_of(context, std::move(rows), gather(team.communicator(), symmetric).front() != 0, team);
 }
 
-BenchMatrix of_rows(Context& context, CsrMatrix csr, RankTeam* team) {
-  return team != nullptr ? shared_out(context, csr, *team) : in_memory_of(context, std::move(csr));
+/// What `make` returns; of several ranks the first calls it, and shares it out.
+template <class Make>
+BenchMatrix of_rows(Context& context, Make const& make, RankTeam* team) {
+  CsrMatrix csr;
+  on_first(team, [&] { csr = make(); });
+  return team != nullptr ? shared_by_first(context, csr, *team) : in_memory_of(context, std::move(csr));
 }
 
 /// The rows of this rank's block of box_laplacian(n, n, n). Collective.
@@ -258,20 +261,20 @@ std::string cube(std::int64_t n) {
 
 BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
-    return {"box, " + cube(nodes) + " nodes",
-            "box",
-            [nodes](Context& context, RankTeam* team) {
-              if (team != nullptr && nodes > 1)
-                return block_of_box(context, nodes, *team);
-              std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
-              require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side),
-                             "a box of " + cube(nodes) + " nodes in csr");
-              BenchMatrix result;
-              result.csr = box_laplacian(context, nodes, nodes, nodes);
-              result.box_nodes = {nodes, nodes, nodes};
-              return team != nullptr ? shared_out(context, result.csr->to_csr(), *team) : with_sizes(std::move(result), nullptr);
-            },
-            {"--nodes", std::to_string(nodes)}};
+    return {
+        "box, " + cube(nodes) + " nodes",
+        "box",
+        [nodes](Context& context, RankTeam* team) {
+          if (team != nullptr && nodes > 1)
+            return block_of_box(context, nodes, *team);
+          std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
+          require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side), "a box of " + cube(nodes) + " nodes in csr");
+          BenchMatrix result;
+          result.csr = box_laplacian(context, nodes, nodes, nodes);
+          result.box_nodes = {nodes, nodes, nodes};
+          return team != nullptr ? shared_by_first(context, result.csr->to_csr(), *team) : with_sizes(std::move(result), nullptr);
+        },
+        {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
   return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
           "box",
@@ -290,15 +293,17 @@ BenchSource file_source(std::string const& path) {
   return {path,
           "file",
           [path](Context& context, RankTeam* team) {
-            CooMatrix coo;
-            CsrMatrix csr;
-            together(team, [&] {
-              coo = read_matrix_market(path);
-              csr = csr_from_coo(coo);
-            });
-            if (team != nullptr)
-              return shared_out(context, csr, *team);
-            BenchMatrix matrix = in_memory_of(context, std::move(csr));
+            std::optional<CooMatrix> coo;
+            BenchMatrix matrix = of_rows(
+                context,
+                [&] {
+                  CooMatrix read = read_matrix_market(path);
+                  CsrMatrix csr = csr_from_coo(read);
+                  if (team == nullptr)  // conversions are measured on one rank
+                    coo = std::move(read);
+                  return csr;
+                },
+                team);
             matrix.coo = std::move(coo);
             return matrix;
           },
@@ -306,6 +311,13 @@ BenchSource file_source(std::string const& path) {
 }
 
 }  // namespace
+
+void require_matrix_files(BenchOptions const& options) {
+  std::error_code ignored;
+  for (std::string const& path : options.files)
+    if (!std::filesystem::is_regular_file(path, ignored))
+      static_cast<void>(read_matrix_market(path));
+}
 
 std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuration const* problem) {
   bool const to_solve = options.kind == BenchKind::solve;
@@ -318,19 +330,21 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.band || (nothing_named && !to_solve))
     sources.push_back({"band, " + std::to_string(n) + " rows",
                        "band",
-                       [n](Context& context, RankTeam* team) { return of_rows(context, band_matrix(n), team); },
+                       [n](Context& context, RankTeam* team) {
+                         return of_rows(
+                             context, [n] { return band_matrix(n); }, team);
+                       },
                        {}});
   if (options.random || (nothing_named && !to_solve))
     sources.push_back({"random, " + std::to_string(n) + " rows",
                        "random",
-                       [n](Context& context, RankTeam* team) { return of_rows(context, random_matrix(n), team); },
+                       [n](Context& context, RankTeam* team) {
+                         return of_rows(
+                             context, [n] { return random_matrix(n); }, team);
+                       },
                        {}});
-  for (std::string const& path : options.files) {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(path, ignored))
-      static_cast<void>(read_matrix_market(path));  // says now, and not after the other measurements, what is wrong
+  for (std::string const& path : options.files)
     sources.push_back(file_source(path));
-  }
   if (problem != nullptr)
     sources.push_back({options.config,
                        "problem",

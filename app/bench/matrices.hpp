@@ -46,7 +46,10 @@ struct BenchSource {
   std::vector<std::string> script_words;  ///< arguments for a script of tests/bench to make the same matrix; empty: not possible
 };
 
-/// The matrices of the options, none of them built. Throws InputError when a file is missing.
+/// Throws InputError for a matrix file that is not there: before other matrices are measured, not after.
+void require_matrix_files(BenchOptions const& options);
+
+/// The matrices of the options, none of them built.
 [[nodiscard]] std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuration const* problem);
 
 /// Throws EnvironmentError when the context's memory, or the host's, has less than `bytes` available; `what` names the object.

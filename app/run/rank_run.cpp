@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,22 +35,6 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
       if (all[rank] != all[0])
         throw InputError("the ranks have different configurations: that of rank " + std::to_string(rank) +
                          " is not that of rank 0; give all of them the same file and options");
-  });
-}
-
-void require_same_matrix(CsrMatrix const& matrix, RankTeam& team) {
-  struct Summary {
-    std::int64_t n, nnz;
-    double sum;
-    bool operator==(Summary const&) const = default;
-  };
-  auto const all = gather(team.communicator(),
-                          Summary{matrix.n_rows, matrix.nnz(), std::accumulate(matrix.values.begin(), matrix.values.end(), 0.0)});
-  team.together([&] {
-    for (std::size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank] != all[0])
-        throw InputError("the ranks have different matrices: the file of rank " + std::to_string(rank) +
-                         " is not that of rank 0; give all of them the same file");
   });
 }
 

@@ -2,7 +2,6 @@
 
 #include "app/run/rank_team.hpp"
 #include "app/run/run.hpp"
-#include "gpu/core/csr_matrix.hpp"
 
 namespace poisson::app {
 
@@ -11,9 +10,6 @@ namespace poisson::app {
 
 /// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
 void require_same_configuration(RunConfig const& config, RankTeam& team);
-
-/// The same for a matrix that every rank has read: its size and entries. Collective.
-void require_same_matrix(CsrMatrix const& matrix, RankTeam& team);
 
 /// Throws InputError for the first key that asks for what several ranks cannot do yet.
 void require_runs_on_ranks(RunConfig const& config);

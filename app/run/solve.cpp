@@ -1,9 +1,9 @@
 #include "app/run/solve.hpp"
 
 #include "app/io/matrix_market.hpp"
-#include "app/run/packed.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/stages.hpp"
+#include "app/run/system_shares.hpp"
 #include "gpu/formats/coo.hpp"
 #include "gpu/kernels/csr.hpp"
 #include "gpu/kernels/symmetry.hpp"
@@ -143,60 +143,17 @@ ExitCode finish(Stages& stages, RunConfig const& config) {
   return stages.finish();
 }
 
-/// What a rank has of a system.
-struct ShareOfSystem {
-  RankRows rows;
-  HostVector<double> b;
-};
-
-std::vector<char> packed(SystemOfFiles const& system, std::vector<std::int64_t> const& first_rows, int rank) {
-  RankRows const rows = rows_of_rank(*system.matrix, first_rows, rank);
-  std::int64_t const begin = first_rows[static_cast<std::size_t>(rank)], end = first_rows[static_cast<std::size_t>(rank) + 1];
-  Packer<std::vector<char>> to;
-  to.put_list(std::span<double const>(system.b).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)));
-  to.put_neighbors(rows.neighbors);
-  to.put(rows.matrix->n_columns);
-  to.put_list(rows.matrix->row_ptr);
-  to.put_list(rows.matrix->columns);
-  to.put_list(rows.matrix->values);
-  return std::move(to.bytes);
-}
-
-ShareOfSystem unpacked(std::vector<char> const& bytes) {
-  Unpacker<std::vector<char>> from(bytes);
-  ShareOfSystem share;
-  from.take_list(share.b);
-  from.take_neighbors(share.rows.neighbors);
-  auto matrix = std::make_shared<CsrMatrix>();
-  matrix->n_rows = std::ssize(share.b);
-  from.take(matrix->n_columns);
-  from.take_list(matrix->row_ptr);
-  from.take_list(matrix->columns);
-  from.take_list(matrix->values);
-  share.rows.matrix = std::move(matrix);
-  return share;
-}
-
 /// The first rank reads the files, and sends every rank its rows.
-ShareOfSystem share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record) {
+SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record) {
   SystemOfFiles system;
-  std::vector<std::int64_t> first_rows, sizes(2);
+  std::vector<std::int64_t> sizes(2);
   team.on_first([&] {
     system = read_system(config, console);
-    first_rows = share_out_rows(*system.matrix, team.size());
     sizes = {system.matrix->n_rows, system.matrix->nnz()};
   });
   begin_record(record, config, gather(team.communicator(), sizes[0]).front(), gather(team.communicator(), sizes[1]).front());
-  std::vector<char> mine;
-  for (int rank = 0; rank < team.size(); ++rank) {
-    std::vector<char> bytes;
-    team.on_first([&] { bytes = packed(system, first_rows, rank); });
-    std::vector<char> received = team.sent_by_first(rank, bytes);
-    if (rank == team.rank())
-      mine = std::move(received);
-  }
-  system = {};
-  return unpacked(mine);
+  CsrMatrix const none;
+  return shared_out(system.matrix != nullptr ? *system.matrix : none, system.b, team);
 }
 
 }  // namespace
@@ -233,7 +190,7 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
   record.system = *config.system;
 
   stages.unless_interrupted([&] {
-    ShareOfSystem share;
+    SystemShare share;
     record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, record); });
     stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
 

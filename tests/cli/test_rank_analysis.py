@@ -123,7 +123,8 @@ def test_singular_and_periodic_problems(poisson, boundary):
 
 
 def test_a_failing_analysis_is_told_as_on_one_rank(poisson):
-    text = CUBE + "analysis: {svd: [{of: field, at: 7}, {of: field, points: 5}, {of: operator, modes: 1}]}\n"
+    text = CUBE.replace("[8, 8, 8]", "[8, 7, 6]")  # on a cube the largest singular value is threefold, and its mode any of many
+    text += "analysis: {svd: [{of: field, at: 7}, {of: field, points: 5}, {of: operator, modes: 1}]}\n"
     one, other, alone, done = both(poisson, text, 2, code=1)
     assert errors_told(done) == errors_told(alone) and len(errors_told(done)) == 1 and "analysis.svd[0]" in done.stderr
     compare(poisson, one, other)

@@ -556,6 +556,20 @@ def test_a_wrong_system_is_told_once(poisson, words, told):
     assert len(errors) == 1 and told in errors[0], done.stderr
 
 
+@pytest.mark.parametrize("words", [["solve", "--output", "out"], ["bench", "spmv", "--repeat", "1"], ["bench", "solve", "--repeat", "1"]])
+def test_only_the_first_rank_reads_a_matrix(poisson, words):
+    """The others start in a folder where there is no such file."""
+    matrix = write_chain(poisson, 60)
+    (poisson.directory / "elsewhere").mkdir()
+    command = ranks_command(1, *words, "--matrix", matrix, "--backend", "cpu")
+    program = command[command.index(EXECUTABLE):]
+    done = subprocess.run([*command, ":", "-n", "2", "--wdir", poisson.directory / "elsewhere", *program], cwd=poisson.directory, text=True,
+                          capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "on 3 ranks" in done.stdout
+    assert (poisson.directory / "out/solution.mtx").exists() == ("out" in words) and not list((poisson.directory / "elsewhere").iterdir())
+
+
 # --- warnings
 
 

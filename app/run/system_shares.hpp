@@ -1,0 +1,23 @@
+#pragma once
+
+#include "app/run/rank_team.hpp"
+#include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/host_vector.hpp"
+#include "gpu/core/rank_rows.hpp"
+
+#include <span>
+
+namespace poisson::app {
+
+/// What a rank has of a system.
+struct SystemShare {
+  RankRows rows;
+  HostVector<double> b;  ///< of own rows; empty where there is none
+};
+
+/// Shares out a system that only the first rank has: rows follow each other from rank to rank, with about as many entries each
+/// (share_out_rows). The arguments of other ranks are not looked at. `b` may be empty. Precondition: the matrix is square.
+/// Collective.
+[[nodiscard]] SystemShare shared_out(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team);
+
+}  // namespace poisson::app
