@@ -58,7 +58,11 @@ ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Co
                        "without mpirun");
     sources = bench_sources(options, problem);
   });
-  on_first(team, [&] { require_matrix_files(options); });
+  auto const check_files = [&] { require_matrix_files(options); };
+  if (team != nullptr)
+    team->on_first(check_files);
+  else
+    check_files();
   auto const body = [&](BenchSession& session) {
     session.report["options"] = json_of(options);
     auto const benchmark = options.kind == BenchKind::spmv    ? make_product_bench(options, session)

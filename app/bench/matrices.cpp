@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -136,25 +137,26 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTe
   return with_sizes(std::move(result), &team.communicator());
 }
 
-/// A matrix that the first rank has, shared out. Collective.
-BenchMatrix shared_by_first(Context& context, CsrMatrix const& csr, RankTeam& team) {
+/// What `make` returns, which the first rank calls; shared out. Collective.
+template <class Make>
+BenchMatrix shared_by_first(Context& context, Make const& make, RankTeam& team) {
+  std::shared_ptr<CsrMatrix const> csr;
   int symmetric = 0;
   team.on_first([&] {
-    if (csr.n_rows != csr.n_columns)
-      throw InputError("the matrix has " + std::to_string(csr.n_rows) + " rows and " + std::to_string(csr.n_columns) +
+    csr = std::make_shared<CsrMatrix const>(make());
+    if (csr->n_rows != csr->n_columns)
+      throw InputError("the matrix has " + std::to_string(csr->n_rows) + " rows and " + std::to_string(csr->n_columns) +
                        " columns; several ranks share matrices with as many rows as columns");
-    symmetric = find_symmetry(view_of(csr)).first ? 0 : 1;
+    symmetric = find_symmetry(view_of(*csr)).first ? 0 : 1;
   });
-  RankRows rows = shared_out(csr, {}, team).rows;
+  RankRows rows = shared_out(std::move(csr), {}, team).rows;
   return in_memory_of(context, std::move(rows), gather(team.communicator(), symmetric).front() != 0, team);
 }
 
 /// What `make` returns; of several ranks the first calls it, and shares it out.
 template <class Make>
 BenchMatrix of_rows(Context& context, Make const& make, RankTeam* team) {
-  CsrMatrix csr;
-  on_first(team, [&] { csr = make(); });
-  return team != nullptr ? shared_by_first(context, csr, *team) : in_memory_of(context, std::move(csr));
+  return team != nullptr ? shared_by_first(context, make, *team) : in_memory_of(context, make());
 }
 
 /// The rows of this rank's block of box_laplacian(n, n, n). Collective.
@@ -261,20 +263,22 @@ std::string cube(std::int64_t n) {
 
 BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
-    return {
-        "box, " + cube(nodes) + " nodes",
-        "box",
-        [nodes](Context& context, RankTeam* team) {
-          if (team != nullptr && nodes > 1)
-            return block_of_box(context, nodes, *team);
-          std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
-          require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side), "a box of " + cube(nodes) + " nodes in csr");
-          BenchMatrix result;
-          result.csr = box_laplacian(context, nodes, nodes, nodes);
-          result.box_nodes = {nodes, nodes, nodes};
-          return team != nullptr ? shared_by_first(context, result.csr->to_csr(), *team) : with_sizes(std::move(result), nullptr);
-        },
-        {"--nodes", std::to_string(nodes)}};
+    return {"box, " + cube(nodes) + " nodes",
+            "box",
+            [nodes](Context& context, RankTeam* team) {
+              if (team != nullptr && nodes > 1)
+                return block_of_box(context, nodes, *team);
+              std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
+              require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side),
+                             "a box of " + cube(nodes) + " nodes in csr");
+              BenchMatrix result;
+              result.csr = box_laplacian(context, nodes, nodes, nodes);
+              result.box_nodes = {nodes, nodes, nodes};
+              return team != nullptr ? shared_by_first(
+                                           context, [&] { return result.csr->to_csr(); }, *team)
+                                     : with_sizes(std::move(result), nullptr);
+            },
+            {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
   return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
           "box",

@@ -68,14 +68,6 @@ private:
 }
 
 template <class Body>
-void on_first(RankTeam* team, Body&& body) {
-  if (team != nullptr)
-    team->on_first(body);
-  else
-    body();
-}
-
-template <class Body>
 void together(RankTeam* team, Body&& body) {
   if (team != nullptr)
     team->together(body);

@@ -10,6 +10,7 @@
 #include "output/files/atomic_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -146,14 +147,14 @@ ExitCode finish(Stages& stages, RunConfig const& config) {
 /// The first rank reads the files, and sends every rank its rows.
 SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record) {
   SystemOfFiles system;
-  std::vector<std::int64_t> sizes(2);
+  std::array<std::int64_t, 2> sizes{};
   team.on_first([&] {
     system = read_system(config, console);
     sizes = {system.matrix->n_rows, system.matrix->nnz()};
   });
-  begin_record(record, config, gather(team.communicator(), sizes[0]).front(), gather(team.communicator(), sizes[1]).front());
-  CsrMatrix const none;
-  return shared_out(system.matrix != nullptr ? *system.matrix : none, system.b, team);
+  sizes = gather(team.communicator(), sizes).front();
+  begin_record(record, config, sizes[0], sizes[1]);
+  return shared_out(std::move(system.matrix), std::move(system.b), team);
 }
 
 }  // namespace

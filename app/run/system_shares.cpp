@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -45,17 +46,19 @@ SystemShare unpacked_system(std::vector<char> const& bytes) {
 
 }  // namespace
 
-SystemShare shared_out(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team) {
+SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<double> b, RankTeam& team) {
   std::vector<std::int64_t> first_rows;
-  team.on_first([&] { first_rows = share_out_rows(matrix, team.size()); });
+  team.on_first([&] { first_rows = share_out_rows(*matrix, team.size()); });
   std::vector<char> mine;
   for (int rank = 0; rank < team.size(); ++rank) {
     std::vector<char> bytes;
-    team.on_first([&] { bytes = packed_system(matrix, b, first_rows, rank); });
+    team.on_first([&] { bytes = packed_system(*matrix, b, first_rows, rank); });
     std::vector<char> received = team.sent_by_first(rank, bytes);
     if (rank == team.rank())
       mine = std::move(received);
   }
+  matrix.reset();
+  b = {};
   return unpacked_system(mine);
 }
 

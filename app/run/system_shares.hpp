@@ -5,7 +5,7 @@
 #include "gpu/core/host_vector.hpp"
 #include "gpu/core/rank_rows.hpp"
 
-#include <span>
+#include <memory>
 
 namespace poisson::app {
 
@@ -15,9 +15,9 @@ struct SystemShare {
   HostVector<double> b;  ///< of own rows; empty where there is none
 };
 
-/// Shares out a system that only the first rank has: rows follow each other from rank to rank, with about as many entries each
-/// (share_out_rows). The arguments of other ranks are not looked at. `b` may be empty. Precondition: the matrix is square.
-/// Collective.
-[[nodiscard]] SystemShare shared_out(CsrMatrix const& matrix, std::span<double const> b, RankTeam& team);
+/// Shares out a system that only the first rank has, and which it gives up here: rows follow each other from rank to rank, with
+/// about as many entries each (share_out_rows). On other ranks `matrix` is null. `b` may be empty. Precondition: the matrix is
+/// square. Collective.
+[[nodiscard]] SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<double> b, RankTeam& team);
 
 }  // namespace poisson::app

@@ -77,7 +77,7 @@ public:
   virtual void solve_dense(Context& context, std::int64_t n, V const* m, V const* b, V* x, std::int32_t const* stop) const = 0;
   /// z = x. 12 bytes.
   virtual void to_outside(Context& context, std::int64_t n, V const* x, double* z, std::int32_t const* stop) const = 0;
-  /// With n = 0 norms stay as they are.
+  /// A step of Lanczos's method. With n = 0 norms stay as they are. 20 bytes.
   virtual void lanczos(Context& context, std::int64_t n, LanczosStep<V> const& step) const = 0;
   /// x_i = value. 4 bytes.
   virtual void fill(Context& context, std::int64_t n, V value, V* x) const = 0;

@@ -14,8 +14,8 @@ template <class V>
 [[nodiscard]] Array<V> pseudo_random_vector(Context& context, std::int64_t n);
 
 /// An estimate from below of the largest eigenvalue of D^-1 A on a level: that of the tridiagonal matrix of six steps of Lanczos's
-/// method from D^-1 start, in the inner product of D (Golub and Van Loan, Matrix Computations, section 10.1). On meshes it is 5 to
-/// 7 % too small, as the power method is after 14 steps. `start` has at least as many entries as the level has rows here. NaN where
+/// method from D^-1 start, in the inner product of D (Golub and Van Loan, Matrix Computations, section 10.1). On meshes it is 4 to
+/// 6 % too small, as the power method is after 14 steps. `start` has at least as many entries as the level has rows here. NaN where
 /// D^-1 A is not positive semidefinite. V is float or double, in which the level's matrix has products. With `ranks` collective.
 template <class V>
 [[nodiscard]] double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start, Communicator* ranks = nullptr);
