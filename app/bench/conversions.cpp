@@ -167,7 +167,7 @@ private:
     explicit ThreadCount(int n) : before_(thread_count()) { set_thread_count(n); }
     ThreadCount(ThreadCount const&) = delete;
     ThreadCount& operator=(ThreadCount const&) = delete;
-    ~ThreadCount() { set_thread_count(before_); }
+    ~ThreadCount() { set_thread_count_or_one(before_); }
 
   private:
     int before_;

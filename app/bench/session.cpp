@@ -90,7 +90,7 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
       file.emplace(target.json);
   });
 
-  set_thread_count(target.threads);
+  together(team, [&] { set_thread_count(target.threads); });
   BackendChoice const choice = choose_backend(target.backend, team);
   std::unique_ptr<Context> context;
   together(team, [&] { context = make_context(choice.backend, choice.device); });
@@ -111,7 +111,9 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
 
   try {
     body(session);
-  } catch (Interrupted const&) {
+  } catch (Interrupted const&) {  // with ranks thrown on all
+    if (team != nullptr)
+      share_interrupt(team->communicator());
     clear_interrupt();
     console.end_progress();
     session.report["interrupted"] = true;

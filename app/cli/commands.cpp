@@ -17,10 +17,14 @@
 #include "app/run/system_files.hpp"
 #include "gpu/core/error.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <ctime>
 #include <iostream>
 
@@ -187,6 +191,26 @@ extern "C" void on_signal(int signal) {
   interrupt_by(signal);
 }
 
+/// A standard stream that is closed would become one of our files, and take what is printed.
+void open_standard_streams() {
+  for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(open("/dev/null", O_RDWR));  // takes the lowest number that is free
+}
+
+/// The exit code of a command, or 3 with a message where it was done but what it printed could not be written, as on a full disk. A
+/// reader that has gone, such as a pager, wants no more.
+int code_after_output(int code) {
+  std::cout << std::flush;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+    return code;
+  pollfd out{STDOUT_FILENO, 0, 0};
+  if (poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0)
+    return code;
+  tell_failure("standard output cannot be written; what was printed is not complete");
+  return code == exit_done ? static_cast<int>(exit_environment) : code;
+}
+
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = on_signal;
@@ -212,7 +236,7 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
   try {
     communicator = open_communicator(launch);
   } catch (EnvironmentError const& error) {  // the same on all of them
-    if (launch.rank == 0)
+    if (launch.tells())
       tell_failure(error.what());
     return exit_environment;
   }
@@ -255,7 +279,7 @@ int info_on_ranks(Launch const& launch, std::vector<std::string> const& words) {
     static_cast<void>(parse("info", words));
     return print_info_on_ranks(launch);
   } catch (...) {  // the same on all of them
-    if (launch.rank == 0)
+    if (launch.tells())
       throw;
     return exit_code_of(std::current_exception());
   }
@@ -272,7 +296,7 @@ int run_command(std::vector<std::string> words) {
     if (!helps && !words.empty() && words.front() == "info")
       return info_on_ranks(launch, {words.begin() + 1, words.end()});
     bool const checks = !words.empty() && words.front() == "check";
-    if (launch.rank > 0)  // the first one speaks for all
+    if (!launch.tells())  // the first one speaks for all
       return helps || checks ? exit_done : exit_usage;
     if (checks && !helps)
       words.insert(words.end(), {"--ranks", std::to_string(launch.size)});
@@ -349,10 +373,9 @@ int run_command(std::vector<std::string> words) {
 }  // namespace
 
 int run_command_line(int argc, char const* const* argv) {
+  open_standard_streams();
   install_signal_handlers();
-  int const code = exit_code_of(nullptr, [&] { return run_command({argv + 1, argv + argc}); });
-  std::cout << std::flush;
-  return code;
+  return code_after_output(exit_code_of(nullptr, [&] { return run_command({argv + 1, argv + argc}); }));
 }
 
 }  // namespace poisson::app

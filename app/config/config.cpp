@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <system_error>
 
@@ -129,44 +130,88 @@ void merge(YamlNode& under, YamlNode over) {
     }
 }
 
-/// The tree of a text and of the files that it includes, whose keys count where it has none. `open` are the files that include each
-/// other down to this one.
-YamlNode parse_with_includes(std::string_view text, std::string const& name, std::vector<fs::path> open) {
-  YamlNode root = parse_yaml(text, name, true);
-  YamlNode* const include = root.kind == YamlNode::Kind::map ? root.find("include") : nullptr;
-  if (include == nullptr)
-    return root;
-  YamlNode const files = *include;
-  auto const at = include - root.items.data();
-  root.items.erase(root.items.begin() + at);
-  root.keys.erase(root.keys.begin() + at);
-  std::vector<YamlNode> const one{files};
-  YamlNode merged;
-  merged.kind = YamlNode::Kind::map;
-  merged.origin = root.origin;
-  std::error_code ignored;
-  open.push_back(fs::weakly_canonical(name, ignored));
-  for (YamlNode const& file : files.kind == YamlNode::Kind::list ? files.items : one) {
+/// A configuration and the files that it includes, whose keys count where it has none itself. Of a file that is no configuration
+/// nothing is shown: an `include` may name any.
+class IncludedFiles {
+public:
+  /// The tree of the text of the file `name`, and of what it includes.
+  [[nodiscard]] YamlNode tree_of(std::string_view text, std::string const& name) {
+    YamlNode root = parse_yaml(text, name, true, open_.empty());
+    if (root.kind != YamlNode::Kind::map)
+      return root;
+    if (!open_.empty())
+      check_sections(root);
+    YamlNode const* const include = root.find("include");
+    if (include == nullptr)
+      return root;
+    YamlNode const files = *include;
+    auto const at = include - root.items.data();
+    root.items.erase(root.items.begin() + at);
+    root.keys.erase(root.keys.begin() + at);
+    std::vector<YamlNode> const one{files};
+    YamlNode merged;
+    merged.kind = YamlNode::Kind::map;
+    merged.origin = root.origin;
+    open_.push_back(canonical(name));
+    for (YamlNode const& file : files.kind == YamlNode::Kind::list ? files.items : one)
+      merge(merged, included(file, name));
+    open_.pop_back();
+    merge(merged, std::move(root));
+    return merged;
+  }
+
+private:
+  static constexpr std::size_t most = 100;
+
+  [[nodiscard]] static fs::path canonical(fs::path const& path) {
+    std::error_code ignored;
+    return fs::weakly_canonical(path, ignored);
+  }
+
+  /// The tree of one file that `name` includes. It is read once, however often it is included: else files that each include the
+  /// next one twice would take a time that doubles with every file.
+  [[nodiscard]] YamlNode included(YamlNode const& file, std::string const& name) {
     if (file.kind != YamlNode::Kind::scalar || file.text.empty())
       schema::reject_value(file, "include", "path of a YAML file, relative to this one, or a list of paths");
     fs::path const path = (fs::path(name).parent_path() / file.text).lexically_normal();
-    if (std::find(open.begin(), open.end(), fs::weakly_canonical(path, ignored)) != open.end())
+    if (std::find(open_.begin(), open_.end(), canonical(path)) != open_.end())
       schema::reject(file.origin, "include", "'" + file.text + "' includes itself, directly or through other files");
+    if (auto const known = read_.find(path); known != read_.end())
+      return known->second;
+    if (++n_files_ > most)
+      schema::reject(file.origin, "include",
+                     "'" + file.text + "' is one file more than the " + std::to_string(most) + " that a configuration may include");
+    YamlNode tree;
     try {
-      YamlNode included = parse_with_includes(read_text(path), path.string(), open);
-      if (included.kind == YamlNode::Kind::map)
-        merge(merged, std::move(included));
-      else if (included.kind != YamlNode::Kind::null)
-        schema::reject(file.origin, "include", "'" + file.text + "' holds no map of keys");
+      tree = tree_of(read_text(path), path.string());
     } catch (ConfigError const& error) {
       if (error.key().empty() && std::string_view(error.what()).starts_with(path.string() + ": "))
         schema::reject(file.origin, "include", error.what());
       throw;
     }
+    if (tree.kind != YamlNode::Kind::map && tree.kind != YamlNode::Kind::null)
+      schema::reject(file.origin, "include", "'" + file.text + "' holds no map of keys");
+    tree.kind = YamlNode::Kind::map;
+    return read_.emplace(path, std::move(tree)).first->second;
   }
-  merge(merged, std::move(root));
-  return merged;
-}
+
+  /// A file of which a key is none of ours may be anything, such as a list of passwords: its keys are not shown.
+  static void check_sections(YamlNode const& root) {
+    std::vector<std::string_view> sections{"include"};
+    for (std::string const& path : schema::run_key_paths())
+      sections.push_back(std::string_view(path).substr(0, path.find_first_of(".[")));
+    for (YamlNode::Key const& key : root.keys)
+      if (std::find(sections.begin(), sections.end(), key.name) == sections.end()) {
+        std::string const meant = nearest_name(key.name, sections);
+        schema::reject(key.origin, "include",
+                       "here is a key that no configuration has" + (meant.empty() ? "" : "; did you mean '" + meant + "'?"));
+      }
+  }
+
+  std::map<fs::path, YamlNode> read_;
+  std::vector<fs::path> open_;  ///< that include each other down to the one that is read
+  std::size_t n_files_ = 0;
+};
 
 }  // namespace
 
@@ -218,7 +263,7 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
 }
 
 Configuration parse_configuration(std::string_view text, std::string const& name, std::vector<std::string> const& sets) {
-  auto root = std::make_shared<YamlNode>(parse_with_includes(text, name, {}));
+  auto root = std::make_shared<YamlNode>(IncludedFiles().tree_of(text, name));
   if (root->kind == YamlNode::Kind::null)
     throw ConfigError("", name + ": the " + (name == stdin_name ? "input" : "file") +
                               " is empty; it needs at least problem.boundary (`poisson schema` shows every key)");

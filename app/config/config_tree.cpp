@@ -49,7 +49,8 @@ std::size_t count_nodes(YamlNode const& node) {
 /// Collects the parser's events into a tree.
 class TreeBuilder : public YAML::EventHandler {
 public:
-  TreeBuilder(std::shared_ptr<std::string const> source, bool with_lines) : source_(std::move(source)), with_lines_(with_lines) {}
+  TreeBuilder(std::shared_ptr<std::string const> source, bool with_lines, bool quotes)
+      : source_(std::move(source)), with_lines_(with_lines), quotes_(quotes) {}
 
   [[nodiscard]] Origin at(YAML::Mark const& mark) const {
     return with_lines_ && mark.line >= 0 ? Origin{source_, mark.line + 1, mark.column + 1} : Origin{source_, 0, 0};
@@ -100,9 +101,10 @@ private:
     std::optional<YamlNode::Key> key;
   };
 
-  static void check_tag(std::string const& tag, std::vector<std::string> const& allowed, Origin const& origin) {
+  void check_tag(std::string const& tag, std::vector<std::string> const& allowed, Origin const& origin) const {
     if (!tag.empty() && tag != "?" && std::find(allowed.begin(), allowed.end(), tag) == allowed.end())
-      fail(origin, "YAML tags such as " + tag + " have no meaning here; remove it, or put quotes around text that begins with '!'");
+      fail(origin, "YAML tags" + (quotes_ ? " such as " + tag : "") +
+                       " have no meaning here; remove it, or put quotes around text that begins with '!'");
   }
   void count(std::size_t n, Origin const& origin) {
     n_nodes_ += n;
@@ -167,7 +169,8 @@ private:
         fail(node.origin, "a key must be a plain name");
       for (auto const& key : parent.node.keys)
         if (key.name == node.text)
-          fail(node.origin, "duplicate key '" + node.text + "'; the first one is at " + key.origin.text());
+          fail(node.origin,
+               "duplicate key" + (quotes_ ? " '" + node.text + "'" : "") + "; the first one is at " + key.origin.text());
       parent.key = YamlNode::Key{node.text, node.origin};
       return;
     }
@@ -179,7 +182,7 @@ private:
   }
 
   std::shared_ptr<std::string const> source_;
-  bool with_lines_;
+  bool with_lines_, quotes_;
   YamlNode root_;
   std::vector<Open> stack_;
   std::map<YAML::anchor_t, YamlNode> anchors_;
@@ -206,7 +209,7 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
 }
 
 /// Binary data, and tabs where YAML wants spaces: what the parser would report in words that do not help.
-void check_characters(std::string_view text, Origin origin) {
+void check_characters(std::string_view text, Origin origin, bool quotes) {
   bool const with_lines = origin.line > 0;
   bool indentation = true, tab_in_indentation = false;
   for (std::size_t i = 0; i < text.size();) {
@@ -215,7 +218,7 @@ void check_characters(std::string_view text, Origin origin) {
     if (length == 0 || (c < ' ' && c != '\t' && c != '\n' && c != '\r') || c == 127) {
       char hex[8];
       std::snprintf(hex, sizeof hex, "0x%02X", c);
-      fail(origin, std::string("not a text file in UTF-8: it holds the byte ") + hex);
+      fail(origin, "not a text file in UTF-8" + (quotes ? std::string(": it holds the byte ") + hex : ""));
     }
     if (with_lines && indentation && c == '\t')
       tab_in_indentation = true;
@@ -285,23 +288,24 @@ std::string_view line_of(std::string_view text, int number) {
 
 }  // namespace
 
-YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_lines) {
+YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_lines, bool quotes) {
   auto const shared_source = std::make_shared<std::string const>(source);
   Origin const start{shared_source, with_lines ? 1 : 0, with_lines ? 1 : 0};
-  check_characters(text, start);
-  TreeBuilder builder(shared_source, with_lines);
+  check_characters(text, start, quotes);
+  TreeBuilder builder(shared_source, with_lines, quotes);
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
     if (parser.HandleNextDocument(builder)) {
-      TreeBuilder rest(shared_source, with_lines);
+      TreeBuilder rest(shared_source, with_lines, quotes);
       if (parser.HandleNextDocument(rest)) {
         Origin const second = rest.take().origin;
         fail(second.source ? second : start, "a second document, or text behind the end of the first; one document is allowed");
       }
     }
   } catch (YAML::Exception const& error) {
-    fail(builder.at(error.mark), explain(error.msg, line_of(text, error.mark.line), !with_lines));
+    std::string const message = quotes ? error.msg : error.msg.substr(0, error.msg.find(": "));  // a name or a character follows
+    fail(builder.at(error.mark), explain(message, line_of(text, error.mark.line), !with_lines));
   }
   YamlNode root = builder.take();
   if (!root.origin.source)

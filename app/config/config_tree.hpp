@@ -40,8 +40,9 @@ struct YamlNode {
 /// Parses one YAML document in UTF-8. Throws ConfigError, with the place, for syntax errors, duplicate keys, several documents,
 /// control characters other than line breaks and tabs, binary data, tags of other types, nesting beyond 32 levels, and more than
 /// 10^5 nodes after aliases are expanded. The maps of a merge key (<<) are merged. `source` names the document in messages,
-/// followed by line and column if `with_lines`. An empty document gives a null node.
-[[nodiscard]] YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_lines);
+/// followed by line and column if `with_lines`. With `quotes` they show what is wrong there; of a file that may be anything, and
+/// not for the user's eyes, they show its place alone. An empty document gives a null node.
+[[nodiscard]] YamlNode parse_yaml(std::string_view text, std::string const& source, bool with_lines, bool quotes = true);
 
 /// The node as YAML on one line; parsing it gives the same tree.
 [[nodiscard]] std::string flow_text(YamlNode const& node);

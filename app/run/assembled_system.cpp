@@ -186,7 +186,7 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
                                           elements_->largest_source_of_lines());
   };
   if (context.backend() == Backend::cuda)  // the host has time for it while the device solves
-    source_warning_ = std::async(std::launch::async, check);
+    source_warning_ = std::async(std::launch::async | std::launch::deferred, check);
   else
     system_.source_warning = check();
   return true;

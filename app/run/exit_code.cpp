@@ -6,6 +6,7 @@
 #include <atomic>
 #include <iostream>
 #include <new>
+#include <system_error>
 
 namespace poisson::app {
 
@@ -29,6 +30,14 @@ bool was_interrupted() noexcept {
 ExitCode interrupted_code() noexcept {
   int const signal = interrupt_signal.load();
   return signal != 0 ? static_cast<ExitCode>(128 + signal) : exit_interrupted;
+}
+
+void share_interrupt(Communicator& ranks) {
+  for (std::int32_t const signal : gather(ranks, static_cast<std::int32_t>(interrupt_signal.load()))) {
+    int none = 0;
+    if (signal != 0 && interrupt_signal.compare_exchange_strong(none, signal))
+      return;
+  }
 }
 
 ExitCode exit_code_of(std::exception_ptr const& error) {
@@ -57,6 +66,11 @@ Failure failure_of(Configuration const* configuration, std::exception_ptr const&
     return {"interrupted", interrupted_code()};
   } catch (std::bad_alloc const&) {
     return {"out of memory; 'poisson check CONFIG' estimates what a configuration needs", exit_environment};
+  } catch (std::system_error const& of_system) {
+    if (of_system.code() == std::errc::resource_unavailable_try_again)
+      return {"the system makes no more threads (limits are shown by 'ulimit -u' and 'ulimit -v'); --threads takes fewer",
+              exit_environment};
+    return {std::string("internal error, please report it: ") + of_system.what(), exit_environment};
   } catch (std::exception const& other) {
     return {std::string("internal error, please report it: ") + other.what(), exit_environment};
   }

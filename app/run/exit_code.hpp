@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/config/config.hpp"
+#include "gpu/core/communicator.hpp"
 
 #include <exception>
 #include <functional>
@@ -17,6 +18,9 @@ void interrupt_by(int signal) noexcept;
 [[nodiscard]] bool was_interrupted() noexcept;
 /// 130 for Ctrl-C (SIGINT), 143 for SIGTERM, 129 for SIGHUP; 130 without a signal.
 [[nodiscard]] ExitCode interrupted_code() noexcept;
+
+/// Ranks end by one code: one that had no signal takes that of the lowest rank that had one. Collective.
+void share_interrupt(Communicator& ranks);
 
 /// The exit code for an exception.
 [[nodiscard]] ExitCode exit_code_of(std::exception_ptr const& error);

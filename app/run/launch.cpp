@@ -56,6 +56,8 @@ Launch launch_of_environment() {
     launch.size = number_of_environment({"SLURM_STEP_NUM_TASKS"}, 1);
     launch.rank = number_of_environment({"PMIX_RANK", "SLURM_PROCID"}, 0);
   }
+  for (char const* const contact : {"PMIX_NAMESPACE", "PMI_FD", "PMI_PORT"})
+    launch.seen = launch.seen || std::getenv(contact) != nullptr;
   return launch;
 }
 
@@ -73,8 +75,11 @@ std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
   if (ranks == nullptr)
     throw EnvironmentError(error);
   if (ranks->size() != launch.size)
-    throw EnvironmentError("started as one of " + std::to_string(launch.size) + " ranks, but MPI knows of " +
-                           std::to_string(ranks->size()) + ": the program was built with another MPI than that of this launcher");
+    throw EnvironmentError(
+        "started as one of " + std::to_string(launch.size) + " ranks, but MPI knows of " + std::to_string(ranks->size()) +
+        (launch.seen ? ": the program was built with another MPI than that of this launcher"
+                     : ": no launcher is there, or that of another MPI than the program was built with; variables "
+                       "such as PMI_SIZE and OMPI_COMM_WORLD_SIZE may be left over from one"));
   return ranks;
 }
 

@@ -10,8 +10,11 @@ namespace poisson::app {
 /// What a launcher (mpirun, srun) tells a process that it started, in environment variables.
 struct Launch {
   int rank = 0, size = 1;
+  bool seen = false;  ///< there are traces of the launcher itself; variables alone may be left over from another one
 
   [[nodiscard]] bool has_ranks() const { return size > 1; }
+  /// Whether this process tells what all ranks find wrong: the first one, and every one where there may be no first.
+  [[nodiscard]] bool tells() const { return rank == 0 || !seen; }
 };
 
 /// Without a launcher one rank.

@@ -1,6 +1,7 @@
 #include "app/run/rank_team.hpp"
 
 #include "app/config/config.hpp"
+#include "app/run/exit_code.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -55,6 +56,7 @@ void RankTeam::agree(std::exception_ptr const& failure, bool tells_rank) {
                             [](FailureKind kind) { return kind != FailureKind::none && kind != FailureKind::interrupt; });
   if (found == kinds.end()) {
     agreed_ = false;  // which is no error
+    share_interrupt(communicator_);
     throw Interrupted();
   }
   auto const rank = static_cast<std::size_t>(found - kinds.begin());

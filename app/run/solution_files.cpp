@@ -124,10 +124,11 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
   // Pictures are drawn while the files are written: neither keeps all threads busy.
   std::string const title = picture_title(record);
   PictureMesh const of_mesh{discretization.summary(), discretization.extent()};
-  auto drawing = std::async(draws ? std::launch::async : std::launch::deferred, [&, &fields = f, threads = record.threads] {
-    set_thread_count(threads);
-    return draw_pictures(config, of_mesh, mesh, fields, title);
-  });
+  auto drawing = std::async(draws ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                            [&, &fields = f, threads = record.threads] {
+                              set_thread_count_or_one(threads);
+                              return draw_pictures(config, of_mesh, mesh, fields, title);
+                            });
   write_files();
   if (draws)
     write_drawn(drawing.get(), record, directory);

@@ -107,11 +107,11 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
     if (team_ == nullptr || team_->is_first())
       open_directory();
   });
-  set_thread_count(options.threads);
+  together(team_, [&] { set_thread_count(options.threads); });
   BackendChoice const choice = choose_backend(config.backend, team_);
   backend_ = choice.backend;
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
-  future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async : std::launch::deferred,
+  future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async | std::launch::deferred : std::launch::deferred,
                                [backend = backend_, device = choice.device] { return make_context(backend, device); });
   record.solver = config.solver;
   record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
@@ -422,6 +422,7 @@ ExitCode Stages::finish() {
   if (team_ == nullptr)
     return finish_on_first();
   gather_figures();
+  share_interrupt(team_->communicator());
   ExitCode code = exit_done;
   team_->on_first([&] { code = finish_on_first(); });
   return gather(team_->communicator(), code).front();

@@ -1,7 +1,11 @@
 #include "gpu/core/threads.hpp"
 
+#include "gpu/core/error.hpp"
+
 #include <omp.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -9,9 +13,11 @@
 #include <latch>
 #include <mutex>
 #include <string>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace poisson {
 
@@ -58,6 +64,37 @@ int cgroup_quota() {
   return tightest;
 }
 
+/// Threads that this process has; 0 where the system does not tell.
+int threads_of_process() {
+  struct stat folder {};
+  return stat("/proc/self/task", &folder) == 0 ? static_cast<int>(folder.st_nlink) - 2 : 0;
+}
+
+/// How many of n more threads the system makes now; they end at once. Where OpenMP cannot make a thread it ends the program, so
+/// whether it can must be tried before.
+int makeable_threads(int n) {
+  int const before = threads_of_process();
+  std::latch all_made(1);
+  std::vector<std::thread> made;
+  sigset_t all, mask;  // signals are for the threads that work
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &mask);
+  try {
+    made.reserve(static_cast<std::size_t>(n));
+    for (int i = 0; i < n; ++i)
+      made.emplace_back([&all_made] { all_made.wait(); });
+  } catch (std::system_error const&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
+  all_made.count_down();
+  for (std::thread& thread : made)
+    thread.join();
+  // A thread that was joined counts against limits a moment longer.
+  for (int wait = 0; wait < 100 && threads_of_process() > before; ++wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return static_cast<int>(made.size());
+}
+
 /// GNU's OpenMP reads how long a waiting thread spins from the environment before main, and has no call for it. By default that is
 /// some milliseconds, in which a thread on a busy machine holds the processor that the thread it waits for would need. But where a
 /// process has more OpenMP threads than processors, waiting threads go to sleep within microseconds. So some threads are added that
@@ -69,7 +106,7 @@ void let_waiting_threads_sleep(int n) {
   static int added = 0;
   std::scoped_lock const lock(mutex);
   int const missing = omp_get_num_procs() + 1 - n - added;
-  if (missing <= 0)
+  if (missing <= 0 || makeable_threads(missing + 1) <= missing)  // without them threads wait as they did, and results are the same
     return;
   sigset_t all, before;  // signals are for the threads that work
   sigfillset(&all);
@@ -85,10 +122,25 @@ void let_waiting_threads_sleep(int n) {
     }).detach();
     there.wait();
     added += missing;
-  } catch (std::system_error const&) {
-    // Without them threads wait as they did, and results are the same.
+  } catch (std::system_error const&) {  // something else took the last one meanwhile
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// `spare`: threads that must be possible beside these, for others that make some at the same time.
+void take_threads(int threads, int spare) {
+  thread_local int tried = 1;  // what this thread has, or had
+  if (threads > tried) {
+    if (int const possible = 1 + makeable_threads(threads - 1 + spare) - spare; possible < threads)
+      throw EnvironmentError("the system makes only " + std::to_string(std::max(possible, 1)) + " of " + std::to_string(threads) +
+                             " threads (limits are shown by 'ulimit -u' and 'ulimit -v'); --threads N takes fewer");
+    tried = threads;
+  }
+  omp_set_dynamic(0);
+  omp_set_num_threads(threads);
+#pragma omp parallel num_threads(threads)
+  static_cast<void>(omp_get_thread_num());  // the compiler leaves out an empty region
+  let_waiting_threads_sleep(threads);
 }
 
 }  // namespace
@@ -100,10 +152,16 @@ int usable_threads() {
 }
 
 void set_thread_count(int n) {
-  omp_set_dynamic(0);
-  int const threads = n > 0 ? n : usable_threads();
-  omp_set_num_threads(threads);
-  let_waiting_threads_sleep(threads);
+  take_threads(n > 0 ? n : usable_threads(), 0);
+}
+
+void set_thread_count_or_one(int n) noexcept {
+  constexpr int spare = 4;
+  try {
+    take_threads(n, spare);
+  } catch (std::exception const&) {
+    omp_set_num_threads(1);
+  }
 }
 
 int thread_count() {

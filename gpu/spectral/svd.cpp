@@ -112,14 +112,15 @@ std::future<DenseMatrix> download_meanwhile(Context& context, Array<double> cons
   bool const meanwhile = overlap && context.backend() == Backend::cuda && from.bytes() >= worth_it;
   if (meanwhile)
     context.synchronize();
-  return std::async(meanwhile ? std::launch::async : std::launch::deferred, [=, &from, threads = thread_count()] {
-    if (!meanwhile)
-      return downloaded(from, rows, columns);
-    set_thread_count(threads);  // of this thread
-    DenseMatrix result(rows, columns);
-    make_context(Backend::cuda)->download(result.values.data(), from.data(), from.bytes());
-    return result;
-  });
+  return std::async(meanwhile ? std::launch::async | std::launch::deferred : std::launch::deferred,
+                    [=, &from, threads = thread_count()] {
+                      if (!meanwhile)
+                        return downloaded(from, rows, columns);
+                      set_thread_count_or_one(threads);  // of this thread
+                      DenseMatrix result(rows, columns);
+                      make_context(Backend::cuda)->download(result.values.data(), from.data(), from.bytes());
+                      return result;
+                    });
 }
 
 int width_for(Index n, SvdOptions const& options, Context const& context) {

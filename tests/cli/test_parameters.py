@@ -131,6 +131,28 @@ def test_errors_in_included_files_name_them(poisson):
     assert "path of a YAML file" in poisson("check", config, code=1).stderr
 
 
+def test_files_that_include_the_next_one_twice(poisson):
+    """Read once each: 2^60 readings would take for ever."""
+    config = poisson.write("include: f0.yaml\nparameters: {u_right: 1}\n" + BASE)
+    for i in range(60):
+        poisson.write(f"include: [f{i + 1}.yaml, f{i + 1}.yaml]\n", f"f{i}.yaml")
+    poisson.write("solver: {tolerance: 1.0e-6}\n", "f60.yaml")
+    assert yaml.safe_load(poisson("check", config, timeout=30).stdout)["solver"]["tolerance"] == 1e-6
+    for i in range(60, 110):
+        poisson.write(f"include: f{i + 1}.yaml\n", f"f{i}.yaml")
+    error = poisson("check", config, code=1, timeout=30).stderr
+    assert "f99.yaml:1:10: include" in error and "100" in error
+
+
+@pytest.mark.parametrize("text", ["hunter2:$6$abc:19000:0:99999:7:::\nother:x:\n", "hunter2: 1\n", "hunter2: 1\nhunter2: 2\n", "a: *hunter2\n",
+                                  "a: !hunter2 1\n", "%YAML hunter2\n", "hunter2\n", "- hunter2\n", "a: \"\\hunter2\"\n"])
+def test_an_included_file_that_is_no_configuration_is_not_shown(poisson, text):
+    config = poisson.write("include: secret\nparameters: {u_right: 1}\n" + BASE)
+    poisson.write(text, "secret")
+    error = poisson("check", config, code=1).stderr
+    assert "secret" in error and "hunter" not in error and "abc" not in error
+
+
 def test_merge_keys(poisson):
     config = poisson.write("""
         parameters: {u_right: 1}

@@ -471,6 +471,24 @@ def test_a_signal_to_one_rank_stops_all_with_their_results(poisson):
     assert read_pieces(poisson.directory / "out/solution.pvti").GetNumberOfCells() == 72**3
 
 
+def test_all_ranks_end_by_the_signal_that_one_has_got(poisson):
+    process = start_long_run(poisson)
+    os.kill(ranks_of(process)[1], signal.SIGTERM)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 143 and poisson.record("out")["exit_code"] == 143, errors
+
+
+@pytest.mark.parametrize("names", [("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")])
+def test_variables_of_a_launcher_that_is_not_there(poisson, names):
+    """Every process may be the only one, and says what is wrong."""
+    config = poisson.write(CUBE)
+    for rank in "01":
+        env = os.environ | {names[0]: rank, names[1]: "2"}
+        assert "left over" in poisson("run", config, code=3, env=env).stderr
+    assert "2 ranks" in poisson("schema", code=1, env=env).stderr
+    assert "unknowns" in poisson("check", config, env=env).stdout
+
+
 def test_other_commands_say_that_they_take_no_ranks(poisson):
     done = on_ranks(poisson, 2, "schema", code=1)
     assert len(errors_told(done)) == 1 and "2 ranks" in done.stderr

@@ -1,11 +1,15 @@
 #include "gpu/core/threads.hpp"
 
+#include "gpu/core/error.hpp"
+
 #include <gtest/gtest.h>
 
 #include <omp.h>
 
 #include <cstdlib>
+#include <string>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace poisson::testing {
 
@@ -57,6 +61,29 @@ TEST(Threads, CountsAreAsAsked) {
   set_thread_count(0);
   EXPECT_EQ(thread_count(), usable_threads());
   set_thread_count(before);
+}
+
+/// In a process of its own: ends with 0 where set_thread_count refuses, and a thread beside others then works alone.
+[[noreturn]] void try_threads_that_cannot_be_made() {
+  // The limit is on the threads of a user, and none for root.
+  if (getuid() == 0 && setuid(65534) != 0)
+    _exit(10);
+  rlimit const one{1, 1};
+  if (setrlimit(RLIMIT_NPROC, &one) != 0)
+    _exit(11);
+  try {
+    set_thread_count(64);
+    _exit(1);
+  } catch (EnvironmentError const& error) {
+    if (std::string(error.what()).find("of 64 threads") == std::string::npos)
+      _exit(2);
+  }
+  set_thread_count_or_one(64);
+  _exit(thread_count() == 1 ? 0 : 3);
+}
+
+TEST(ThreadsDeathTest, ThatCannotBeMadeAreAnError) {
+  EXPECT_EXIT(try_threads_that_cannot_be_made(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
