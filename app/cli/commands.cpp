@@ -195,7 +195,7 @@ extern "C" void on_signal(int signal) {
 void open_standard_streams() {
   for (int const stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
-      static_cast<void>(open("/dev/null", O_RDWR));  // takes the lowest number that is free
+      static_cast<void>(open("/dev/null", O_WRONLY));  // takes the lowest number that is free; to read stays an error
 }
 
 /// The exit code of a command, or 3 with a message where it was done but what it printed could not be written, as on a full disk. A
