@@ -1172,8 +1172,8 @@ Keys<RunConfig> make_run_keys() {
               "faces."),
       declare("output.quantities", Quantities{}, POISSON_MEMBER(output.quantities), "",
               "What else is computed, such as {resistance: \"(max - min) / flux.1\"}: from min, max, mean, energy, integral_u, "
-              "integral_f, flux.NAME and area.NAME of every boundary and volume.NAME of every material (its id where it has no "
-              "name), probe.NAME, probe.NAME.gradient.x "
+              "integral_f, flux.NAME and area.NAME of every boundary and volume.NAME of every material (or its id; names with "
+              "other signs in quotes: flux.\"hot wall\"), probe.NAME, probe.NAME.gradient.x "
               "(.y, .z), parameters and quantities before.")
           .or_null("none"),
       declare("sweep", Sweep{}, POISSON_MEMBER(sweep), "",

@@ -39,9 +39,12 @@ assembly::Constants constants_of(QuantityTable const& table) {
   return constants;
 }
 
-/// Adds the user's own quantities.
-void add_own(RunConfig const& config, QuantityTable& table) {
+/// Adds the user's own quantities. `aliases`: other names of quantities in the table, which expressions may use.
+void add_own(RunConfig const& config, std::vector<std::pair<std::string, std::string>> const& aliases, QuantityTable& table) {
   assembly::Constants constants = constants_of(table);
+  for (auto const& [alias, name] : aliases)
+    if (auto const named = constants.find(name); named != constants.end())
+      constants.emplace(alias, named->second);
   constants.insert(config.problem.parameters.begin(), config.problem.parameters.end());
   for (auto const& [name, text] : config.output.quantities) {
     std::string const key = "output.quantities." + name;
@@ -214,10 +217,13 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
                       {"integral_f", integral_f},
                       {"min_at", of_solution.min_at},
                       {"max_at", of_solution.max_at}};
+  std::vector<std::pair<std::string, std::string>> by_id;  // what expressions may write for a quantity whose id has a name
   // Several ids may have one name; they are added up.
   auto const add = [&](char const* what, assembly::IdNames const& names, unsigned id, double value) {
     auto const named = names.find(id);
-    std::string const name = std::string(what) + "." + (named == names.end() ? std::to_string(id) : named->second);
+    std::string const with_id = std::string(what) + "." + std::to_string(id);
+    std::string const name = named == names.end() ? with_id : std::string(what) + "." + named->second;
+    by_id.emplace_back(with_id, name);
     auto const there = std::find_if(table.begin(), table.end(), [&](auto const& entry) { return entry.first == name; });
     if (there == table.end())
       table.emplace_back(name, value);
@@ -239,7 +245,7 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
     if (config_.problem.exact)
       table.emplace_back(name + ".exact", at_probes[i].exact);
   }
-  add_own(config_, table);
+  add_own(config_, by_id, table);
   return table;
 }
 

@@ -4,8 +4,11 @@
 #include "assembly/expression/function_table.hpp"
 #include "gpu/core/nearest_name.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <numbers>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +28,31 @@ bool is_digit(char c) {
 }
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/// Whether a name needs no quotes: letters, digits and '_' in parts with '.' between them.
+bool is_plain(std::string_view name) {
+  bool part_begins = true;
+  for (char const c : name) {
+    if (c == '.' ? part_begins : !(is_letter(c) || is_digit(c)))
+      return false;
+    part_begins = c == '.';
+  }
+  return !part_begins;
+}
+/// A name as expressions have to write it: flux."hot wall".
+std::string spelled(std::string_view name) {
+  std::size_t const dot = name.find('.');
+  if (is_plain(name) || dot == std::string_view::npos)
+    return std::string(name);
+  std::string text(name.substr(0, dot + 1));
+  text += '"';
+  for (char const c : name.substr(dot + 1)) {
+    if (c == '"' || c == '\\')
+      text += '\\';
+    text += c;
+  }
+  return text + '"';
 }
 
 class Parser {
@@ -242,16 +270,65 @@ private:
     skip_space();
     push(Instruction(Op::constant, value));
   }
+  /// The text between quotes that begins here; a backslash stands before a quote or a backslash that belongs to it.
+  std::string quoted() {
+    std::size_t const begin = position_;
+    char const quote = text_[position_++];
+    std::string part;
+    for (; !at_end() && peek() != quote; ++position_) {
+      if (peek() == '\\' && (peek(1) == '"' || peek(1) == '\'' || peek(1) == '\\'))
+        ++position_;
+      part += peek();
+    }
+    if (at_end())
+      fail(begin, "this quote is never closed");
+    ++position_;
+    return part;
+  }
+  /// A name with its parts, without quotes. `in_quotes`: a part has some.
+  std::string scan_name(bool& in_quotes) {
+    std::string word;
+    for (;;) {
+      if (is_letter(peek()) || is_digit(peek())) {
+        word += text_[position_++];
+      } else if (peek() == '.' && (is_letter(peek(1)) || is_digit(peek(1)))) {
+        word += text_[position_++];
+      } else if (peek() == '.' && (peek(1) == '"' || peek(1) == '\'')) {
+        word += text_[position_++];
+        word += quoted();
+        in_quotes = true;
+      } else {
+        return word;
+      }
+    }
+  }
+  /// The longest name of a constant that stands at `begin` letter by letter and has other characters than names have; empty: none.
+  [[nodiscard]] std::string_view unquoted_name(std::size_t begin) const {
+    std::string_view found;
+    for (auto const& [name, value] : names_.constants)
+      if (std::size_t const end = begin + name.size(); name.size() > found.size() && text_.substr(begin, name.size()) == name &&
+                                                       !is_plain(name) &&
+                                                       (end == text_.size() || !(is_letter(text_[end]) || is_digit(text_[end]))))
+        found = name;
+    return found;
+  }
   void name() {
     std::size_t const begin = position_;
-    while (is_letter(peek()) || is_digit(peek()) || (peek() == '.' && (is_letter(peek(1)) || is_digit(peek(1)))))
-      ++position_;
-    std::string_view const word = text_.substr(begin, position_ - begin);
+    bool in_quotes = false;
+    std::string word = scan_name(in_quotes);
+    // Names from mesh files may have characters of operators: flux.cold-side.
+    if (auto const longer = in_quotes ? std::string_view() : unquoted_name(begin); longer.size() > word.size()) {
+      if (names_.constants.contains(word))
+        fail(begin, "this may be " + spelled(word) + " or " + spelled(longer) + "; write " + spelled(longer) +
+                        " for the latter, and parentheses for the former: (" + spelled(word) + ")");
+      word = longer;
+      position_ = begin + word.size();
+    }
     skip_space();
     bool const called = peek() == '(';
     if (word == "x" || word == "y" || word == "z" || word == "pi") {
       if (called)
-        fail(begin, std::string(word) + " is not a function; a product is written with '*'");
+        fail(begin, word + " is not a function; a product is written with '*'");
       uses_coordinates_ = uses_coordinates_ || word != "pi";
       push(word == "pi" ? Instruction(Op::constant, std::numbers::pi)
                         : Instruction(word == "x"   ? Op::x
@@ -259,11 +336,13 @@ private:
                                                     : Op::z));
       return;
     }
-    auto const constant = names_.constants.find(std::string(word));
-    auto const of_place = names_.functions.find(std::string(word));
-    if (constant != names_.constants.end() || of_place != names_.functions.end()) {
+    auto const constant = names_.constants.find(word);
+    auto const of_place = names_.functions.find(word);
+    bool const is_function = std::any_of(expression_functions().begin(), expression_functions().end(),
+                                         [&](NamedFunction const& function) { return function.name == word; });
+    if ((constant != names_.constants.end() || of_place != names_.functions.end()) && !(called && is_function)) {
       if (called)
-        fail(begin, std::string(word) + " is not a function; a product is written with '*'");
+        fail(begin, word + " is not a function; a product is written with '*'");
       if (constant != names_.constants.end()) {
         push(Instruction(Op::constant, constant->second));
       } else {
@@ -288,15 +367,15 @@ private:
     std::string names;
     auto const add = [&](std::string const& name) {
       known.push_back(name);
-      names += name + ", ";
+      names += spelled(name) + ", ";
     };
     for (auto const& [name, value] : names_.constants)
       add(name);
     for (auto const& [name, value] : names_.functions)
       add(name);
-    std::string message = "'" + std::string(word.substr(0, 40)) + "' is not known";
+    std::string message = "'" + word.substr(0, 40) + "' is not known";
     if (std::string const near = nearest_name(word, known); !near.empty())
-      message += "; did you mean '" + near + "'? Known are ";
+      message += "; did you mean '" + spelled(near) + "'? Known are ";
     else
       message += "; known are ";
     fail(begin, message + names + expression_names());

@@ -29,7 +29,8 @@ struct ParsedExpression {
 ///   comparison = sum [relation sum];  sum = product {("+"|"-") product};  product = unary {("*"|"/") unary};
 ///   unary = ("-"|"+"|"!") unary | power;  power = primary ["^" unary];
 ///   primary = number | "x" | "y" | "z" | "pi" | constant | function "(" choice {"," choice} ")" | "(" choice ")"
-/// A name has letters, digits and '_'; one of a constant may have parts with '.' between them.
+/// A name has letters, digits and '_'; one of a constant may have parts with '.' between them. A part with other characters stands
+/// in quotes, flux."hot wall" or flux.'hot wall'; without them it is found where no other reading is possible: flux.cold-side.
 /// The length of the text and its nesting are limited, so that neither recursion nor stack overflows whatever the input.
 /// Throws SyntaxError.
 [[nodiscard]] ParsedExpression parse_expression(std::string_view text, ExpressionNames const& names = {});

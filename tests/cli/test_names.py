@@ -182,3 +182,59 @@ def test_parameters_in_places(poisson):
     assert poisson.record()["quantities"]["area.heater"] == pytest.approx(0.25)
     resolved = yaml.safe_load((poisson.directory / "out/resolved.yaml").read_text())
     assert resolved["parameters"] == {"edge": 0.25}
+
+
+NAMED_MESH = """$MeshFormat
+2.2 0 8
+$EndMeshFormat
+$PhysicalNames
+4
+2 1 "hot wall"
+2 2 "cold-side"
+3 1 "default"
+3 2 "2 % (v/v)"
+$EndPhysicalNames
+$Nodes
+12
+1 0 0 0
+2 1 0 0
+3 2 0 0
+4 0 1 0
+5 1 1 0
+6 2 1 0
+7 0 0 1
+8 1 0 1
+9 2 0 1
+10 0 1 1
+11 1 1 1
+12 2 1 1
+$EndNodes
+$Elements
+4
+1 5 2 1 1 1 2 5 4 7 8 11 10
+2 5 2 2 2 2 3 6 5 8 9 12 11
+3 3 2 1 1 1 7 10 4
+4 3 2 2 2 3 6 12 9
+$EndElements
+"""
+
+
+def test_quantities_of_names_that_are_no_words(poisson):
+    """Names of mesh files have hyphens and blanks; an id works whether its boundary has a name or not. Two unit cubes with k = 10
+    and 1 between u = 1 and 0: the resistance is 1/10 + 1."""
+    (poisson.directory / "names.msh").write_text(NAMED_MESH)
+    poisson("run", poisson.write("""
+        problem:
+          mesh: {file: names.msh}
+          coefficient: {1: "10", 2: "1"}
+          boundary:
+            - {names: [hot wall], type: dirichlet, value: "1"}
+            - {names: [cold-side], type: dirichlet, value: "0"}
+            - {ids: all, type: neumann, value: "0"}
+        output:
+          picture: false
+          vtk: {enabled: false}
+          quantities: {a: "1/flux.cold-side", b: "-1/flux.'hot wall'", c: '3*volume."2 % (v/v)"', d: "1/flux.2", e: flux.0}
+        """), "--output", "out", "--quiet")
+    q = poisson.record()["quantities"]
+    assert [q[name] for name in "abd"] == pytest.approx([1.1] * 3) and q["c"] == pytest.approx(3) and q["e"] == 0

@@ -351,5 +351,35 @@ TEST(Expression, RandomTextNeverCrashes) {
   EXPECT_GT(accepted, 10);
 }
 
+TEST(Expression, NamesWithOtherCharacters) {
+  Constants const names{{"flux.cold-side", 2}, {"flux.hot wall", 3},  {"volume.2 % (v/v)", 5},
+                        {"volume.2", 7},       {R"(area.a"b\c)", 11}, {"probe.tip 1.gradient.x", 13},
+                        {"max", 17},           {"side", 19},          {"flux.hot", 23}};
+  auto const value = [&](std::string const& text) { return Expression(text, "key", names)(0, 0, 0); };
+  EXPECT_EQ(value("1/flux.cold-side"), 0.5);
+  EXPECT_EQ(value("flux.cold-side-side"), -17);
+  EXPECT_EQ(value(R"(-flux."cold-side"^2)"), -4);
+  EXPECT_EQ(value(R"(flux."hot wall" + flux.'hot wall')"), 6);
+  EXPECT_EQ(value(R"e(volume."2 % (v/v)")e"), 5);
+  EXPECT_EQ(value(R"(area."a\"b\\c")"), 11);
+  EXPECT_EQ(value(R"(probe."tip 1".gradient.x)"), 13);
+  EXPECT_EQ(value("probe.tip 1.gradient.x"), 13);
+  EXPECT_EQ(value("flux.hot - side"), 4);
+  EXPECT_EQ(value("max(max, 18)"), 18);
+  auto const error = [&](std::string const& text) {
+    try {
+      value(text);
+    } catch (InputError const& caught) {
+      return std::string(caught.what());
+    }
+    return std::string();
+  };
+  // Two readings: neither is taken in silence.
+  EXPECT_NE(error("volume.2 % (v/v)").find(R"e(write volume."2 % (v/v)")e"), std::string::npos);
+  EXPECT_NE(error("flux.hot wall").find(R"(write flux."hot wall")"), std::string::npos);
+  EXPECT_NE(error(R"(flux."hot wal")").find(R"(did you mean 'flux."hot wall"'?)"), std::string::npos);
+  EXPECT_NE(error(R"(flux."hot wall)").find("this quote is never closed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace poisson::assembly
