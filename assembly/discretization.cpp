@@ -637,9 +637,11 @@ void Discretization::refuse(DataError const& error) const {
   }
   case Quantity::determinant:
     throw_inverted_cell(error.at, error.value);
-  case Quantity::source:
-    static_cast<void>(data.sources.front().finite(error.at, "the source"));
-    throw InputError(data.sources.front().key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
+  case Quantity::source: {  // of all materials there are, or the host had evaluated it
+    Function const& source = data.source(*impl_->space.material_ids.begin());
+    static_cast<void>(source.finite(error.at, "the source"));
+    throw InputError(source.key(), "the source is not finite at (x, y, z) = " + to_text(error.at));
+  }
   case Quantity::value:
     static_cast<void>(condition().value.finite(error.at, condition().type == BoundaryType::dirichlet ? "the Dirichlet value"
                                                                                                      : "the boundary value"));

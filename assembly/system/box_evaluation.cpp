@@ -350,7 +350,7 @@ BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::spa
   };
   auto const make_state = [&] {
     std::vector<double> const line(nx + 1);
-    return State{CoefficientOnLines(data.coefficient(0), points[0]), line, line, line};
+    return State{CoefficientOnLines(data.coefficient(*space.material_ids.begin()), points[0]), line, line, line};
   };
   std::vector<BoxIntegrals> of_line(ny * nz);
   parallel_for(ny * nz, make_state, [&](State& state, std::int64_t const line) {
@@ -398,14 +398,15 @@ BoxIntegrals box_integrals(Space const& space, ProblemData const& data, std::spa
 
 void fill_box_cells(Space const& space, ProblemData const& data, std::span<double const> u, SolutionFields& fields) {
   auto const [nx, ny, nz] = space.box->cells;
-  Coefficient const& coefficient = data.coefficient(0);
+  unsigned const material = *space.material_ids.begin();
+  Coefficient const& coefficient = data.coefficient(material);
   auto const components = static_cast<std::size_t>(fields.coefficient_components);
   std::array<std::vector<double>, 3> centres;
   for (std::size_t d = 0; d < 3; ++d)
     for (std::int64_t i = 0; i < space.box->cells[d]; ++i)
       centres[d].push_back(0.5 * (space.box_coordinate(static_cast<int>(d), i) + space.box_coordinate(static_cast<int>(d), i + 1)));
   auto const make_state = [&] { return CoefficientOnLines(coefficient, centres[0]); };
-  std::fill(fields.material.begin(), fields.material.end(), 0);
+  std::fill(fields.material.begin(), fields.material.end(), static_cast<int>(material));
   parallel_for(ny * nz, make_state, [&](CoefficientOnLines& k_on_line, std::int64_t const line) {
     std::int64_t const y = line % ny, z = line / ny;
     k_on_line.evaluate(centres[1][y], centres[2][z]);

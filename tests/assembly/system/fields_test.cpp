@@ -317,6 +317,26 @@ TEST(Refused, Coefficients) {
   expect_refused(two, "problem.coefficient", {"material 4", "3, 4", "default"});
 }
 
+TEST(Fields, ARegionMayTakeEveryCellOfABox) {
+  for (auto const* const source : {"3", "3 + 0*x"}) {
+    auto spec = simple(box(4, 4, 4));
+    spec.mesh.regions = {{"all", "x < 2"}};
+    spec.coefficient_of_name = {{"all", {"2"}}};  // no cell has the k of the others
+    spec.source_of_name = {{"all", source}};
+    spec.source = "1";
+    spec.boundary = {dirichlet("0", {4}), dirichlet("1", {5}), neumann("0")};
+    Discretization discretization(spec);
+    auto const u = solve(discretization);
+    auto const quantities = discretization.quantities(u);
+    EXPECT_NEAR(quantities.boundaries.at(5).flux, -2 + 1.5, 1e-12);
+    EXPECT_NEAR(quantities.boundaries.at(4).flux, 2 + 1.5, 1e-12);
+    EXPECT_EQ(quantities.volumes, (std::map<unsigned, double>{{1, 1}}));
+    for (int const material : discretization.fields(u).material)
+      EXPECT_EQ(material, 1);
+    EXPECT_EQ(discretization.fields(u).coefficient[5], 2);
+  }
+}
+
 TEST(Refused, BoundaryConditions) {
   auto spec = simple(box(2, 2, 2));
   spec.boundary = {dirichlet("0", {0, 1, 2})};
