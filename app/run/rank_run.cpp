@@ -161,8 +161,8 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
           system_files->write_on_ranks(stages.rank_rows(), mesh.row_numbers(), system->b, record.fingerprint, team, console);
         });
       });
-    HostVector<double> const x = stages.solve(system->b, system->is_singular(), system->order_one(config, stages.context()),
-                                              system->nested_spaces(config), [&] { return mesh.row_numbers(); });
+    HostVector<double> x = stages.solve(system->b, system->is_singular(), system->order_one(config, stages.context()),
+                                        system->nested_spaces(config), [&] { return mesh.row_numbers(); });
     stages.verify(system->b, x);
 
     HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells

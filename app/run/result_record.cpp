@@ -110,6 +110,7 @@ std::string to_json(ResultRecord const& r) {
         {"iterations", r.result.iterations},
         {"residual_recursive", r.result.residual_recursive},
         {"residual_true", r.residual_true},
+        {"residual_scaled", r.residual_scaled},
         {"cycles", r.result.cycles},
         {"setup_seconds", r.result.setup_seconds},
         {"seconds", r.result.seconds},
@@ -117,6 +118,8 @@ std::string to_json(ResultRecord const& r) {
         {"bytes_per_second", r.bandwidth()},
         {"copy_bytes_per_second", r.copy_bandwidth > 0 ? json(r.copy_bandwidth) : json()}}},
   });
+  if (r.corrections > 0)
+    out["solver"].update({{"corrections", r.corrections}, {"correction_iterations", r.correction_iterations}});
   if (r.result.discretization_error >= 0)
     out["solver"].update({{"discretization_error", r.result.discretization_error}, {"algebraic_error", r.result.algebraic_error}});
   if (r.result.levels > 0)

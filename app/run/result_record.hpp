@@ -54,7 +54,9 @@ struct ResultRecord {
   SolverOptions solver;
   SolverResult result;
   double residual_true = std::numeric_limits<double>::quiet_NaN();
-  double copy_bandwidth = 0;  ///< bytes per second, measured in this run; 0: not measured
+  double residual_scaled = std::numeric_limits<double>::quiet_NaN();  ///< ResidualNorms::scaled
+  std::int64_t corrections = 0, correction_iterations = 0;            ///< solves for what was left, and their iterations
+  double copy_bandwidth = 0;                                          ///< bytes per second, measured in this run; 0: not measured
   std::optional<assembly::ErrorNorms> errors;
   QuantityTable quantities;  ///< of a finite solution of a problem; else empty
   double integral_f = 0;

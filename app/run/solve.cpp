@@ -1,6 +1,8 @@
 #include "app/run/solve.hpp"
 
 #include "app/io/matrix_market.hpp"
+#include "app/run/box_structure.hpp"
+#include "app/run/null_space.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/stages.hpp"
 #include "app/run/system_shares.hpp"
@@ -97,14 +99,31 @@ namespace {
 struct SystemOfFiles {
   std::shared_ptr<CsrMatrix const> matrix;
   HostVector<double> b;
+  NullSpace null_space;
+  double defect = 0;  ///< of make_compatible
 };
 
 SystemOfFiles read_system(RunConfig const& config, Console& console) {
   SystemOfFiles result;
-  result.matrix = std::make_shared<CsrMatrix const>(read_square_matrix(config.system->matrix));
-  result.b = read_rhs(*config.system, result.matrix->n_rows);
-  require_suitable(config.solver, *result.matrix, config.system->matrix, console);
+  auto const matrix = std::make_shared<CsrMatrix>(read_square_matrix(config.system->matrix));
+  result.b = read_rhs(*config.system, matrix->n_rows);
+  require_suitable(config.solver, *matrix, config.system->matrix, console);
+  result.null_space = find_null_space(*matrix);
+  if (!result.null_space.parts.empty())
+    result.defect = make_compatible(result.null_space, *matrix, result.b, config.system->matrix,
+                                    config.system->rhs.empty() ? "ones (without --rhs)" : config.system->rhs);
+  result.matrix = matrix;
   return result;
+}
+
+/// Of a singular matrix: what the user is told.
+void tell_null_space(NullSpace const& null_space, double defect, ResultRecord& record, Console& console) {
+  if (null_space.empty())
+    return;
+  record.compatibility_defect = defect;
+  std::string const note = null_space_note(null_space, defect);
+  record.warnings.push_back(note);
+  console.warning(note);
 }
 
 /// Says what is wrong with a file before any other is read or a directory is made.
@@ -122,8 +141,10 @@ void begin_record(ResultRecord& record, RunConfig const& config, std::int64_t n_
   record.fingerprint = fingerprint(config);
 }
 
-void write_solution(Stages& stages, std::span<double const> x, std::span<double const> x_low, Console& console) {
+void write_solution(Stages& stages, NullSpace const& null_space, std::span<double> x, std::span<double> x_low, Console& console) {
   stages.output([&](ResultsDirectory& directory) {
+    if (!null_space.constants)  // the solver knows it of the whole
+      subtract_means(null_space, x, x_low);
     if (std::size_t const row = first_not_finite(x); row < x.size()) {
       console.warning("solution.mtx is not written: row " + std::to_string(row + 1) +
                       " of the solution (counted from 1) is not finite");
@@ -144,8 +165,9 @@ ExitCode finish(Stages& stages, RunConfig const& config) {
   return stages.finish();
 }
 
-/// The first rank reads the files, and sends every rank its rows.
-SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record) {
+/// The first rank reads the files, and sends every rank its rows; it alone has the parts of the null space.
+SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record,
+                            NullSpace& null_space) {
   SystemOfFiles system;
   std::array<std::int64_t, 2> sizes{};
   team.on_first([&] {
@@ -154,6 +176,9 @@ SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam&
   });
   sizes = gather(team.communicator(), sizes).front();
   begin_record(record, config, sizes[0], sizes[1]);
+  team.on_first([&] { tell_null_space(system.null_space, system.defect, record, console); });
+  null_space = std::move(system.null_space);
+  null_space.constants = gather(team.communicator(), static_cast<std::int32_t>(null_space.constants ? 1 : 0)).front() != 0;
   return shared_out(std::move(system.matrix), std::move(system.b), team);
 }
 
@@ -171,11 +196,13 @@ ExitCode solve_system(Configuration const& configuration, RunOptions const& opti
     record.clock.time(Stage::read, [&] { system = read_system(config, console); });
     begin_record(record, config, system.matrix->n_rows, system.matrix->nnz());
     stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+    tell_null_space(system.null_space, system.defect, record, console);
 
+    stages.box_nodes = box_nodes_of(*system.matrix);
     stages.convert(std::move(system.matrix));
-    HostVector<double> const x = stages.solve(system.b, false);
+    HostVector<double> x = stages.solve(system.b, system.null_space.constants);
     stages.verify(system.b, x);
-    write_solution(stages, x, record.result.x_low, console);
+    write_solution(stages, system.null_space, x, record.result.x_low, console);
   });
   return finish(stages, config);
 }
@@ -192,18 +219,19 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
 
   stages.unless_interrupted([&] {
     SystemShare share;
-    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, record); });
+    NullSpace null_space;
+    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, record, null_space); });
     stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
 
     stages.convert(std::move(share.rows), nullptr);
-    HostVector<double> const x = stages.solve(share.b, false);
+    HostVector<double> x = stages.solve(share.b, null_space.constants);
     stages.verify(share.b, x);
     // Ranks have their rows in the order of the file.
     auto const whole = [&](HostVector<double> const& own) {
       return joined_on_first(team.communicator(), std::vector<double>(own.begin(), own.end()));
     };
-    std::vector<double> const all = whole(x), low = whole(record.result.x_low);
-    write_solution(stages, all, low, console);
+    std::vector<double> all = whole(x), low = whole(record.result.x_low);
+    write_solution(stages, null_space, all, low, console);
   });
   return finish(stages, config);
 }

@@ -16,6 +16,8 @@
 #include "gpu/formats/matrix.hpp"
 #include "gpu/formats/rank_matrix.hpp"
 
+#include <array>
+#include <cstdint>
 #include <exception>
 #include <future>
 #include <memory>
@@ -124,14 +126,23 @@ public:
   /// With ranks: the rows of this one.
   [[nodiscard]] RankRows rank_rows() const;
 
+  /// Of a box whose matrix comes from a file; see SolverOptions.
+  std::array<std::int64_t, 3> box_nodes{};
+
   /// Solves A x = b with the converted matrix. `constant_null_space`: the constant vector spans the null space of A. With ranks:
   /// `row_numbers` makes NumberedRows::numbers.
   [[nodiscard]] HostVector<double> solve(std::span<double const> b, bool constant_null_space, OrderOneProvider order_one = {},
                                          RankNestedProvider nested_spaces = {},
                                          std::function<std::vector<std::int64_t>()> row_numbers = {});
 
-  /// Computes ||b - A x|| / ||b|| in double-double arithmetic into the record. With ranks, b and x are those of this rank's rows.
-  void verify(std::span<double const> b, std::span<double const> x);
+  /// Computes ||b - A x|| / ||b||, and that scaled by the diagonal, in double-double arithmetic into the record. Where that is more
+  /// than twice the tolerance the solver's own residual was rounding, and x is corrected once; if that is not enough the status is
+  /// not `converged`. With ranks, b and x are those of this rank's rows.
+  void verify(std::span<double const> b, std::span<double> x);
+
+  /// The solution d of A d = r, by the solver's options but for the tolerance. Empty where that was not found. Precondition: solve
+  /// was called.
+  [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
 
   /// Writes the convergence history, and calls write_solution(directory).
   template <class WriteSolution>
@@ -168,6 +179,11 @@ public:
   [[nodiscard]] ExitCode finish();
 
 private:
+  [[nodiscard]] MultiPrecisionOperator const& solved_matrix() const {
+    return rank_matrix_ ? static_cast<MultiPrecisionOperator const&>(*rank_matrix_) : *stored_;
+  }
+  [[nodiscard]] HostVector<double> true_residual_of(std::span<double const> b, std::span<double const> x);
+  void measure_residual(std::span<double const> b, std::span<double const> x);
   void keep(std::exception_ptr failure) {
     if (!output_error_)
       output_error_ = std::move(failure);
@@ -197,6 +213,7 @@ private:
   CsrMatrix rim_rows_;
   std::shared_ptr<RankBlocks const> blocks_;
   std::unique_ptr<RankMatrix> rank_matrix_;
+  SolverOptions solver_;  ///< of the solve
 };
 
 }  // namespace poisson::app

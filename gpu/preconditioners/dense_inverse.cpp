@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 
 namespace poisson {
 
@@ -14,15 +16,19 @@ constexpr std::int64_t block_size = 32;
 /// Of an elimination: with fewer rows threads wait for each other longer than they work.
 constexpr std::int64_t fewest_rows_in_parallel = 100;
 
-bool is_bad_pivot(double pivot, bool positive) {
-  return positive ? !(pivot > 0) : !(pivot != 0);
+/// A pivot that is smaller than this beside the largest entry of its row is what rounding has left of 0: the matrix is singular.
+constexpr double rounding_of_pivot = 8 * std::numeric_limits<double>::epsilon();
+
+/// `size`: the largest absolute value in the row of the matrix.
+bool is_bad_pivot(double pivot, double size, bool positive) {
+  return !((positive ? pivot : std::abs(pivot)) > rounding_of_pivot * size);
 }
 
 /// The inverse of b x b, in place. False: a pivot is bad.
-bool invert_block(double* d, std::int64_t b, bool positive) {
+bool invert_block(double* d, std::int64_t b, double const* sizes, bool positive) {
   for (std::int64_t p = 0; p < b; ++p) {
     double const pivot = d[p * b + p];
-    if (is_bad_pivot(pivot, positive))
+    if (is_bad_pivot(pivot, sizes[p], positive))
       return false;
     d[p * b + p] = 1;
     for (std::int64_t j = 0; j < b; ++j)
@@ -75,11 +81,14 @@ void subtract_multiples(double* first, std::array<double, rows_at_once * block_s
 bool invert(std::vector<double>& c, std::int64_t m, bool positive) {
   std::vector<double> rows(static_cast<std::size_t>(block_size * m));
   std::array<double, block_size * block_size> d{};
+  std::vector<double> sizes(static_cast<std::size_t>(m), 0.0);  // of the entries of rows, before anything is subtracted from them
+  for (std::size_t e = 0; e < c.size(); ++e)
+    sizes[e / static_cast<std::size_t>(m)] = std::max(sizes[e / static_cast<std::size_t>(m)], std::abs(c[e]));
   for (std::int64_t p = 0; p < m; p += block_size) {
     std::int64_t const b = std::min(block_size, m - p);
     for (std::int64_t k = 0; k < b; ++k)
       std::copy_n(c.data() + (p + k) * m + p, b, d.data() + k * b);
-    if (!invert_block(d.data(), b, positive))
+    if (!invert_block(d.data(), b, sizes.data() + p, positive))
       return false;
     // The block's rows, times its inverse.
     std::fill(rows.begin(), rows.end(), 0.0);
@@ -134,7 +143,7 @@ std::vector<double> dense_inverse(std::vector<double> const& a, std::int64_t n, 
       continue;
     }
     double const pivot = a[static_cast<std::size_t>(i * n + i)];
-    if (is_bad_pivot(pivot, positive))
+    if (is_bad_pivot(pivot, 0, positive))
       return {};
     result[static_cast<std::size_t>(i * n + i)] = 1 / pivot;
   }

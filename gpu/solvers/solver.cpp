@@ -25,6 +25,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -88,8 +89,11 @@ constexpr std::int64_t iterations_of_graph = 8, rows_worth_graph = 1 << 19, iter
 /// Iterations between two copies of x: a copy costs less than half a percent of them.
 constexpr std::int64_t iterations_between_copies = 16;
 
-/// A main diagonal that spans more than this is badly scaled: Jacobi's preconditioner alone may make up for it.
+/// A main diagonal that spans more than this is badly scaled: Jacobi's preconditioner alone may make up for it, and ||b - A x||
+/// says little of rows with small entries. Cells of different sizes alone make it span less.
 constexpr double badly_scaled = 1e3;
+/// How far the goal is lowered at most, at once, for rows with small entries.
+constexpr double least_lowering = 0.1, most_lowering = 1e-8;
 
 /// Below this tolerance double is not tried; and where it has stagnated above this residual, digits are not what it lacks.
 constexpr double least_tolerance_of_double = 2e-15, progress_of_double = 1e-3;
@@ -116,6 +120,21 @@ struct DiagonalRange {
   }
 };
 
+/// 1 / |a_ii| times the largest of them, by which squares of residuals are weighted; empty where the diagonal is not badly scaled.
+/// Rows without a diagonal entry count as those with the largest.
+HostVector<double> weights_of_rows(LinearOperator<double> const& a, Context& context, DiagonalRange const& range) {
+  HostVector<double> weights;
+  if (!(range.span > badly_scaled))
+    return weights;
+  Array<double> diagonal(context, a.n_rows());
+  a.diagonal(diagonal.data());
+  weights.resize(static_cast<std::size_t>(a.n_rows()));
+  diagonal.download(std::span<double>(weights));
+  for (double& value : weights)
+    value = value != 0 ? range.largest / std::abs(value) : 1;
+  return weights;
+}
+
 /// The algebraic error that is aimed at, over the discretisation error, in the norms of the energy and of L2. What is left once the
 /// residual is small enough is smoother than what there was, and larger beside its residual; 0.05 is what must not be exceeded.
 constexpr double share_of_discretization = 0.02;
@@ -138,7 +157,8 @@ template <class X>
 class Solve {
 public:
   Solve(LinearOperator<X> const& a, std::span<double const> b, SolverOptions const& options, PreconditionerSetup const* setup,
-        LinearOperator<double> const& in_double, double largest_diagonal, Context& context, SolverResult& result)
+        LinearOperator<double> const& in_double, DiagonalRange const& range, HostVector<double> const& weights, Context& context,
+        SolverResult& result)
       : a_(a),
         options_(options),
         setup_(setup),
@@ -147,7 +167,9 @@ public:
         result_(result),
         n_(a.n_rows()),
         n_of_all_(sum_over(options.ranks, n_)),
-        largest_diagonal_(largest_diagonal),
+        range_(range),
+        weights_(weights),
+        weighted_(range.span > badly_scaled),
         sum_(context, options.ranks),
         rhs_(b, options.constant_null_space, options.ranks),
         b_(rhs_.upload(context)),
@@ -164,6 +186,8 @@ public:
       for (double const v : b)
         squares += std::scalbn(v, -rhs_.exponent()) * std::scalbn(v, -rhs_.exponent());
     b_norm_ = rhs_.is_projected() ? std::sqrt(sum_over(options_.ranks, squares)) : norm_;
+    if (weighted_)
+      weighted_b_norm_ = weighted_norm([&](std::size_t i) { return std::scalbn(b[i], -rhs_.exponent()); });
   }
 
   /// Begins with the x that another call has come to, in its scale, which is the same. Overwrites x.
@@ -244,11 +268,12 @@ public:
     KeptIterate<T> kept{norm_of_zero_};
     std::int64_t const before_run = result_.iterations;
     double const bytes_before = bytes_;
-    double const goal = options_.tolerance * b_norm_;
+    double const tolerance = options_.tolerance * b_norm_;
+    double goal = tolerance;  // less, where rows with small entries need it
     bool fresh = true;
-    double trust = unit_roundoff<T> * largest_diagonal_ * (same ? 0.125 : cycle_drift);
+    double trust = unit_roundoff<T> * range_.largest * (same ? 0.125 : cycle_drift);
     for (;;) {
-      double const before = norm_;
+      double const before = norm_, weighted_before = weighted_residual_;
       if (!same)  // x stays as it is while d is iterated on
         kept = {before, std::move(kept.x), result_.iterations};
       IterationControl control;
@@ -282,13 +307,19 @@ public:
         add_to_x(d, kept, before);
       } else
         compute_residual();
-      if (norm_ <= residual_slack * goal)
-        return {SolverStatus::converged, ""};
+      if (norm_ <= residual_slack * tolerance) {
+        if (!weighted_)
+          return {SolverStatus::converged, ""};
+        weighted_residual_ = weighted_norm_of_residual() / weighted_b_norm_;
+        if (weighted_residual_ <= residual_slack * options_.tolerance)
+          return {SolverStatus::converged, ""};
+        goal = std::min(goal, norm_ * std::clamp(options_.tolerance / weighted_residual_, most_lowering, least_lowering));
+      }
       if (interrupted)
         return with_best({SolverStatus::interrupted, "interrupted " + reached()}, kept);
       if (state == CycleState::running)
         return with_best({SolverStatus::max_iterations,
-                          "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached()},
+                          "the tolerance " + number(options_.tolerance) + " was not reached: stopped " + reached() + weak_rows()},
                          kept);
       // The directions that were kept may be to blame.
       if (dropped && !fresh) {
@@ -300,7 +331,8 @@ public:
       if (reliable)
         trust *= next_look;
       bool const hopeless = state == CycleState::diverged || (state == CycleState::breakdown && !method->may_restart());
-      if (hopeless || !(reliable || norm_ <= progress * before))
+      bool const nearer = norm_ <= progress * before || weighted_residual_ < progress * weighted_before;
+      if (hopeless || !(reliable || nearer))
         return with_best(no_further(state, *method), kept);
       fresh = (state != CycleState::converged && state != CycleState::unreliable) ||
               !(std::abs(norm_ - control.norm) <= small_drift * control.norm);
@@ -360,6 +392,33 @@ private:
     square_.download(std::span<X>(&square, 1));
     return norm_of(square);
   }
+  /// sqrt(sum w_i v(i)^2), the same bits for any number of threads.
+  template <class Value>
+  double weighted_norm(Value const& v) const {
+    constexpr std::int64_t block = 4096;
+    std::vector<double> partial(static_cast<std::size_t>((n_ + block - 1) / block), 0.0);
+#pragma omp parallel for schedule(static)
+    for (std::size_t part = 0; part < partial.size(); ++part) {
+      auto const begin = static_cast<std::int64_t>(part) * block;
+      for (std::int64_t i = begin; i < std::min(n_, begin + block); ++i) {
+        auto const row = static_cast<std::size_t>(i);
+        double const value = v(row);
+        partial[part] += weights_[row] * value * value;
+      }
+    }
+    return std::sqrt(sum_over(options_.ranks, std::accumulate(partial.begin(), partial.end(), 0.0)));
+  }
+  /// On the host: it is looked at a few times in a run.
+  double weighted_norm_of_residual() const {
+    HostVector<double> r(static_cast<std::size_t>(n_));
+    if constexpr (std::is_same_v<X, double>) {
+      r_.download(std::span<double>(r));
+    } else {
+      HostVector<double> low(r.size());
+      r_.download(std::span<double>(r), std::span<double>(low));
+    }
+    return weighted_norm([&](std::size_t i) { return r[i]; });
+  }
   void compute_residual() {
     vectors().copy(context_, n_, b_.data(), r_.data());
     a_.product(X(-1), x_.data(), X(1), r_.data());
@@ -388,12 +447,12 @@ private:
   }
 
   /// Of the iterates at hand the one with the least ||b - A x||, x = 0 among them, for a run that did not converge. A cg that was
-  /// stopped early keeps its last one: every iteration of cg brings x nearer to the solution in the energy norm, whatever the
-  /// residual does.
+  /// stopped early keeps its last one if that is no worse than x = 0: every iteration of cg brings x nearer to the solution in the
+  /// energy norm, while the residual goes up and down. Of a matrix that is not positive definite that is not so.
   template <class T>
   Outcome with_best(Outcome outcome, KeptIterate<T>& kept) {
     bool const stopped = outcome.status == SolverStatus::interrupted || outcome.status == SolverStatus::max_iterations;
-    bool const last_is_best = stopped && options_.method == Method::cg && std::isfinite(norm_);
+    bool const last_is_best = stopped && options_.method == Method::cg && norm_ <= norm_of_zero_;
     if constexpr (std::is_same_v<T, X>)
       if (!last_is_best && kept.iteration > 0 && !(norm_ <= kept.norm)) {  // not by its size: a rank may have no rows
         double const last = norm_;
@@ -477,6 +536,14 @@ private:
            number(result_.residual_recursive);
   }
 
+  /// Of a run whose relative residual is small enough, and that of rows with small entries is not.
+  [[nodiscard]] std::string weak_rows() const {
+    if (!weighted_ || !(norm_ <= residual_slack * options_.tolerance * b_norm_))
+      return "";
+    return "; rows with small entries are not solved: the main diagonal spans a factor of " + number(range_.span) +
+           ", and scaled by it ||D^-1/2 (b - A x)|| / ||D^-1/2 b|| stands at " + number(weighted_residual_);
+  }
+
   template <class T>
   Outcome no_further(CycleState state, KrylovMethod<T>& method) const {
     std::string const remedy = entry_of(options_.preconditioner).when_unstable;
@@ -497,7 +564,7 @@ private:
                                            advice(true)};
     default:
       return {SolverStatus::stagnated, "the recursive residual fell to " + number(result_.residual_recursive) + ", but " + stands +
-                                           ": iterations in " + arithmetic<T>() + " get no further with this system" +
+                                           ": iterations in " + arithmetic<T>() + " get no further with this system" + weak_rows() +
                                            advice(false)};
     }
   }
@@ -510,7 +577,7 @@ private:
   [[nodiscard]] std::string advice(bool slow) const {
     std::string const incomplete = needs_symmetry(options_.method) ? "ic0" : "ilu0";
     PreconditionerForm const form = entry_of(options_.preconditioner).form;
-    double const span = form == PreconditionerForm::none ? DiagonalRange(in_double_, context_, options_.ranks).span : 1;
+    double const span = form == PreconditionerForm::none ? range_.span : 1;
     if (span > badly_scaled)
       return "; the main diagonal spans a factor of " + number(span) + ": try the preconditioner jacobi or " + incomplete +
              " first, and the precision refined if that is not enough";
@@ -534,7 +601,9 @@ private:
   SolverResult& result_;
   std::int64_t n_;         ///< rows of this rank
   std::int64_t n_of_all_;  ///< of all ranks
-  double largest_diagonal_;
+  DiagonalRange const& range_;
+  HostVector<double> const& weights_;  ///< of rows, where the diagonal is badly scaled
+  bool weighted_;                      ///< it is, on some rank
   GatheredSum<X> sum_;
   RightHandSide<X> rhs_;
   Vector<X> b_, x_, r_;
@@ -542,6 +611,8 @@ private:
   double norm_ = 0;          ///< ||b - A x||, computed anew after every cycle
   double norm_of_zero_ = 0;  ///< for x = 0
   double b_norm_ = 0;
+  double weighted_residual_ = std::numeric_limits<double>::infinity();  ///< once norm_ has been small enough
+  double weighted_b_norm_ = 0;
   double bytes_;  ///< compulsory, of all iterations so far, also those of runs before this one
 };
 
@@ -593,7 +664,13 @@ std::int64_t bytes_per_iteration(Method method, std::int64_t n_rows, std::int64_
 class Attempts {
 public:
   Attempts(MultiPrecisionOperator const& a, std::span<double const> b, SolverOptions const& options, SolverResult& result)
-      : a_(a), context_(a.context()), b_(b), options_(options), result_(result), range_(a, context_, options.ranks) {
+      : a_(a),
+        context_(a.context()),
+        b_(b),
+        options_(options),
+        result_(result),
+        range_(a, context_, options.ranks),
+        weights_(weights_of_rows(a, context_, range_)) {
     std::int64_t const limit = options.max_iterations;
     if (options.preconditioner == PreconditionerKind::automatic && options.initial == InitialGuess::nested)
       plan_.push_back({PreconditionerKind::multigrid, limit});
@@ -756,7 +833,7 @@ private:
   /// One run from where the last one ended.
   template <class X, class Cycles>
   Outcome iterate(LinearOperator<X> const& a, Cycles const& cycles) {
-    auto solve = std::make_shared<Solve<X>>(a, b_, now_, setup_.get(), a_, range_.largest, context_, result_);
+    auto solve = std::make_shared<Solve<X>>(a, b_, now_, setup_.get(), a_, range_, weights_, context_, result_);
     auto const start = Clock::now();
     if (take_x_) {
       Vector<double> x = take_x_();
@@ -791,6 +868,7 @@ private:
   SolverOptions now_;  ///< of the run at hand, without `automatic`
   SolverResult& result_;
   DiagonalRange range_;
+  HostVector<double> weights_;  ///< see weights_of_rows
   std::vector<Trial> plan_;
   Precision precision_{};
   std::unique_ptr<PreconditionerSetup> setup_;

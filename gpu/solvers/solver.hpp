@@ -124,9 +124,10 @@ struct SolverResult {
 ///
 /// The status is `converged` when ||b - A x|| / ||b||, computed from x in the arithmetic of the solution, is at most twice the
 /// tolerance. Where only the residual of the recursion is that small, a new cycle begins with the computed residual, as long as
-/// that makes progress. A run that does not converge returns the iterate with the least ||b - A x|| among those it has kept and x =
-/// 0; cg that is stopped early (max_iterations, interrupted) returns its last iterate. Zero b gives x = 0, converged after 0
-/// iterations.
+/// that makes progress. Where the main diagonal D spans more than a factor of 1e3, rows with small entries hardly count in that
+/// norm, and ||D^-1/2 (b - A x)|| / ||D^-1/2 b|| is at most twice the tolerance, too. A run that does not converge returns the
+/// iterate with the least ||b - A x|| among those it has kept and x = 0; cg that is stopped early (max_iterations, interrupted)
+/// returns its last iterate, where that is no worse than x = 0. Zero b gives x = 0, converged after 0 iterations.
 ///
 /// With PreconditionerKind::automatic a preconditioner that breaks down, or takes longer than the next best was predicted to, gives
 /// way to that one, which goes on from the same x. Every such change is in `notes`.

@@ -56,6 +56,11 @@ double norm_over(Communicator* ranks, double of_part) {
   return largest * std::sqrt(sum_over(ranks, share * share));
 }
 
+double relative_norm(std::span<double const> r, std::span<double const> b, Communicator* ranks) {
+  double const r_norm = norm_over(ranks, norm(r)), b_norm = norm_over(ranks, norm(b));
+  return b_norm == 0 ? r_norm : r_norm / b_norm;
+}
+
 }  // namespace
 
 void CsrResidualCheck::residual(std::span<double const> x, std::span<double const> x_low, std::span<double const> b,
@@ -105,8 +110,8 @@ void BlockResidualCheck::residual(std::span<double const> x, std::span<double co
     r[static_cast<std::size_t>(rim_[i])] = of_r[i];
 }
 
-double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
-                     std::span<double const> x_low, Communicator* ranks) {
+HostVector<double> residual_of(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
+                               std::span<double const> x_low) {
   if (static_cast<std::int64_t>(x.size()) != system.n_columns() || static_cast<std::int64_t>(b.size()) != system.n_rows())
     throw InputError("true_residual: the matrix has " + std::to_string(system.n_rows()) + " rows and " +
                      std::to_string(system.n_columns()) + " columns, b has " + std::to_string(b.size()) + " entries and x has " +
@@ -115,8 +120,31 @@ double true_residual(ResidualCheck const& system, std::span<double const> x, std
     throw InputError("true_residual: x has " + std::to_string(x.size()) + " entries and x_low has " + std::to_string(x_low.size()));
   HostVector<double> r(b.size());
   system.residual(x, x_low, b, r);
-  double const r_norm = norm_over(ranks, norm(r)), b_norm = norm_over(ranks, norm(b));
-  return b_norm == 0 ? r_norm : r_norm / b_norm;
+  return r;
+}
+
+double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
+                     std::span<double const> x_low, Communicator* ranks) {
+  return relative_norm(residual_of(system, x, b, x_low), b, ranks);
+}
+
+ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std::span<double const> diagonal,
+                             Communicator* ranks) {
+  ResidualNorms result;
+  result.relative = relative_norm(r, b, ranks);
+  double largest = 0;
+  for (double const d : diagonal)
+    largest = std::max(largest, std::abs(d));
+  largest = max_over(ranks, largest);
+  HostVector<double> scaled_b(b.size());
+#pragma omp parallel for schedule(static)
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    double const factor = diagonal[i] != 0 && largest > 0 ? std::sqrt(largest / std::abs(diagonal[i])) : 1;
+    r[i] *= factor;
+    scaled_b[i] = b[i] * factor;
+  }
+  result.scaled = relative_norm(r, scaled_b, ranks);
+  return result;
 }
 
 double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b, std::span<double const> x_low) {

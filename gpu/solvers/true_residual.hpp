@@ -2,6 +2,7 @@
 
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
+#include "gpu/core/host_vector.hpp"
 #include "gpu/formats/matrix.hpp"
 
 #include <cstdint>
@@ -66,6 +67,18 @@ private:
   CsrMatrix const& rim_rows_;
 };
 
+struct ResidualNorms {
+  double relative = 0;  ///< ||r|| / ||b||
+  /// ||D^-1/2 r|| / ||D^-1/2 b|| with the absolute values of the main diagonal D, of which rows with small entries count as much as
+  /// others. Rows without a diagonal entry count as those with the largest one.
+  double scaled = 0;
+};
+
+/// Both norms of r, the residual of x for b: as true_residual, from the residual and the main diagonal, of all rows of this rank.
+/// r is overwritten.
+[[nodiscard]] ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std::span<double const> diagonal,
+                                           Communicator* ranks = nullptr);
+
 /// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither
 /// overflow nor underflow. x_low may be empty. With `ranks` the system has the rows of this rank, and the norms are those of all;
 /// then it is collective. Throws InputError when sizes do not fit.
@@ -73,5 +86,8 @@ private:
                                    std::span<double const> x_low = {}, Communicator* ranks = nullptr);
 [[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
                                    std::span<double const> x_low = {});
+/// That residual itself, b - A (x + x_low). Throws as true_residual.
+[[nodiscard]] HostVector<double> residual_of(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
+                                             std::span<double const> x_low = {});
 
 }  // namespace poisson

@@ -77,6 +77,87 @@ def fails(poisson, *words, code=1, has=(), **kwargs):
     return text
 
 
+def neumann_laplacian(n):
+    """7-point matrix of n^3 nodes whose rows sum to zero."""
+    a = np.zeros((n**3, n**3))
+    for i in range(n**3):
+        for step, at in ((1, i % n), (n, i // n % n), (n * n, i // (n * n))):
+            if at + 1 < n:
+                a[i, i + step] = a[i + step, i] = -1
+                a[i, i] += 1
+                a[i + step, i + step] += 1
+    return a
+
+
+def vector(values):
+    return f"%%MatrixMarket matrix array real general\n{len(values)} 1\n" + "".join(f"{float(v)!r}\n" for v in values)
+
+
+@pytest.mark.parametrize("preconditioner", ["none", "jacobi", "ic0", "multigrid"])
+def test_rows_that_sum_to_zero(poisson, preconditioner):
+    n = 7  # of nodes a side; more unknowns than the coarsest level of multigrid has
+    a = neumann_laplacian(n)
+    b = np.cos(np.arange(n**3) * 0.7)
+    b -= b.mean()
+    poisson.write(general(a), "a.mtx")
+    poisson.write(vector(b), "b.mtx")
+    poisson("solve", "--matrix", "a.mtx", "--rhs", "b.mtx", "--output", "out", "--quiet", "--set", f"solver.preconditioner={preconditioner}",
+            "--set", "solver.multigrid.coarse_size=50")
+    record = poisson.record()
+    assert record["status"] == "converged" and record["solver"]["residual_true"] <= 2e-12
+    assert "the matrix is singular: its rows sum to zero" in record["warnings"][0] and record["compatibility_defect"] < 1e-15
+    x = solution(poisson)
+    assert abs(x.mean()) < 1e-14 and np.allclose(x, np.linalg.pinv(a) @ b, rtol=0, atol=1e-9)
+
+
+def test_a_right_hand_side_that_does_not_fit_is_refused(poisson):
+    poisson.write(general(neumann_laplacian(3)), "a.mtx")
+    fails(poisson, "--matrix", "a.mtx", has=("a.mtx: the matrix is singular: its rows sum to zero; b must sum to zero", "sums to 27, 100 %"))
+
+
+def test_a_defect_of_a_few_digits_is_taken_off(poisson):
+    a, b = neumann_laplacian(3), np.arange(27) - 13 + 1e-5
+    poisson.write(general(a), "a.mtx")
+    poisson.write(vector(b), "b.mtx")
+    poisson("solve", "--matrix", "a.mtx", "--rhs", "b.mtx", "--output", "out", "--quiet")
+    record = poisson.record()
+    assert record["compatibility_defect"] == pytest.approx(1e-5 * 27 / 182, rel=1e-3) and "was taken off" in record["warnings"][0]
+    assert np.allclose(a @ solution(poisson), b - 1e-5, atol=1e-10)
+
+
+def test_parts_that_sum_to_zero(poisson):
+    a = neumann_laplacian(3)
+    whole = np.zeros((59, 59))  # two such parts, and a row of its own for each of five others
+    whole[:27, :27], whole[27:54, 27:54], whole[54:, 54:] = a, 2 * a, 3 * np.eye(5)
+    b = np.r_[np.arange(27) - 13, 13 - np.arange(27), np.ones(5)]
+    poisson.write(general(whole), "a.mtx")
+    poisson.write(vector(b), "b.mtx")
+    poisson("solve", "--matrix", "a.mtx", "--rhs", "b.mtx", "--output", "out", "--quiet")
+    record = poisson.record()
+    assert record["status"] == "converged" and "in 2 parts" in record["warnings"][0]
+    assert np.allclose(solution(poisson), np.linalg.pinv(whole) @ b, rtol=0, atol=1e-9)
+
+
+def test_unsymmetric_rows_that_sum_to_zero_are_told(poisson):
+    a = np.array([[1.0, -1, 0], [0, 1, -1], [0, -2, 2]])
+    poisson.write(general(a), "a.mtx")
+    poisson.write(vector(a @ [1.0, 2, 4]), "b.mtx")
+    poisson("solve", "--matrix", "a.mtx", "--rhs", "b.mtx", "--output", "out", "--quiet", "--set", "solver.method=bicgstab")
+    assert "its rows sum to zero, and its columns do not" in poisson.record()["warnings"][0]
+
+
+def test_the_system_of_a_run_takes_its_iterations(poisson):
+    """Multigrid by geometry, since the matrix is that of a box; of a pure Neumann problem, whose matrix is singular."""
+    config = {"problem": {"mesh": {"cells": [12, 12, 12]}, "source": "cos(pi*x)*cos(pi*y)",
+                          "boundary": [{"ids": "all", "type": "neumann", "value": "0"}]},
+              "solver": {"preconditioner": "multigrid"}, "output": {"picture": False, "report": False, "vtk": {"enabled": False}}}
+    poisson.write(yaml.safe_dump(config), "run.yaml")
+    poisson("run", "run.yaml", "--matrix-out", "a.mtx", "--output", "run", "--quiet")
+    poisson("solve", "--matrix", "a.mtx", "--rhs", "a_rhs.mtx", "--output", "out", "--quiet", "--set", "solver.preconditioner=multigrid")
+    run, record = poisson.record("run"), poisson.record()
+    assert run["solver"]["iterations"] == record["solver"]["iterations"] == 5 and record["status"] == "converged"
+
+
 def test_record_and_files(poisson):
     matrix = poisson.write(TRIDIAGONAL, "a.mtx")
     done = poisson("solve", "--matrix", matrix, "--output", "out")

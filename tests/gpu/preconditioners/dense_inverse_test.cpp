@@ -105,4 +105,19 @@ TEST(DenseInverse, BadPivots) {
   EXPECT_TRUE(dense_inverse({0, 0, 0, 0}, 2, false, false).empty());
 }
 
+/// Rows that sum to zero: the last pivot is what rounding leaves of 0.
+TEST(DenseInverse, SingularToRounding) {
+  std::int64_t const n = 40;
+  std::vector<double> a(static_cast<std::size_t>(n * n), 0.0);
+  for (std::int64_t i = 0; i + 1 < n; ++i) {
+    double const c = 1.0 / (3.0 + static_cast<double>(i % 5));
+    a[static_cast<std::size_t>(i * n + i)] += c;
+    a[static_cast<std::size_t>((i + 1) * n + i + 1)] += c;
+    a[static_cast<std::size_t>(i * n + i + 1)] = a[static_cast<std::size_t>((i + 1) * n + i)] = -c;
+  }
+  EXPECT_TRUE(dense_inverse(a, n, false, true).empty());
+  EXPECT_TRUE(dense_inverse(a, n, false, false).empty());
+  EXPECT_FALSE(dense_inverse(a, n, true, true).empty());
+}
+
 }  // namespace poisson::testing

@@ -59,6 +59,64 @@ protected:
 
 TYPED_TEST_SUITE(Solve, Cases, CaseNames);
 
+/// Nodes on a line between the values 1 and 0, with these conductances between neighbours: u falls where they are small.
+std::shared_ptr<CsrMatrix> chain(std::vector<double> const& conductances) {
+  Entries entries;
+  auto const n = static_cast<std::int64_t>(conductances.size()) - 1;
+  for (std::int64_t i = 0; i < n; ++i) {
+    entries[{i, i}] = conductances[static_cast<std::size_t>(i)] + conductances[static_cast<std::size_t>(i + 1)];
+    if (i > 0)
+      entries[{i, i - 1}] = entries[{i - 1, i}] = -conductances[static_cast<std::size_t>(i)];
+  }
+  return to_csr(n, entries);
+}
+
+/// A layer that hardly conducts: ||b - A x|| says nothing of its rows. The drop is all in the layer.
+TYPED_TEST(Solve, RowsWithSmallEntriesAreSolvedToo) {
+  std::vector<double> conductances(12, 1.0);
+  for (std::size_t i = 3; i < 6; ++i)
+    conductances[i] = 0x1p-40;
+  auto const csr = chain(conductances);
+  std::vector<double> b(11, 0.0);
+  b[0] = 1;
+  double resistance = 0;
+  for (double const c : conductances)
+    resistance += 1 / c;
+  for (Method const method : {Method::cg, Method::bicgstab})
+    for (Precision const precision : {Precision::automatic, Precision::double_, Precision::refined, Precision::double_double}) {
+      SCOPED_TRACE(std::string(name_of(method)) + ", " + std::string(name_of(precision)));
+      auto const result =
+          this->solve(csr, b, {.method = method, .precision = precision, .preconditioner = PreconditionerKind::jacobi});
+      EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
+      double drop = 0;
+      for (std::size_t i = 0; i < b.size(); ++i) {
+        drop += 1 / conductances[i] / resistance;
+        EXPECT_NEAR(this->solution[i], 1 - drop, 1e-9) << i;
+      }
+    }
+}
+
+/// cg on a matrix that is not positive definite, stopped where its residual is enormous.
+TYPED_TEST(Solve, WhatCgLeavesIsNoWorseThanZero) {
+  Entries entries;
+  for (std::int64_t i = 0; i < 30; ++i) {
+    entries[{i, i}] = i % 2 == 0 ? 1 : -1.0001;
+    if (i > 0)
+      entries[{i, i - 1}] = entries[{i - 1, i}] = 0.3;
+  }
+  auto const csr = to_csr(30, entries);
+  std::vector<double> const b = random_vector(30, 3);
+  int worse = 0;
+  for (std::int64_t limit = 1; limit < 30; ++limit) {
+    auto const result = this->solve(csr, b, {.precision = Precision::double_, .max_iterations = limit});
+    if (result.status == SolverStatus::converged)
+      continue;
+    worse += result.history.back() > 1 ? 1 : 0;
+    EXPECT_LE(true_residual(*csr, this->solution, b), 1 + 1e-14) << result.reason;
+  }
+  EXPECT_GT(worse, 0) << "no residual was larger than that of 0: no test";
+}
+
 TYPED_TEST(Solve, AgreesWithCholesky) {
   for (auto const preconditioner : {PreconditionerKind::none, PreconditionerKind::jacobi})
     for (auto const& csr : {banded(200, {1, 14}, 1, true), box27(7, 7, 7, false, 0.3), banded(33, {1}, 2, true)}) {
