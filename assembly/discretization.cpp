@@ -154,8 +154,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
   mesh.boundary_ids = counts.boundary_ids;
   mesh.material_ids = counts.material_ids;
-  mesh.boundary_names = counts.boundary_names;
-  mesh.material_names = counts.material_names;
+  mesh.boundary_groups = counts.boundary_groups;
+  mesh.material_groups = counts.material_groups;
   if (data.has_periodic_boundaries()) {  // which couple far nodes
     mesh.periodic = true;
     mesh.lexicographic = false;
@@ -255,15 +255,23 @@ struct CheckedProblem::Impl {
   ProblemSpec const& with_periodic_of_file() {
     for (PeriodicPair const& pair : counts.periodic) {
       std::string const both = std::to_string(pair.first) + " and " + std::to_string(pair.second);
-      auto const is_of = [&](BoundaryCondition const& condition, unsigned id) {
-        auto const name = names.boundary_names.find(id);
-        return std::find(condition.ids.begin(), condition.ids.end(), id) != condition.ids.end() ||
-               (name != names.boundary_names.end() &&
-                std::find(condition.names.begin(), condition.names.end(), name->second) != condition.names.end());
+      // `ids: all` counts as the condition of what no other one lists.
+      auto const listed = [&](BoundaryCondition const& condition) {
+        std::set<unsigned> result;
+        for (unsigned const id : condition.ids)
+          result.merge(names.boundary_groups.with_id(id, names.boundary_ids));
+        for (std::string const& name : condition.names)
+          result.merge(names.boundary_groups.with_name(name));
+        return result;
       };
-      auto const has_own = std::find_if(spec.boundary.begin(), spec.boundary.end(), [&](BoundaryCondition const& condition) {
-        return is_of(condition, pair.first) || is_of(condition, pair.second);
+      std::set<unsigned> sides = names.boundary_groups.with_id(pair.first, names.boundary_ids);
+      sides.merge(names.boundary_groups.with_id(pair.second, names.boundary_ids));
+      auto has_own = std::find_if(spec.boundary.begin(), spec.boundary.end(), [&](BoundaryCondition const& condition) {
+        auto const parts = listed(condition);
+        return std::any_of(parts.begin(), parts.end(), [&](unsigned part) { return sides.contains(part); });
       });
+      if (has_own == spec.boundary.end())
+        has_own = std::find_if(spec.boundary.begin(), spec.boundary.end(), [](auto const& condition) { return condition.all_ids; });
       if (has_own == spec.boundary.end()) {
         BoundaryCondition condition;
         condition.ids = {pair.first, pair.second};
@@ -275,7 +283,10 @@ struct CheckedProblem::Impl {
         has_own->map = pair.map;
       } else if (has_own->type != BoundaryType::periodic) {
         counts.notes.push_back("the mesh file joins the boundaries " + both +
-                               " ($Periodic), and the configuration gives them other conditions");
+                               " ($Periodic), and the configuration gives them other conditions, which count" +
+                               (has_own->all_ids ? "; for periodic ones add {ids: [" + std::to_string(pair.first) + ", " +
+                                                       std::to_string(pair.second) + "], type: periodic}"
+                                                 : ""));
       }
     }
     return spec;
@@ -298,8 +309,8 @@ Estimate CheckedProblem::Impl::make_estimate(AssembledInto into) const {
   MeshCounts of_places = counts;
   of_places.boundary_ids = names.boundary_ids;
   of_places.material_ids = names.material_ids;
-  of_places.boundary_names = names.boundary_names;
-  of_places.material_names = names.material_names;
+  of_places.boundary_groups = names.boundary_groups;
+  of_places.material_groups = names.material_groups;
   Estimate estimate =
       poisson::assembly::make_estimate(spec, of_places, data, into, held, coarse != nullptr && coarse->has_lattices(),
                                        coarse != nullptr ? coarse->counts().cells : 0);
@@ -393,11 +404,8 @@ struct Discretization::Impl {
     notes.insert(notes.begin(), checked.counts.notes.begin(), checked.counts.notes.end());
     summary.boundary_ids = space.boundary_ids;
     summary.material_ids = space.material_ids;
-    auto const keep = [](IdNames& names, std::set<unsigned> const& ids) {
-      std::erase_if(names, [&](auto const& name) { return !ids.contains(name.first); });
-    };
-    keep(summary.boundary_names, space.boundary_ids);
-    keep(summary.material_names, space.material_ids);
+    summary.boundary_groups.keep(space.boundary_ids);
+    summary.material_groups.keep(space.material_ids);
     if (!space.lattices)
       summary.lattices = summary.lattice_nodes = 0;
     if (checked.spec.source_total && space.n_cells_of_whole == 0)
@@ -471,6 +479,8 @@ struct Discretization::Impl {
   static PlaceNames names_in(Space const& space, PlaceNames names) {
     names.boundary_ids = space.boundary_ids;
     names.material_ids = space.material_ids;
+    names.boundary_groups.keep(space.boundary_ids);
+    names.material_groups.keep(space.material_ids);
     return names;
   }
 

@@ -41,7 +41,7 @@ struct MeshSummary {
   bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
-  IdNames boundary_names, material_names;  ///< those that have one
+  IdGroups boundary_groups, material_groups;  ///< those that have names, or parts
 };
 
 /// Where the matrix is assembled: here, into CSR; or by gpu/elements, on the host or on a device, straight into half_cds or

@@ -15,6 +15,7 @@
 #include <iostream>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace poisson::app {
 
@@ -110,18 +111,35 @@ void print_sweep(Configuration const& configuration) {
 /// Meshes of more cells are not made for a table.
 constexpr std::int64_t most_cells_for_parts = 1'000'000;
 
+/// The groups that these ids of the mesh belong to, those that are ids only included; ascending by id.
+std::vector<assembly::IdGroup> groups_with_ids(assembly::IdGroups const& groups, std::set<unsigned> const& ids) {
+  std::vector<assembly::IdGroup> result;
+  std::set<unsigned> alone = ids;
+  for (assembly::IdGroup group : groups.list()) {
+    for (unsigned const part : group.parts)
+      alone.erase(part);
+    std::erase_if(group.parts, [&](unsigned part) { return !ids.contains(part); });
+    if (!group.parts.empty())
+      result.push_back(std::move(group));
+  }
+  for (unsigned const id : alone)
+    result.push_back({id, "", {id}});
+  std::stable_sort(result.begin(), result.end(), [](auto const& a, auto const& b) { return a.id < b.id; });
+  return result;
+}
+
 /// The boundaries and materials with their names, sizes and places, as comments. What is wrong with the named places of the
 /// configuration shows as well. Errors: InputError.
 void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
   if (mesh.cells > most_cells_for_parts) {
-    auto const list = [](std::set<unsigned> const& ids, assembly::IdNames const& names) {
+    auto const list = [](std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
       std::string text;
-      for (unsigned id : ids)
-        text += (text.empty() ? "" : ", ") + std::to_string(id) + (names.contains(id) ? " (" + names.at(id) + ")" : "");
+      for (auto const& group : groups_with_ids(groups, ids))
+        text += (text.empty() ? "" : ", ") + std::to_string(group.id) + (group.name.empty() ? "" : " (" + group.name + ")");
       return text;
     };
-    std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_names) << "\n#   material ids   "
-              << list(mesh.material_ids, mesh.material_names) << "\n#                  (their sizes are listed for up to "
+    std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_groups) << "\n#   material ids   "
+              << list(mesh.material_ids, mesh.material_groups) << "\n#                  (their sizes are listed for up to "
               << with_thousands(most_cells_for_parts) << " cells)\n";
     return;
   }
@@ -136,18 +154,37 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
   auto const point = [&](std::array<double, 3> const& x) {
     return "(" + number(x[0]) + ", " + number(x[1]) + ", " + number(x[2]) + ")";
   };
-  auto const print = [&](char const* title, char const* count, char const* size, auto const& list, assembly::IdNames const& names) {
+  auto const print = [&](char const* title, char const* count, char const* size, auto const& list,
+                         assembly::IdGroups const& groups) {
     std::vector<std::vector<std::string>> table{{"id", "name", count, size, "from", "to"}};
+    std::set<unsigned> ids;
     for (auto const& [id, part] : list)
-      table.push_back({std::to_string(id), names.contains(id) ? names.at(id) : "-", with_thousands(part.count),
-                       number_text(part.size, 6), point(part.extent.low), point(part.extent.high)});
+      ids.insert(id);
+    for (auto const& group : groups_with_ids(groups, ids)) {
+      assembly::MeshPart sum;
+      for (unsigned const id : group.parts) {
+        assembly::MeshPart const& part = list.at(id);
+        sum.count += part.count;
+        sum.size += part.size;
+        for (std::size_t d = 0; d < 3; ++d) {
+          sum.extent.low[d] = std::min(sum.extent.low[d], part.extent.low[d]);
+          sum.extent.high[d] = std::max(sum.extent.high[d], part.extent.high[d]);
+        }
+      }
+      table.push_back({std::to_string(group.id), group.name.empty() ? "-" : group.name, with_thousands(sum.count),
+                       number_text(sum.size, 6), point(sum.extent.low), point(sum.extent.high)});
+    }
     std::cout << "\n# " << title << "\n";
     for (std::string const& line : grid_lines(table))
       std::cout << "#   " << line << "\n";
+    for (unsigned const id : ids)
+      if (groups_with_ids(groups, {id}).size() > 1)
+        std::cout << "#   in several of them: " << with_thousands(list.at(id).count) << " " << count << " (" << size << " "
+                  << number_text(list.at(id).size, 6) << ") belong to " << groups.label(id) << "\n";
   };
   assembly::MeshSummary const& found = discretization.summary();
-  print("Boundaries", "faces", "area", parts.boundaries, found.boundary_names);
-  print("Materials", "cells", "volume", parts.materials, found.material_names);
+  print("Boundaries", "faces", "area", parts.boundaries, found.boundary_groups);
+  print("Materials", "cells", "volume", parts.materials, found.material_groups);
   for (std::string const& note : discretization.notes())
     std::cout << "# note: " << note << "\n";
 }

@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <map>
+#include <utility>
 
 namespace poisson::app {
 
@@ -12,18 +13,21 @@ std::string packed(assembly::MeshCounts const& counts) {
   for (std::int64_t const count :
        {counts.cells, counts.faces, counts.edges, counts.vertices, counts.boundary_faces, counts.triangulation_bytes})
     to.put(count);
-  to.put(std::ssize(counts.faces_with_id));
-  for (auto const& [id, count] : counts.faces_with_id) {
-    to.put(id);
-    to.put(count);
+  for (auto const* const faces : {&counts.faces_with_id, &counts.inner_faces_with_id}) {
+    to.put(std::ssize(*faces));
+    for (auto const& [id, count] : *faces) {
+      to.put(id);
+      to.put(count);
+    }
   }
   to.put_set(counts.boundary_ids);
   to.put_set(counts.material_ids);
-  for (auto const* const names : {&counts.boundary_names, &counts.material_names}) {
-    to.put(std::ssize(*names));
-    for (auto const& [id, name] : *names) {
-      to.put(id);
-      to.put_list(name);
+  for (auto const* const groups : {&counts.boundary_groups, &counts.material_groups, &counts.inner_groups}) {
+    to.put(std::ssize(groups->list()));
+    for (assembly::IdGroup const& group : groups->list()) {
+      to.put(group.id);
+      to.put_list(group.name);
+      to.put_set(group.parts);
     }
   }
   to.put_list(counts.periodic);
@@ -36,16 +40,19 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
   for (std::int64_t* const count :
        {&counts.cells, &counts.faces, &counts.edges, &counts.vertices, &counts.boundary_faces, &counts.triangulation_bytes})
     from.take(*count);
-  for (auto n = from.take<std::ptrdiff_t>(); n > 0; --n) {
-    auto const id = from.take<unsigned>();
-    from.take(counts.faces_with_id[id]);
-  }
-  from.take_set(counts.boundary_ids);
-  from.take_set(counts.material_ids);
-  for (auto* const names : {&counts.boundary_names, &counts.material_names})
+  for (auto* const faces : {&counts.faces_with_id, &counts.inner_faces_with_id})
     for (auto n = from.take<std::ptrdiff_t>(); n > 0; --n) {
       auto const id = from.take<unsigned>();
-      from.take_list((*names)[id]);
+      from.take((*faces)[id]);
+    }
+  from.take_set(counts.boundary_ids);
+  from.take_set(counts.material_ids);
+  for (auto* const groups : {&counts.boundary_groups, &counts.material_groups, &counts.inner_groups})
+    for (auto n = from.take<std::ptrdiff_t>(); n > 0; --n) {
+      assembly::IdGroup group{from.take<unsigned>(), {}, {}};
+      from.take_list(group.name);
+      from.take_set(group.parts);
+      groups->add(std::move(group));
     }
   from.take_list(counts.periodic);
   return counts;

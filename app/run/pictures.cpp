@@ -116,8 +116,9 @@ Plan plan_of(PictureSpec const& picture, PictureMesh const& of_mesh, assembly::S
   }
   case PictureQuantity::materials: {
     output::CellClasses classes{fields.material, {}};
-    for (auto const& [id, name] : of_mesh.summary.material_names)
-      classes.names[static_cast<int>(id)] = name;
+    for (assembly::IdGroup const& group : of_mesh.summary.material_groups.list())
+      for (unsigned const id : group.parts)
+        classes.names[static_cast<int>(id)] = of_mesh.summary.material_groups.label(id);
     plan.field = std::move(classes);
     options.quantity = "material";
     what = "materials";

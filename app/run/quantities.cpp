@@ -14,6 +14,7 @@
 #include <iterator>
 #include <limits>
 #include <numbers>
+#include <set>
 
 namespace poisson::app {
 namespace {
@@ -218,25 +219,26 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
                       {"min_at", of_solution.min_at},
                       {"max_at", of_solution.max_at}};
   std::vector<std::pair<std::string, std::string>> by_id;  // what expressions may write for a quantity whose id has a name
-  // Several ids may have one name; they are added up.
-  auto const add = [&](char const* what, assembly::IdNames const& names, unsigned id, double value) {
-    auto const named = names.find(id);
-    std::string const with_id = std::string(what) + "." + std::to_string(id);
-    std::string const name = named == names.end() ? with_id : std::string(what) + "." + named->second;
-    by_id.emplace_back(with_id, name);
-    auto const there = std::find_if(table.begin(), table.end(), [&](auto const& entry) { return entry.first == name; });
-    if (there == table.end())
-      table.emplace_back(name, value);
-    else
-      there->second = there->second.get<double>() + value;
+  // A group is the sum of its parts, so that groups may overlap; several ids may have one name.
+  auto const add = [&](char const* what, assembly::IdGroups const& groups, auto const& of_parts, auto const& value_of) {
+    std::set<unsigned> parts;
+    for (auto const& [part, value] : of_parts)
+      parts.insert(part);
+    for (auto const& group : groups.labelled(parts)) {
+      double sum = 0;
+      for (unsigned const part : group.parts)
+        sum += value_of(of_parts.at(part));
+      std::string const name = std::string(what) + "." + group.label;
+      table.emplace_back(name, sum);
+      for (unsigned const id : groups.ids_of(group.parts))
+        if (groups.with_id(id, parts) == group.parts)
+          by_id.emplace_back(std::string(what) + "." + std::to_string(id), name);
+    }
   };
   assembly::MeshSummary const& mesh = mesh_;
-  for (auto const& [id, boundary] : of_solution.boundaries)
-    add("flux", mesh.boundary_names, id, boundary.flux);
-  for (auto const& [id, boundary] : of_solution.boundaries)
-    add("area", mesh.boundary_names, id, boundary.area);
-  for (auto const& [id, volume] : of_solution.volumes)
-    add("volume", mesh.material_names, id, volume);
+  add("flux", mesh.boundary_groups, of_solution.boundaries, [](auto const& boundary) { return boundary.flux; });
+  add("area", mesh.boundary_groups, of_solution.boundaries, [](auto const& boundary) { return boundary.area; });
+  add("volume", mesh.material_groups, of_solution.volumes, [](double volume) { return volume; });
   for (std::size_t i = 0; i < at_probes.size(); ++i) {
     std::string const name = "probe." + config_.output.probes[i].name;
     table.emplace_back(name, at_probes[i].u);

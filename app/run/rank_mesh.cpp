@@ -68,8 +68,8 @@ assembly::PlaceCounts merged(Communicator& ranks, assembly::PlaceCounts const& m
 }
 
 void keep_names_in_use(assembly::MeshSummary& mesh) {
-  std::erase_if(mesh.boundary_names, [&](auto const& name) { return !mesh.boundary_ids.contains(name.first); });
-  std::erase_if(mesh.material_names, [&](auto const& name) { return !mesh.material_ids.contains(name.first); });
+  mesh.boundary_groups.keep(mesh.boundary_ids);
+  mesh.material_groups.keep(mesh.material_ids);
 }
 
 /// What the named places hold in the whole mesh; so that every part knows the ids that there are. `count()` gives what they hold in

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 namespace poisson::app {
 
@@ -151,16 +152,23 @@ std::string to_json(ResultRecord const& r) {
     out["matrix"]["expected_products"] = static_cast<std::int64_t>(r.choice->forecast.products);
     out["matrix"]["auto"] = estimates_of(*r.choice);
   }
-  auto const names_of = [](assembly::IdNames const& names) {
-    json list = json::object();
-    for (auto const& [id, name] : names)
-      list[std::to_string(id)] = name;
-    return list;
+  // The names of ids; and of groups that overlap the ids that they are made of.
+  auto const add_groups = [&](std::string const& what, assembly::IdGroups const& groups, std::set<unsigned> const& all) {
+    json names = json::object(), parts = json::object();
+    for (unsigned const id : all)
+      if (std::string const label = groups.label(id); label != std::to_string(id))
+        names[std::to_string(id)] = label;
+    for (assembly::IdGroup const& group : groups.list())
+      if (!group.parts.empty() && group.parts != std::set<unsigned>{group.id})
+        parts[group.name.empty() ? std::to_string(group.id) : group.name] =
+            group.name.empty() ? group.parts : groups.with_name(group.name);
+    if (!names.empty())
+      out["mesh"][what + "_names"] = names;
+    if (!parts.empty())
+      out["mesh"][what + "_groups"] = parts;
   };
-  if (!r.mesh.boundary_names.empty())
-    out["mesh"]["boundary_names"] = names_of(r.mesh.boundary_names);
-  if (!r.mesh.material_names.empty())
-    out["mesh"]["material_names"] = names_of(r.mesh.material_names);
+  add_groups("boundary", r.mesh.boundary_groups, r.mesh.boundary_ids);
+  add_groups("material", r.mesh.material_groups, r.mesh.material_ids);
   for (auto const& [name, value] : r.quantities)
     out["quantities"][name] = value;
   if (r.errors)

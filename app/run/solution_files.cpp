@@ -178,12 +178,11 @@ PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs:
 
 void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary const& mesh, RunConfig const& config,
                    ResultsDirectory& directory) {
-  auto const names_of = [](char const* what, std::set<unsigned> const& ids, assembly::IdNames const& names) {
+  auto const names_of = [](char const* what, std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
     output::IdTable table{what, {}, {}};
     for (unsigned const id : ids) {
-      auto const named = names.find(id);
       table.ids.push_back(static_cast<int>(id));
-      table.names.push_back(named == names.end() ? std::to_string(id) : named->second);
+      table.names.push_back(groups.label(id));
     }
     return table;
   };
@@ -191,8 +190,8 @@ void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary con
     output::write_vtp(path, s.points, s.quads, 4, {{"u", 1, s.u, {}}, {"flux", 3, s.flux, {}}},
                       {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
                       config.output.vtk,
-                      {names_of("boundary", mesh.boundary_ids, mesh.boundary_names),
-                       names_of("material", mesh.material_ids, mesh.material_names)});
+                      {names_of("boundary", mesh.boundary_ids, mesh.boundary_groups),
+                       names_of("material", mesh.material_ids, mesh.material_groups)});
   });
 }
 

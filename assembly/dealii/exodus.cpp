@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poisson::assembly {
@@ -32,15 +33,24 @@ public:
     auto const ids = integers_or_numbers("eb_prop1", blocks), set_ids = integers_or_numbers("ss_prop1", sets);
     auto const names = texts("eb_names", blocks), set_names = texts("ss_names", sets);
     for (std::size_t b = 0; b < blocks; ++b) {
-      read_block(std::to_string(b + 1), ids[b]);
-      if (!names[b].empty())
+      read_block(std::to_string(b + 1), ids[b], names[b]);
+      if (!names[b].empty() && !(first_of_block_.size() == b + 1 && !first_of_block_[b].hexahedra && first_of_block_[b].cells > 0))
         builder_.mesh().material_names[ids[b]] = names[b];
     }
+    // Side sets first, so that they keep their ids: blocks of shells and node sets have ids apart from theirs, in the file.
+    std::vector<RawMesh::Group> shells = std::move(builder_.mesh().quad_groups);
+    builder_.mesh().quad_groups.clear();
     for (std::size_t s = 0; s < sets; ++s) {
-      read_set(std::to_string(s + 1), set_ids[s]);
-      if (!set_names[s].empty())
-        builder_.mesh().boundary_names[set_ids[s]] = set_names[s];
+      RawMesh::Group group{set_names[s], set_ids[s], {}};
+      read_set(std::to_string(s + 1), group);
+      builder_.mesh().quad_groups.push_back(std::move(group));
     }
+    builder_.mesh().quad_groups.insert(builder_.mesh().quad_groups.end(), shells.begin(), shells.end());
+    read_node_sets();
+    for (char const* const other : {"num_elem_sets", "num_face_sets"})
+      if (std::size_t const n = length(other, 0); n > 0)
+        builder_.mesh().notes.push_back(std::to_string(n) + (other[4] == 'e' ? " element" : " face") +
+                                        " sets are passed over; blocks, side sets and node sets are read");
     return builder_.finish();
   }
 
@@ -146,11 +156,13 @@ private:
       builder_.add_vertex(static_cast<std::int64_t>(i) + 1, x[0][i], x[1][i], x[2][i]);
   }
 
-  void read_block(std::string const& number, long long material) {
+  void read_block(std::string const& number, long long material, std::string const& block_name) {
     std::string const name = "connect" + number;
     std::size_t const cells = length(("num_el_in_blk" + number).c_str(), 0), nodes = length(("num_nod_per_el" + number).c_str(), 0);
-    if (cells == 0)
+    if (cells == 0) {
+      first_of_block_.push_back({0, 0, false});
       return;
+    }
     std::string type;
     std::size_t type_length = 0;
     if (int const id = variable(name); id >= 0 && nc_inq_attlen(file_, id, "elem_type", &type_length) == NC_NOERR) {
@@ -161,32 +173,52 @@ private:
     }
     bool const hexahedra = type.starts_with("HEX"), quads = type.starts_with("QUAD") || type.starts_with("SHELL");
     if (!(hexahedra && (nodes == 8 || nodes == 20 || nodes == 27)) && !(quads && (nodes == 4 || nodes == 8 || nodes == 9))) {
-      add_other(type, nodes);
+      add_other(type, nodes, cells, block_name.empty() ? std::to_string(material) : "'" + block_name + "'");
       first_of_block_.push_back({0, cells, false});
       return;
     }
     require_room(cells, name);
     auto const list = integers(name, cells * nodes);
-    first_of_block_.push_back({corners_.size(), cells, hexahedra});
+    first_of_block_.push_back({corners_.size(), cells, hexahedra, quads});
+    RawMesh::Group shells{block_name, material, {}};
     HexahedronNodes const order = nodes == 20 ? exodus_hexahedron_20() : exodus_hexahedron_27();
     for (std::size_t c = 0; c < cells; ++c) {
       std::vector<std::int64_t> const numbers(list.begin() + static_cast<std::ptrdiff_t>(c * nodes),
                                               list.begin() + static_cast<std::ptrdiff_t>((c + 1) * nodes));
+      std::array<std::int64_t, 8> corners{};
+      std::copy_n(numbers.begin(), hexahedra ? 8 : 4, corners.begin());
       if (!hexahedra) {
-        builder_.add_quad({numbers[0], numbers[1], numbers[2], numbers[3]}, material);
+        builder_.add_quad({corners[0], corners[1], corners[2], corners[3]}, 0);
+        shells.members.push_back(builder_.mesh().quads.size() - 1);
+        corners_.push_back(corners);
         continue;
       }
-      std::array<std::int64_t, 8> corners{};
-      std::copy_n(numbers.begin(), 8, corners.begin());
       if (nodes == 8)
         builder_.add_hexahedron(corners, material);
       else
         builder_.add_hexahedron(numbers, order, material);
       corners_.push_back(corners);
     }
+    if (quads)
+      builder_.mesh().quad_groups.push_back(std::move(shells));
   }
 
-  void add_other(std::string const& type, std::size_t nodes) {
+  /// Every boundary face whose corners are all in a node set belongs to it.
+  void read_node_sets() {
+    std::size_t const sets = length("num_node_sets", 0);
+    auto const ids = integers_or_numbers("ns_prop1", sets);
+    auto const names = texts("ns_names", sets);
+    for (std::size_t s = 0; s < sets; ++s) {
+      RawMesh::Group group{names[s], ids[s], {}};
+      std::string const number = std::to_string(s + 1);
+      if (std::size_t const n = length(("num_nod_ns" + number).c_str(), 0); n > 0)
+        for (long long const node : integers("node_ns" + number, n))
+          group.members.push_back(builder_.vertex_of(node));
+      builder_.mesh().node_groups.push_back(std::move(group));
+    }
+  }
+
+  void add_other(std::string const& type, std::size_t nodes, std::size_t elements, std::string const& block) {
     bool const flat = type.starts_with("TRI") || type.starts_with("QUAD") || type.starts_with("SHELL");
     bool const nothing = type.starts_with("BAR") || type.starts_with("BEAM") || type.starts_with("TRUSS") ||
                          type.starts_with("EDGE") || type.starts_with("SPHERE") || type.starts_with("CIRCLE");
@@ -195,38 +227,50 @@ private:
                               : type.starts_with("PYR") ? "pyramid"
                               : type.starts_with("HEX") ? "hexahedron"
                                                         : "";
-    if (!nothing)
+    if (nothing)
+      builder_.mesh().notes.push_back("block " + block + " (" + std::to_string(elements) + " elements of type " + type +
+                                      ") is passed over: points and lines say nothing about a volume");
+    else
       builder_.add_unsupported(type + " of Exodus (" + std::to_string(nodes) + " nodes" + (*shape ? ", " : "") + shape + ")",
                                flat ? 2 : 3);
   }
 
-  void read_set(std::string const& number, long long boundary) {
+  void read_set(std::string const& number, RawMesh::Group& group) {
     static constexpr std::array<std::array<std::size_t, 4>, 6> sides{
         {{0, 1, 5, 4}, {1, 2, 6, 5}, {2, 3, 7, 6}, {0, 4, 7, 3}, {0, 3, 2, 1}, {4, 5, 6, 7}}};
+    static constexpr std::array<std::size_t, 4> shell_corners{0, 1, 2, 3};
     std::size_t const n = length(("num_side_ss" + number).c_str(), 0);
     if (n == 0)
       return;
     auto const elements = integers("elem_ss" + number, n), sides_of = integers("side_ss" + number, n);
+    std::size_t passed_over = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      auto const side = static_cast<std::size_t>(sides_of[i] - 1);
-      auto const* const corners = cell(elements[i]);
-      if (corners == nullptr)
-        continue;  // a side of a shell, which is a face itself
+      auto side = static_cast<std::size_t>(sides_of[i] - 1);
+      auto const [corners, shell] = cell(elements[i]);
+      if (corners == nullptr || (shell && side >= 2 && side < 6)) {  // of a line or a point, or an edge of a shell
+        ++passed_over;
+        continue;
+      }
       if (side >= 6)
         text_.fail("side " + std::to_string(sides_of[i]) + " of element " + std::to_string(elements[i]) + " does not exist");
-      builder_.add_quad(
-          {(*corners)[sides[side][0]], (*corners)[sides[side][1]], (*corners)[sides[side][2]], (*corners)[sides[side][3]]},
-          boundary);
+      // Both sides of a shell are the face that it is.
+      auto const& at = shell ? shell_corners : sides[side];
+      builder_.add_quad({(*corners)[at[0]], (*corners)[at[1]], (*corners)[at[2]], (*corners)[at[3]]}, 0);
+      group.members.push_back(builder_.mesh().quads.size() - 1);
     }
+    if (passed_over > 0)
+      builder_.mesh().notes.push_back("of side set " + (group.name.empty() ? std::to_string(group.id) : "'" + group.name + "'") +
+                                      " " + std::to_string(passed_over) + " sides that are no faces are passed over");
   }
 
-  /// The corners of an element, counted from 1 through all blocks; null where it is no hexahedron.
-  [[nodiscard]] std::array<std::int64_t, 8> const* cell(long long number) const {
+  /// The corners of an element, counted from 1 through all blocks, and whether it is a shell, with four; null where it is neither
+  /// a hexahedron nor a shell.
+  [[nodiscard]] std::pair<std::array<std::int64_t, 8> const*, bool> cell(long long number) const {
     if (number >= 1) {
       auto left = static_cast<std::size_t>(number - 1);
       for (Block const& block : first_of_block_) {
         if (left < block.cells)
-          return block.hexahedra ? &corners_[block.first + left] : nullptr;
+          return {block.hexahedra || block.shells ? &corners_[block.first + left] : nullptr, block.shells};
         left -= block.cells;
       }
     }
@@ -235,7 +279,7 @@ private:
 
   struct Block {
     std::size_t first, cells;  ///< first: in corners_
-    bool hexahedra;
+    bool hexahedra, shells = false;
   };
   MeshText& text_;
   RawMeshBuilder builder_;

@@ -1,4 +1,5 @@
 #include "assembly/dealii/mesh.hpp"
+#include "assembly/dealii/mesh_groups.hpp"
 #include "assembly/dealii/other_process.hpp"
 #include "assembly/dealii/raw.hpp"
 #include "assembly/dealii/sources.hpp"
@@ -14,8 +15,9 @@
 #include <deal.II/grid/tria_description.h>
 #include <filesystem>
 #include <fstream>
-#include <numeric>
+#include <set>
 #include <system_error>
+#include <tuple>
 #include <zlib.h>
 
 namespace poisson::assembly {
@@ -270,22 +272,11 @@ std::int64_t check_shapes(std::string const& path, RawMesh& mesh) {
   return turned;
 }
 
-struct Face {
-  std::array<int, 4> key{};       ///< vertices in ascending order
-  std::array<int, 4> vertices{};  ///< around the face, seen from outside of its cell
-  std::size_t cell = 0;
-};
-
-std::array<int, 4> sorted(std::array<int, 4> vertices) {
-  std::sort(vertices.begin(), vertices.end());
-  return vertices;
-}
-
 /// All faces of all cells, ascending by key. Every face has one or two cells, which see it from opposite sides.
-std::vector<Face> check_faces(std::string const& path, RawMesh const& mesh) {
+std::vector<RawFace> check_faces(std::string const& path, RawMesh const& mesh) {
   static constexpr std::array<std::array<std::size_t, 4>, 6> corners{
       {{0, 4, 6, 2}, {1, 3, 7, 5}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 2, 3, 1}, {4, 5, 7, 6}}};
-  std::vector<Face> faces;
+  std::vector<RawFace> faces;
   faces.reserve(6 * mesh.cells.size());
   for (std::size_t c = 0; c < mesh.cells.size(); ++c) {
     auto const& vertices = mesh.cells[c].vertices;
@@ -294,18 +285,19 @@ std::vector<Face> check_faces(std::string const& path, RawMesh const& mesh) {
     if (std::adjacent_find(all.begin(), all.end()) != all.end())
       fail_in_mesh_file(path, mesh.cells[c].line, "a cell has the same node twice");
     for (auto const& corner : corners) {
-      Face face;
+      RawFace face;
       for (std::size_t v = 0; v < 4; ++v)
         face.vertices[v] = vertices[corner[v]];
-      face.key = sorted(face.vertices);
+      face.key = face.vertices;
+      std::sort(face.key.begin(), face.key.end());
       face.cell = c;
       faces.push_back(face);
     }
   }
   std::sort(faces.begin(), faces.end(),
-            [](Face const& a, Face const& b) { return a.key != b.key ? a.key < b.key : a.cell < b.cell; });
+            [](RawFace const& a, RawFace const& b) { return a.key != b.key ? a.key < b.key : a.cell < b.cell; });
   for (std::size_t i = 0; i + 1 < faces.size(); ++i) {
-    Face const &a = faces[i], &b = faces[i + 1];
+    RawFace const &a = faces[i], &b = faces[i + 1];
     if (a.key != b.key)
       continue;
     dealii::Point<3> centre;
@@ -324,49 +316,6 @@ std::vector<Face> check_faces(std::string const& path, RawMesh const& mesh) {
                               to_text(centre) + ", or their edges cross there");
   }
   return faces;
-}
-
-void check_id(std::string const& path, std::int64_t line, std::int64_t id, char const* what) {
-  if (id < 0 || id >= std::int64_t{dealii::numbers::internal_face_boundary_id})
-    fail_in_mesh_file(path, line,
-                      std::string("the ") + what + " id " + std::to_string(id) + " is not in the range 0 to 4294967294");
-}
-
-/// The quadrilaterals on the boundary, as deal.II wants them. Those between two cells say nothing about the boundary and are left
-/// out.
-dealii::SubCellData boundary_of(std::string const& path, RawMesh const& mesh, std::vector<Face> const& faces) {
-  dealii::SubCellData data;
-  std::vector<std::size_t> order(mesh.quads.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::vector<std::array<int, 4>> keys;
-  for (auto const& quad : mesh.quads) {
-    check_id(path, quad.line, quad.boundary, "boundary");
-    keys.push_back(sorted(quad.vertices));
-  }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return keys[a] < keys[b]; });
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    RawMesh::Quad const& quad = mesh.quads[order[i]];
-    auto const& key = keys[order[i]];
-    auto const face = std::lower_bound(faces.begin(), faces.end(), key, [](Face const& f, auto const& k) { return f.key < k; });
-    if (face == faces.end() || face->key != key)
-      fail_in_mesh_file(path, quad.line, "a quadrilateral is not a face of any hexahedron");
-    if (face + 1 != faces.end() && (face + 1)->key == key)
-      continue;
-    if (i > 0 && keys[order[i - 1]] == key) {
-      RawMesh::Quad const& before = mesh.quads[order[i - 1]];
-      if (before.boundary != quad.boundary)
-        fail_in_mesh_file(path, quad.line,
-                          "a boundary face has two ids, " + std::to_string(before.boundary) + " (line " +
-                              std::to_string(before.line) + ") and " + std::to_string(quad.boundary));
-      continue;
-    }
-    dealii::CellData<2> cell;
-    cell.vertices = {static_cast<unsigned>(face->vertices[0]), static_cast<unsigned>(face->vertices[1]),
-                     static_cast<unsigned>(face->vertices[3]), static_cast<unsigned>(face->vertices[2])};
-    cell.boundary_id = static_cast<dealii::types::boundary_id>(quad.boundary);
-    data.boundary_quads.push_back(cell);
-  }
-  return data;
 }
 
 /// The shapes of the cells, unless all are straight.
@@ -395,6 +344,39 @@ void turn_frames(CurvedCells& curved, std::vector<dealii::CellData<3>> const& in
   }
 }
 
+/// The vertices of faces inside the mesh, as the cells have them now.
+std::vector<std::set<unsigned>> corners_of(std::vector<FaceGroups::Inner> const& faces,
+                                           std::vector<dealii::CellData<3>> const& cells) {
+  std::vector<std::set<unsigned>> result;
+  for (FaceGroups::Inner const& face : faces) {
+    std::set<unsigned>& corners = result.emplace_back();
+    for (int const corner : face.corners)
+      corners.insert(cells[face.cell].vertices[static_cast<std::size_t>(corner)]);
+  }
+  return result;
+}
+
+/// These faces, ascending by cell, as deal.II numbers them.
+std::vector<Mesh::InnerFace> find_inner_faces(std::vector<FaceGroups::Inner> const& faces,
+                                              std::vector<std::set<unsigned>> const& corners,
+                                              dealii::Triangulation<3> const& triangulation) {
+  std::vector<Mesh::InnerFace> result;
+  std::size_t next = 0;
+  for (auto const& cell : triangulation.active_cell_iterators())
+    for (; next < faces.size() && faces[next].cell == cell->active_cell_index(); ++next)
+      for (unsigned const f : cell->face_indices()) {
+        std::set<unsigned> of_face;
+        for (unsigned v = 0; v < 4; ++v)
+          of_face.insert(cell->face(f)->vertex_index(v));
+        if (of_face == corners[next])
+          result.push_back({static_cast<int>(faces[next].cell), static_cast<int>(f), faces[next].id});
+      }
+  assert(result.size() == faces.size());
+  std::sort(result.begin(), result.end(),
+            [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+  return result;
+}
+
 }  // namespace
 
 void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message) {
@@ -409,10 +391,13 @@ Mesh read_mesh_file(std::string const& path) {
                       std::string("the ") + (is_exodus(lower_extension(path)) ? "Exodus " : "") + "file has no hexahedra" +
                           (mesh.quads.empty() ? "" : ", only " + std::to_string(mesh.quads.size()) + " quadrilaterals: a surface"));
   check_memory(static_cast<std::int64_t>(mesh.cells.size()) * bytes_per_created_cell, "the mesh");
+  Mesh result;
+  result.notes = std::move(mesh.notes);
+  result.material_groups = resolve_cell_groups(path, mesh, result.notes);
   std::int64_t const turned = check_shapes(path, mesh);
-  for (auto const& cell : mesh.cells)
-    check_id(path, cell.line, cell.material, "material");
-  dealii::SubCellData boundary = boundary_of(path, mesh, check_faces(path, mesh));
+  FaceGroups faces = resolve_face_groups(path, mesh, check_faces(path, mesh), result.notes);
+  result.boundary_groups = std::move(faces.boundary_groups);
+  result.inner_groups = std::move(faces.inner_groups);
 
   std::vector<dealii::CellData<3>> cells(mesh.cells.size());
   for (std::size_t c = 0; c < cells.size(); ++c) {
@@ -420,28 +405,26 @@ Mesh read_mesh_file(std::string const& path) {
     cells[c].material_id = static_cast<dealii::types::material_id>(mesh.cells[c].material);
   }
   std::vector<dealii::Point<3>> vertices = std::move(mesh.vertices);
-  Mesh result;
   if (turned > 0)
-    result.notes.push_back("mesh file '" + path + "': " + std::to_string(turned) + " of " + std::to_string(cells.size()) +
+    result.notes.push_back(std::to_string(turned) + " of " + std::to_string(cells.size()) +
                            " cells are left-handed (their nodes are listed from the other side); they were turned over");
+  for (std::string& note : result.notes)
+    note.insert(0, "mesh file '" + path + "': ");
   if (mesh.order > 1)
     result.curved_cells = curved_cells(mesh);
-  for (auto const& [id, name] : mesh.boundary_names)
-    result.boundary_names[static_cast<unsigned>(id)] = name;
-  for (auto const& [id, name] : mesh.material_names)
-    result.material_names[static_cast<unsigned>(id)] = name;
   for (PeriodicPair const& pair : mesh.periodic)
     if (result.periodic.end() == std::find_if(result.periodic.begin(), result.periodic.end(), [&](PeriodicPair const& known) {
           return known.first == pair.first && known.second == pair.second;
         }))
       result.periodic.push_back(pair);
   mesh = {};
-  dealii::GridTools::delete_unused_vertices(vertices, cells, boundary);
+  dealii::GridTools::delete_unused_vertices(vertices, cells, faces.boundary);
+  std::vector<std::set<unsigned>> const inner_corners = corners_of(faces.inner, cells);
   std::vector<dealii::CellData<3>> const in_file = result.curved_cells ? cells : std::vector<dealii::CellData<3>>();
   dealii::GridTools::consistently_order_cells(cells);
   result.triangulation = std::make_unique<dealii::Triangulation<3>>();
   try {
-    result.triangulation->create_triangulation(vertices, cells, boundary);
+    result.triangulation->create_triangulation(vertices, cells, faces.boundary);
   } catch (std::bad_alloc const&) {
     throw;
   } catch (std::exception const& exception) {
@@ -449,6 +432,7 @@ Mesh read_mesh_file(std::string const& path) {
   }
   if (result.curved_cells)
     turn_frames(*result.curved_cells, in_file, *result.triangulation);
+  result.inner_faces = find_inner_faces(faces.inner, inner_corners, *result.triangulation);
   return result;
 }
 

@@ -130,8 +130,8 @@ public:
       if (section.front() != '$')
         text_.fail(in_quotes(section) + " stands where a section ($Nodes, $Elements, ...) should begin");
       std::string const end = (version_ == 10 ? "$END" : "$End") + std::string(section.substr(1));
-      if (section == "$Nodes" || section == "$NOD") {
-        is_4() ? read_nodes_4() : read_nodes_2();
+      if (section == "$Nodes" || section == "$NOD" || (section == "$ParametricNodes" && version_ == 22)) {
+        is_4() ? read_nodes_4() : read_nodes_2(section == "$ParametricNodes");
         nodes = true;
       } else if (section == "$Elements" || section == "$ELM") {
         if (!nodes)
@@ -242,10 +242,21 @@ private:
     }
   }
 
-  void read_nodes_2() {
+  /// Parametric ones tell behind their coordinates the dimension and the tag of their entity, and of a curve or a surface where on
+  /// it they are.
+  void read_nodes_2(bool parametric) {
     std::int64_t const nodes = count_as_text("the number of nodes");
-    for (std::int64_t i = 0; i < nodes; ++i)
+    for (std::int64_t i = 0; i < nodes; ++i) {
       read_node(integer("a node number"), 0);
+      if (!parametric)
+        continue;
+      std::int64_t const dimension = integer("the dimension of a node's entity");
+      if (dimension < 0 || dimension > 3)
+        text_.fail("the dimension of a node's entity is " + std::to_string(dimension) + "; it must be 0 to 3");
+      integer("the tag of a node's entity");
+      for (std::int64_t k = 0; k < (dimension == 3 ? 0 : dimension); ++k)
+        real("a parametric coordinate");
+    }
   }
 
   void read_node(std::int64_t number, std::int64_t parameters) {
@@ -294,10 +305,7 @@ private:
           real("a coordinate of an entity");
         std::int64_t const groups = count("the number of physical groups");
         for (std::int64_t k = 0; k < groups; ++k)
-          physical_[{dimension, entity}] = integer("the tag of a physical group");
-        if (groups > 1 && dimension >= 2)
-          text_.fail("entity " + std::to_string(entity) + " of dimension " + std::to_string(dimension) + " belongs to " +
-                     std::to_string(groups) + " physical groups; it can have one id only");
+          add_to_group({dimension, entity}, integer("the tag of a physical group"));
         if (dimension > 0) {
           std::int64_t const bounds = count("the number of bounding entities");
           for (std::int64_t k = 0; k < bounds; ++k)
@@ -314,7 +322,8 @@ private:
       auto const words = element_line();
       if (words.size() < 5)
         text_.fail("an element needs a number, a type, two tags, its number of nodes, and these");
-      add(type_of(text_.to_integer(words[1], "the type of an element")), text_.to_integer(words[2], "the physical tag"), words, 5);
+      add(type_of(text_.to_integer(words[1], "the type of an element")), {text_.to_integer(words[2], "the physical tag")}, words,
+          5);
     }
   }
 
@@ -332,8 +341,10 @@ private:
           for (std::int64_t k = 0; k < tags; ++k) {
             std::int64_t const found = integer("a tag");
             physical = k == 0 ? found : physical;
+            if (k == 1 && type.is_quad())
+              add_to_group({2, found}, physical);
           }
-          add_binary(type, physical);
+          add_binary(type, {physical});
         }
       }
       return;
@@ -350,8 +361,8 @@ private:
         text_.fail("the number of tags is " + std::to_string(tags) + ", which this line does not have");
       std::int64_t const physical = tags > 0 ? text_.to_integer(words[3], "the physical tag") : 0;
       if (tags > 1 && type.is_quad())
-        physical_[{2, text_.to_integer(words[4], "the tag of the entity")}] = physical;
-      add(type, physical, words, 3 + static_cast<std::size_t>(tags));
+        add_to_group({2, text_.to_integer(words[4], "the tag of the entity")}, physical);
+      add(type, {physical}, words, 3 + static_cast<std::size_t>(tags));
     }
   }
 
@@ -365,7 +376,7 @@ private:
       GmshType const type = type_of(integer("the type of the elements"));
       std::int64_t const elements = count("the number of elements of a block");
       auto const group = physical_.find(entity);
-      std::int64_t const physical = group == physical_.end() ? 0 : group->second;
+      std::vector<std::int64_t> const physical = group == physical_.end() ? std::vector<std::int64_t>{0} : group->second;
       if (!binary_) {
         std::string_view rest;
         text_.next_line(rest);
@@ -402,7 +413,8 @@ private:
   }
 
   /// One element, its nodes the words from `nodes` on.
-  void add(GmshType const& type, std::int64_t physical, std::vector<std::string_view> const& words, std::size_t nodes) {
+  void add(GmshType const& type, std::vector<std::int64_t> const& physical, std::vector<std::string_view> const& words,
+           std::size_t nodes) {
     if (!type.is_hexahedron() && !type.is_quad()) {
       add_other(type);
       return;
@@ -417,7 +429,7 @@ private:
     add_numbers(type, physical);
   }
 
-  void add_binary(GmshType const& type, std::int64_t physical) {
+  void add_binary(GmshType const& type, std::vector<std::int64_t> const& physical) {
     numbers_.clear();
     for (std::int64_t v = 0; v < type.nodes(); ++v)
       numbers_.push_back(tag("a node number"));
@@ -435,15 +447,22 @@ private:
     // points and lines say nothing about a volume mesh
   }
 
-  /// The element of the nodes in numbers_. A negative tag means a reversed orientation of the surface.
-  void add_numbers(GmshType const& type, std::int64_t physical) {
-    if (type.is_quad()) {  // its corners come first
-      builder_.add_quad({numbers_[0], numbers_[1], numbers_[2], numbers_[3]}, std::abs(physical));
-      return;
-    }
-    if (hexahedron_.places.size() != numbers_.size())
+  /// The element of the nodes in numbers_, once for each of its groups, as files of version 2 list it. A negative tag means a
+  /// reversed orientation of the surface.
+  void add_numbers(GmshType const& type, std::vector<std::int64_t> const& physical) {
+    if (!type.is_quad() && hexahedron_.places.size() != numbers_.size())
       hexahedron_ = type.nodes() == 20 ? gmsh_hexahedron_20() : gmsh_hexahedron(type.order());
-    builder_.add_hexahedron(numbers_, hexahedron_, std::abs(physical));
+    for (std::int64_t const tag : physical)
+      if (type.is_quad())  // its corners come first
+        builder_.add_quad({numbers_[0], numbers_[1], numbers_[2], numbers_[3]}, std::abs(tag));
+      else
+        builder_.add_hexahedron(numbers_, hexahedron_, std::abs(tag));
+  }
+
+  void add_to_group(std::pair<std::int64_t, std::int64_t> const& entity, std::int64_t tag) {
+    auto& groups = physical_[entity];
+    if (std::find(groups.begin(), groups.end(), std::abs(tag)) == groups.end())
+      groups.push_back(std::abs(tag));
   }
 
   /// Pairs of entities, the second one the master: x on the first = M x + t on the second. Then come pairs of nodes, which the mesh
@@ -466,7 +485,15 @@ private:
       }
       if (dimension != 2)
         continue;
-      unsigned const first = boundary_of(master), second = boundary_of(slave);
+      // A group that both belong to, such as all of the surface, does not tell them apart.
+      std::vector<std::int64_t> const of_master = groups_of(master), of_slave = groups_of(slave);
+      auto const own = [](std::vector<std::int64_t> const& groups, std::vector<std::int64_t> const& others) {
+        auto const found = std::find_if(groups.begin(), groups.end(), [&](std::int64_t group) {
+          return std::find(others.begin(), others.end(), group) == others.end();
+        });
+        return static_cast<unsigned>(found == groups.end() ? groups.front() : *found);
+      };
+      unsigned const first = own(of_master, of_slave), second = own(of_slave, of_master);
       if (first == second)
         text_.fail_at(line, "$Periodic joins the surfaces " + std::to_string(slave) + " and " + std::to_string(master) +
                                 ", which are one boundary here (id " + std::to_string(first) +
@@ -496,17 +523,18 @@ private:
     return map;
   }
 
-  /// The boundary id of the faces of a surface.
-  [[nodiscard]] unsigned boundary_of(std::int64_t surface) const {
+  /// The groups of the faces of a surface, at least one.
+  [[nodiscard]] std::vector<std::int64_t> groups_of(std::int64_t surface) const {
     auto const found = physical_.find({2, surface});
-    return static_cast<unsigned>(found == physical_.end() ? 0 : std::abs(found->second));
+    return found == physical_.end() ? std::vector<std::int64_t>{0} : found->second;
   }
 
   MeshText& text_;
   RawMeshBuilder builder_;
   int version_ = 0;  ///< 10, 22, 40 or 41
   bool binary_ = false, swapped_ = false;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> physical_;  ///< (dimension, tag) of an entity -> physical tag
+  /// (dimension, tag) of an entity -> the tags of its physical groups, without signs
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::int64_t>> physical_;
   std::vector<std::int64_t> numbers_;
   HexahedronNodes hexahedron_;
 };

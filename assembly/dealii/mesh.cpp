@@ -107,8 +107,11 @@ MeshCounts count(Mesh const& coarse) {
     }
   counts.boundary_ids = coarse.boundary_ids;
   counts.material_ids = coarse.material_ids;
-  counts.boundary_names = coarse.boundary_names;
-  counts.material_names = coarse.material_names;
+  counts.boundary_groups = coarse.boundary_groups;
+  counts.material_groups = coarse.material_groups;
+  for (Mesh::InnerFace const& face : coarse.inner_faces)
+    ++counts.inner_faces_with_id[face.id];
+  counts.inner_groups = coarse.inner_groups;
   counts.notes = coarse.notes;
   counts.periodic = coarse.periodic;
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;

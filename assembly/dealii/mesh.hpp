@@ -22,9 +22,18 @@ struct Mesh {
   std::optional<CurvedCells> curved_cells;
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
-  IdNames boundary_names, material_names;  ///< those that the file gives
-  std::vector<PeriodicPair> periodic;      ///< boundaries that the file joins
-  std::vector<std::string> notes;          ///< what was changed while the file was read
+  IdGroups boundary_groups, material_groups;  ///< those that the file gives
+  /// Faces between two cells that belong to groups of the file. Ids of the mesh are those of the boundary: one that has faces of
+  /// both kinds is the same group.
+  struct InnerFace {
+    int cell = 0;  ///< a cell of the coarse mesh, the one with the lower number
+    int face = 0;  ///< which of its faces, in deal.II's order
+    unsigned id = 0;
+  };
+  std::vector<InnerFace> inner_faces;  ///< ascending by cell, then by face
+  IdGroups inner_groups;               ///< the groups of inner_faces
+  std::vector<PeriodicPair> periodic;  ///< boundaries that the file joins
+  std::vector<std::string> notes;      ///< what was changed while the file was read
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of

@@ -135,10 +135,21 @@ void send(PipeWriter& pipe, RawMesh const& mesh) {
   pipe.list(numbers_of(mesh.vertices));
   pipe.list(mesh.cells);
   pipe.list(mesh.quads);
+  for (auto const* const groups : {&mesh.cell_groups, &mesh.quad_groups, &mesh.node_groups}) {
+    pipe.value(groups->size());
+    for (RawMesh::Group const& group : *groups) {
+      pipe.text(group.name);
+      pipe.value(group.id);
+      pipe.list(group.members);
+    }
+  }
   pipe.value(mesh.order);
   pipe.list(numbers_of(mesh.shape_nodes));
   pipe.names(mesh.boundary_names);
   pipe.names(mesh.material_names);
+  pipe.value(mesh.notes.size());
+  for (std::string const& note : mesh.notes)
+    pipe.text(note);
 }
 
 RawMesh receive(PipeReader const& pipe) {
@@ -146,10 +157,19 @@ RawMesh receive(PipeReader const& pipe) {
   mesh.vertices = points_of(pipe.list<Coordinates>());
   mesh.cells = pipe.list<RawMesh::Cell>();
   mesh.quads = pipe.list<RawMesh::Quad>();
+  for (auto* const groups : {&mesh.cell_groups, &mesh.quad_groups, &mesh.node_groups})
+    for (auto n = pipe.value<std::size_t>(); n > 0; --n) {
+      RawMesh::Group& group = groups->emplace_back();
+      group.name = pipe.text();
+      group.id = pipe.value<std::int64_t>();
+      group.members = pipe.list<std::size_t>();
+    }
   mesh.order = pipe.value<int>();
   mesh.shape_nodes = points_of(pipe.list<Coordinates>());
   mesh.boundary_names = pipe.names();
   mesh.material_names = pipe.names();
+  for (auto n = pipe.value<std::size_t>(); n > 0; --n)
+    mesh.notes.push_back(pipe.text());
   return mesh;
 }
 

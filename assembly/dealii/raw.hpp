@@ -4,6 +4,7 @@
 #include "assembly/mesh/counts.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deal.II/base/point.h>
 #include <map>
@@ -13,29 +14,43 @@
 #include <unordered_map>
 #include <vector>
 
-/// The mesh of a file before deal.II checks and orders it. Shared by files.cpp and the readers (one per format) only.
+/// The mesh of a file before deal.II checks and orders it. Shared by files.cpp, mesh_groups.cpp and the readers (one per format)
+/// only.
 namespace poisson::assembly {
 
 struct RawMesh {
   struct Cell {
     std::array<int, 8> vertices{};  ///< in deal.II's order: x runs fastest, then y, then z
-    std::int64_t material = 0;
-    std::int64_t line = 0;  ///< line of the file, from 1
+    std::int64_t material = 0;      ///< the plain number that the format has for a cell; 0 as well where it has none
+    std::int64_t line = 0;          ///< line of the file, from 1
   };
   struct Quad {
     std::array<int, 4> vertices{};  ///< in cyclic order around the face
-    std::int64_t boundary = 0;
+    std::int64_t boundary = 0;      ///< the plain number that the format has for a face; 0 as well where it has none
     std::int64_t line = 0;
   };
+  /// A named or numbered group of cells, faces or nodes. A cell or a face belongs to all groups that list it, and to that of its
+  /// plain number unless this is 0. Two entries with the same name and the same id are one group.
+  struct Group {
+    std::string name;                  ///< empty: it has none
+    std::int64_t id = -1;              ///< the file's own; -1: it gets a free one, from 1 on. Never one made from its name
+    std::vector<std::size_t> members;  ///< indices of `cells`, `quads` or `vertices`; one may be there several times
+  };
   std::vector<dealii::Point<3>> vertices;
+  /// One may be listed several times, with other numbers: it belongs to the groups of all of these. Quads may lie on the boundary,
+  /// or between two cells (a surface inside the mesh).
   std::vector<Cell> cells;
   std::vector<Quad> quads;
+  std::vector<Group> cell_groups, quad_groups;
+  /// Every boundary face whose four corners are in such a group belongs to it. A name that quads have too counts for these only.
+  std::vector<Group> node_groups;
   /// Of curved cells the order p of their shape, and for every cell its (p + 1)^3 equidistant nodes, in the cell's frame, x
   /// fastest.
   int order = 1;
   std::vector<dealii::Point<3>> shape_nodes;                           ///< empty when p = 1
-  std::map<std::int64_t, std::string> boundary_names, material_names;  ///< by id, where the file has names
-  std::vector<PeriodicPair> periodic;
+  std::map<std::int64_t, std::string> boundary_names, material_names;  ///< of plain numbers, where the file has names
+  std::vector<PeriodicPair> periodic;                                  ///< by plain numbers
+  std::vector<std::string> notes;  ///< what the reader passed over, by name and count; without the name of the file
 };
 
 /// How a format lists the nodes of a hexahedron of order p: the place of each among the (p + 1)^3 nodes, x fastest. The corners
@@ -54,6 +69,9 @@ struct HexahedronNodes {
 [[nodiscard]] HexahedronNodes vtk_hexahedron_20();
 [[nodiscard]] HexahedronNodes exodus_hexahedron_20();
 [[nodiscard]] HexahedronNodes exodus_hexahedron_27();
+/// UNV's 20 nodes (type 116): corners and edges take turns around the bottom, then the upright edges, then as before around the
+/// top.
+[[nodiscard]] HexahedronNodes unv_hexahedron_20();
 /// C3D27: the 20 nodes, the centre, then bottom, top, and the sides in turn.
 [[nodiscard]] HexahedronNodes abaqus_hexahedron_27();
 
@@ -71,6 +89,9 @@ public:
   /// Notes an element of an unsupported type, whose name says its shape (tetrahedron, prism or wedge, pyramid, ...); finish()
   /// reports those of the highest dimension in its error, and how to get hexahedra in their place.
   void add_unsupported(std::string const& name, int dimension);
+
+  /// The index in RawMesh::vertices of the node with this number, for node groups.
+  [[nodiscard]] std::size_t vertex_of(std::int64_t number) const { return static_cast<std::size_t>(vertex(number)); }
 
   [[nodiscard]] bool has_unsupported() const noexcept { return !unsupported_.empty(); }
 

@@ -1,7 +1,10 @@
 #include "assembly/dealii/raw.hpp"
+#include "assembly/text.hpp"
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -18,6 +21,7 @@ RawMesh read_unv(MeshText& text) {
     return words_of(line);
   };
   std::unordered_map<std::int64_t, std::pair<bool, std::size_t>> element_of_number;  // (is a cell, index)
+  std::map<std::int64_t, std::int64_t> older_groups;                                 // lines of datasets
   bool nodes = false, elements = false;
   while (text.next_line(line)) {
     if (line.empty())
@@ -59,56 +63,85 @@ RawMesh read_unv(MeshText& text) {
             numbers.push_back(text.to_integer(word, "a node number"));
         if (static_cast<std::int64_t>(numbers.size()) != count)
           text.fail("an element has more nodes than it announces");
-        bool const hexahedron = type == 115, quad = type == 44 || type == 94 || type == 64 || type == 54;
-        if ((hexahedron && count != 8) || (quad && count != 4))
+        // Of a second order nodes of corners and of edges take turns.
+        auto const is = [&](std::initializer_list<std::int64_t> types) {
+          return std::find(types.begin(), types.end(), type) != types.end();
+        };
+        bool const hexahedron = type == 115 || type == 116;
+        bool const quad_of_order_2 = is({45, 55, 65, 75, 85, 95}), quad = quad_of_order_2 || is({44, 54, 64, 71, 84, 94});
+        if ((type == 115 && count != 8) || (type == 116 && count != 20) || (quad && count != (quad_of_order_2 ? 8 : 4)))
           text.fail("an element of type " + std::to_string(type) + " cannot have " + std::to_string(count) + " nodes");
         if (hexahedron) {
-          std::array<std::int64_t, 8> corners{};
-          std::copy(numbers.begin(), numbers.end(), corners.begin());
-          builder.add_hexahedron(corners, 0);
+          if (type == 116) {
+            builder.add_hexahedron(numbers, unv_hexahedron_20(), 0);
+          } else {
+            std::array<std::int64_t, 8> corners{};
+            std::copy(numbers.begin(), numbers.end(), corners.begin());
+            builder.add_hexahedron(corners, 0);
+          }
           element_of_number[number] = {true, builder.mesh().cells.size() - 1};
         } else if (quad) {
-          builder.add_quad({numbers[0], numbers[1], numbers[2], numbers[3]}, 0);
+          std::size_t const step = quad_of_order_2 ? 2 : 1;
+          builder.add_quad({numbers[0], numbers[step], numbers[2 * step], numbers[3 * step]}, 0);
           element_of_number[number] = {false, builder.mesh().quads.size() - 1};
         } else if (!beam && type != 161) {
           char const* const name = type == 111   ? " (tetrahedron)"
                                    : type == 112 ? " (wedge)"
-                                   : type == 116 ? " (20-node hexahedron, order 2)"
+                                   : type == 113 ? " (15-node wedge, order 2)"
                                    : type == 118 ? " (10-node tetrahedron, order 2)"
                                                  : "";
           builder.add_unsupported(std::to_string(type) + name, type < 100 ? 2 : 3);
         }
       } else if (dataset == 2467 || dataset == 2477 || dataset == 2452 || dataset == 2435) {
-        // A group: eight numbers, its name, then (kind 8: element, number, 0, 0) for each member. Its id is the number at the end
-        // of its name, or else its own.
+        // A group: eight numbers, its name, then (kind, number, 0, 0) for each member; kind 7 is a node, 8 an element.
         if (words.size() < 8)
           text.fail("a group needs eight numbers in its first line");
-        std::int64_t id = text.to_integer(words[0], "the number of a group");
+        RawMesh::Group cells, quads, vertices;
+        std::int64_t others = 0;  // lines and points among the elements, and what is neither node nor element
+        std::int64_t const id = text.to_integer(words[0], "the number of a group");
         std::int64_t const members = text.to_integer(words[7], "the number of members of a group");
-        next("the name of a group");
-        if (std::int64_t const number = trailing_number(line); number >= 0)
-          id = number;
+        if (!text.next_line(line))  // it may be blank
+          text.fail("the file ends where the name of a group should be");
+        for (RawMesh::Group* const group : {&cells, &quads, &vertices}) {
+          group->name = std::string(trim(line));
+          group->id = id;
+        }
         for (std::int64_t read = 0; read < members;) {
           words = next("the members of a group");
           if (words.size() % 4 != 0)
             text.fail("the members of a group come as four numbers each");
           for (std::size_t k = 0; k + 3 < words.size(); k += 4, ++read) {
-            if (text.to_integer(words[k], "the kind of a member") != 8)
-              continue;
-            auto const found = element_of_number.find(text.to_integer(words[k + 1], "an element number"));
-            if (found == element_of_number.end())
-              continue;  // a line or a point
-            if (found->second.first)
-              builder.mesh().cells[found->second.second].material = id;
+            std::int64_t const kind = text.to_integer(words[k], "the kind of a member"),
+                               number = text.to_integer(words[k + 1], "the number of a member");
+            auto const found = kind == 8 ? element_of_number.find(number) : element_of_number.end();
+            if (kind == 7)
+              vertices.members.push_back(builder.vertex_of(number));
+            else if (found == element_of_number.end())
+              ++others;
             else
-              builder.mesh().quads[found->second.second].boundary = id;
+              (found->second.first ? cells : quads).members.push_back(found->second.second);
           }
         }
+        if (others > 0)
+          builder.mesh().notes.push_back("of the group '" + cells.name + "' " + std::to_string(others) +
+                                         " members that are no cells, faces or nodes are passed over");
+        bool const has_elements = !cells.members.empty() || !quads.members.empty();
+        if (!cells.members.empty())
+          builder.mesh().cell_groups.push_back(std::move(cells));
+        if (!quads.members.empty())
+          builder.mesh().quad_groups.push_back(std::move(quads));
+        if (!vertices.members.empty() && !has_elements)  // nodes beside elements are those of the elements
+          builder.mesh().node_groups.push_back(std::move(vertices));
+      } else if (dataset == 752 || dataset == 2417 || dataset == 2429 || dataset == 2430 || dataset == 2432) {
+        ++older_groups[dataset];
       }
     }
   }
   if (!nodes || !elements)
     text.fail(std::string("the file has no dataset ") + (nodes ? "2412 (elements)" : "2411 (nodes)"));
+  for (auto const& [dataset, lines] : older_groups)
+    builder.mesh().notes.push_back("the groups of dataset " + std::to_string(dataset) + " (" + std::to_string(lines) +
+                                   " lines) are passed over; those of 2435, 2452, 2467 and 2477 are read");
   return builder.finish();
 }
 

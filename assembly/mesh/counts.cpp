@@ -304,8 +304,9 @@ MeshCounts MeshCounts::refined(int times_to_refine) const {
     counts.faces = plus(times(4, old.faces), times(12, old.cells));
     counts.cells = times(8, old.cells);
     counts.boundary_faces = times(4, old.boundary_faces);
-    for (auto& [id, number] : counts.faces_with_id)
-      number = times(4, number);
+    for (auto* const by_id : {&counts.faces_with_id, &counts.inner_faces_with_id})
+      for (auto& [id, number] : *by_id)
+        number = times(4, number);
     counts.triangulation_bytes = times(counts.cells, bytes_per_refined_cell);
   }
   return counts;

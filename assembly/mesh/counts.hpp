@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/mesh/id_groups.hpp"
 #include "assembly/problem.hpp"
 
 #include <array>
@@ -44,10 +45,7 @@ struct BoxGrid {
   }
 };
 
-/// Names of boundary or material ids. Several ids may have one name.
-using IdNames = std::map<unsigned, std::string>;
-
-/// Two boundaries that a mesh file joins.
+/// Two boundaries that a mesh file joins, by the ids of groups.
 struct PeriodicPair {
   unsigned first = 0, second = 0;
   std::optional<std::array<double, 12>> map{};  ///< see BoundaryCondition
@@ -65,10 +63,13 @@ struct MeshCounts {
   std::map<unsigned, std::int64_t> faces_with_id;  ///< faces of the boundary by their id
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
-  IdNames boundary_names, material_names;  ///< those that the mesh file gives
-  std::vector<PeriodicPair> periodic;      ///< boundaries that the mesh file joins
-  std::vector<std::string> notes;          ///< what was changed while the mesh file was read
-  std::int64_t triangulation_bytes = 0;    ///< peak memory expected for deal.II's triangulation, coarser levels included
+  IdGroups boundary_groups, material_groups;  ///< those that the mesh file gives
+  /// Named or numbered surfaces inside the mesh: their faces by id, and the groups that these belong to. No part of the boundary.
+  std::map<unsigned, std::int64_t> inner_faces_with_id;
+  IdGroups inner_groups;
+  std::vector<PeriodicPair> periodic;    ///< boundaries that the mesh file joins
+  std::vector<std::string> notes;        ///< what was changed while the mesh file was read
+  std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.
   [[nodiscard]] std::int64_t unknowns(int order) const;

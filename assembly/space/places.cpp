@@ -111,15 +111,18 @@ std::vector<std::int64_t> find_all(Entries& entries, Space const& space, Referen
   return found;
 }
 
-void add_names(std::vector<NamedPlace> const& list, std::string const& key, std::set<unsigned>& ids, IdNames& names,
-               unsigned& first) {
-  first = ids.empty() ? 0 : *ids.rbegin() + 1;
+void add_names(std::vector<NamedPlace> const& list, std::string const& key, std::set<unsigned>& ids, IdGroups& groups,
+               IdGroups const& others, unsigned& first) {
+  std::set<unsigned> taken = ids;
+  for (IdGroups const* const known : {static_cast<IdGroups const*>(&groups), &others})
+    taken.merge(known->all_ids());
+  first = taken.empty() ? 0 : *taken.rbegin() + 1;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (std::any_of(names.begin(), names.end(), [&](auto const& known) { return known.second == list[i].name; }))
+    if (groups.has_name(list[i].name) || others.has_name(list[i].name))
       throw InputError(key + "[" + std::to_string(i) + "].name", "the name '" + list[i].name + "' is taken; choose another one");
     auto const id = first + static_cast<unsigned>(i);
     ids.insert(id);
-    names[id] = list[i].name;
+    groups.add({id, list[i].name, {id}});
   }
 }
 
@@ -128,10 +131,13 @@ void add_names(std::vector<NamedPlace> const& list, std::string const& key, std:
 PlaceNames::PlaceNames(MeshCounts const& counts, MeshSpec const& spec)
     : boundary_ids(counts.boundary_ids),
       material_ids(counts.material_ids),
-      boundary_names(counts.boundary_names),
-      material_names(counts.material_names) {
-  add_names(spec.boundaries, boundaries_key, boundary_ids, boundary_names, first_boundary);
-  add_names(spec.regions, regions_key, material_ids, material_names, first_material);
+      boundary_groups(counts.boundary_groups),
+      material_groups(counts.material_groups),
+      inner_groups(counts.inner_groups) {
+  for (auto const& [id, faces] : counts.inner_faces_with_id)
+    inner_ids.insert(id);
+  add_names(spec.boundaries, boundaries_key, boundary_ids, boundary_groups, inner_groups, first_boundary);
+  add_names(spec.regions, regions_key, material_ids, material_groups, {}, first_material);
 }
 
 PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec, PlaceNames const& names) {

@@ -12,15 +12,17 @@ namespace poisson::assembly {
 
 /// Ids and names of the boundaries and materials of a mesh, those of `boundaries` and `regions` included.
 struct PlaceNames {
-  /// Entry i of `boundaries` gets the id after the largest of the mesh, plus i; so does entry i of `regions`. Throws InputError for
-  /// names that the mesh has already, or that are given twice.
+  /// Entry i of `boundaries` gets the id after the largest of the mesh and its groups, plus i; so does entry i of `regions`. Throws
+  /// InputError for names that the mesh has already, or that are given twice.
   PlaceNames(MeshCounts const& counts, MeshSpec const& spec);
   /// Ids without names.
   PlaceNames(std::set<unsigned> boundaries, std::set<unsigned> materials)
       : boundary_ids(std::move(boundaries)), material_ids(std::move(materials)) {}
 
   std::set<unsigned> boundary_ids, material_ids;
-  IdNames boundary_names, material_names;
+  IdGroups boundary_groups, material_groups;
+  std::set<unsigned> inner_ids;  ///< of surfaces inside the mesh
+  IdGroups inner_groups;
   unsigned first_boundary = 0, first_material = 0;  ///< ids of the first entries
 };
 

@@ -54,18 +54,18 @@ std::array<double, 9> rotation_of(std::string const& name, ProblemSpec const& sp
                    "problem.frames has no frame named '" + name + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
 }
 
-/// The ids that have this name. Throws InputError when there is none.
-std::vector<unsigned> ids_of(std::string const& name, IdNames const& names, char const* what, std::string const& key) {
-  std::vector<unsigned> ids;
-  std::vector<std::string> known;
-  for (auto const& [id, text] : names) {
-    if (text == name)
-      ids.push_back(id);
-    if (std::find(known.begin(), known.end(), text) == known.end())
-      known.push_back(text);
-  }
+/// The ids of the mesh that have this name. Throws InputError when there is none, or nothing has the name.
+std::set<unsigned> ids_of(std::string const& name, IdGroups const& groups, char const* what, std::string const& key) {
+  std::set<unsigned> const ids = groups.with_name(name);
   if (!ids.empty())
     return ids;
+  if (groups.has_name(name))
+    throw InputError(key, "the " + std::string(what) + " '" + name + "' holds no " +
+                              (what[0] == 'b' ? "face of the boundary" : "cell") + " of this mesh");
+  std::vector<std::string> known;
+  for (std::string const& text : groups.names())
+    if (!groups.with_name(text).empty())
+      known.push_back(text);
   std::string message = std::string("the mesh has no ") + what + " named '" + name + "'";
   if (std::string const near = nearest_name(name, known); !near.empty())
     message += "; did you mean '" + near + "'?";
@@ -77,6 +77,26 @@ std::vector<unsigned> ids_of(std::string const& name, IdNames const& names, char
   throw InputError(key, message + (all.empty() ? "; it has no names: use ids, or problem.mesh." +
                                                      std::string(what[0] == 'b' ? "boundaries" : "regions")
                                                : " Named are: " + all));
+}
+
+/// As list, by the names of what has these ids of the mesh.
+std::string list_of(std::set<unsigned> const& ids, IdGroups const& groups) {
+  std::string text;
+  std::size_t count = 0;
+  for (unsigned const id : ids) {
+    if (++count > 20)
+      return text + ", ... (" + std::to_string(ids.size()) + " in all)";
+    text += (text.empty() ? "" : ", ") + groups.label(id);
+  }
+  return text;
+}
+
+bool is_same(BoundaryCondition const& a, BoundaryCondition const& b) {
+  return a.type == b.type && a.value == b.value && a.alpha == b.alpha;
+}
+
+[[noreturn]] void refuse_inner(std::string const& text, std::string const& key) {
+  throw InputError(key, "the " + text + " lies inside the mesh: no face of it is on the boundary, where conditions hold");
 }
 
 }  // namespace
@@ -158,34 +178,51 @@ Tensor Coefficient::operator()(Point3 const& x, unsigned material) const {
 ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool final) : names_(spec.names()) {
   check_order(spec.order);
   auto const &boundary_ids = names.boundary_ids, &material_ids = names.material_ids;
-  auto const check_material = [&](int material, std::string const& key) {
-    if (!material_ids.contains(static_cast<unsigned>(material)))
-      throw InputError(key, "the mesh has no material " + std::to_string(material) + "; it has: " + list(material_ids));
+  // The ids of the mesh that a material's number in the configuration stands for.
+  auto const ids_of_material = [&](int material, std::string const& key) {
+    auto const id = static_cast<unsigned>(material);
+    std::set<unsigned> const ids = names.material_groups.with_id(id, material_ids);
+    if (ids.empty())
+      throw InputError(key, "the mesh has no material " + std::to_string(material) +
+                                "; it has: " + list(names.material_groups.ids_of(material_ids)));
+    return ids;
   };
-  auto const refuse_second = [](unsigned id, std::string const& name, std::string const& key) {
-    throw InputError(key, "material " + std::to_string(id) + ", named '" + name + "', is given by its id as well");
-  };
+  auto const text_of_material = [&](unsigned id) { return "material " + names.material_groups.label(id); };
 
   sources.emplace_back(spec.source, spec.has_one_source() ? "problem.source" : "problem.source.default", names_);
   for (unsigned const id : material_ids)
     source_of[id] = 0;
-  for (auto const& [material, text] : spec.source_of_material) {
-    auto const key = "problem.source[" + std::to_string(material) + "]";
-    check_material(material, key);
-    source_of[static_cast<unsigned>(material)] = sources.size();
-    sources.emplace_back(text, key, names_);
-  }
-  for (auto const& [name, text] : spec.source_of_name) {
-    auto const key = "problem.source." + name;
-    for (unsigned const id : ids_of(name, names.material_names, "material", key)) {
-      if (spec.source_of_material.contains(static_cast<int>(id)))
-        refuse_second(id, name, key);
+  // What belongs to several groups may be given by several of them, if all say the same.
+  auto const add_source = [&](std::set<unsigned> const& ids, std::string const& text, std::string const& key) {
+    for (unsigned const id : ids) {
+      Function const& first = sources[source_of[id]];
+      if (source_of[id] != 0 && first.text() != text)
+        throw InputError(key, text_of_material(id) + " has another source, '" + first.text() + "', by " + first.key());
       source_of[id] = sources.size();
     }
     sources.emplace_back(text, key, names_);
+  };
+  for (auto const& [material, text] : spec.source_of_material) {
+    auto const key = "problem.source[" + std::to_string(material) + "]";
+    add_source(ids_of_material(material, key), text, key);
+  }
+  for (auto const& [name, text] : spec.source_of_name) {
+    auto const key = "problem.source." + name;
+    add_source(ids_of(name, names.material_groups, "material", key), text, key);
   }
 
-  std::map<int, std::size_t> entries;
+  std::optional<std::size_t> by_default;
+  std::map<unsigned, CoefficientExpressions const*> given;
+  auto const give = [&](std::set<unsigned> const& ids, std::size_t index, std::string const& key,
+                        CoefficientExpressions const& expressions) {
+    for (unsigned const id : ids) {
+      auto const [first, is_first] = given.emplace(id, &expressions);
+      if (!is_first && (first->second->frame != expressions.frame ||
+                        !std::equal(first->second->begin(), first->second->end(), expressions.begin(), expressions.end())))
+        throw InputError(key, text_of_material(id) + " has another coefficient by " + coefficients[coefficient_of[id]].key);
+      coefficient_of.emplace(id, index);
+    }
+  };
   auto const add_coefficient = [&](std::string const& key, CoefficientExpressions const& expressions) {
     if (expressions.size() != 1 && expressions.size() != 3 && expressions.size() != 6)
       throw InputError(key, "the coefficient has " + std::to_string(expressions.size()) +
@@ -211,29 +248,27 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     auto const key = coefficient_key(spec, material);
     auto const index = add_coefficient(key, expressions);
     if (material >= 0)
-      check_material(material, key);
-    entries[material] = index;
+      give(ids_of_material(material, key), index, key, expressions);
+    else
+      by_default = index;
   }
   for (auto const& [name, expressions] : spec.coefficient_of_name) {
     auto const key = "problem.coefficient." + name;
     auto const index = add_coefficient(key, expressions);
-    for (unsigned const id : ids_of(name, names.material_names, "material", key))
-      if (!entries.emplace(static_cast<int>(id), index).second)
-        refuse_second(id, name, key);
+    give(ids_of(name, names.material_groups, "material", key), index, key, expressions);
   }
   std::set<unsigned> missing;
-  for (auto const id : material_ids) {
-    auto entry = entries.find(static_cast<int>(id));
-    if (entry == entries.end())
-      entry = entries.find(-1);
-    if (entry == entries.end())
-      missing.insert(id);
-    else
-      coefficient_of[id] = entry->second;
-  }
+  for (auto const id : material_ids)
+    if (!coefficient_of.contains(id)) {
+      if (by_default)
+        coefficient_of[id] = *by_default;
+      else
+        missing.insert(id);
+    }
   if (final && !missing.empty())
-    throw InputError("problem.coefficient", "no coefficient for material " + list(missing) + "; the mesh has the materials " +
-                                                list(material_ids) + ": give each an expression, or add 'default'");
+    throw InputError("problem.coefficient", "no coefficient for material " + list_of(missing, names.material_groups) +
+                                                "; the mesh has the materials " + list(names.material_groups.ids_of(material_ids)) +
+                                                ": give each an expression, or add 'default'");
 
   std::optional<std::size_t> rest;
   for (std::size_t i = 0; i < spec.boundary.size(); ++i) {
@@ -251,22 +286,38 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
                          "'all' is used twice, first in problem.boundary[" + std::to_string(*rest) + "]; use it once");
       rest = i;
     }
-    for (std::size_t k = 0; k < condition.names.size(); ++k) {
-      std::string const name_key = key + ".names[" + std::to_string(k) + "]";
-      for (unsigned const id : ids_of(condition.names[k], names.boundary_names, "boundary", name_key)) {
-        boundary.back().sides.push_back(id);
-        if (!boundary_of.emplace(id, i).second)
-          throw InputError(name_key, "the boundary '" + condition.names[k] + "' is already in problem.boundary[" +
-                                         std::to_string(boundary_of[id]) + "]; give every boundary once");
+    // What belongs to several groups may be given by several of them, if all say the same.
+    auto const add_sides = [&](std::set<unsigned> const& ids, std::string const& text, std::string const& at) {
+      if (periodic && ids.size() > 1)
+        throw InputError(at, "some faces of " + text +
+                                 " belong to other groups too; a periodic boundary must have its faces for "
+                                 "itself, or share all of them");
+      for (unsigned const id : ids) {
+        auto const [entry, is_first] = boundary_of.emplace(id, i);
+        BoundaryCondition const& other = spec.boundary[entry->second];
+        if (!is_first && (periodic || !is_same(other, condition)))
+          throw InputError(at, text + " has another condition by problem.boundary[" + std::to_string(entry->second) + "]" +
+                                   (ids.size() > 1 ? " where it is also " + names.boundary_groups.label(id) : "") +
+                                   "; give every boundary one");
+        if (is_first)
+          boundary.back().sides.push_back(id);
       }
+    };
+    for (std::size_t k = 0; k < condition.names.size(); ++k) {
+      std::string const& name = condition.names[k];
+      std::string const name_key = key + ".names[" + std::to_string(k) + "]";
+      if (names.boundary_groups.with_name(name).empty() && names.inner_groups.has_name(name))
+        refuse_inner("boundary '" + name + "'", name_key);
+      add_sides(ids_of(name, names.boundary_groups, "boundary", name_key), "the boundary '" + name + "'", name_key);
     }
     for (auto const id : condition.ids) {
-      if (!boundary_ids.contains(id))
-        throw InputError(key + ".ids", "the mesh has no boundary id " + std::to_string(id) + "; it has: " + list(boundary_ids));
-      if (!boundary_of.emplace(id, i).second)
-        throw InputError(key + ".ids", "boundary id " + std::to_string(id) + " is already in problem.boundary[" +
-                                           std::to_string(boundary_of[id]) + "]; give every id once");
-      boundary.back().sides.push_back(id);
+      auto const ids = names.boundary_groups.with_id(id, boundary_ids);
+      if (ids.empty() && !names.inner_groups.with_id(id, names.inner_ids).empty())
+        refuse_inner("boundary id " + std::to_string(id), key + ".ids");
+      if (ids.empty())
+        throw InputError(key + ".ids", "the mesh has no boundary id " + std::to_string(id) +
+                                           "; it has: " + list(names.boundary_groups.ids_of(boundary_ids)));
+      add_sides(ids, "boundary id " + std::to_string(id), key + ".ids");
     }
     if (periodic && boundary.back().sides.size() != 2)
       throw InputError(key, "a periodic condition joins two boundaries, and this one has " +
@@ -281,8 +332,8 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
         missing.insert(id);
     }
   if (final && !missing.empty())
-    throw InputError("problem.boundary", "no condition for boundary id " + list(missing) + "; the mesh has the ids " +
-                                             list(boundary_ids) +
+    throw InputError("problem.boundary", "no condition for boundary id " + list_of(missing, names.boundary_groups) +
+                                             "; the mesh has the ids " + list(names.boundary_groups.ids_of(boundary_ids)) +
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
   if (spec.exact)
     exact.emplace(*spec.exact, "problem.exact", names_);
