@@ -736,16 +736,15 @@ bool Discretization::is_natural(unsigned boundary_id) const {
   return impl_->data.boundary_at(boundary_id).is_natural();
 }
 
-std::map<unsigned, BoundaryFlux> Discretization::residual_fluxes(std::span<double const> u,
-                                                                 std::span<std::uint8_t const> counted) const {
+BoundaryFluxes Discretization::residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const {
   auto result = boundary_fluxes(impl_->space, impl_->element, impl_->data, u, counted);
-  std::erase_if(result, [&](auto const& of) { return is_natural(of.first); });
+  std::erase_if(result.boundaries, [&](auto const& of) { return is_natural(of.first); });
   return result;
 }
 
-void Discretization::balance_periodic(std::map<unsigned, BoundaryFlux>& boundaries) const {
-  if (impl_->data.has_periodic_boundaries())
-    assembly::balance_periodic(impl_->data, boundaries);
+void Discretization::add_periodic_fluxes(std::span<PeriodicFlux const> of_whole,
+                                         std::map<unsigned, BoundaryFlux>& boundaries) const {
+  assembly::add_periodic_fluxes(of_whole, impl_->data, boundaries);
 }
 
 std::vector<PeriodicNode> Discretization::periodic_nodes() const {

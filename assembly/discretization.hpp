@@ -196,10 +196,9 @@ public:
   [[nodiscard]] bool is_natural(unsigned boundary_id) const;
   /// The fluxes through boundaries that are not natural, as far as the unknowns with counted[i] != 0 make them; see
   /// boundary_fluxes.
-  [[nodiscard]] std::map<unsigned, BoundaryFlux> residual_fluxes(std::span<double const> u,
-                                                                 std::span<std::uint8_t const> counted) const;
-  /// See boundary_fluxes.
-  void balance_periodic(std::map<unsigned, BoundaryFlux>& boundaries) const;
+  [[nodiscard]] BoundaryFluxes residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const;
+  /// See boundary_flux.hpp; numbers of nodes are those of the whole mesh.
+  void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, std::map<unsigned, BoundaryFlux>& boundaries) const;
   /// The nodes on periodic boundaries of this part, and what ties those of all parts; see periodic.hpp.
   [[nodiscard]] std::vector<PeriodicNode> periodic_nodes() const;
   [[nodiscard]] std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> of_whole) const;

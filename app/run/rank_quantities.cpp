@@ -83,30 +83,28 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
 assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
                                          std::span<double const> u) {
   std::optional<assembly::Quantities> mine;
-  std::vector<double> fluxes;  // of every boundary, and weights for balance_periodic
+  assembly::BoundaryFluxes by_residuals;
   team.together([&] {
-    std::map<unsigned, assembly::BoundaryFlux> known;
     // The residuals of a part's own cells are not all that an unknown on its rim has; those of the cells around are.
     if (mesh.own)
       mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
     if (mesh.around)
-      known = mesh.around->residual_fluxes(u_around, mesh.have_rows());
-    for (unsigned const id : mesh.whole.boundary_ids) {
-      fluxes.push_back(known[id].flux);
-      fluxes.push_back(known[id].tied_weight);
-    }
+      by_residuals = mesh.around->residual_fluxes(u_around, mesh.have_rows());
+    for (assembly::PeriodicFlux& flux : by_residuals.periodic)
+      flux.node.number = mesh.around_of_whole(flux.node.number);
   });
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
+  if (mesh.whole.periodic) {
+    auto const periodic = gather_lists(team.communicator(), by_residuals.periodic);
+    team.on_first([&] { mesh.around->add_periodic_fluxes(periodic, by_residuals.boundaries); });  // of all, so one adds them
+  }
+  std::vector<double> fluxes;
+  for (unsigned const id : mesh.whole.boundary_ids)
+    fluxes.push_back(by_residuals.boundaries[id].flux);
   auto const sums = sum_lists(team.communicator(), fluxes);
   auto next = sums.begin();
-  for (unsigned const id : mesh.whole.boundary_ids) {
+  for (unsigned const id : mesh.whole.boundary_ids)
     all.boundaries[id].flux += *next++;
-    all.boundaries[id].tied_weight = *next++;
-  }
-  team.together([&] {
-    if (mesh.around)  // the first rank, which tells them, has it
-      mesh.around->balance_periodic(all.boundaries);
-  });
   return all;
 }
 

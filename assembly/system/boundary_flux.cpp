@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 namespace poisson::assembly {
@@ -173,41 +172,10 @@ struct FaceSums {
   std::vector<Residual> loads;             ///< Neumann and Robin values times basis functions
 };
 
-/// Of Dirichlet boundaries: the integrals of the basis functions whose nodes are on periodic boundaries, too.
-std::map<unsigned, double> tied_weights(ProblemData const& data, std::vector<FaceShare> const& shares,
-                                        std::span<std::uint8_t const> counted) {
-  std::set<std::int32_t> tied;
-  for (FaceShare const& share : shares)
-    if (data.boundary_at(share.id).type == BoundaryType::periodic)
-      tied.insert(share.unknown);
-  std::map<unsigned, double> weights;
-  for (FaceShare const& share : shares)
-    if (data.boundary_at(share.id).type == BoundaryType::dirichlet && tied.contains(share.unknown) &&
-        (counted.empty() || counted[share.unknown] != 0))
-      weights[share.id] += share.weight;
-  return weights;
-}
-
 }  // namespace
 
-void balance_periodic(ProblemData const& data, std::map<unsigned, BoundaryFlux>& boundaries) {
-  double rest = 0, all = 0;
-  for (BoundaryData const& condition : data.boundary)
-    if (condition.type == BoundaryType::periodic) {
-      double const missing = boundaries[condition.sides[0]].flux + boundaries[condition.sides[1]].flux;
-      for (unsigned const side : condition.sides)
-        boundaries[side].flux -= missing / 2;
-      rest += missing;
-    }
-  for (auto const& [id, boundary] : boundaries)
-    all += boundary.tied_weight;
-  for (auto& [id, boundary] : boundaries)
-    if (boundary.tied_weight != 0)
-      boundary.flux += boundary.tied_weight / all * rest;
-}
-
-std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                                 std::span<double const> u, std::span<std::uint8_t const> counted) {
+BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                               std::span<double const> u, std::span<std::uint8_t const> counted) {
   Tables const tables(space, element);
   auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
@@ -250,7 +218,8 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
     }
   });
 
-  std::map<unsigned, BoundaryFlux> result;
+  BoundaryFluxes found;
+  std::map<unsigned, BoundaryFlux>& result = found.boundaries;
   for (FaceSums const& sums : parts) {
     for (auto const& [id, known] : sums.known) {
       result[id].area += known.area;
@@ -261,7 +230,7 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
         place[share.unknown] = n_fixed++;
   }
   if (n_fixed == 0)
-    return result;
+    return found;
 
   // The residuals of these unknowns, from the cells around them: of a box those at its faces.
   std::vector<std::int64_t> const at_faces = space.box ? cells_at_faces(space.box->cells) : std::vector<std::int64_t>{};
@@ -305,31 +274,42 @@ std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceEl
   for (auto const& load : data.point_loads.loads)
     subtract(load.unknown, load.value);
 
+  std::vector<std::uint8_t> is_periodic(n_fixed, 0);
+  auto const for_shares = [&](auto const& action) {
+    for (FaceSums const& sums : parts)
+      for (FaceShare const& share : sums.shares)
+        if (std::int32_t const at = place[share.unknown]; at >= 0)
+          action(share, at);
+  };
+  for_shares([&](FaceShare const& share, std::int32_t at) {
+    if (data.boundary_at(share.id).type == BoundaryType::periodic)
+      is_periodic[at] = 1;
+  });
+
   // What the boundaries of an unknown have together; then the share of each.
-  std::vector<double> weight(n_fixed, 0);
-  for (FaceSums const& sums : parts)
-    for (FaceShare const& share : sums.shares)
-      if (std::int32_t const at = place[share.unknown]; at >= 0) {
-        weight[at] += share.weight;
-        residual[at] -= share.flux;
-      }
+  std::vector<double> weight(n_fixed, 0), rest = residual;
+  for_shares([&](FaceShare const& share, std::int32_t at) {
+    weight[at] += share.weight;
+    rest[at] -= share.flux;
+  });
   std::map<unsigned, double> conormal;
-  for (FaceSums const& sums : parts)
-    for (FaceShare const& share : sums.shares)
-      if (std::int32_t const at = place[share.unknown]; at >= 0)
-        conormal[share.id] += share.flux + share.weight / weight[at] * residual[at];
+  std::map<std::pair<std::int32_t, unsigned>, PeriodicFlux> periodic;
+  for_shares([&](FaceShare const& share, std::int32_t at) {
+    if (is_periodic[at] == 0) {
+      conormal[share.id] += share.flux + share.weight / weight[at] * rest[at];
+      return;
+    }
+    PeriodicFlux& flux = periodic[{share.unknown, share.id}];
+    flux.node = {share.id, false, share.unknown, space.point(share.unknown)};
+    flux.conormal += share.flux;
+    flux.weight += share.weight;
+    flux.residual = residual[at];
+  });
   for (auto const& [id, value] : conormal)
     result[id].flux = -value;
-  if (data.has_periodic_boundaries()) {
-    std::vector<FaceShare> all;
-    for (FaceSums const& sums : parts)
-      all.insert(all.end(), sums.shares.begin(), sums.shares.end());
-    for (auto const& [id, tied] : tied_weights(data, all, counted))
-      result[id].tied_weight = tied;
-    if (counted.empty())
-      balance_periodic(data, result);
-  }
-  return result;
+  for (auto const& [of, flux] : periodic)
+    found.periodic.push_back(flux);
+  return found;
 }
 
 BoundarySurface boundary_surface(Space const& space, ReferenceElement const& element, ProblemData const& data,

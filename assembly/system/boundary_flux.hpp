@@ -18,18 +18,23 @@ namespace poisson::assembly {
 /// quadrature, and not an integral of the gradient of u, which converges half as fast: see Carey, Chow and Seager, Approximate
 /// boundary-flux calculations, Computer Methods in Applied Mechanics and Engineering 50 (1985). So all fluxes together equal the
 /// integral of f up to the solver's residual. The residual of an unknown on several Dirichlet boundaries is divided among them:
-/// each gets the integral of k du/dn phi_i over itself, and of the rest a share that goes with the integral of phi_i. Threaded; the
-/// same bits for any number of threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a
-/// mesh that has all cells around these, the sums over parts are then those of the whole, before balance_periodic. Errors:
-/// InputError for values that a coefficient, source or condition must not take.
-[[nodiscard]] std::map<unsigned, BoundaryFlux> boundary_fluxes(Space const& space, ReferenceElement const& element,
-                                                               ProblemData const& data, std::span<double const> u,
-                                                               std::span<std::uint8_t const> counted = {});
+/// each gets the integral of k du/dn phi_i over itself, and of the rest a share that goes with the integral of phi_i.
+/// Nodes on periodic boundaries need those that they are tied to: add_periodic_fluxes. Threaded; the same bits for any number of
+/// threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a mesh that has all cells
+/// around these, the sums over parts are then those of the whole. Errors: InputError for values that a coefficient, source or
+/// condition must not take.
+[[nodiscard]] BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                             std::span<double const> u, std::span<std::uint8_t const> counted = {});
 
-/// What leaves through one of two periodic boundaries enters through the other. On edges that they share with others the part of
-/// each is not known exactly; what the two miss goes to the Dirichlet boundaries there, so that the sum of all stays.
-/// boundary_fluxes does it for a whole mesh.
-void balance_periodic(ProblemData const& data, std::map<unsigned, BoundaryFlux>& boundaries);
+/// Adds the fluxes of the nodes on periodic boundaries of the whole mesh, in any order; each (node, boundary) once.
+///
+/// What leaves through one of two periodic boundaries enters through the other, node by node: a flow from a node to its image.
+/// Where nodes have Dirichlet values, too, flows lead to these boundaries. The flows at a node add up to its residual. They are
+/// those of the gradient of u with the least correction that does this; the square of a correction counts over the integral of phi.
+/// So the fluxes of two periodic boundaries cancel, and Dirichlet boundaries have all of the residuals of nodes that are tied to
+/// theirs.
+void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, ProblemData const& data,
+                         std::map<unsigned, BoundaryFlux>& boundaries);
 
 /// u (n_dofs values) and its flux on the boundary. The flux is that of the polynomials of the cells. Memory: of the size of the
 /// boundary. The same bits for any number of threads. Errors: InputError for values that a coefficient must not take.

@@ -480,6 +480,9 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
                                std::span<double const> u, std::span<std::uint8_t const> counted) {
   Sums const sums = integrals_of(space, element, data, u);
   auto const [low, high] = extremes_of(u);
+  BoundaryFluxes fluxes = boundary_fluxes(space, element, data, u, counted);
+  if (!fluxes.periodic.empty())
+    add_periodic_fluxes(fluxes.periodic, data, fluxes.boundaries);
   return {u[low],
           u[high],
           space.point(low),
@@ -488,7 +491,7 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
           sums.first,
           0.5 * sums.second,
           volumes_of(space, element, sums.third),
-          boundary_fluxes(space, element, data, u, counted)};
+          std::move(fluxes.boundaries)};
 }
 
 HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,

@@ -21,7 +21,7 @@ namespace poisson::assembly {
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
-/// `counted` as for boundary_fluxes. Precondition: u is finite.
+/// `counted` as for boundary_fluxes; with periodic boundaries all unknowns count, or none. Precondition: u is finite.
 [[nodiscard]] Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                              std::span<double const> u, std::span<std::uint8_t const> counted = {});
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "assembly/system/periodic_nodes.hpp"
 #include "gpu/core/host_vector.hpp"
 
 #include <array>
@@ -27,7 +28,12 @@ struct ExactMean {
 /// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards.
 struct BoundaryFlux {
   double area = 0, flux = 0;
-  double tied_weight = 0;  ///< of a Dirichlet boundary, for balance_periodic: basis functions of nodes on periodic ones, too
+};
+
+/// What boundary_fluxes finds.
+struct BoundaryFluxes {
+  std::map<unsigned, BoundaryFlux> boundaries;  ///< by boundary id
+  std::vector<PeriodicFlux> periodic;  ///< what is missing there: of nodes on periodic boundaries, by number, then boundary
 };
 
 /// Where a point lies: in the cell with the lowest number that holds it, at these reference coordinates.

@@ -165,19 +165,14 @@ std::vector<PeriodicNode> periodic_nodes(Space const& space, ReferenceElement co
   return nodes;
 }
 
-std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> list, ProblemData const& data) {
-  std::vector<std::int64_t> all;
+std::vector<PeriodicNodePair> periodic_pairs(std::span<PeriodicNode const> list, ProblemData const& data) {
   std::map<unsigned, std::vector<PeriodicNode>> nodes;
-  for (PeriodicNode const& node : list) {
+  for (PeriodicNode const& node : list)
     nodes[node.boundary].push_back(node);
-    all.push_back(node.number);
-  }
   for (auto& [boundary, of_side] : nodes)
     std::sort(of_side.begin(), of_side.end(), [](auto const& a, auto const& b) { return a.number < b.number; });
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  Ties ties(std::move(all));
 
+  std::vector<PeriodicNodePair> pairs;
   for (std::size_t c = 0; c < data.boundary.size(); ++c) {
     BoundaryData const& condition = data.boundary[c];
     if (condition.type != BoundaryType::periodic)
@@ -199,12 +194,26 @@ std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> list, Probl
       if (partner == nullptr)
         throw InputError(key, "the node of " + name(0) + " at " + to_text(node.at) + " would be moved to " + to_text(image) +
                                   ", where " + name(1) + " has no node; periodic boundaries need meshes that match");
-      double const jump = condition.value.finite(partner->at, "the value");
-      if (double const wrong = ties.tie(node.number, partner->number, jump);
-          std::abs(wrong) > 1e-9 * (std::abs(jump) + std::abs(wrong)) + 1e-14)
-        throw InputError(key + ".value", "the values of the periodic conditions contradict each other by " + to_text(wrong, 6) +
-                                             " at " + to_text(partner->at));
+      pairs.push_back({c, node.number, partner->number, partner->at});
     }
+  }
+  return pairs;
+}
+
+std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> list, ProblemData const& data) {
+  std::vector<std::int64_t> all;
+  for (PeriodicNode const& node : list)
+    all.push_back(node.number);
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  Ties ties(std::move(all));
+  for (PeriodicNodePair const& pair : periodic_pairs(list, data)) {
+    double const jump = data.boundary[pair.condition].value.finite(pair.at_second, "the value");
+    if (double const wrong = ties.tie(pair.first, pair.second, jump);
+        std::abs(wrong) > 1e-9 * (std::abs(jump) + std::abs(wrong)) + 1e-14)
+      throw InputError("problem.boundary[" + std::to_string(pair.condition) + "].value",
+                       "the values of the periodic conditions contradict each other by " + to_text(wrong, 6) + " at " +
+                           to_text(pair.at_second));
   }
 
   // The one that stays: with a Dirichlet value where one has, else that of the lowest number.

@@ -56,6 +56,25 @@ def test_without_dirichlet_values(poisson, n, pairs, jump):
         assert other["quantities"]["max"] - other["quantities"]["min"] > 1
 
 
+@pytest.mark.parametrize("n, order, drive", [(2, 1, "plates"), (3, 2, "plates"), (3, 1, "jump")])
+def test_fluxes_are_twice_the_energy(poisson, n, order, drive):
+    """What reaches a plate over the edges that it shares with periodic sides is part of its flux."""
+    sides = "{ids: [0, 1], type: periodic, value: '%s'}, {ids: [3, 2], type: periodic}" % (0 if drive == "plates" else 2)
+    plates = "{ids: [4], type: dirichlet, value: '0'}, {ids: [5], type: dirichlet, value: '1'}"
+    text = f"""
+problem:
+  mesh: {{cells: [6, 5, 4]}}
+  element: {{order: {order}}}
+  coefficient: "1 + 9*((x - 0.5)^2 + (y - 0.5)^2 + (z - 0.5)^2 < 0.09) + x"
+  boundary: [{sides}, {plates if drive == "plates" else "{ids: [4, 5], type: periodic}"}]
+  exact: "z"
+"""
+    _, other = both(poisson, text, n, "solver.tolerance=1e-14")
+    q = other["quantities"]
+    assert -(q["flux.5"] if drive == "plates" else 2 * q["flux.1"]) == pytest.approx(2 * q["energy"], rel=1e-12)
+    assert q["flux.0"] == pytest.approx(-q["flux.1"], rel=1e-12, abs=1e-12)
+
+
 @pytest.mark.parametrize("n, cells", [(2, [1, 1, 4]), (7, [2, 2, 2]), (4, [1, 3, 1]), (4, [3, 1, 2])])
 def test_blocks_of_one_cell(poisson, n, cells):
     both(poisson, box(cells, [X, Z]), n)

@@ -1,0 +1,203 @@
+/// Fluxes are conservative: all together they are the integral of f, and between plates they are twice the energy.
+#include "assembly/discretization.hpp"
+#include "tests/convergence/support.hpp"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <map>
+
+namespace poisson::assembly {
+namespace {
+
+using namespace test;
+
+BoundaryCondition periodic(unsigned first, unsigned second, std::string value = "0") {
+  return {false, {first, second}, {}, BoundaryType::periodic, std::move(value), "0"};
+}
+
+/// Names for the sides of the unit cube, which become ids 0 to 5 of a file's mesh: -x +x -y +y -z +z.
+std::vector<NamedPlace> sides() {
+  return {{"west", "x < 1e-9"},      {"east", "x > 1 - 1e-9"}, {"south", "y < 1e-9"},
+          {"north", "y > 1 - 1e-9"}, {"bottom", "z < 1e-9"},   {"top", "z > 1 - 1e-9"}};
+}
+
+/// A mesh, and the id of its side 0; the others follow.
+struct Cube {
+  MeshSpec mesh;
+  unsigned first = 0;
+};
+
+/// The unit cube as a box, a graded box, a file with distorted cells, and a mesh of lattices.
+struct Cubes {
+  Cubes() {
+    file.add_block({0, 0, 0}, {1, 1, 1}, {3, 2, 3}, 0.1);
+    list.push_back({box(3, 4, 3), 0});
+    MeshSpec graded = box(3, 3, 4);
+    graded.growth = {1, 1, 1.3};
+    list.push_back({graded, 0});
+    MeshSpec distorted = file.spec();
+    distorted.boundaries = sides();
+    list.push_back({distorted, 1});  // id 0 is that of the file
+    MeshSpec lattices = generator("hyper_cube", 2);
+    lattices.boundaries = sides();
+    list.push_back({lattices, 1});
+  }
+  MeshFile file;
+  std::vector<Cube> list;
+};
+
+/// k jumps, so that the flux at the edge of a plate differs from node to node.
+ProblemSpec problem_on(Cube const& cube, int order) {
+  ProblemSpec spec;
+  spec.mesh = cube.mesh;
+  spec.order = order;
+  spec.coefficient = {{-1, {"1 + 9*(x > 0.5 && y < 0.5)"}}};
+  return spec;
+}
+
+double sum_of(Quantities const& q) {
+  double sum = 0;
+  for (auto const& [id, boundary] : q.boundaries)
+    sum += boundary.flux;
+  return sum;
+}
+
+double flux_of(Quantities const& q, Cube const& cube, unsigned side) {
+  return q.boundaries.at(cube.first + side).flux;
+}
+
+Quantities solved(ProblemSpec const& spec) {
+  Discretization discretization(spec);
+  return discretization.quantities(solve(discretization));
+}
+
+TEST(PeriodicFlux, BetweenPlatesItIsTwiceTheEnergy) {
+  Cubes const cubes;
+  for (Cube const& cube : cubes.list)
+    for (int const order : {1, 2, 3})
+      for (int const directions : {1, 2})
+        for (bool const tensor : {false, true}) {
+          if (order == 3 && tensor)
+            continue;
+          auto const id = [&](unsigned side) { return cube.first + side; };
+          ProblemSpec spec = problem_on(cube, order);
+          if (tensor)
+            spec.coefficient = {{-1, {"2 + x", "1 + 4*(z < 0.6)", "3", "0.5", "0.4*y", "-0.3"}}};
+          spec.boundary = {periodic(id(0), id(1)), dirichlet("0", {id(4)}), dirichlet("1", {id(5)})};
+          spec.boundary.push_back(directions == 2 ? periodic(id(3), id(2)) : neumann("0", {id(2), id(3)}));
+          Quantities const q = solved(spec);
+          double const twice = 2 * q.energy;
+          EXPECT_NEAR(-flux_of(q, cube, 5), twice, 1e-12 * twice) << "order " << order << ", " << directions << " directions";
+          EXPECT_NEAR(flux_of(q, cube, 4), twice, 1e-12 * twice);
+          EXPECT_NEAR(flux_of(q, cube, 0), -flux_of(q, cube, 1), 1e-13 * twice);
+          EXPECT_NEAR(flux_of(q, cube, 2), -flux_of(q, cube, 3), 1e-13 * twice);
+        }
+}
+
+TEST(PeriodicFlux, OfSourcesIsTheirIntegral) {
+  Cubes const cubes;
+  for (Cube const& cube : cubes.list)
+    for (int const order : {1, 2, 3}) {
+      auto const id = [&](unsigned side) { return cube.first + side; };
+      ProblemSpec spec = problem_on(cube, order);
+      spec.source = "1 + 3*x*y";
+      spec.boundary = {periodic(id(0), id(1), "0.5"), periodic(id(2), id(3)), robin("2", "x", {id(4)}), dirichlet("y*y", {id(5)})};
+      Discretization discretization(spec);
+      Quantities const q = discretization.quantities(solve(discretization));
+      double const source = discretization.source_integral().sum;
+      EXPECT_NEAR(sum_of(q), source, 1e-11 * source) << "order " << order;
+      EXPECT_NEAR(flux_of(q, cube, 0), -flux_of(q, cube, 1), 1e-12);
+    }
+}
+
+TEST(PeriodicFlux, AlongAJumpItIsTwiceTheEnergy) {
+  Cubes const cubes;
+  for (Cube const& cube : cubes.list)
+    for (int const order : {1, 2, 3}) {
+      auto const id = [&](unsigned side) { return cube.first + side; };
+      ProblemSpec spec = problem_on(cube, order);
+      spec.boundary = {periodic(id(0), id(1), "2"), periodic(id(2), id(3)), periodic(id(5), id(4))};
+      Quantities const q = solved(spec);
+      double const twice = 2 * q.energy;
+      ASSERT_GT(twice, 4);
+      EXPECT_NEAR(-2 * flux_of(q, cube, 1), twice, 1e-11 * twice) << "order " << order;
+      for (unsigned const side : {0U, 2U, 4U})
+        EXPECT_NEAR(flux_of(q, cube, side), -flux_of(q, cube, side + 1), 1e-13 * twice);
+    }
+}
+
+TEST(PeriodicFlux, SidesThatARotationJoins) {
+  for (int const order : {1, 2, 3}) {
+    Cube const cube{box(4, 4, 2), 0};
+    ProblemSpec spec = problem_on(cube, order);
+    spec.coefficient = {{-1, {"1 + 5*(x*x + y*y < 0.31)"}}};
+    BoundaryCondition turn = periodic(0, 2);  // (0, y, z) becomes (y, 0, z); the edge x = y = 0 stays
+    turn.map = {{0, 1, 0, 0, -1, 0, 0, 0, 0, 0, 1, 0}};
+    spec.boundary = {turn, dirichlet("0", {1}), neumann("0", {3, 4}), dirichlet("1", {5})};
+    spec.boundary[1].ids = {1, 3};
+    spec.boundary[2].ids = {4};
+    spec.boundary[3].value = "x < 1 - 1e-9 && y < 1 - 1e-9";
+    Quantities const q = solved(spec);
+    double const twice = 2 * q.energy;
+    EXPECT_NEAR(sum_of(q), 0, 1e-12 * twice);
+    EXPECT_NEAR(flux_of(q, cube, 0), -flux_of(q, cube, 2), 1e-13 * twice);
+    spec.boundary[1].ids = {4};
+    spec.boundary[2].ids = {1, 3};
+    spec.boundary[3].value = "1";
+    Quantities const plates = solved(spec);
+    EXPECT_NEAR(-flux_of(plates, cube, 5), 2 * plates.energy, 1e-12 * plates.energy);
+  }
+}
+
+TEST(PeriodicFlux, AValueThatReachesOverATieBelongsToItsPlate) {
+  // The plate touches one of the two sides only.
+  MeshSpec mesh = box(4, 3, 3);
+  mesh.boundaries = {{"plate", "z > 1 - 1e-9 && x < 0.5"}};
+  ProblemSpec spec = problem_on({mesh, 0}, 2);
+  spec.source = "1 + x";
+  BoundaryCondition plate = dirichlet("2", {0});
+  plate.ids.clear();
+  plate.names = {"plate"};
+  spec.boundary = {plate, periodic(0, 1), neumann("0")};
+  Discretization discretization(spec);
+  Quantities const q = discretization.quantities(solve(discretization));
+  EXPECT_NEAR(q.boundaries.at(6).flux, 1.5, 1e-12);
+  EXPECT_NEAR(q.boundaries.at(0).flux + q.boundaries.at(1).flux, 0, 1e-13);
+}
+
+TEST(PeriodicFlux, PartsOfAMeshAddUpToTheFluxesOfTheWhole) {
+  Cubes const cubes;
+  Cube const& cube = cubes.list[2];
+  auto const id = [&](unsigned side) { return cube.first + side; };
+  ProblemSpec spec = problem_on(cube, 2);
+  spec.boundary = {periodic(id(0), id(1)), periodic(id(3), id(2)), dirichlet("0", {id(4)}), dirichlet("1", {id(5)})};
+  Discretization whole(spec);
+  auto const u = solve(whole);
+  Quantities const expected = whole.quantities(u);
+  for (int const ranks : {2, 3}) {
+    std::map<unsigned, BoundaryFlux> fluxes;
+    std::vector<PeriodicFlux> on_sides;
+    for (int rank = 0; rank < ranks; ++rank) {
+      PartOfSpace const part = whole.divided(ranks).part(rank);
+      Discretization const around(whole, part.around_cells, part.unknowns);
+      std::vector<double> own;
+      for (std::int32_t const i : part.unknowns)
+        own.push_back(u[static_cast<std::size_t>(i)]);
+      std::vector<std::uint8_t> counted(part.unknowns.size(), 0);
+      std::fill_n(counted.begin(), part.n_rows, std::uint8_t{1});
+      BoundaryFluxes found = around.residual_fluxes(own, counted);
+      for (auto const& [boundary, flux] : found.boundaries)
+        fluxes[boundary].flux += flux.flux;
+      for (PeriodicFlux& flux : found.periodic) {
+        flux.node.number = part.unknowns[static_cast<std::size_t>(flux.node.number)];
+        on_sides.push_back(flux);
+      }
+    }
+    whole.add_periodic_fluxes(on_sides, fluxes);
+    for (auto const& [boundary, flux] : expected.boundaries)
+      EXPECT_NEAR(fluxes[boundary].flux, flux.flux, 1e-12 * expected.energy) << "boundary " << boundary;
+  }
+}
+
+}  // namespace
+}  // namespace poisson::assembly
