@@ -299,10 +299,13 @@ Header read_header(Lines& lines, Wanted wanted) {
   if (header.array && wanted == Wanted::sparse)
     lines.refuse("this is a dense matrix (layout array), and a sparse one is needed (coordinate)");
   if (field == "complex")
-    lines.refuse("the values are complex, and this program solves real systems only; allowed: real, integer, pattern");
-  if (field != "real" && field != "integer" && field != "pattern")
-    lines.refuse("the field must be real, integer or pattern, found " + in_quotes(field));
-  header.field = field == "real" ? Field::real : field == "integer" ? Field::integer : Field::pattern;
+    lines.refuse(
+        "the values are complex, and this program solves real systems only; allowed: real, integer, unsigned-integer, pattern");
+  // SciPy writes unsigned-integer.
+  bool const integer = field == "integer" || field == "unsigned-integer";
+  if (field != "real" && !integer && field != "pattern")
+    lines.refuse("the field must be real, integer, unsigned-integer or pattern, found " + in_quotes(field));
+  header.field = field == "real" ? Field::real : integer ? Field::integer : Field::pattern;
   if (header.array && header.field == Field::pattern)
     lines.refuse("a pattern cannot have the layout array: there are no values");
   if (symmetry == "skew-symmetric")

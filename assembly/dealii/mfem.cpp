@@ -7,6 +7,7 @@
 #include <array>
 #include <deal.II/base/quadrature_lib.h>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,9 +15,10 @@
 namespace poisson::assembly {
 namespace {
 
-/// Reader of MFEM's meshes, version 1.0 and INLINE. Of curved meshes it reads nodes in the spaces H1 and L2_T1 with nodes at
-/// Gauss-Lobatto points. Numbers of edges, faces and their nodes in H1 are those that MFEM gives: in the order in which the cells
-/// have them first, along an edge from the lower vertex, on a face as its first cell lists it.
+/// Reader of MFEM's meshes, versions 1.0, 1.2 and 1.3 (which has named sets of attributes), and INLINE. Of curved meshes it reads
+/// nodes in the spaces H1 and L2_T1 with nodes at Gauss-Lobatto points, and those of the older space Cubic. Numbers of edges, faces
+/// and their nodes in H1 are those that MFEM gives: in the order in which the cells have them first, along an edge from the lower
+/// vertex, on a face as its first cell lists it.
 class MfemReader {
 public:
   explicit MfemReader(MeshText& text) : text_(text), builder_(text) {}
@@ -28,13 +30,18 @@ public:
     if (head == "MFEM INLINE mesh v1.0")
       return read_inline();
     if (head.starts_with("MFEM NC"))
-      text_.fail("this mesh of MFEM has hanging nodes (" + head + "), which are not supported; refine it uniformly");
+      text_.fail("this mesh of MFEM has, or may have, hanging nodes (" + head +
+                 "), which are not supported. Save it before it is refined locally: a mesh that is not made for it "
+                 "(Mesh::EnsureNCMesh) is saved as MFEM mesh v1.0");
     if (head.starts_with("MFEM NURBS"))
       text_.fail("NURBS meshes of MFEM are not read; in MFEM, Mesh::SetCurvature(p) turns one into polynomials of order p");
-    if (head != "MFEM mesh v1.0")
-      text_.fail(in_quotes(head) + " is not read; save the mesh as MFEM mesh v1.0");
-    bool vertices = false;
-    for (std::string_view key = word(); !key.empty() && key != "mfem_mesh_end"; key = word()) {
+    if (head != "MFEM mesh v1.0" && head != "MFEM mesh v1.2" && head != "MFEM mesh v1.3")
+      text_.fail(in_quotes(head) + " is not read: MFEM mesh v1.0, v1.2 and v1.3 are");
+    bool vertices = false, ended = false;
+    for (std::string_view key = word(); !key.empty() && !ended; key = ended ? key : word()) {
+      ended = key == "mfem_mesh_end";
+      if (key == "mfem_serial_mesh_end")
+        text_.fail("this is one rank's part of a parallel mesh of MFEM; save the whole with ParMesh::SaveAsOne");
       if (key == "dimension") {
         if (std::int64_t const dimension = text_.integer("the dimension"); dimension != 3)
           text_.fail("this is a mesh in " + std::to_string(dimension) + " dimensions; three are needed");
@@ -47,12 +54,20 @@ public:
         vertices = true;
       } else if (key == "nodes") {
         read_nodes();
-      } else {
+      } else if (key == "attribute_sets") {
+        read_sets(cell_sets_);
+      } else if (key == "bdr_attribute_sets") {
+        read_sets(quad_sets_);
+      } else if (!ended) {
         text_.fail("the section " + in_quotes(key) + " is not known");
       }
     }
     if (!vertices)
       text_.fail("the file has no section vertices");
+    if (!ended && head != "MFEM mesh v1.0")
+      text_.fail("the file ends before mfem_mesh_end");
+    if (!ended && !text_.has_last_end_of_line())
+      builder_.mesh().notes.emplace_back(MeshText::note_of_cut_line);
     if (order_ == 0 && points_.empty())
       text_.fail("the file has neither coordinates of vertices nor nodes");
     return finish();
@@ -64,16 +79,7 @@ private:
     std::array<std::int64_t, 8> vertices;
   };
 
-  /// The next word that is not in a comment.
-  std::string_view word() {
-    std::string_view found = text_.word();
-    while (found.starts_with('#')) {
-      std::string_view rest;
-      text_.next_line(rest);
-      found = text_.word();
-    }
-    return found;
-  }
+  std::string_view word() { return text_.word_before_comment(); }
 
   RawMesh read_inline() {
     std::map<std::string, double> values{{"nx", 0}, {"ny", 0}, {"nz", 0}, {"sx", 1}, {"sy", 1}, {"sz", 1}};
@@ -167,6 +173,49 @@ private:
     }
   }
 
+  struct AttributeSet {
+    std::string name;
+    std::set<std::int64_t> attributes;
+  };
+
+  /// Sets of attributes: how many, then of each its name, how many attributes, and these.
+  void read_sets(std::vector<AttributeSet>& sets) {
+    std::int64_t const count = text_.count("the number of sets of attributes");
+    for (std::int64_t i = 0; i < count; ++i) {
+      AttributeSet& set = sets.emplace_back();
+      set.name = name_of_set();
+      std::int64_t const size = text_.count("the number of attributes of a set");
+      for (std::int64_t k = 0; k < size; ++k)
+        set.attributes.insert(text_.integer("an attribute"));
+    }
+  }
+
+  /// A word, or text in double quotes, in which \ stands before a quote or itself.
+  std::string name_of_set() {
+    std::string name;
+    if (!text_.peek_word().starts_with('"')) {
+      name = word();
+      if (name.empty())
+        text_.fail("the file ends where the name of a set should be");
+      return name;
+    }
+    std::string_view line;
+    while (line.empty() && text_.next_line(line)) {
+    }
+    bool escaped = false;
+    for (std::size_t i = 1; i < line.size(); ++i) {
+      if (line[i] == '"' && !escaped) {
+        if (!trim(line.substr(i + 1)).empty())
+          text_.fail("the name of a set must have a line of its own");
+        return name;
+      }
+      escaped = line[i] == '\\' && !escaped;
+      if (!escaped)
+        name += line[i];
+    }
+    text_.fail("the name of a set has no end");
+  }
+
   /// Notes an element of another geometry, and passes over its vertices.
   void unsupported(std::int64_t geometry) {
     struct Geometry {
@@ -216,12 +265,13 @@ private:
     if (word() != "VDim:" || text_.integer("VDim") != 3 || word() != "Ordering:")
       text_.fail("the nodes need three components");
     bool const by_node = text_.integer("the ordering") == 1;
-    continuous_ = name == "Linear" || name == "Quadratic" || name.starts_with("H1_3D_P");
+    cubic_ = name == "Cubic";
+    continuous_ = name == "Linear" || name == "Quadratic" || cubic_ || name.starts_with("H1_3D_P");
     bool const discontinuous = name.starts_with("L2_T1_3D_P");
     if (!continuous_ && !discontinuous)
       text_.fail("nodes in the space " + in_quotes(name) +
                  " are not read; in MFEM, Mesh::SetCurvature(p) converts them to H1_3D_Pp");
-    std::int64_t const order = name == "Linear" ? 1 : name == "Quadratic" ? 2 : trailing_number(name);
+    std::int64_t const order = name == "Linear" ? 1 : name == "Quadratic" ? 2 : cubic_ ? 3 : trailing_number(name);
     if (order < 1 || order > 10)
       text_.fail("nodes of order " + std::to_string(order) + " are not read: 1 to 10 are");
     order_ = static_cast<int>(order);
@@ -307,6 +357,9 @@ private:
     } else {
       index = n_vertices_ + inner * std::ssize(edges_) + inner * inner * std::ssize(faces_) +
               inner * inner * inner * static_cast<std::int64_t>(c) + ((at[2] - 1) * inner + at[1] - 1) * inner + at[0] - 1;
+      // Cubic lists the inner nodes as the corners of a cell, around the bottom and around the top.
+      if (cubic_ && at[1] == 2)
+        index += at[0] == 1 ? 1 : -1;
     }
     return points_[static_cast<std::size_t>(index)];
   }
@@ -351,6 +404,7 @@ private:
     for (Quad const& quad : quads_)
       require_vertices(quad.vertices, quad.line);
     add_corners();
+    add_groups();
     for (Quad const& quad : quads_) {
       builder_.add_quad(quad.vertices, quad.attribute);
       builder_.mesh().quads.back().line = quad.line;
@@ -364,6 +418,21 @@ private:
     }
     add_curved_cells();
     return builder_.finish();
+  }
+
+  /// Sets of attributes as named groups of the cells and quadrilaterals that have them.
+  void add_groups() {
+    auto const add = [](std::vector<AttributeSet> const& sets, auto const& entities, std::vector<RawMesh::Group>& groups) {
+      for (AttributeSet const& set : sets) {
+        RawMesh::Group& group = groups.emplace_back();
+        group.name = set.name;
+        for (std::size_t i = 0; i < entities.size(); ++i)
+          if (set.attributes.contains(entities[i].attribute))
+            group.members.push_back(i);
+      }
+    };
+    add(cell_sets_, cells_, builder_.mesh().cell_groups);
+    add(quad_sets_, quads_, builder_.mesh().quad_groups);
   }
 
   template <std::size_t n>
@@ -403,9 +472,11 @@ private:
   void add_curved_cells() {
     auto const n = static_cast<std::size_t>(order_ + 1);
     dealii::QGaussLobatto<1> const rule(static_cast<unsigned>(n));
-    std::vector<double> gauss_lobatto;
+    std::vector<double> points_of_line;
     for (auto const& x : rule.get_points())
-      gauss_lobatto.push_back(x[0]);
+      points_of_line.push_back(x[0]);
+    if (cubic_)
+      points_of_line = {0, 1. / 3, 2. / 3, 1};
     std::int64_t next = n_vertices_;
     HexahedronNodes nodes{order_, {}};
     // The builder wants the corners first, around the bottom and around the top.
@@ -426,7 +497,7 @@ private:
         for (int j = 0; j <= p; ++j)
           for (int i = 0; i <= p; ++i)
             of_cell[static_cast<std::size_t>((k * (p + 1) + j) * (p + 1) + i)] = node(c, {i, j, k});
-      to_equidistant(gauss_lobatto, of_cell);
+      to_equidistant(points_of_line, of_cell);
       std::vector<std::int64_t> numbers(cells_[c].vertices.begin(), cells_[c].vertices.end());
       for (std::size_t i = 8; i < places.size(); ++i) {
         auto const& x = of_cell[static_cast<std::size_t>(nodes.places[i])];
@@ -454,6 +525,8 @@ private:
   std::vector<dealii::Point<3>> points_;  ///< of vertices, or all nodes of the curved mesh
   int order_ = 0;                         ///< of the nodes; 0: there are none
   bool continuous_ = true;
+  bool cubic_ = false;  ///< H1 of order 3 with equidistant nodes, those inside a cell in an order of their own
+  std::vector<AttributeSet> cell_sets_, quad_sets_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> edges_;
   std::map<std::array<std::int64_t, 4>, Face> faces_;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <set>
 
 namespace poisson::assembly {
 
@@ -16,24 +15,6 @@ std::int64_t trailing_number(std::string_view name) {
     return -1;
   std::from_chars(name.data() + begin, name.data() + name.size(), value);
   return value;
-}
-
-std::map<std::string, std::int64_t> ids_of_names(std::vector<std::string> const& names) {
-  std::map<std::string, std::int64_t> ids;
-  std::set<std::int64_t> taken;
-  for (std::string const& name : names)
-    if (std::int64_t const id = trailing_number(name); id >= 0) {
-      ids[name] = id;
-      taken.insert(id);
-    }
-  std::int64_t next = 1;
-  for (std::string const& name : names)
-    if (!ids.contains(name)) {
-      while (taken.contains(next))
-        ++next;
-      ids[name] = next++;
-    }
-  return ids;
 }
 
 namespace {
@@ -166,8 +147,10 @@ std::string advice_on(std::string const& name) {
     return ". Pyramids join hexahedra to tetrahedra: make the whole mesh of hexahedra, in Gmsh by transfinite volumes, or by "
            "extrusion "
            "of recombined surfaces";
-  if (has("hexa"))
-    return ". In Gmsh, Mesh.ElementOrder 1 or 2 gives hexahedra that are";
+  if (has("hexa") || has("Hexa") || has("HEXA"))
+    return ". Curved hexahedra with all of their nodes are read from Gmsh's files (with Mesh.SecondOrderIncomplete 0), from VTU "
+           "and "
+           "from those of MFEM; hexahedra of order 1 from all formats";
   return "; export the mesh as all-hexahedral";
 }
 
@@ -302,6 +285,15 @@ RawMesh RawMeshBuilder::finish() {
   if (!unsupported_.empty()) {
     Unsupported const& worst = *std::max_element(unsupported_.begin(), unsupported_.end(),
                                                  [](auto const& a, auto const& b) { return a.dimension < b.dimension; });
+    if (worst.dimension < 3 && !mesh_.cells.empty() && std::all_of(unsupported_.begin(), unsupported_.end(), [](auto const& u) {
+          return u.name.find("tri") != std::string::npos;
+        })) {
+      for (Unsupported const& faces : unsupported_)
+        mesh_.notes.push_back(std::to_string(faces.count) + " faces of type " + faces.name +
+                              (faces.line > 0 ? " (the first in line " + std::to_string(faces.line) + ")" : "") +
+                              " are passed over: no hexahedron has such a face");
+      return std::move(mesh_);
+    }
     text_.fail_at(worst.line, "elements of type " + worst.name + " (" + std::to_string(worst.count) + " of them" +
                                   (worst.line > 0 ? ", the first in this line" : "") +
                                   ") cannot be read: only hexahedra, with quadrilaterals on the boundary, are" +

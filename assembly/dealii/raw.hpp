@@ -87,7 +87,7 @@ public:
   void add_hexahedron(std::span<std::int64_t const> numbers, HexahedronNodes const& nodes, std::int64_t material);
   void add_quad(std::array<std::int64_t, 4> const& numbers, std::int64_t boundary);
   /// Notes an element of an unsupported type, whose name says its shape (tetrahedron, prism or wedge, pyramid, ...); finish()
-  /// reports those of the highest dimension in its error, and how to get hexahedra in their place.
+  /// reports those of dimension 3 in its error, and how to get hexahedra in their place. Faces beside hexahedra become a note.
   void add_unsupported(std::string const& name, int dimension);
 
   /// The index in RawMesh::vertices of the node with this number, for node groups.
@@ -116,8 +116,6 @@ private:
 
 /// The number at the end of a name such as "Material-2" or "EB1"; -1 without one.
 [[nodiscard]] std::int64_t trailing_number(std::string_view name);
-/// Ids of named groups: the number that a name ends in; for names without one the least ids from 1 that no other name has.
-[[nodiscard]] std::map<std::string, std::int64_t> ids_of_names(std::vector<std::string> const& names);
 
 /// Readers. They throw InputError, with the line, for anything wrong in the text. deal.II's readers are not used: in a release
 /// build they read beyond the end of truncated or damaged files, and report no line. Tests compare both on the meshes that both

@@ -61,6 +61,19 @@ std::string_view MeshText::word() {
   return result;
 }
 
+std::string_view MeshText::word_before_comment() {
+  for (;;) {
+    std::string_view const found = word();
+    std::size_t const comment = found.find('#');
+    if (comment == std::string_view::npos)
+      return found;
+    std::string_view rest;
+    next_line(rest);
+    if (comment > 0)
+      return found.substr(0, comment);
+  }
+}
+
 std::string_view MeshText::peek_word() {
   std::string_view const rest = rest_;
   std::int64_t const line = line_;
@@ -87,6 +100,19 @@ bool MeshText::next_line(std::string_view& text) {
   rest_.remove_prefix(n);
   line_taken_ = true;
   return true;
+}
+
+std::string_view MeshText::peek_line() {
+  std::string_view const rest = rest_;
+  std::int64_t const line = line_;
+  bool const taken = line_taken_;
+  std::string_view result;
+  if (!next_line(result))
+    result = {};
+  rest_ = rest;
+  line_ = line;
+  line_taken_ = taken;
+  return result;
 }
 
 void MeshText::end_of_line() {

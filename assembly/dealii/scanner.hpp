@@ -26,6 +26,8 @@ public:
   [[nodiscard]] std::int64_t line() const noexcept { return binary_ ? 0 : line_; }
   /// Reads the next word; empty at the end of the file.
   std::string_view word();
+  /// The next word that is in no comment. A comment goes from # to the end of the line.
+  std::string_view word_before_comment();
   /// The next word, which is not consumed.
   [[nodiscard]] std::string_view peek_word();
   /// Reads the next word as a number. Throws InputError when it is none; `what` names the quantity in the message.
@@ -35,6 +37,12 @@ public:
   std::int64_t count(char const* what);
   /// Reads the rest of the current line if words were read from it, else the next line; trimmed. False at the end of the file.
   bool next_line(std::string_view& text);
+  /// Whether the last line has its end. If not, and nothing else in the file says that it is complete, it may have been cut off.
+  [[nodiscard]] bool has_last_end_of_line() const noexcept { return content_.ends_with('\n'); }
+  static constexpr char const* note_of_cut_line =
+      "the last line has no end: if the file was cut off there, its mesh is not complete";
+  /// What next_line() would give, which is not consumed; empty at the end of the file.
+  [[nodiscard]] std::string_view peek_line();
   /// Passes over the end of a line, the next character, if it is there.
   void end_of_line();
   /// The next `count` items of `size` bytes each. Throws InputError when the file ends before.

@@ -53,6 +53,8 @@ RawMesh read_ucd(MeshText& text) {
     else
       builder.add_quad({numbers[0], numbers[1], numbers[2], numbers[3]}, material);
   }
+  if (!text.has_last_end_of_line())
+    builder.mesh().notes.emplace_back(MeshText::note_of_cut_line);
   return builder.finish();
 }
 

@@ -4,6 +4,7 @@
 #include "gpu/core/nearest_name.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -66,6 +67,14 @@ std::set<unsigned> ids_of(std::string const& name, IdGroups const& groups, char 
   for (std::string const& text : groups.names())
     if (!groups.with_name(text).empty())
       known.push_back(text);
+  // Names of Abaqus are the same in capitals; where only one fits, it is meant.
+  std::vector<std::string> alike;
+  for (std::string const& text : known)
+    if (std::equal(text.begin(), text.end(), name.begin(), name.end(),
+                   [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); }))
+      alike.push_back(text);
+  if (alike.size() == 1)
+    return groups.with_name(alike[0]);
   std::string message = std::string("the mesh has no ") + what + " named '" + name + "'";
   if (std::string const near = nearest_name(name, known); !near.empty())
     message += "; did you mean '" + near + "'?";

@@ -136,3 +136,35 @@ def test_a_damaged_file_of_a_library_is_an_error(poisson):
     assert "VTK cannot read it" in run(poisson, "half.vtu", code=1).stderr
     (poisson.directory / "a.exo").write_bytes(b"CDF\x01" + bytes(200))
     assert "a.exo" in run(poisson, "a.exo", code=1).stderr
+
+
+BAR = "*Heading\n*Node\n" + "".join(f"{n + 1}, {n % 5 / 2}, {n // 5 % 2}, {n // 10}\n" for n in range(20)) + "*Element, type=DC3D8\n" + "".join(
+    f"{n}, {n}, {n + 1}, {n + 6}, {n + 5}, {n + 10}, {n + 11}, {n + 16}, {n + 15}\n" for n in range(1, 5))
+HALVES = "*Elset, elset=Left\n1, 2\n*Elset, elset=Right\n3, 4\n"
+ENDS = "*Surface, name=HOT-1\n1, S6\n*Surface, name=COLD-1\n4, S4\n"
+NODES = "*Nset, nset=HOT-1\n1, 6, 11, 16\n*Nset, nset=COLD-1\n5, 10, 15, 20\n"
+SECTIONS = "*Solid Section, elset=Left, material=COPPER-1\n,\n*Solid Section, elset=Right, material=STEEL-1\n,\n"
+
+
+@pytest.mark.parametrize("text, names", [
+    (BAR + ENDS + SECTIONS + HALVES, ("COPPER-1", "STEEL-1", "HOT-1", "COLD-1")),   # names that end in the same number
+    (BAR + NODES + HALVES, ("Left", "Right", "HOT-1", "COLD-1")),                   # sets, and nodes as boundaries
+    (BAR + ENDS + HALVES, ("LEFT", "right", "hot-1", "COLD-1")),                    # Abaqus ignores case
+])
+def test_names_of_abaqus(poisson, text, names):
+    """A bar of two halves with k = 10 and 1, of length 1 each: the flux is 1 / (1 / 10 + 1)."""
+    (poisson.directory / "bar.inp").write_text(text)
+    poisson.write("""
+        problem:
+          mesh: {file: bar.inp}
+          coefficient: {%s: "10", %s: "1"}
+          boundary:
+            - {names: [%s], type: dirichlet, value: "1"}
+            - {names: [%s], type: dirichlet, value: "0"}
+            - {ids: all, type: neumann, value: "0"}
+        output: {picture: false, report: false, vtk: {enabled: false}}
+        """ % names)
+    poisson("run", "case.yaml", "--output", "out", "--quiet")
+    quantities = poisson.record()["quantities"]
+    assert quantities["flux.COLD-1"] == pytest.approx(1 / 1.1, rel=1e-9) and quantities["flux.HOT-1"] == pytest.approx(-1 / 1.1, rel=1e-9)
+    assert quantities["energy"] == pytest.approx(0.5 / 1.1, rel=1e-9) and quantities["volume.Left"] == pytest.approx(1)

@@ -114,6 +114,10 @@ TEST(MatrixMarket, PatternAndInteger) {
   EXPECT_EQ(entries("%%MatrixMarket matrix coordinate integer general\n2 2 2\n1 2 -7\n2 2 +8\n"),
             (std::vector<Entry>{{0, 1, -7}, {1, 1, 8}}));
   expect_error("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 1.5\n", "FILE:3", {"integer", "'1.5'"});
+  // As SciPy writes matrices without signs.
+  EXPECT_EQ(entries("%%MatrixMarket matrix coordinate unsigned-integer symmetric\n%\n2 2 3\n1 1 2\n2 1 1\n2 2 2\n"),
+            (std::vector<Entry>{{0, 0, 2}, {1, 0, 1}, {0, 1, 1}, {1, 1, 2}}));
+  expect_error("%%MatrixMarket matrix coordinate unsigned-integer general\n1 1 1\n1 1 1.5\n", "FILE:3", {"integer", "'1.5'"});
 }
 
 TEST(MatrixMarket, DuplicatesAreSummedInTheirOrder) {
@@ -171,7 +175,8 @@ TEST(MatrixMarket, KindsThatAreRefused) {
   expect_error("%%MatrixMarket matrix array real general\n1 1\n1\n", "FILE:1", {"dense", "sparse"});
   expect_error("%%MatrixMarket vector coordinate real general\n1 1 0\n", "FILE:1", {"'vector'"});
   expect_error("%%MatrixMarket matrix coordinates real general\n", "FILE:1", {"coordinate or array", "'coordinates'"});
-  expect_error("%%MatrixMarket matrix coordinate double general\n", "FILE:1", {"real, integer or pattern", "'double'"});
+  expect_error("%%MatrixMarket matrix coordinate double general\n", "FILE:1",
+               {"real, integer, unsigned-integer or pattern", "'double'"});
   expect_error("%%MatrixMarket matrix coordinate real\n", "FILE:1", {"general or symmetric", "''"});
   expect_error("%%MatrixMarket matrix coordinate real general really\n", "FILE:1", {"'really'"});
 }

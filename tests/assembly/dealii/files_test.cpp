@@ -103,8 +103,12 @@ TEST_F(MeshFiles, AbaqusSectionsAndSets) {
                               "*Elset, elset=low\n1\n*Elset, elset=high, generate\n2, 2, 1\n*Elset, elset=both\nlow, high\n"
                               "*Solid Section, elset=low, material=Mat-4\n1.,\n*Solid Section, elset=high, material=Mat-6\n"
                               "*Surface, type=ELEMENT, name=top\nhigh, S2\n*Surface, name=Rest-5\nboth, S3\nboth, S4\n1, S1\n"));
-  EXPECT_EQ(sections.material_ids, (std::set<unsigned>{4, 6}));
-  EXPECT_EQ(sections.boundary_ids, (std::set<unsigned>{0, 1, 5}));  // 0: faces of no surface; 1: "top", which has no number
+  EXPECT_EQ(sections.material_ids.size(), 2u);
+  EXPECT_EQ(sections.material_groups.names(), (std::set<std::string>{"Mat-4", "Mat-6", "low", "high", "both"}));
+  EXPECT_EQ(sections.material_groups.with_name("Mat-4"), sections.material_groups.with_name("low"));
+  EXPECT_EQ(sections.material_groups.with_name("both"), sections.material_ids);
+  EXPECT_EQ(sections.boundary_ids, (std::set<unsigned>{0, 1, 2}));  // 0: faces of no surface
+  EXPECT_EQ(sections.boundary_groups.with_name("Rest-5"), (std::set<unsigned>{2}));
   EXPECT_EQ(sections.triangulation->n_used_vertices(), 12u);        // node 99 belongs to nothing
   expect_error(write("b.inp", nodes + elements + "*Surface, name=s\n3, S1\n"), "element 3");
   expect_error(write("c.inp", nodes + elements + "*Surface, name=s\n1, S7\n"), "S1 ... S6");

@@ -1,6 +1,7 @@
 // Mesh files of all other formats: against the same block in Gmsh's, and curved cells against the map that bends them.
 #include "tests/assembly/dealii/mesh_files.hpp"
 
+#include "assembly/dealii/raw.hpp"
 #include "assembly/mesh/lattice_mesh.hpp"
 #include "assembly/space/reference_element.hpp"
 
@@ -411,6 +412,83 @@ TEST_F(MeshFormats, InlineMeshOfMfem) {
   EXPECT_NEAR(centres.at(6)[2], 8, 1e-9);
 }
 
+TEST_F(MeshFormats, SectionsOfMeditThatSayNothingAboutTheMesh) {
+  Grid block;
+  make_block(block, 2);
+  Description const expected = describe(block, 1e-6);
+  std::string const plain = medit(block);
+  auto const with = [&](std::string const& before, std::string const& more) {
+    std::string text = plain;
+    text.insert(text.find(before), more);
+    return read(write("a.mesh", text));
+  };
+  for (std::string const more :
+       {"SubDomainFromMesh\n1\n3 1 1 1\n", "VertexOnGeometricVertex\n2\n1 1\n2 2\n",
+        "Identifier \"a name\"\nGeometry\n\"b.geom\"\n", "VertexOnGeometricEdge\n1\n1 2 0.25e0\n",
+        "RequiredVertices # of the user\n1 # one\n4\n", "NormalAtVertices\n1\n1 1\n", "Normals\n1\n0 0 1\n"}) {
+    Mesh const mesh = with("Edges", more);
+    EXPECT_EQ(describe(*mesh.triangulation, 1e-6), expected) << more;
+    EXPECT_TRUE(mesh.notes.empty()) << more;
+  }
+  Mesh const unknown = with("Edges", "ExtraVerticesAtHexahedra\n1\n1 1 9\n");
+  EXPECT_EQ(describe(*unknown.triangulation, 1e-6), expected);
+  ASSERT_EQ(unknown.notes.size(), 1u);
+  EXPECT_NE(unknown.notes[0].find("EXTRAVERTICESATHEXAHEDRA"), std::string::npos) << unknown.notes[0];
+  Mesh const triangles = with("Edges", "Triangles\n2\n1 2 3 7\n1 2 4 7\n");
+  ASSERT_EQ(triangles.notes.size(), 1u);
+  EXPECT_NE(triangles.notes[0].find("2 faces of type triangle"), std::string::npos) << triangles.notes[0];
+  // Other names of the same sections, and comments behind numbers.
+  std::string other = plain;
+  for (auto const& [from, to] :
+       {std::pair("Quadrilaterals", "QUADS"), std::pair("Vertices\n", "Vertices # all\n"), std::pair(" 0\n", " 0 # x\n")})
+    other.replace(other.find(from), std::string(from).size(), to);
+  EXPECT_EQ(describe(*read(write("b.mesh", other)).triangulation, 1e-6), expected);
+  // Cut off: what a count promises is missing; behind all counts, a note.
+  expect_error(write("c.mesh", plain.substr(0, plain.rfind("\nEnd") - 12)), "a number of a vertex, or a reference");
+  Mesh const cut = read(write("d.mesh", plain.substr(0, plain.rfind("\nEnd"))));
+  ASSERT_EQ(cut.notes.size(), 1u);
+  EXPECT_NE(cut.notes[0].find("cut off"), std::string::npos) << cut.notes[0];
+  for (char const* const more : {"HexahedraQ2\n1\n1 2 3\n", "IncludeFile \"more.mesh\"\n", "HexahedraQ3\n1\n1 2 3\n", "7\n"}) {
+    std::string text = plain;
+    text.insert(text.find("Edges"), more);
+    error_of(write("e.mesh", text));
+  }
+}
+
+TEST_F(MeshFormats, SetsOfAttributesOfMfem) {
+  Grid block;
+  make_block(block, 2);
+  std::string text = mfem(block);
+  text.replace(text.find("v1.0"), 4, "v1.3");
+  text.insert(text.find("\nboundary"), "\nattribute_sets\n2\n\"all of it\"\n2\n1 2\nleft\n1\n1\n");
+  text.insert(text.find("\nvertices"), "\nbdr_attribute_sets\n1\n\"the \\\"ends\\\"\"\n2\n1 2\n");
+  MeshText content("a.mesh", text + "\nmfem_mesh_end\n");
+  RawMesh const raw = read_mfem(content);
+  ASSERT_EQ(raw.cell_groups.size(), 2u);
+  EXPECT_EQ(raw.cell_groups[0].name, "all of it");
+  EXPECT_EQ(raw.cell_groups[0].members.size(), 16u);
+  EXPECT_EQ(raw.cell_groups[1].name, "left");
+  EXPECT_EQ(raw.cell_groups[1].members.size(), 8u);
+  for (std::size_t const c : raw.cell_groups[1].members)
+    EXPECT_EQ(raw.cells[c].material, 1);
+  ASSERT_EQ(raw.quad_groups.size(), 1u);
+  EXPECT_EQ(raw.quad_groups[0].name, "the \"ends\"");
+  EXPECT_EQ(raw.quad_groups[0].members.size(), 8u);
+  for (std::size_t const q : raw.quad_groups[0].members)
+    EXPECT_TRUE(raw.quads[q].boundary == 1 || raw.quads[q].boundary == 2);
+  Mesh const mesh = read(write("a.mesh", text + "\nmfem_mesh_end\n"));
+  EXPECT_EQ(mesh.triangulation->n_active_cells(), 16u);
+  expect_error(write("b.mesh", text), "before mfem_mesh_end");
+  expect_error(write("c.mesh", text + "\nmfem_serial_mesh_end\n"), "SaveAsOne");
+  std::string v12 = mfem(block);
+  v12.replace(v12.find("v1.0"), 4, "v1.2");
+  EXPECT_EQ(describe(*read(write("d.mesh", v12 + "\nmfem_mesh_end\n")).triangulation, 1e-6), describe(block, 1e-6));
+  std::string const v10 = mfem(block);
+  Mesh const cut = read(write("e.mesh", v10.substr(0, v10.size() - 1)));
+  ASSERT_EQ(cut.notes.size(), 1u);
+  EXPECT_NE(cut.notes[0].find("no end"), std::string::npos);
+}
+
 TEST_F(MeshFormats, LeftHandedCellsAreTurnedWithANote) {
   Grid block;
   make_block(block, 1);
@@ -567,12 +645,15 @@ std::string mfem_bent_l2(int order, bool by_node) {
   return text.str();
 }
 
-/// One cell in the space H1: corners, edges from the lower to the higher vertex, faces in their own frames, the inside.
-std::string mfem_bent_h1(int order) {
+/// One cell in the space H1: corners, edges from the lower to the higher vertex, faces in their own frames, the inside. `cubic`: in
+/// the older space of order 3, whose nodes are equidistant, and those inside go around the bottom, then around the top.
+std::string mfem_bent_h1(int order, bool cubic = false) {
   dealii::QGaussLobatto<1> const rule(static_cast<unsigned>(order + 1));
   std::vector<double> t;
   for (auto const& x : rule.get_points())
     t.push_back(x[0]);
+  if (cubic)
+    t = {0, 1. / 3, 2. / 3, 1};
   std::array<dealii::Point<3>, 8> const corner{
       dealii::Point<3>(0, 0, 0), {1, 0, 0}, {1, 1, 0}, {0, 1, 0}, {0, 0, 1}, {1, 0, 1}, {1, 1, 1}, {0, 1, 1}};
   NodePlaces nodes(corner.begin(), corner.end());
@@ -590,12 +671,13 @@ std::string mfem_bent_h1(int order) {
   for (int k = 1; k < order; ++k)
     for (int j = 1; j < order; ++j)
       for (int i = 1; i < order; ++i)
-        nodes.emplace_back(t[static_cast<std::size_t>(i)], t[static_cast<std::size_t>(j)], t[static_cast<std::size_t>(k)]);
+        nodes.emplace_back(t[static_cast<std::size_t>(cubic && j == 2 ? 3 - i : i)], t[static_cast<std::size_t>(j)],
+                           t[static_cast<std::size_t>(k)]);
   std::ostringstream text;
   text << std::setprecision(17)
        << "MFEM mesh v1.0\ndimension\n3\nelements\n1\n1 5 0 1 2 3 4 5 6 7\nboundary\n0\nvertices\n8\n\nnodes\nFiniteElementSpace\n"
-          "FiniteElementCollection: H1_3D_P"
-       << order << "\nVDim: 3\nOrdering: 1\n\n";
+          "FiniteElementCollection: "
+       << (cubic ? "Cubic" : "H1_3D_P" + std::to_string(order)) << "\nVDim: 3\nOrdering: 1\n\n";
   for (auto const& x : nodes)
     text << bent(x, order) << '\n';
   return text.str();
@@ -684,6 +766,8 @@ TEST_F(MeshFormats, CurvedCellsOfAnyOrder) {
     expect_bent(write("l2.mesh", mfem_bent_l2(order, false)), order);
     expect_bent(write("h1.mesh", mfem_bent_h1(order)), order, 1);
   }
+  expect_bent(write("cubic.mesh", mfem_bent_h1(3, true)), 3, 1);
+  expect_bent(write("many.vtu", vtu(vtk_bent({lagrange_places(9), 9}, VTK_LAGRANGE_HEXAHEDRON), false)), 9);
 }
 
 TEST_F(MeshFormats, StraightCellsOfHigherOrderAreNotCurved) {
