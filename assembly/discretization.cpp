@@ -736,8 +736,13 @@ bool Discretization::is_natural(unsigned boundary_id) const {
   return impl_->data.boundary_at(boundary_id).is_natural();
 }
 
-BoundaryFluxes Discretization::residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const {
-  auto result = boundary_fluxes(impl_->space, impl_->element, impl_->data, u, counted);
+SolutionResidual Discretization::residual(std::span<double const> u, std::span<double const> u_low) const {
+  return solution_residual(impl_->space, impl_->element, impl_->data, u, u_low);
+}
+
+BoundaryFluxes Discretization::residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted,
+                                               std::span<double const> u_low) const {
+  auto result = boundary_fluxes(impl_->space, impl_->element, impl_->data, u, counted, u_low);
   std::erase_if(result.boundaries, [&](auto const& of) { return is_natural(of.first); });
   return result;
 }
@@ -797,9 +802,10 @@ void Discretization::set_mean_of_exact(double mean) {
   impl_->of_part = mean;
 }
 
-Quantities Discretization::quantities(std::span<double const> u, std::span<std::uint8_t const> counted) const {
+Quantities Discretization::quantities(std::span<double const> u, std::span<std::uint8_t const> counted,
+                                      std::span<double const> u_low) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  auto result = solution_quantities(impl_->space, impl_->element, impl_->data, u, counted);
+  auto result = solution_quantities(impl_->space, impl_->element, impl_->data, u, counted, u_low);
   return_freed_memory();  // many small pieces
   return result;
 }

@@ -23,6 +23,7 @@
 namespace poisson::assembly {
 
 struct OwnPieces;
+struct SolutionResidual;  // assembly/system/boundary_flux.hpp
 struct SpaceArrays;
 
 /// Counts of the refined mesh and of the system on it.
@@ -196,7 +197,10 @@ public:
   [[nodiscard]] bool is_natural(unsigned boundary_id) const;
   /// The fluxes through boundaries that are not natural, as far as the unknowns with counted[i] != 0 make them; see
   /// boundary_fluxes.
-  [[nodiscard]] BoundaryFluxes residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted) const;
+  [[nodiscard]] BoundaryFluxes residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted,
+                                               std::span<double const> u_low = {}) const;
+  /// See solution_residual. Precondition: the problem is not pure Neumann, whose sources were made to fit.
+  [[nodiscard]] SolutionResidual residual(std::span<double const> u, std::span<double const> u_low) const;
   /// See boundary_flux.hpp; numbers of nodes are those of the whole mesh.
   void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, std::map<unsigned, BoundaryFlux>& boundaries) const;
   /// The nodes on periodic boundaries of this part, and what ties those of all parts; see periodic.hpp.
@@ -218,7 +222,8 @@ public:
   void set_mean_of_exact(double mean);
   /// Minimum, maximum, mean, energy of u, and what flows through the boundaries, as far as boundary_fluxes has it from unknowns
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
-  [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {}) const;
+  [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
+                                      std::span<double const> u_low = {}) const;
   /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,

@@ -1,6 +1,8 @@
 #include "app/run/assembled_system.hpp"
 
+#include "app/run/balance.hpp"
 #include "app/run/format_choice.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/elements/order_one.hpp"
@@ -192,14 +194,46 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
   return true;
 }
 
+HostVector<double> AssembledSystem::fixed_values() const {
+  // Which unknowns have Dirichlet values shows when they are set.
+  HostVector<double> fixed;
+  fixed.resize(system_.rhs.size(), std::numeric_limits<double>::quiet_NaN());
+  elements_->set_dirichlet(fixed);
+  return fixed;
+}
+
+HostVector<double> AssembledSystem::residual(std::span<double const> u, std::span<double const> u_low) const {
+  HostVector<double> r = discretization_.residual(u, u_low).values;
+  if (!elements_) {
+    system_.constraints.restrict_to_free(r);
+    return r;
+  }
+  HostVector<double> const fixed = fixed_values();
+  for (std::size_t i = 0; i < r.size(); ++i)
+    if (!std::isnan(fixed[i]))
+      r[i] = 0;
+  return r;
+}
+
+void AssembledSystem::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
+  auto const of_unknown = [&](std::size_t i) {
+    auto const unknown = static_cast<std::int64_t>(i);
+    if (elements_ || !system_.constraints.constrained(unknown))
+      return d[i];
+    double sum = 0;
+    for (auto const& [free, weight] : system_.constraints.row(unknown))
+      sum += weight * d[static_cast<std::size_t>(free)];
+    return sum;
+  };
+  for (std::size_t i = 0; i < u.size(); ++i)
+    add_to_pair(sign * of_unknown(i), u[i], u_low[i]);
+}
+
 void AssembledSystem::add_point_loads() {
   auto const& loads = discretization_.point_loads().loads;
   if (loads.empty())
     return;
-  // Which unknowns have Dirichlet values shows when they are set; their rows stay empty.
-  HostVector<double> fixed;
-  fixed.resize(system_.rhs.size(), std::numeric_limits<double>::quiet_NaN());
-  elements_->set_dirichlet(fixed);
+  HostVector<double> const fixed = fixed_values();  // whose rows stay empty
   for (auto const& load : loads)
     if (std::isnan(fixed[load.unknown]))
       system_.rhs[load.unknown] += load.value;

@@ -61,6 +61,11 @@ public:
   [[nodiscard]] std::string source_warning();
   /// u from the solution x.
   [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;
+  /// C^T of the residual of u + u_low from the elements (assembly's solution_residual), which is zero in rows of Dirichlet values
+  /// and tied unknowns. Precondition: the problem is not pure Neumann.
+  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
+  /// u + u_low += sign C d, for the solution d of the system with such a right-hand side.
+  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
 
   /// For analyses. Precondition: the plan was to assemble into CSR. The system is without its matrix.
   [[nodiscard]] assembly::LinearSystem const& system() const { return system_; }
@@ -71,6 +76,8 @@ private:
   bool assemble_elements(MatrixPlan const& plan, Stages& stages);
   /// To the right-hand side of elements_.
   void add_point_loads();
+  /// NaN at unknowns without a Dirichlet value, of elements_.
+  [[nodiscard]] HostVector<double> fixed_values() const;
 
   assembly::Discretization const& discretization_;
   assembly::LinearSystem system_;  ///< of elements_ its right-hand side and numbers only

@@ -126,6 +126,22 @@ void require_in_mesh(SliceSpec const& slice, std::string const& key, assembly::E
 
 }  // namespace
 
+Balance balance_of(assembly::Quantities const& quantities, double integral_f, double tolerance) {
+  double sum = -integral_f, range = quantities.max - quantities.min;
+  Balance result;
+  result.scale = std::abs(integral_f);
+  for (auto const& [id, boundary] : quantities.boundaries) {
+    sum += boundary.flux;
+    result.scale = std::max(result.scale, std::abs(boundary.flux));
+  }
+  if (range > 0)
+    result.scale = std::max(result.scale, 2 * quantities.energy / range);
+  result.relative = result.scale > 0 ? std::abs(sum) / result.scale : 0;
+  double const largest = std::max(std::abs(quantities.max), std::abs(quantities.min));
+  result.judged = range > std::max(1e-12, 10 * tolerance) * largest;
+  return result;
+}
+
 std::vector<Point> requested_points(RunConfig const& config) {
   std::vector<Point> points;
   for (ProbeSpec const& probe : config.output.probes)
@@ -239,6 +255,11 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
   add("flux", mesh.boundary_groups, of_solution.boundaries, [](auto const& boundary) { return boundary.flux; });
   add("area", mesh.boundary_groups, of_solution.boundaries, [](auto const& boundary) { return boundary.area; });
   add("volume", mesh.material_groups, of_solution.volumes, [](double volume) { return volume; });
+  auto const& own = config_.output.quantities;
+  if (std::none_of(own.begin(), own.end(), [](auto const& quantity) { return quantity.name == "balance"; })) {  // theirs counts
+    Balance const balance = balance_of(of_solution, integral_f, 0);
+    table.emplace_back("balance", balance.judged ? balance.relative : 0);
+  }
   for (std::size_t i = 0; i < at_probes.size(); ++i) {
     std::string const name = "probe." + config_.output.probes[i].name;
     table.emplace_back(name, at_probes[i].u);

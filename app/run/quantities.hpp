@@ -17,6 +17,16 @@
 
 namespace poisson::app {
 
+/// Whether what flows through the boundary is what sources give.
+struct Balance {
+  double relative = 0;  ///< |sum of all fluxes - integral of f| / scale; 0 where the scale is 0
+  double scale = 0;     ///< the largest of all |fluxes|, |integral of f| and the flux that the energy stands for, 2 E / (max - min)
+  bool judged = false;  ///< u is more than a constant and the solver's error
+};
+
+/// `tolerance`: of the solver.
+[[nodiscard]] Balance balance_of(assembly::Quantities const& quantities, double integral_f, double tolerance);
+
 /// The names and values of `quantities` in result.json, in their order. Most are numbers; points and vectors are arrays of three.
 /// Those that are not finite are null.
 using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>>;

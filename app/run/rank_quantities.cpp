@@ -81,7 +81,7 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
 }  // namespace
 
 assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
-                                         std::span<double const> u) {
+                                         std::span<double const> u, std::span<double const> u_low) {
   std::optional<assembly::Quantities> mine;
   assembly::BoundaryFluxes by_residuals;
   team.together([&] {
@@ -89,7 +89,7 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
     if (mesh.own)
       mine = mesh.own->quantities(u, std::vector<std::uint8_t>(u.size(), 0));
     if (mesh.around)
-      by_residuals = mesh.around->residual_fluxes(u_around, mesh.have_rows());
+      by_residuals = mesh.around->residual_fluxes(u_around, mesh.have_rows(), u_low);
     for (assembly::PeriodicFlux& flux : by_residuals.periodic)
       flux.node.number = mesh.around_of_whole(flux.node.number);
   });

@@ -9,9 +9,9 @@
 namespace poisson::app {
 
 /// The quantities of the whole mesh, on every rank. `u_around` and `u`: of the unknowns of mesh.around and mesh.own; finite.
-/// Collective. Throws as Discretization::quantities.
+/// `u_low`: low parts of u_around, or empty (Discretization::quantities). Collective. Throws as Discretization::quantities.
 [[nodiscard]] assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
-                                                       std::span<double const> u);
+                                                       std::span<double const> u, std::span<double const> u_low = {});
 
 /// The norms of the error over the whole mesh, on every rank. Collective. Throws as Discretization::errors.
 [[nodiscard]] assembly::ErrorNorms errors_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u);

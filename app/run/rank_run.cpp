@@ -1,6 +1,7 @@
 #include "app/run/rank_run.hpp"
 
 #include "app/analysis/snapshots.hpp"
+#include "app/run/balance.hpp"
 #include "app/run/gathered_rows.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/quantities.hpp"
@@ -165,13 +166,38 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
                                         system->nested_spaces(config), [&] { return mesh.row_numbers(); });
     stages.verify(system->b, x);
 
-    HostVector<double> u_around, u;  // of the unknowns around own rows, and of own cells
-    record.clock.time(Stage::reconstruct, [&] {
-      u_around = system->reconstruct(x);
+    HostVector<double> u_around, u_low, u;  // of the unknowns around own rows, with low parts, and of own cells
+    auto const take_own = [&] {
+      u.clear();
       for (std::int32_t const place : mesh.in_own)
         u.push_back(u_around[static_cast<std::size_t>(place)]);
+    };
+    record.clock.time(Stage::reconstruct, [&] {
+      u_around = system->reconstruct(x);
+      take_own();
     });
     bool const finite = !any_of_ranks(&ranks, first_not_finite(u) < u.size());
+    assembly::Quantities quantities;
+    if (finite)
+      try {
+        quantities = record.clock.time(Stage::verify, [&] { return quantities_on_ranks(mesh, team, u_around, u); });
+        auto const residual = [&] {
+          u_low.resize(u_around.size(), 0.0);
+          return system->residual(u_around, u_low);
+        };
+        auto const add = [&](std::span<double const> d, double sign) {
+          system->correct(d, sign, u_around, u_low);
+          take_own();
+        };
+        CorrectedSolution const solution{residual, add, [&] { return quantities_on_ranks(mesh, team, u_around, u, u_low); }};
+        settle_balance(
+            stages, console, system->b, solution, !system->pure_neumann() && !mesh.whole.periodic,
+            [&] { return system->range_of_k(u_around); }, quantities);
+      } catch (Interrupted const&) {  // thrown on all ranks
+        clear_interrupt();
+        record.status = SolverStatus::interrupted;
+        record.reason = "interrupted while fluxes were corrected; the solution is complete";
+      }
     RankFiles files(mesh, team, writers, config, u_around, u);
     std::vector<assembly::PointValues> at_points;
     HostVector<double> unknowns;  // of the whole mesh, where they are kept
@@ -182,10 +208,9 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       record.clock.time(Stage::verify, [&] {
         if (finite) {
           at_points = points.values(u);
-          assembly::Quantities const all = quantities_on_ranks(mesh, team, u_around, u);
           team.together([&] {
             if (team.is_first())
-              record.quantities = requested->evaluate(all, record.integral_f, at_points);
+              record.quantities = requested->evaluate(quantities, record.integral_f, at_points);
           });
         }
         if (config.problem.exact)

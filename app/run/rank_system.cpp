@@ -1,7 +1,9 @@
 #include "app/run/rank_system.hpp"
 
+#include "app/run/balance.hpp"
 #include "app/run/rank_run.hpp"
 #include "app/run/stages.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/memory.hpp"
@@ -14,6 +16,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -613,6 +616,47 @@ HostVector<double> RankSystem::fixed_rows() const {
       fixed[static_cast<std::size_t>(tie.unknown)] = 1;
   });
   return mesh_.of_own_rows(fixed);
+}
+
+HostVector<double> RankSystem::residual(std::span<double const> u, std::span<double const> u_low) const {
+  HostVector<double> values(mesh_.places.size(), 0.0);
+  team_.together([&] {
+    if (!mesh_.around)
+      return;
+    values = mesh_.around->residual(u, u_low).values;
+    std::vector<double> const fixed = mesh_.around->dirichlet_values();
+    for (std::size_t i = 0; i < fixed.size(); ++i)
+      if (!std::isnan(fixed[i]))
+        values[i] = 0;
+  });
+  return mesh_.of_own_rows(values);
+}
+
+void RankSystem::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
+  exchange.start(d.data());
+  double const* const ghosts = exchange.finish();
+  for (std::size_t i = 0; i < u.size(); ++i) {
+    std::int32_t const place = mesh_.places[i];
+    add_to_pair(sign * (place < mesh_.n_rows ? d[static_cast<std::size_t>(place)] : ghosts[place - mesh_.n_rows]), u[i], u_low[i]);
+  }
+}
+
+std::pair<double, double> RankSystem::range_of_k(std::span<double const> u) const {
+  std::array<double, 2> mine{std::numeric_limits<double>::infinity(), 0};
+  team_.together([&] {
+    if (mesh_.around) {
+      auto const [smallest, largest] = app::range_of_k(*mesh_.around, u);
+      mine = {smallest, largest};
+    }
+  });
+  std::pair<double, double> result{mine[0], mine[1]};
+  for (auto const& [smallest, largest] : gather(team_.communicator(), mine)) {
+    result.first = std::min(result.first, smallest);
+    result.second = std::max(result.second, largest);
+  }
+  return result;
 }
 
 HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {

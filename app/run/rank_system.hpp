@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace poisson::app {
@@ -65,6 +66,12 @@ public:
   [[nodiscard]] OrderOneProvider order_one(RunConfig const& config, Context& context) const;
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
+  /// As AssembledSystem: u and u_low are those of the unknowns of mesh.around, r and d of own rows. Preconditions: the problem is
+  /// not pure Neumann, and has no periodic boundaries.
+  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
+  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
+  /// The smallest and the largest k of all ranks.
+  [[nodiscard]] std::pair<double, double> range_of_k(std::span<double const> u) const;
 
 private:
   struct Empty {};

@@ -4,6 +4,7 @@
 #include "app/analysis/snapshots.hpp"
 #include "app/config/problem.hpp"
 #include "app/run/assembled_system.hpp"
+#include "app/run/balance.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/solution_files.hpp"
@@ -79,15 +80,26 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     stages.verify(system.rhs(), x);
     if (warn_later)
       warn_of_source();
-    HostVector<double> const u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
+    HostVector<double> u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
     bool finite = false;
     std::vector<assembly::PointValues> at_points;
     record.clock.time(Stage::verify, [&] {
       finite = first_not_finite(u) == u.size();
       try {
         if (finite) {
+          assembly::Quantities quantities = discretization.quantities(u);
+          HostVector<double> u_low;
+          auto const residual_of = [&] {
+            u_low.resize(u.size(), 0.0);
+            return system.residual(u, u_low);
+          };
+          CorrectedSolution const solution{residual_of, [&](auto d, double sign) { system.correct(d, sign, u, u_low); },
+                                           [&] { return discretization.quantities(u, {}, u_low); }};
+          settle_balance(
+              stages, console, system.rhs(), solution, !system.pure_neumann(), [&] { return range_of_k(discretization, u); },
+              quantities);
           at_points = values_inside(discretization, u, points);
-          record.quantities = requested.evaluate(discretization.quantities(u), record.integral_f, at_points);
+          record.quantities = requested.evaluate(quantities, record.integral_f, at_points);
         }
         if (config.problem.exact)
           record.errors = discretization.errors(u);

@@ -67,6 +67,8 @@ std::string meaning_of(std::string_view name) {
     return "∫ u";
   if (name == "integral_f")
     return "∫ f, all sources";
+  if (name == "balance")
+    return "|sum of fluxes − ∫ f|, of the largest flux";
   if (name.starts_with("flux."))
     return "flux −k ∂u/∂n out of that boundary, by the residual";
   if (name.starts_with("area."))

@@ -95,6 +95,8 @@ public:
   }
 
   [[nodiscard]] Backend backend() const { return backend_; }
+  /// Null with one rank.
+  [[nodiscard]] Communicator* ranks() const { return communicator_of(team_); }
   /// The results directory, on every rank. Collective.
   [[nodiscard]] std::filesystem::path shared_path() {
     return team_->of_first(directory_ ? std::filesystem::absolute(directory_->path()).string() : "");
@@ -140,6 +142,9 @@ public:
   /// not `converged`. With ranks, b and x are those of this rank's rows.
   void verify(std::span<double const> b, std::span<double> x);
 
+  /// Computes the norms of the record from a residual of own rows.
+  void record_residual(HostVector<double> r, std::span<double const> b);
+
   /// The solution d of A d = r, by the solver's options but for the tolerance. Empty where that was not found. Precondition: solve
   /// was called.
   [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
@@ -183,7 +188,7 @@ private:
     return rank_matrix_ ? static_cast<MultiPrecisionOperator const&>(*rank_matrix_) : *stored_;
   }
   [[nodiscard]] HostVector<double> true_residual_of(std::span<double const> b, std::span<double const> x);
-  void measure_residual(std::span<double const> b, std::span<double const> x);
+  void measure_residual(std::span<double const> b, std::span<double const> x) { record_residual(true_residual_of(b, x), b); }
   void keep(std::exception_ptr failure) {
     if (!output_error_)
       output_error_ = std::move(failure);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace poisson::assembly {
@@ -44,7 +45,7 @@ struct Tables {
 class Cell {
 public:
   Cell(Space const& space, ReferenceElement const& element, Tables const& tables, ProblemData const& problem,
-       std::span<double const> u)
+       std::span<double const> u, std::span<double const> u_low)
       : data(problem),
         dofs(space.n_local),
         space_(space),
@@ -52,14 +53,20 @@ public:
         tables_(tables),
         geometry_(space),
         u_(u),
+        u_low_(u_low),
         local_(space.n_local) {}
 
   void reset(std::int64_t cell) {
     cell_ = cell;
     space_.dofs(cell, dofs.data());
     geometry_.reset(cell, dofs.data());
+    // Less the first value, which no gradient sees: what is left has all its digits.
+    base_ = u_[dofs[0]];
     for (std::size_t i = 0; i < local_.size(); ++i)
-      local_[i] = u_[dofs[i]];
+      local_[i] = u_[dofs[i]] - base_;
+    if (!u_low_.empty())
+      for (std::size_t i = 0; i < local_.size(); ++i)
+        local_[i] += u_low_[dofs[i]] - u_low_[dofs[0]];
   }
 
   struct FacePoint {
@@ -76,7 +83,7 @@ public:
     double const size = std::sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
     double const weight = element_.face_weights[q];
     auto const flux = conduct(at, gradient(shape, q));
-    double value = 0;
+    double value = base_;
     for (int i = 0; i < space_.n_local; ++i)
       value += shape.values[static_cast<std::size_t>(q) * space_.n_local + i] * local_[i];
     return {at.x, weight * size, value, (normal[0] * flux[0] + normal[1] * flux[1] + normal[2] * flux[2]) / size};
@@ -105,6 +112,17 @@ public:
       double const* const g = shape.gradients.data() + 3 * static_cast<std::size_t>(q) * n;
       for (int i = 0; i < n; ++i)
         out[i] += reference[0] * g[i] + reference[1] * g[n + i] + reference[2] * g[2 * n + i] - f * value[i];
+    }
+  }
+
+  /// Extends the range by that of k at the points of the cell.
+  void range_of_k(double& smallest, double& largest) const {
+    unsigned const material = space_.material(cell_);
+    auto const& coefficient = data.coefficient(material);
+    for (int q = 0; q < (coefficient.is_constant() ? 1 : tables_.shape.n_points); ++q) {
+      Tensor const k = coefficient(place(tables_.map, q).x, material);
+      smallest = std::min({smallest, k.xx(), k.yy(), k.zz()});
+      largest = std::max({largest, k.xx(), k.yy(), k.zz()});
     }
   }
 
@@ -146,8 +164,9 @@ private:
   ReferenceElement const& element_;
   Tables const& tables_;
   CellGeometry geometry_;
-  std::span<double const> u_;
-  std::vector<double> local_;
+  std::span<double const> u_, u_low_;
+  std::vector<double> local_;  ///< u at the unknowns less base_
+  double base_ = 0;
   std::int64_t cell_ = 0;
 };
 
@@ -175,9 +194,9 @@ struct FaceSums {
 }  // namespace
 
 BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, std::span<std::uint8_t const> counted) {
+                               std::span<double const> u, std::span<std::uint8_t const> counted, std::span<double const> u_low) {
   Tables const tables(space, element);
-  auto const make_cell = [&] { return Cell(space, element, tables, data, u); };
+  auto const make_cell = [&] { return Cell(space, element, tables, data, u, u_low); };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
   HostVector<std::int32_t> place;  // of counted unknowns on such faces among all of these; else -1
   place.resize(space.n_dofs, -1);
@@ -312,6 +331,65 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
   return found;
 }
 
+SolutionResidual solution_residual(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                   std::span<double const> u, std::span<double const> u_low) {
+  Tables const tables(space, element);
+  SolutionResidual result;
+  HostVector<double>& values = result.values;
+  values.resize(space.n_dofs, 0.0);
+  struct State {
+    Cell cell;
+    std::vector<double> residual;
+  };
+  struct Range {
+    double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+  };
+  std::vector<Range> ranges(n_parts(space.n_cells, space.cells_per_part));
+  for (auto const& parts : space.color_parts())
+    parallel_for(
+        static_cast<std::int64_t>(parts.size()),
+        [&] {
+          return State{Cell(space, element, tables, data, u, u_low), {}};
+        },
+        [&](State& state, std::int64_t const i) {
+          auto const [begin, end] = part(space.n_cells, space.cells_per_part, parts[i]);
+          for (auto c = begin; c < end; ++c) {
+            state.cell.reset(c);
+            state.cell.residual(state.residual);
+            for (std::size_t a = 0; a < state.residual.size(); ++a)
+              values[state.cell.dofs[a]] -= state.residual[a];
+            state.cell.range_of_k(ranges[parts[i]].smallest, ranges[parts[i]].largest);
+          }
+        });
+  Range range;
+  for (Range const& of_part : ranges) {
+    range.smallest = std::min(range.smallest, of_part.smallest);
+    range.largest = std::max(range.largest, of_part.largest);
+  }
+  result.smallest_k = range.smallest;
+  result.largest_k = range.largest;
+
+  Cell cell(space, element, tables, data, u, u_low);
+  for (BoundaryFace const& face : space.boundary_faces) {
+    auto const& condition = cell.data.boundary_at(face.boundary_id);
+    if (!condition.is_natural())
+      continue;
+    cell.reset(face.cell);
+    for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
+      auto const at = cell.face_point(face.face, q);
+      double conormal = condition.value.finite(at.x, "the boundary value");
+      if (condition.type == BoundaryType::robin)
+        conormal -= condition.alpha.finite(at.x, "alpha") * at.u;
+      double const* const functions = tables.face_shape[face.face].values.data() + static_cast<std::size_t>(q) * space.n_local;
+      for (int const node : tables.face_nodes[face.face])
+        values[cell.dofs[node]] += at.weight * conormal * functions[node];
+    }
+  }
+  for (auto const& load : data.point_loads.loads)
+    values[load.unknown] += load.value;
+  return result;
+}
+
 BoundarySurface boundary_surface(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                  std::span<double const> u) {
   // A second set of tables has the nodes of the faces in place of their Gauss points.
@@ -324,7 +402,7 @@ BoundarySurface boundary_surface(Space const& space, ReferenceElement const& ele
     at_nodes.face_shape[face] = tabulate(element.nodes, nodes);
     at_nodes.face_map[face] = tabulate(geometry_nodes_1d(space, element), nodes);
   }
-  Cell cell(space, element, tables, data, u), cell_at_nodes(space, element, at_nodes, data, u);
+  Cell cell(space, element, tables, data, u, {}), cell_at_nodes(space, element, at_nodes, data, u, {});
 
   std::vector<std::int32_t> unknowns;
   for (BoundaryFace const& face : space.boundary_faces) {

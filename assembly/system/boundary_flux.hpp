@@ -22,9 +22,25 @@ namespace poisson::assembly {
 /// Nodes on periodic boundaries need those that they are tied to: add_periodic_fluxes. Threaded; the same bits for any number of
 /// threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a mesh that has all cells
 /// around these, the sums over parts are then those of the whole. Errors: InputError for values that a coefficient, source or
-/// condition must not take.
+/// condition must not take. `u_low`: low parts of u, or empty. They count where k is so large that the differences of u are
+/// rounding.
 [[nodiscard]] BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u, std::span<std::uint8_t const> counted = {});
+                                             std::span<double const> u, std::span<std::uint8_t const> counted = {},
+                                             std::span<double const> u_low = {});
+
+/// What the discrete problem has left at a solution.
+struct SolutionResidual {
+  /// int f phi_i + int g phi_i - int k grad u . grad phi_i for every unknown i, Dirichlet and tied unknowns included. The sum over
+  /// all unknowns is what sources give and natural boundaries take.
+  HostVector<double> values;
+  double smallest_k = 0, largest_k = 0;  ///< at the assembly's points; of a tensor on its diagonal
+};
+
+/// The residual of u + u_low (n_dofs values each; u_low may be empty). Only differences of u within a cell count, so that rounding
+/// is relative to what flows there, however large k is. Threaded; the same bits for any number of threads. Of a part of a mesh the
+/// values are those of the whole where all cells around an unknown are in it. Errors: as boundary_fluxes.
+[[nodiscard]] SolutionResidual solution_residual(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                                 std::span<double const> u, std::span<double const> u_low);
 
 /// Adds the fluxes of the nodes on periodic boundaries of the whole mesh, in any order; each (node, boundary) once.
 ///

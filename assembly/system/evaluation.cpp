@@ -477,10 +477,10 @@ std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const
 }  // namespace
 
 Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, std::span<std::uint8_t const> counted) {
+                               std::span<double const> u, std::span<std::uint8_t const> counted, std::span<double const> u_low) {
   Sums const sums = integrals_of(space, element, data, u);
   auto const [low, high] = extremes_of(u);
-  BoundaryFluxes fluxes = boundary_fluxes(space, element, data, u, counted);
+  BoundaryFluxes fluxes = boundary_fluxes(space, element, data, u, counted, u_low);
   if (!fluxes.periodic.empty())
     add_periodic_fluxes(fluxes.periodic, data, fluxes.boundaries);
   return {u[low],

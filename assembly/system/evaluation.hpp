@@ -21,9 +21,11 @@ namespace poisson::assembly {
 [[nodiscard]] ErrorNorms error_norms(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                      std::span<double const> u, double shift);
 
-/// `counted` as for boundary_fluxes; with periodic boundaries all unknowns count, or none. Precondition: u is finite.
+/// `counted` and `u_low` as for boundary_fluxes, whose values alone see low parts; with periodic boundaries all unknowns
+/// count, or none. Precondition: u is finite.
 [[nodiscard]] Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u, std::span<std::uint8_t const> counted = {});
+                                             std::span<double const> u, std::span<std::uint8_t const> counted = {},
+                                             std::span<double const> u_low = {});
 
 /// Nodes and cells for output. For orders 1 and 2 the nodes are those of the unknowns; for higher orders, equidistant nodes in each
 /// reference cell replace the Gauss-Lobatto nodes, as VTK's Lagrange cells need, unless `nodes` says otherwise.

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "app/run/stages.hpp"
+#include "assembly/system/fields.hpp"
+#include "gpu/core/host_vector.hpp"
+
+#include <functional>
+#include <span>
+#include <utility>
+
+namespace poisson::app {
+
+/// high + low += value, and high gets what it can hold of the sum.
+void add_to_pair(double value, double& high, double& low);
+
+/// A solution u + u_low that can be corrected, on one rank or on several; then all of them call.
+struct CorrectedSolution {
+  /// The residuals of the free unknowns, in rows of the system as the solver has them.
+  std::function<HostVector<double>()> residual;
+  /// Adds a solution of the system for such a right-hand side, times a sign, to u + u_low.
+  std::function<void(std::span<double const> d, double sign)> add;
+  /// Of u + u_low.
+  std::function<assembly::Quantities()> quantities;
+};
+
+/// The smallest and the largest k.
+[[nodiscard]] std::pair<double, double> range_of_k(assembly::Discretization const& discretization, std::span<double const> u);
+
+/// Judges a converged solution by its balance, which is in quantities. Where it is worse than 1e-6, or what the tolerance lets
+/// through, the system is solved for what is left of the sources and the solution corrected, until fluxes balance or that gets no
+/// further: the residual is taken from the elements and differences of u, so that the rounding of stored entries, which a contrast
+/// of k makes large beside other flows, does not count. `can_correct`: not of pure Neumann problems. `range_of_k`: the smallest
+/// and the largest k, asked for where there is something to tell. A balance that is still worse than 1e-6 is a warning of the
+/// record, and one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution. With ranks it
+/// is collective; the first rank's `quantities` count.
+void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution,
+                    bool can_correct, std::function<std::pair<double, double>()> const& range_of_k,
+                    assembly::Quantities& quantities);
+
+}  // namespace poisson::app

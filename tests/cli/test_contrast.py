@@ -1,0 +1,89 @@
+"""Materials that conduct very differently: fluxes are right, or the run says that they are not."""
+
+import pytest
+
+QUIET = "output: {picture: false, report: false, vtk: {enabled: false}, probes: [{name: m, at: [0.375, 0.5, 0.5]}, {name: r, at: [0.75, 0.5, 0.5]}]}\n"
+
+# Three layers in x between plates.
+LAYERS = """
+problem:
+  mesh: {cells: [12, 3, 3], regions: [{name: middle, where: "x > 0.25 && x < 0.5"}]}
+  coefficient: {middle: "%s", default: "1"}
+  boundary:
+    - {ids: [0], type: dirichlet, value: "1"}
+    - {ids: [1], type: dirichlet, value: "0"}
+    - {ids: all, type: neumann, value: "0"}
+"""
+
+# Two layers in z, of which the well conducting one is held.
+SERIES = """
+problem:
+  mesh: {cells: [3, 3, 8], regions: [{name: low, where: "z < 0.5"}, {name: high, where: "z > 0.5"}]}
+  coefficient: {low: 1, high: %s}
+  boundary: [{ids: [4], type: dirichlet, value: 0}, {ids: [5], type: dirichlet, value: 1}, {ids: all, type: neumann, value: 0}]
+"""
+
+
+def run(poisson, text, *words, code=0, **kwargs):
+    poisson.write(text + QUIET, "case.yaml")
+    poisson("run", "case.yaml", "--output", "out", "--overwrite", "--quiet", "--threads", "1", *words, code=code, **kwargs)
+    return poisson.record()
+
+
+@pytest.mark.parametrize("words", [(), ("matrix.format=csr", "solver.preconditioner=ic0"), ("matrix.format=matrix_free",),
+                                   ("solver.method=bicgstab",), ("solver.precision=refined",), ("problem.element.order=2",)])
+def test_a_layer_that_hardly_conducts(poisson, words):
+    record = run(poisson, LAYERS % "1e-12", *(w for word in words for w in ("--set", word)))
+    q = record["quantities"]
+    assert record["status"] == "converged" and record["solver"]["residual_scaled"] <= 2e-12
+    assert q["probe.m"] == pytest.approx(0.5, rel=1e-6) and q["mean"] == pytest.approx(0.375, rel=1e-6)
+    assert q["flux.1"] == pytest.approx(4e-12, rel=1e-6) and q["flux.0"] == pytest.approx(-4e-12, rel=1e-6)
+    assert q["energy"] == pytest.approx(2e-12, rel=1e-6) and q["balance"] <= 1e-6
+
+
+@pytest.mark.parametrize("words", [(), ("matrix.format=csr",), ("matrix.format=matrix_free",), ("problem.element.order=2",)])
+def test_a_metal_that_nothing_holds(poisson, words):
+    record = run(poisson, LAYERS % "1e12", *(w for word in words for w in ("--set", word)))
+    q = record["quantities"]
+    assert record["status"] == "converged" and record["warnings"] == []
+    # Without entries nothing was rounded.
+    assert record["solver"].get("corrections", 0) > 0 or record["matrix"]["format"] == "matrix_free"
+    assert q["flux.1"] == pytest.approx(4 / 3, rel=1e-6) and q["flux.0"] == pytest.approx(-4 / 3, rel=1e-6)
+    assert q["probe.m"] == pytest.approx(2 / 3, rel=1e-6) and q["balance"] <= 1e-6
+
+
+@pytest.mark.parametrize("high", ["1e12", "1e14", "1e16"])
+def test_a_metal_that_is_held(poisson, high):
+    record = run(poisson, SERIES % high)
+    q = record["quantities"]
+    assert record["status"] == "converged" and record["warnings"] == []
+    assert q["flux.4"] == pytest.approx(2, rel=1e-6) and q["flux.5"] == pytest.approx(-2, rel=1e-6) and q["balance"] <= 1e-6
+
+
+@pytest.mark.parametrize("high", ["1e13", "1e14", "1e16", "1e20"])
+def test_wrong_fluxes_are_never_converged(poisson, high):
+    record = run(poisson, LAYERS % high, code=(0, 2))
+    right = record["quantities"]["flux.1"] == pytest.approx(4 / 3, rel=1e-5) and record["quantities"]["balance"] <= 1e-5
+    assert (record["status"] == "converged") == right and (right or record["reason"])
+
+
+def test_no_contrast_needs_no_correction(poisson):
+    record = run(poisson, LAYERS % "1e3", "--set", "solver.tolerance=1e-6")
+    assert record["warnings"] == [] and "corrections" not in record["solver"]
+
+
+def test_what_balances_to_rounding_is_no_alarm(poisson):
+    """A constant, and u = x y, whose fluxes through every side are zero."""
+    for value in ("1", "(x - 0.5) * (y - 0.5)", "1e-30 * x"):
+        record = run(poisson, f"""
+problem:
+  mesh: {{cells: [5, 4, 3]}}
+  boundary: [{{ids: all, type: dirichlet, value: "{value}"}}]
+""")
+        assert record["status"] == "converged" and record["warnings"] == [] and record["quantities"]["balance"] < 1e-9
+
+
+def test_a_quantity_of_that_name_is_the_users(poisson):
+    poisson.write(SERIES % "10" + 'output: {vtk: {enabled: false}, picture: false, report: false, quantities: {balance: "flux.4 + 7"}}\n')
+    poisson("run", "case.yaml", "--output", "out", "--quiet")
+    assert poisson.record()["quantities"]["balance"] == pytest.approx(20 / 11 + 7)
