@@ -16,7 +16,7 @@ namespace {
 constexpr double told = 1e-6, refused = 1e-3, of_tolerance = 1e3;
 /// Corrections go on until the residuals add up to this share of the flux, and as long as each leaves less than half of them.
 constexpr double wanted = 1e-10, progress = 0.5;
-constexpr int most_corrections = 12;
+constexpr int most_corrections = 20;
 /// Of a correction's solve: more digits would be lost to the entries' rounding.
 constexpr double tolerance_of_correction = 1e-6;
 
@@ -61,7 +61,8 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
     return ranks != nullptr ? gather(*ranks, mine).front() : mine;
   };
   Balance balance = find();
-  if (record.status != SolverStatus::converged || !balance.judged || !(balance.relative > limit_of(told, tolerance)))
+  bool const may_be_solved = record.status == SolverStatus::converged || record.status == SolverStatus::stagnated;
+  if (!may_be_solved || !balance.judged || !(balance.relative > limit_of(told, tolerance)))
     return;
   if (can_correct) {
     auto const total = [&](std::span<double const> r) {
@@ -74,8 +75,6 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
     double before = total(r);
     for (int i = 0; i < most_corrections && before > wanted * balance.scale; ++i) {
       HostVector<double> const d = stages.correction(r, tolerance_of_correction);
-      if (any_of_ranks(ranks, d.size() != r.size()))
-        break;
       solution.add(d, 1);
       r = solution.residual();
       double const after = total(r);
@@ -92,12 +91,18 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
     }
     if (record.corrections > 0) {
       stages.record_residual(std::move(r), b);
+      // Where the stored matrix was all that kept the solver from its goal, there it is.
+      bool const solved = record.residual_true <= 2 * tolerance && record.residual_scaled <= 2 * tolerance;
+      if (record.status == SolverStatus::stagnated && solved && balance.relative <= limit_of(told, tolerance)) {
+        record.status = SolverStatus::converged;
+        record.reason.clear();
+      }
       console.line("    fluxes did not balance; corrected " + std::to_string(record.corrections) + " times in " +
                    std::to_string(record.correction_iterations) + " iterations, to " + number_text(balance.relative) +
                    " of the largest flux");
     }
   }
-  if (!(balance.relative > limit_of(told, tolerance)))
+  if (!(balance.relative > limit_of(told, tolerance)) || record.status != SolverStatus::converged)
     return;
   record.warnings.push_back(warning_of(balance, range_of_k(), record.solver));
   console.warning(record.warnings.back());

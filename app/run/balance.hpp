@@ -26,13 +26,13 @@ struct CorrectedSolution {
 /// The smallest and the largest k.
 [[nodiscard]] std::pair<double, double> range_of_k(assembly::Discretization const& discretization, std::span<double const> u);
 
-/// Judges a converged solution by its balance, which is in quantities. Where it is worse than 1e-6, or what the tolerance lets
-/// through, the system is solved for what is left of the sources and the solution corrected, until fluxes balance or that gets no
-/// further: the residual is taken from the elements and differences of u, so that the rounding of stored entries, which a contrast
-/// of k makes large beside other flows, does not count. `can_correct`: not of pure Neumann problems. `range_of_k`: the smallest
-/// and the largest k, asked for where there is something to tell. A balance that is still worse than 1e-6 is a warning of the
-/// record, and one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution. With ranks it
-/// is collective; the first rank's `quantities` count.
+/// Judges a solution that is converged, or stagnated, by its balance, which is in quantities. Where it is worse than 1e-6, or what
+/// the tolerance lets through, the system is solved for what is left of the sources and the solution corrected, until fluxes
+/// balance or that gets no further: the residual is taken from the elements and differences of u, so that the rounding of stored
+/// entries, which a contrast of k makes large beside other flows, does not count. `can_correct`: not of pure Neumann problems.
+/// `range_of_k`: the smallest and the largest k, asked for where there is something to tell. A balance that is still worse than
+/// 1e-6 of what is called converged is a warning of the record, and one worse than 1e-3 makes the status `stagnated`. `quantities`
+/// become those of the corrected solution. With ranks it is collective; the first rank's `quantities` count.
 void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution,
                     bool can_correct, std::function<std::pair<double, double>()> const& range_of_k,
                     assembly::Quantities& quantities);

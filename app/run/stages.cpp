@@ -3,6 +3,7 @@
 #include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
 #include "app/run/backend_choice.hpp"
+#include "app/run/balance.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/pictures.hpp"
 #include "app/run/report.hpp"
@@ -414,8 +415,12 @@ void Stages::verify(std::span<double const> b, std::span<double> x) {
   if (record.status == SolverStatus::converged && !small() && std::isfinite(record.residual_true)) {
     HostVector<double> const d = correction(record.clock.time(Stage::verify, [&] { return true_residual_of(b, x); }),
                                             record.solver.tolerance / record.residual_true);
+    HostVector<double>& low = record.result.x_low;
     for (std::size_t i = 0; i < d.size(); ++i)
-      x[i] += d[i];
+      if (low.empty())
+        x[i] += d[i];
+      else
+        add_to_pair(d[i], x[i], low[i]);
     record.clock.time(Stage::verify, [&] { measure_residual(b, x); });
     if (!small()) {
       record.status = SolverStatus::stagnated;
@@ -445,8 +450,6 @@ HostVector<double> Stages::correction(std::span<double const> r, double toleranc
   record.device_peak_bytes = std::max(record.device_peak_bytes, context_->memory_peak());
   record.corrections += 1;
   record.correction_iterations += result.iterations;
-  if (result.status != SolverStatus::converged)
-    d.clear();
   return d;
 }
 

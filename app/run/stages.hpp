@@ -145,8 +145,8 @@ public:
   /// Computes the norms of the record from a residual of own rows.
   void record_residual(HostVector<double> r, std::span<double const> b);
 
-  /// The solution d of A d = r, by the solver's options but for the tolerance. Empty where that was not found. Precondition: solve
-  /// was called.
+  /// The solution d of A d = r, by the solver's options but for the tolerance, or what was nearest to it. Precondition: solve was
+  /// called.
   [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
 
   /// Writes the convergence history, and calls write_solution(directory).

@@ -136,14 +136,18 @@ ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std
   for (double const d : diagonal)
     largest = std::max(largest, std::abs(d));
   largest = max_over(ranks, largest);
-  HostVector<double> scaled_b(b.size());
+  auto const factor = [&](std::size_t i) {
+    return diagonal[i] != 0 && largest > 0 ? std::sqrt(largest / std::abs(diagonal[i])) : 1;
+  };
 #pragma omp parallel for schedule(static)
-  for (std::size_t i = 0; i < r.size(); ++i) {
-    double const factor = diagonal[i] != 0 && largest > 0 ? std::sqrt(largest / std::abs(diagonal[i])) : 1;
-    r[i] *= factor;
-    scaled_b[i] = b[i] * factor;
-  }
-  result.scaled = relative_norm(r, scaled_b, ranks);
+  for (std::size_t i = 0; i < r.size(); ++i)
+    r[i] *= factor(i);
+  double const r_norm = norm_over(ranks, norm(r));
+#pragma omp parallel for schedule(static)
+  for (std::size_t i = 0; i < r.size(); ++i)  // in the same memory
+    r[i] = factor(i) * b[i];
+  double const b_norm = norm_over(ranks, norm(r));
+  result.scaled = b_norm == 0 ? r_norm : r_norm / b_norm;
   return result;
 }
 

@@ -1,0 +1,31 @@
+"""Materials that conduct very differently, and singular systems from files, on several ranks."""
+
+import numpy as np
+import pytest
+from test_contrast import LAYERS, QUIET, SERIES
+from test_ranks import on_ranks, pytestmark  # noqa: F401
+from test_solve import general, neumann_laplacian, solution, vector
+
+
+@pytest.mark.parametrize("n, text, flux", [(2, LAYERS % "1e-12", 4e-12), (3, LAYERS % "1e12", 4 / 3), (2, SERIES % "1e16", 2)],
+                         ids=["layer", "metal", "held"])
+def test_fluxes(poisson, n, text, flux):
+    poisson.write(text + QUIET, "case.yaml")
+    on_ranks(poisson, n, "run", "case.yaml", "--output", "out", "--quiet", "--threads", "1")
+    record = poisson.record()
+    through = [v for k, v in record["quantities"].items() if k.startswith("flux.") and abs(v) > 1e-3 * flux]
+    assert record["status"] == "converged" and record["warnings"] == [] and record["quantities"]["balance"] <= 1e-6
+    assert sorted(through) == pytest.approx([-flux, flux], rel=1e-6)
+
+
+def test_rows_that_sum_to_zero(poisson):
+    a = neumann_laplacian(5)
+    b = np.cos(np.arange(125) * 0.7)
+    b -= b.mean()
+    poisson.write(general(a), "a.mtx")
+    poisson.write(vector(b), "b.mtx")
+    on_ranks(poisson, 2, "solve", "--matrix", "a.mtx", "--rhs", "b.mtx", "--output", "out", "--quiet", "--set", "solver.preconditioner=multigrid",
+             "--set", "solver.multigrid.coarse_size=30")
+    record = poisson.record()
+    assert record["status"] == "converged" and "its rows sum to zero" in record["warnings"][0]
+    assert np.allclose(solution(poisson), np.linalg.pinv(a) @ b, rtol=0, atol=1e-9)
