@@ -72,8 +72,12 @@ TEST(MeshShares, CountsComeOutOfTheirBytes) {
   counts.faces_with_id = {{0, 7}, {4000000000U, 9}};
   counts.boundary_ids = {0, 4000000000U};
   counts.material_ids = {3};
-  counts.boundary_names = {{0, "out side"}, {4000000000U, ""}};
-  counts.material_names = {{3, "K\xc3\xbchler"}};
+  counts.boundary_groups.add({0, "out side", {0}});
+  counts.boundary_groups.add({7, "", {0, 4000000000U}});
+  counts.boundary_groups.add({8, "nothing", {}});
+  counts.material_groups.add({3, "K\xc3\xbchler", {3}});
+  counts.inner_groups.add({9, "plate", {9}});
+  counts.inner_faces_with_id = {{9, 12}};
   counts.periodic = {{0, 1, std::array<double, 12>{1, 0, 0, 0.5}}, {2, 3, std::nullopt}};
   MeshCounts const found = unpacked_counts(packed(counts));
   EXPECT_EQ(found.cells, counts.cells);
@@ -85,8 +89,10 @@ TEST(MeshShares, CountsComeOutOfTheirBytes) {
   EXPECT_EQ(found.faces_with_id, counts.faces_with_id);
   EXPECT_EQ(found.boundary_ids, counts.boundary_ids);
   EXPECT_EQ(found.material_ids, counts.material_ids);
-  EXPECT_EQ(found.boundary_names, counts.boundary_names);
-  EXPECT_EQ(found.material_names, counts.material_names);
+  EXPECT_EQ(found.boundary_groups, counts.boundary_groups);
+  EXPECT_EQ(found.material_groups, counts.material_groups);
+  EXPECT_EQ(found.inner_groups, counts.inner_groups);
+  EXPECT_EQ(found.inner_faces_with_id, counts.inner_faces_with_id);
   ASSERT_EQ(found.periodic.size(), 2U);
   EXPECT_EQ(found.periodic[0].second, 1U);
   EXPECT_EQ(found.periodic[0].map, counts.periodic[0].map);

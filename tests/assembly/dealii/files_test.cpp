@@ -189,10 +189,12 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
   expect_error(write("k.msh", unit_nodes + "1\n1 5 2 1 1 1 2 3 4 5 6 7 7\n$EndElements\n"), "");
   expect_error(write("l.msh", unit_nodes + "1\n1 5 99999 1 1 1 2 3 4 5 6 7 8\n$EndElements\n"), "number of tags");
   expect_error(write("m.msh", unit_nodes + "2\n1" + cube + "2 3 2 4 4 9 10 11 12\n$EndElements\n"), "not a face of any hexahedron");
-  expect_error(write("n.msh", unit_nodes + "3\n1" + cube + "2 3 2 4 4 1 2 3 4\n3 3 2 5 5 4 3 2 1\n$EndElements\n"),
-               "two ids, 4 (line 22) and 5");
-  expect_error(write("o.msh", unit_nodes + "3\n1" + cube + "2" + cube + "3" + cube + "$EndElements\n"), "more than two cells");
-  expect_error(write("p.msh", unit_nodes + "2\n1" + cube + "2" + cube + "$EndElements\n"), "overlap");
+  // Two other cells on the side of a face where there is one.
+  std::string more_nodes = unit_nodes;
+  more_nodes.replace(more_nodes.find("\n12\n1 0"), 4, "\n13\n13 1 1 3\n");
+  std::string const above = " 5 2 1 1 5 6 7 8 9 10 11 12\n", higher = " 5 2 1 1 5 6 7 8 9 10 13 12\n";
+  expect_error(write("o.msh", more_nodes + "3\n1" + cube + "2" + above + "3" + higher + "$EndElements\n"), "more than two cells");
+  expect_error(write("p.msh", more_nodes + "2\n1" + above + "2" + higher + "$EndElements\n"), "overlap");
   // Periodic faces: a condition of the file that must not be lost. A section without any says nothing.
   std::string const cube_alone = one_cube(unit_nodes);
   EXPECT_EQ(read(write("no_periodic.msh", cube_alone + "$Periodic\n0\n$EndPeriodic\n")).triangulation->n_active_cells(), 1u);

@@ -391,7 +391,7 @@ TEST_F(MeshFormats, EveryFormatKeepsGeometryAndIds) {
     EXPECT_EQ(mesh.material_ids, (std::set<unsigned>{1, 2}));
     EXPECT_TRUE(mesh.notes.empty());
     EXPECT_FALSE(mesh.curved);
-    EXPECT_EQ(mesh.material_names.contains(2) && mesh.material_names.at(2) == "part 2",
+    EXPECT_EQ(mesh.material_groups.with_name("part 2") == std::set<unsigned>{2},
               path.find("exodus") != std::string::npos || path.find(".e.gz") != std::string::npos);
   }
 }

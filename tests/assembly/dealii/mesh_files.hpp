@@ -238,10 +238,9 @@ inline std::string unv(Grid const& grid) {
     elements << ++n << " 115 2 1 7 8\n" << list(nodes) << '\n';
     volumes[id].push_back(n);
   });
-  unsigned number = 0;
   for (auto const& group : {surfaces, volumes})
     for (auto const& [id, members] : group) {
-      groups << ++number << " 0 0 0 0 0 0 " << members.size() << '\n' << id << '\n';
+      groups << id << " 0 0 0 0 0 0 " << members.size() << '\n' << id << '\n';
       for (std::size_t i = 0; i < members.size(); ++i)
         groups << "8 " << members[i] << " 0 0" << (i % 2 == 1 || i + 1 == members.size() ? '\n' : ' ');
     }
