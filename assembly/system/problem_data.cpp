@@ -305,9 +305,9 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
         auto const [entry, is_first] = boundary_of.emplace(id, i);
         BoundaryCondition const& other = spec.boundary[entry->second];
         if (!is_first && (periodic || !is_same(other, condition)))
-          throw InputError(at, text + " has another condition by problem.boundary[" + std::to_string(entry->second) + "]" +
+          throw InputError(at, text + " is already in problem.boundary[" + std::to_string(entry->second) + "]" +
                                    (ids.size() > 1 ? " where it is also " + names.boundary_groups.label(id) : "") +
-                                   "; give every boundary one");
+                                   ", with another condition; give every boundary one");
         if (is_first)
           boundary.back().sides.push_back(id);
       }
