@@ -229,10 +229,7 @@ struct CheckedProblem::Impl {
   explicit Impl(ProblemSpec of) : Impl(std::move(of), std::nullopt) {}
   /// `known`: of another process, which has made the mesh.
   Impl(ProblemSpec of, std::optional<MeshCounts> known)
-      : spec(std::move(of)),
-        counts(known ? std::move(*known) : make_counts()),
-        names(counts, spec.mesh),
-        data(with_periodic_of_file(), names, !spec.mesh.has_places()) {
+      : spec(std::move(of)), counts(known ? std::move(*known) : make_counts()), names(counts, spec.mesh), data(make_data()) {
     check_index_range(spec.mesh, counts, spec.order);
     summary = make_estimate(AssembledInto::csr).mesh;
   }
@@ -250,6 +247,18 @@ struct CheckedProblem::Impl {
     if (spec.mesh.refinements >= Space::fewest_refinements_of_lattices && coarse->has_lattices())
       lattices = coarse->counts().cells;
     return coarse->counts().refined(spec.mesh.refinements);
+  }
+  /// What the file has in place of materials is told where materials are asked for.
+  ProblemData make_data() {
+    try {
+      return ProblemData(with_periodic_of_file(), names, !spec.mesh.has_places());
+    } catch (InputError const& error) {
+      if (std::string(error.what()).find("has no material") != std::string::npos)
+        for (std::string const& note : counts.notes)
+          if (note.find(": cell data: ") != std::string::npos)
+            throw InputError(error.key(), error.what() + ("; " + note));
+      throw;
+    }
   }
   /// The specification with a condition for each pair of boundaries that the mesh file joins, unless they have others.
   ProblemSpec const& with_periodic_of_file() {

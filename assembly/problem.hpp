@@ -44,6 +44,9 @@ struct MeshSpec {
   std::string generator = "box";  ///< "box", or a deal.II GridGenerator name
   std::string arguments;          ///< of the generator, in deal.II's notation, "0, 0, 0 : 0.5 : 1 : 12"; empty: its defaults
   std::string file;               ///< a mesh file instead of a generator; empty when a generator is used
+  bool join = true;               ///< file only: nodes of the file that coincide are one
+  /// VTK's files only: the cell data with the materials of cells, and those with the ids of faces. Empty: found by usual names.
+  std::string array, boundary_array;
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
   std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1

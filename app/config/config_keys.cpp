@@ -580,7 +580,7 @@ Keys<FieldSpec> const& field_keys() {
       key<FieldSpec>(
           "array", Text{"name of an array or a column"}, [](auto& f) -> auto& { return f.array; }, "",
           "Which array of the file, or column of the table.")
-          .or_null("the only one, or u; the fourth column"),
+          .or_null("the only one, or u"),
       key<FieldSpec>(
           "interpolation", Choice<output::FieldInterpolation>{}, [](auto& f) -> auto& { return f.interpolation; }, "",
           "linear: the functions of its cells, or a fit to the nearest points; nearest: the value of the nearest point."),
@@ -942,6 +942,7 @@ void show_as_comments(Key<RunConfig>& k) {
 
 Keys<RunConfig> make_run_keys() {
   auto const generated = [](RunConfig const& c) { return c.problem.mesh.file.empty(); };
+  auto const from_file = [](RunConfig const& c) { return !c.problem.mesh.file.empty(); };
   auto const box = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator == "box"; };
   auto const other_generator = [](RunConfig const& c) { return c.problem.mesh.file.empty() && c.problem.mesh.generator != "box"; };
   std::int64_t const unlimited = std::numeric_limits<std::int64_t>::max();
@@ -999,6 +1000,20 @@ Keys<RunConfig> make_run_keys() {
               "current directory or to "
               "this file.")
           .or_null("use the generator"),
+      declare("problem.mesh.join", Boolean{}, POISSON_MEMBER(problem.mesh.join), "",
+              "Whether nodes of the file that coincide (within 1e-9 of the smallest edge) are one. false: they stay apart, as the "
+              "two sides of a crack.")
+          .or_null("true")
+          .only("with problem.mesh.file", from_file),
+      declare("problem.mesh.array", Text{"name of an array"}, POISSON_MEMBER(problem.mesh.array), "",
+              "Of a VTK file, the cell data with the materials of cells, and the ids of boundary faces unless boundary_array names "
+              "others.")
+          .or_null("found by usual names: material, MaterialIDs, gmsh:physical, CellEntityIds, ...")
+          .only("with problem.mesh.file", from_file),
+      declare("problem.mesh.boundary_array", Text{"name of an array"}, POISSON_MEMBER(problem.mesh.boundary_array), "",
+              "Of a VTK file, the cell data with the ids of boundary faces, which are its quadrilaterals.")
+          .or_null("boundary, boundary_id, ...; else the array of the materials")
+          .only("with problem.mesh.file", from_file),
       declare("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",
               "Global refinements; each splits every cell in 8."),
       declare("problem.mesh.boundaries", Named<assembly::NamedPlace>{place_keys, "{name: heater, where: \"z > 0.99 && x < 0.5\"}"},

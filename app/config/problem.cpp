@@ -21,6 +21,12 @@ assembly::ProblemSpec problem_of(RunConfig const& config) {
       }
     }
   };
+  if (std::string const& file = config.problem.mesh.file; file.ends_with(".hdf") || file.ends_with(".vtkhdf"))
+    try {
+      output::try_one_step(file);
+    } catch (InputError const& error) {
+      throw InputError("problem.mesh.file", error.what());
+    }
   for_fields([](FieldSpec const& field) { output::try_point_field(field.file, field.array, field.interpolation); });
   for_fields([&](FieldSpec const& field) {
     problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation);

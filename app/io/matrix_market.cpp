@@ -1,6 +1,7 @@
 #include "app/io/matrix_market.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/input_file.hpp"
 #include "gpu/core/interrupt.hpp"
 
 #include <zlib.h>
@@ -92,8 +93,13 @@ public:
 
   std::size_t read(char* to, std::size_t size) override {
     int const n = gzread(file_.get(), to, static_cast<unsigned>(size));
-    if (n > 0)
+    if (n > 0) {
+      unpacked_ += n;
+      if (std::int64_t const most = most_unpacked_bytes(size_); compressed_ && unpacked_ > most)
+        refuse("the compressed file unpacks to more than " + std::to_string(most) + " bytes, " + std::to_string(most / size_) +
+               " times its size: no matrix does. Unpack it first if it is one");
       return static_cast<std::size_t>(n);
+    }
     int code = Z_OK;
     char const* const message = gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR)
@@ -104,7 +110,9 @@ public:
       refuse(std::string("the compressed file is damaged (") + (message != nullptr ? message : "") + ")");
     return 0;
   }
-  std::int64_t largest_text() const override { return compressed_ ? size_ * deflate_ratio : size_; }
+  std::int64_t largest_text() const override {
+    return compressed_ ? std::min(size_ * deflate_ratio, most_unpacked_bytes(size_)) : size_;
+  }
   std::int64_t likely_text() const override { return compressed_ ? size_ * 4 : size_; }
 
 private:
@@ -112,7 +120,7 @@ private:
 
   std::string name_;
   std::unique_ptr<std::remove_pointer_t<gzFile>, int (*)(gzFile)> file_;
-  std::int64_t size_ = 0;
+  std::int64_t size_ = 0, unpacked_ = 0;
   bool compressed_ = false;
 };
 

@@ -1,5 +1,6 @@
 #include "app/io/results_directory.hpp"
 
+#include "gpu/core/input_file.hpp"
 #include "output/files/atomic_file.hpp"
 
 #include <fcntl.h>
@@ -44,7 +45,7 @@ std::vector<std::string> names_in(fs::path const& folder) {
 
 /// The files that a record of this program lists, itself included; nothing when it is of somebody else.
 std::vector<std::string> files_of_record(fs::path const& record) {
-  std::ifstream in(record);
+  std::ifstream in = open_regular_file(record);
   auto const contents = nlohmann::json::parse(in, nullptr, false);
   if (!contents.is_object() || !contents.contains("poisson_version"))
     return {};

@@ -3,6 +3,7 @@
 #include "app/run/exit_code.hpp"
 #include "app/run/solution_files.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/input_file.hpp"
 #include "output/files/directory_lock.hpp"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ std::vector<std::vector<std::string>> combinations(SweepSpec const& sweep) {
 }
 
 Json read_json(fs::path const& path) {
-  std::ifstream in(path);
+  std::ifstream in = open_regular_file(path);
   return in ? Json::parse(in, nullptr, false) : Json();
 }
 
@@ -74,7 +75,7 @@ struct CaseLog {
 
 CaseLog read_log(fs::path const& path) {
   CaseLog log;
-  std::ifstream in(path);
+  std::ifstream in = open_regular_file(path);
   std::string const mark = "poisson: error: ";
   bool in_error = false;
   for (std::string line; std::getline(in, line);) {

@@ -1,9 +1,11 @@
+#include "assembly/dealii/joined_nodes.hpp"
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/dealii/mesh_groups.hpp"
 #include "assembly/dealii/other_process.hpp"
 #include "assembly/dealii/raw.hpp"
 #include "assembly/dealii/sources.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/input_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -54,7 +56,13 @@ std::string inflated(std::string const& path, std::string const& compressed) {
   } stream;
   std::string content;
   std::size_t read = 0, written = 0;
+  auto const most = static_cast<std::size_t>(most_unpacked_bytes(static_cast<std::int64_t>(compressed.size())));
   for (;;) {
+    if (written > most)
+      fail_in_mesh_file(path, 0,
+                        "the compressed data (gzip) unpack to more than " + std::to_string(most) + " bytes, " +
+                            std::to_string(most / compressed.size()) +
+                            " times the file: no mesh does. Unpack it first if it is one");
     if (written == content.size()) {
       std::size_t const size = std::max<std::size_t>(2 * content.size(), std::size_t{1} << 16);
       check_memory(static_cast<std::int64_t>(size), "reading the compressed mesh file");
@@ -115,21 +123,27 @@ std::string read_text(std::string const& path) {
   return content;
 }
 
-RawMesh read_raw(std::string const& path) {
+RawMesh read_raw(MeshSpec const& spec) {
+  std::string const& path = spec.file;
   std::string const extension = lower_extension(path);
   auto const is = [&](std::initializer_list<char const*> names) {
     return std::find(names.begin(), names.end(), extension) != names.end();
   };
   std::string content = read_text(path);
   bool const exodus = is_exodus(extension), vtkhdf = is({".hdf", ".vtkhdf"});
-  bool const vtk = is({".vtk"});
-  if (exodus || vtkhdf || vtk || is({".vtu"})) {
+  bool const vtk = is({".vtk"}), vtu = is({".vtu"});
+  for (auto const& [key, array] :
+       {std::pair("problem.mesh.array", &spec.array), {"problem.mesh.boundary_array", &spec.boundary_array}})
+    if (!array->empty() && !vtkhdf && !vtk && !vtu)
+      throw InputError(key, "found " + in_quotes(*array) + ", which is for the files of VTK only (.vtk, .vtu, .hdf): '" + path +
+                                "' has no arrays");
+  if (exodus || vtkhdf || vtk || vtu) {
     if (vtkhdf && !content.starts_with("\x89HDF"))
       fail_in_mesh_file(path, 0, "this is no HDF5 file");
     MeshText text(path, std::move(content));
     text.has_no_lines();
     return read_in_other_process(text, [&] {
-      return exodus ? read_exodus(text) : vtkhdf ? read_vtkhdf(text) : vtk ? read_vtk(text) : read_vtu(text);
+      return exodus ? read_exodus(text) : vtkhdf ? read_vtkhdf(text, spec) : vtk ? read_vtk(text, spec) : read_vtu(text, spec);
     });
   }
   if (!is({".msh", ".inp", ".ucd", ".unv", ".mesh"}))
@@ -377,6 +391,31 @@ std::vector<Mesh::InnerFace> find_inner_faces(std::vector<FaceGroups::Inner> con
   return result;
 }
 
+/// Joins nodes at the same place, and says so.
+void join_coinciding_nodes(RawMesh& mesh) {
+  JoinedNodes const nodes = join_nodes(mesh);
+  auto const coincide = [](std::int64_t n) {
+    return std::to_string(n) + (n == 1 ? " node coincides with another and was" : " nodes coincide with others and were");
+  };
+  if (nodes.joined > 0)
+    mesh.notes.push_back(coincide(nodes.joined) + " joined with " + (nodes.joined == 1 ? "it" : "them") +
+                         "; problem.mesh.join: false keeps such nodes apart");
+  if (nodes.kept > 0)
+    mesh.notes.push_back(coincide(nodes.kept) + " not joined, since a cell would have the same node twice");
+}
+
+/// Says how many parts the mesh has, where it has several.
+void add_note_on_parts(RawMesh const& mesh, std::vector<std::string>& notes) {
+  std::vector<std::int64_t> const parts = separate_parts(mesh);
+  if (parts.size() < 2)
+    return;
+  std::string sizes;
+  for (std::size_t i = 0; i < std::min<std::size_t>(parts.size(), 5); ++i)
+    sizes += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + std::to_string(parts[i]);
+  notes.push_back("the mesh has " + std::to_string(parts.size()) + " parts that have no node in common, of " + sizes +
+                  (parts.size() > 5 ? ", ..." : "") + " cells: nothing flows from one to another");
+}
+
 }  // namespace
 
 void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string const& message) {
@@ -384,16 +423,20 @@ void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string c
                    "mesh file '" + path + "'" + (line > 0 ? ", line " + std::to_string(line) : "") + ": " + message);
 }
 
-Mesh read_mesh_file(std::string const& path) {
-  RawMesh mesh = read_raw(path);
+Mesh read_mesh_file(MeshSpec const& spec) {
+  std::string const& path = spec.file;
+  RawMesh mesh = read_raw(spec);
   if (mesh.cells.empty())
     fail_in_mesh_file(path, 0,
                       std::string("the ") + (is_exodus(lower_extension(path)) ? "Exodus " : "") + "file has no hexahedra" +
                           (mesh.quads.empty() ? "" : ", only " + std::to_string(mesh.quads.size()) + " quadrilaterals: a surface"));
   check_memory(static_cast<std::int64_t>(mesh.cells.size()) * bytes_per_created_cell, "the mesh");
+  if (spec.join)
+    join_coinciding_nodes(mesh);
   Mesh result;
   result.notes = std::move(mesh.notes);
   result.material_groups = resolve_cell_groups(path, mesh, result.notes);
+  add_note_on_parts(mesh, result.notes);
   std::int64_t const turned = check_shapes(path, mesh);
   FaceGroups faces = resolve_face_groups(path, mesh, check_faces(path, mesh), result.notes);
   result.boundary_groups = std::move(faces.boundary_groups);

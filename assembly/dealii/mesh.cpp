@@ -185,7 +185,7 @@ Mesh make_coarse_mesh(MeshSpec const& spec) {
       if (spec.file.empty())
         mesh.triangulation = generate_mesh(spec);
       else
-        mesh = read_mesh_file(spec.file);
+        mesh = read_mesh_file(spec);
       describe(mesh);
     }
     return std::move(mesh);

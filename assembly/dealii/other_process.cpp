@@ -1,14 +1,8 @@
 #include "assembly/dealii/other_process.hpp"
 
 #include "gpu/core/error.hpp"
+#include "gpu/core/reader_process.hpp"
 
-#include <fcntl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <map>
 #include <new>
 #include <string>
@@ -19,37 +13,25 @@ namespace poisson::assembly {
 namespace {
 
 /// What begins the other process's answer.
-enum class Outcome : int { mesh, input_error, environment_error, out_of_memory };
+enum class Outcome : int { mesh, input_error, environment_error };
 
 /// Numbers and texts through a pipe.
 class PipeWriter {
 public:
   explicit PipeWriter(int descriptor) : descriptor_(descriptor) {}
-  void bytes(void const* data, std::size_t n) {
-    auto const* at = static_cast<char const*>(data);
-    while (n > 0) {
-      ssize_t const written = ::write(descriptor_, at, n);
-      if (written < 0 && errno == EINTR)
-        continue;
-      if (written <= 0)
-        _exit(1);  // nobody reads any more
-      at += written;
-      n -= static_cast<std::size_t>(written);
-    }
-  }
   template <class T>
   void value(T const& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    bytes(&value, sizeof value);
+    write_answer(descriptor_, &value, sizeof value);
   }
   template <class T>
   void list(std::vector<T> const& values) {
     value(values.size());
-    bytes(values.data(), values.size() * sizeof(T));
+    write_answer(descriptor_, values.data(), values.size() * sizeof(T));
   }
   void text(std::string const& text) {
     value(text.size());
-    bytes(text.data(), text.size());
+    write_answer(descriptor_, text.data(), text.size());
   }
   void names(std::map<std::int64_t, std::string> const& names) {
     value(names.size());
@@ -67,18 +49,10 @@ private:
 class PipeReader {
 public:
   struct Ended {};
-  explicit PipeReader(int descriptor) : descriptor_(descriptor) {}
+  explicit PipeReader(ReaderProcess& process) : process_(process) {}
   void bytes(void* data, std::size_t n) const {
-    auto* at = static_cast<char*>(data);
-    while (n > 0) {
-      ssize_t const got = ::read(descriptor_, at, n);
-      if (got < 0 && errno == EINTR)
-        continue;
-      if (got <= 0)
-        throw Ended();
-      at += got;
-      n -= static_cast<std::size_t>(got);
-    }
+    if (!process_.read(data, n))
+      throw Ended();
   }
   template <class T>
   [[nodiscard]] T value() const {
@@ -108,7 +82,7 @@ public:
   }
 
 private:
-  int descriptor_;
+  ReaderProcess& process_;
 };
 
 /// dealii::Point<3> has a copy constructor of its own; it is three numbers all the same.
@@ -173,11 +147,7 @@ RawMesh receive(PipeReader const& pipe) {
   return mesh;
 }
 
-[[noreturn]] void answer(int descriptor, std::function<RawMesh()> const& read) {
-  rlimit const no_core{0, 0};
-  setrlimit(RLIMIT_CORE, &no_core);
-  if (int const nowhere = open("/dev/null", O_WRONLY); nowhere >= 0)
-    dup2(nowhere, STDERR_FILENO);  // what a library says as it crashes
+void answer(int descriptor, std::function<RawMesh()> const& read) {
   PipeWriter pipe(descriptor);
   auto const fail = [&](Outcome outcome, std::string const& key, std::string const& what) {
     pipe.value(outcome);
@@ -189,54 +159,29 @@ RawMesh receive(PipeReader const& pipe) {
   } catch (InputError const& error) {
     fail(Outcome::input_error, error.key(), error.what());
   } catch (std::bad_alloc const&) {
-    fail(Outcome::out_of_memory, "", "");
+    throw;
   } catch (std::exception const& error) {
     fail(Outcome::environment_error, "", error.what());
   }
-  _exit(0);
 }
 
 }  // namespace
 
 RawMesh read_in_other_process(MeshText const& text, std::function<RawMesh()> const& read) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0)
-    throw EnvironmentError(std::string("no pipe to read the mesh file through: ") + std::strerror(errno));
-  pid_t const child = fork();
-  if (child < 0) {
-    int const error = errno;
-    close(ends[0]);
-    close(ends[1]);
-    throw EnvironmentError(std::string("no process to read the mesh file in: ") + std::strerror(error));
-  }
-  if (child == 0) {
-    close(ends[0]);
-    answer(ends[1], read);
-  }
-  close(ends[1]);
-  // Its descriptor and the other process end with this scope.
-  struct Child {
-    int descriptor;
-    pid_t id;
-    ~Child() {
-      close(descriptor);
-      while (waitpid(id, nullptr, 0) < 0 && errno == EINTR) {
-      }
-    }
-  } const other{ends[0], child};
-  PipeReader const pipe(other.descriptor);
+  auto const size = static_cast<std::int64_t>(text.content().size());
+  ReaderProcess process(size, reader_limits(size), [&](int descriptor) { answer(descriptor, read); });
+  PipeReader const pipe(process);
   try {
     auto const outcome = pipe.value<Outcome>();
     if (outcome == Outcome::mesh)
       return receive(pipe);
     std::string const key = pipe.text(), what = pipe.text();
-    if (outcome == Outcome::out_of_memory)
-      throw std::bad_alloc();
     if (outcome == Outcome::environment_error)
       throw EnvironmentError(what);
     throw InputError(key, what);
   } catch (PipeReader::Ended const&) {
-    text.fail("the library that reads such files fails at this one: it is damaged");
+    std::string const complaint = process.complaint();
+    text.fail(complaint.empty() ? "the library that reads such files fails at this one: it is damaged" : complaint);
   }
 }
 

@@ -50,7 +50,7 @@ struct RawMesh {
   std::vector<dealii::Point<3>> shape_nodes;                           ///< empty when p = 1
   std::map<std::int64_t, std::string> boundary_names, material_names;  ///< of plain numbers, where the file has names
   std::vector<PeriodicPair> periodic;                                  ///< by plain numbers
-  std::vector<std::string> notes;  ///< what the reader passed over, by name and count; without the name of the file
+  std::vector<std::string> notes;  ///< what was passed over, by name and count, changed or chosen; without the name of the file
 };
 
 /// How a format lists the nodes of a hexahedron of order p: the place of each among the (p + 1)^3 nodes, x fastest. The corners
@@ -127,9 +127,9 @@ private:
 [[nodiscard]] RawMesh read_mfem(MeshText& text);
 [[nodiscard]] RawMesh read_unv(MeshText& text);
 /// Those of libraries, to be called by read_in_other_process: VTK's legacy files, VTU and VTKHDF by VTK, Exodus II by netCDF.
-[[nodiscard]] RawMesh read_vtk(MeshText& text);
-[[nodiscard]] RawMesh read_vtu(MeshText& text);
-[[nodiscard]] RawMesh read_vtkhdf(MeshText& text);
+[[nodiscard]] RawMesh read_vtk(MeshText& text, MeshSpec const& spec);
+[[nodiscard]] RawMesh read_vtu(MeshText& text, MeshSpec const& spec);
+[[nodiscard]] RawMesh read_vtkhdf(MeshText& text, MeshSpec const& spec);
 [[nodiscard]] RawMesh read_exodus(MeshText& text);
 
 }  // namespace poisson::assembly

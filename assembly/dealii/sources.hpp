@@ -18,8 +18,9 @@ namespace poisson::assembly {
 /// "problem.mesh.generator" or "problem.mesh.arguments".
 [[nodiscard]] std::unique_ptr<dealii::Triangulation<3>> generate_mesh(MeshSpec const& spec);
 
-/// As generate_mesh, with key "problem.mesh.file"; and the names of ids that the file has. All else of the Mesh is not set.
-[[nodiscard]] Mesh read_mesh_file(std::string const& path);
+/// As generate_mesh, with key "problem.mesh.file"; and the names of ids that the file has, and notes. All else of the Mesh is not
+/// set.
+[[nodiscard]] Mesh read_mesh_file(MeshSpec const& spec);
 
 /// Shape of a trilinear hexahedron with vertices in deal.II's order.
 enum class CellShape { good, inverted, degenerate };

@@ -24,9 +24,10 @@ namespace poisson::output {
 using PointField = std::function<double(std::array<double, 3> const&)>;
 
 /// Opens a field in a file, by its ending: VTK's image data (.vti), rectilinear (.vtr) and unstructured grids (.vtu, and .hdf as
-/// write_hdf makes them); else a table of points, one a line: x, y, z and a value, apart by commas, semicolons or blanks, under a
-/// line of names if the first is no number. `array` names the array of points or cells, or the column; empty: the only one, or "u",
-/// or the fourth column.
+/// write_hdf makes them, of one step); else a table of points, one a line, whose columns are apart by semicolons, commas or blanks.
+/// A first line of names (or a comment with them) says where x, y, z are, also as X, Points:0, "x [m]"; without one there are four
+/// columns, x, y, z and the value. `array` names the array of points or cells, or the column; empty: the only one that is no
+/// coordinate, or "u".
 ///
 /// linear: the cell's own functions; between the centres of an image's or a rectilinear grid's cells, where the values are theirs;
 /// on points that form a grid trilinear; between other points a plane fitted to the twelve nearest (moving least squares). nearest:
@@ -36,9 +37,13 @@ using PointField = std::function<double(std::array<double, 3> const&)>;
 [[nodiscard]] PointField open_point_field(std::filesystem::path const& path, std::string const& array,
                                           FieldInterpolation interpolation);
 
-/// Opens it in a process of its own, since VTK and HDF5 crash on some damaged files: that is then an InputError. To be called
-/// before any field is opened, as what VTK's threads have begun does not go on in another process. Other errors are left to
-/// open_point_field.
+/// Opens a field of VTK in a process of its own, with limits, since VTK and HDF5 crash on some damaged files, or take all time and
+/// memory: that is then an InputError. To be called before any field is opened, as what VTK's threads have begun does not go on in
+/// another process. Throws Interrupted; EnvironmentError where there is no process to be had.
 void try_point_field(std::filesystem::path const& path, std::string const& array, FieldInterpolation interpolation);
+
+/// Refuses a VTKHDF file that has several steps, of which VTK 9.1 makes one grid. What else is wrong with it is left to its reader.
+/// In a process of its own, too. Errors: as try_point_field.
+void try_one_step(std::filesystem::path const& path);
 
 }  // namespace poisson::output

@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import os
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_a_compressed_mesh(poisson):
     assert poisson.record()["quantities"] == packed
 
 
-def ring(path, order, cells):
+def ring(path, order, cells, array="material"):
     """A quarter of a ring with radii 1 and 2, of height 1: cells x cells x 1 Lagrange cells with nodes on circles."""
     reference = vtkLagrangeHexahedron()
     n = (order + 1) ** 3
@@ -63,7 +64,7 @@ def ring(path, order, cells):
     places = [reference.PointIndexFromIJK(i, j, k) for k in range(order + 1) for j in range(order + 1) for i in range(order + 1)]
     grid, points, known, ids = vtkUnstructuredGrid(), vtkPoints(), {}, vtkIntArray()
     points.SetDataTypeToDouble()
-    ids.SetName("material")
+    ids.SetName(array)
     for b in range(cells):
         for a in range(cells):
             numbers = [0] * n
@@ -168,3 +169,26 @@ def test_names_of_abaqus(poisson, text, names):
     quantities = poisson.record()["quantities"]
     assert quantities["flux.COLD-1"] == pytest.approx(1 / 1.1, rel=1e-9) and quantities["flux.HOT-1"] == pytest.approx(-1 / 1.1, rel=1e-9)
     assert quantities["energy"] == pytest.approx(0.5 / 1.1, rel=1e-9) and quantities["volume.Left"] == pytest.approx(1)
+
+
+def test_a_pipe_in_place_of_a_file_is_not_waited_for(poisson):
+    """As mesh, field and record: each would be read before the fingerprint is made, or by it."""
+    os.mkfifo(poisson.directory / "pipe.vtu")
+    assert "not a regular file" in run(poisson, "pipe.vtu", code=1, timeout=30).stderr
+    field = ("--set", "problem.mesh={cells: [2, 2, 2]}", "--set", "problem.source={file: pipe.vtu}")
+    assert "pipe.vtu" in run(poisson, "pipe.vtu", *field, code=1, timeout=30).stderr
+    (poisson.directory / "out").mkdir(exist_ok=True)
+    os.mkfifo(poisson.directory / "out/result.json")
+    box = ("--set", "problem.mesh={cells: [2, 2, 2]}")
+    assert "result.json" in run(poisson, "pipe.vtu", *box, code=1, timeout=30).stderr
+    assert "not a regular file" in poisson("check", "case.yaml", code=1, timeout=30).stderr
+
+
+def test_materials_that_are_not_there(poisson):
+    """The message lists the arrays of the file, and one of them can be named."""
+    ring(poisson.directory / "zone.vtu", 1, 1, array="zone")
+    more = ("--set", "problem.coefficient={7: '2'}")
+    error = run(poisson, "zone.vtu", *more, code=1).stderr
+    assert "the mesh has no material 7" in error and "cell data: zone; none is known to hold materials" in error
+    run(poisson, "zone.vtu", *more, "--set", "problem.mesh.array=zone")
+    assert list(poisson.record()["mesh"]["material_ids"]) == [7]

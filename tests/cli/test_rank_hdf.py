@@ -74,6 +74,25 @@ def test_arrays_longer_than_a_message(poisson):
     assert pieces.GetBounds() == pytest.approx(whole.GetBounds())
 
 
+def test_the_pieces_are_one_mesh_again(poisson):
+    """Every rank writes nodes of its own; as a mesh they are joined."""
+    poisson.write("""
+        problem:
+          mesh: {generator: box, cells: [8, 4, 4], extent: [2, 1, 1]}
+          source: "1"
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        output: {picture: false, report: false, vtk: {format: hdf}}
+        """)
+    on_ranks(poisson, 2, "run", "case.yaml", "--backend", "cpu", "--quiet", "--output", "first")
+    words = ("run", "case.yaml", "--backend", "cpu", "--quiet", "--set", "problem.mesh={file: first/solution.hdf}")
+    done = poisson(*words, "--output", "again")
+    assert "25 nodes coincide with others and were joined" in done.stderr
+    q = poisson.record("again")["quantities"]
+    assert q["max"] == pytest.approx(0.0763252, abs=1e-7) and q["mean"] == pytest.approx(0.0246621, abs=1e-7) and q["area.0"] == pytest.approx(10)
+    poisson(*words, "--output", "apart", "--set", "problem.mesh.join=false")
+    assert any("2 parts that have no node in common, of 64 and 64 cells" in w for w in poisson.record("apart")["warnings"])
+
+
 def test_a_file_that_cannot_be_written_is_told_once(poisson):
     config = poisson.write(VARIED)
     words = ranks_command(2, "run", config, "--backend", "cpu", "--output", "out", "--set", "output.vtk.format=hdf", "--set",

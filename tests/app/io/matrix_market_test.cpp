@@ -312,6 +312,17 @@ TEST(MatrixMarket, ACompressedHeaderAllocatesNothing) {
   EXPECT_NE(file_error(folder / "x.mtx.gz").find("cannot hold"), std::string::npos);
 }
 
+/// 64 MiB at most, or 200 times the file.
+TEST(MatrixMarket, ACompressedFileDoesNotUnpackForEver) {
+  Folder const folder;
+  std::string text = banner;
+  while (text.size() < (std::size_t{1} << 26) + 100000)
+    text += "%" + std::string(60000, ' ') + "\n";
+  std::ofstream(folder / "x.mtx.gz", std::ios::binary) << gzip(text + "1 1 1\n1 1 1\n");
+  std::string const error = file_error(folder / "x.mtx.gz");
+  EXPECT_NE(error.find("unpacks to more than 67108864 bytes"), std::string::npos) << error;
+}
+
 TEST(MatrixMarket, DamagedInputNeverSurprises) {
   testing::MatrixMarketMutations mutations(20240611);
   int accepted = 0;

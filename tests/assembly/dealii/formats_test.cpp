@@ -820,6 +820,13 @@ TEST_F(MeshFormats, WhatCannotBeReadIsNamed) {
   expect_error(write("h.vtu", vtu(grid, true)), "10 (tetrahedron)");
 }
 
+/// Compressed blanks: 64 MiB at most, or 200 times the file.
+TEST_F(MeshFormats, CompressedFilesThatUnpackToNearlyNothingButSize) {
+  std::string const blanks = compressed(std::string((std::size_t{1} << 26) + (1U << 20), ' '));
+  ASSERT_LT(blanks.size(), std::size_t{1} << 18);
+  expect_error(write("a.msh.gz", blanks), "unpack to more than 67108864 bytes");
+}
+
 // ------------------------------------------------------------------------------------------------------------------------ fuzz
 
 TEST_F(MeshFormats, LengthsThatAVtuFileCannotHave) {
