@@ -152,6 +152,8 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.nnz = count_couplings(counts, spec.order);
   mesh.lexicographic = counts.box.has_value();
   mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
+  mesh.low = counts.low;
+  mesh.high = counts.high;
   mesh.boundary_ids = counts.boundary_ids;
   mesh.material_ids = counts.material_ids;
   mesh.boundary_groups = counts.boundary_groups;
@@ -241,7 +243,7 @@ struct CheckedProblem::Impl {
     }
     prepare_for(spec.mesh);
     held.before = host_bytes_held();
-    coarse = open_coarse_mesh(spec.mesh);
+    coarse = open_coarse_mesh(spec.mesh, spec.names());
     held.after = host_bytes_held();
     // Smaller lattices do not number the unknowns.
     if (spec.mesh.refinements >= Space::fewest_refinements_of_lattices && coarse->has_lattices())

@@ -43,6 +43,7 @@ struct MeshSummary {
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
   IdGroups boundary_groups, material_groups;  ///< those that have names, or parts
+  std::array<double, 3> low{}, high{};        ///< corners of the box around the vertices of the unrefined mesh
 };
 
 /// Where the matrix is assembled: here, into CSR; or by gpu/elements, on the host or on a device, straight into half_cds or

@@ -19,6 +19,7 @@ namespace poisson::assembly {
 /// A name for the boundary faces, or for the cells, whose centre satisfies `where`, an expression that is not 0 there.
 struct NamedPlace {
   std::string name, where;
+  bool is_void = false;  ///< regions only: the cells are not there; `name` is that of their surface, a boundary
 };
 
 /// Until where the cells of a graded box grow: to its end, or to its middle, from where on they shrink in the same way.
@@ -47,6 +48,7 @@ struct MeshSpec {
   bool join = true;               ///< file only: nodes of the file that coincide are one
   /// VTK's files only: the cell data with the materials of cells, and those with the ids of faces. Empty: found by usual names.
   std::string array, boundary_array;
+  double scale = 1;               ///< file only: every coordinate is multiplied by it, > 0
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
   std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1
@@ -63,7 +65,17 @@ struct MeshSpec {
   std::optional<PlaceCounts> places_of_whole{};
   bool shared = false;  ///< several processes share the mesh, so that 32-bit indices need not number all of it
   std::vector<NamedPlace> boundaries, regions;  ///< of faces that two entries hold, the later one counts; so of cells
+  /// Materials whose cells are not there, by names of the file or of regions, and by ids of the file.
+  std::set<std::string> void_names{};
+  std::set<int> void_ids{};
 
+  [[nodiscard]] bool is_void(NamedPlace const& region) const { return region.is_void || void_names.contains(region.name); }
+  /// Whether cells are taken out of the mesh: those of the unrefined mesh whose centre a void region holds, and whole materials.
+  /// What is left of a box is no box.
+  [[nodiscard]] bool has_void() const {
+    return !void_names.empty() || !void_ids.empty() ||
+           std::any_of(regions.begin(), regions.end(), [](NamedPlace const& region) { return region.is_void; });
+  }
   /// Whether boundaries or materials follow from expressions, and not from the mesh alone.
   [[nodiscard]] bool has_places() const { return !boundaries.empty() || !regions.empty(); }
   /// Whether the cells of a box differ in size, as far as the keys tell.

@@ -189,11 +189,26 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
     std::cout << "# note: " << note << "\n";
 }
 
+/// "25 x 10 x 0.5, from (0, 0, 0) to (25, 10, 0.5)": a wrong unit of length shows here.
+std::string extent_text(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  std::string lengths, low, high;
+  for (std::size_t d = 0; d < 3; ++d) {
+    double const rounding = 1e-14 * std::max(std::abs(mesh.low[d]), std::abs(mesh.high[d]));
+    auto const number = [&](double x) { return number_text(std::abs(x) <= rounding ? 0 : x, 6); };
+    lengths += (d > 0 ? " x " : "") + number(mesh.high[d] - mesh.low[d]);
+    low += (d > 0 ? ", " : "") + number(mesh.low[d]);
+    high += (d > 0 ? ", " : "") + number(mesh.high[d]);
+  }
+  bool const may_bulge = config.problem.mesh.file.empty() && config.problem.mesh.generator != "box";
+  return lengths + ", from (" + low + ") to (" + high + ")" + (may_bulge ? ", of the vertices before refinement" : "");
+}
+
 void print_forecast(RunConfig const& config, int ranks, RankForecast const& forecast) {
   std::int64_t peak = 0;
   for (MemoryForecast::OfStage const& stage : forecast.stages)
     peak = std::max(peak, stage.bytes);
   std::cout << resolved_yaml(config) << "\n# Estimates for " << ranks << " ranks\n";
+  std::cout << "#   extent         " << extent_text(config, forecast.mesh) << "\n";
   std::cout << "#   cells          " << with_thousands(forecast.mesh.cells) << "\n";
   std::cout << "#   vertices       " << with_thousands(forecast.mesh.vertices) << "\n";
   std::cout << "#   unknowns       " << with_thousands(forecast.mesh.dofs) << "\n";
@@ -228,6 +243,7 @@ int print_check(Configuration const& configuration) {
   char const* const about = mesh.exact_counts ? "" : "about ";
 
   std::cout << resolved_yaml(config) << "\n# Estimates\n";
+  std::cout << "#   extent         " << extent_text(config, mesh) << "\n";
   std::cout << "#   cells          " << about << with_thousands(mesh.cells) << "\n";
   std::cout << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
   std::cout << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";

@@ -212,7 +212,7 @@ struct Coefficient {
   static constexpr char const* forms =
       "expression or number; [kx, ky, kz]; [xx, yy, zz, xy, xz, yz]; {frame: name, principal: [k1, k2, k3]}; or {file: path}";
   [[nodiscard]] std::string allowed() const {
-    return std::string(forms) + "; or {material id or name: any of these, ..., default: any of these}";
+    return std::string(forms) + "; or {material id or name: any of these or void, ..., default: any of these}";
   }
   static bool in_frame(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("principal") != nullptr; }
   static void read_list(YamlNode const& node, std::string const& path, assembly::CoefficientExpressions& out) {
@@ -248,6 +248,8 @@ struct Coefficient {
     auto& of_name = out.problem.coefficient_of_name;
     of_material.clear();
     of_name.clear();
+    out.problem.mesh.void_ids.clear();
+    out.problem.mesh.void_names.clear();
     if (node.kind != YamlNode::Kind::map || in_frame(node) || FieldFile::is(node)) {
       of_material[-1] = read_expressions(node, path, out.fields);
       return;
@@ -256,6 +258,19 @@ struct Coefficient {
       reject_value(node, path, allowed());
     read_by_material(node, path, of_material, of_name,
                      [&](YamlNode const& item, std::string const& of_item) { return read_expressions(item, of_item, out.fields); });
+    // Cells that are not there have no coefficient: the mesh is told.
+    assembly::CoefficientExpressions const nothing{"void"};
+    for (auto const& [id, expressions] : of_material)
+      if (expressions == nothing && id == -1)
+        reject(node.origin, path + ".default", "cannot be void; name the materials that are");
+      else if (expressions == nothing)
+        out.problem.mesh.void_ids.insert(id);
+    for (auto const& [name, expressions] : of_name)
+      if (expressions == nothing)
+        out.problem.mesh.void_names.insert(name);
+    auto const is_void = [&](auto const& entry) { return entry.second == nothing; };
+    std::erase_if(of_material, is_void);
+    std::erase_if(of_name, is_void);
   }
   [[nodiscard]] static std::string write_expressions(assembly::CoefficientExpressions const& value) {
     std::vector<std::string> quoted;
@@ -266,10 +281,15 @@ struct Coefficient {
     return value.size() == 1 ? quoted.front() : "[" + join(quoted) + "]";
   }
   [[nodiscard]] std::string write(RunConfig const& value) const {
-    auto const& of_material = value.problem.coefficient;
-    if (value.problem.coefficient_of_name.empty() && of_material.size() == 1 && of_material.begin()->first == -1)
+    auto of_material = value.problem.coefficient;
+    auto of_name = value.problem.coefficient_of_name;
+    for (int const id : value.problem.mesh.void_ids)
+      of_material[id] = {"void"};
+    for (std::string const& name : value.problem.mesh.void_names)
+      of_name[name] = {"void"};
+    if (of_name.empty() && of_material.size() == 1 && of_material.begin()->first == -1)
       return write_expressions(of_material.begin()->second);
-    return write_by_material(of_material, value.problem.coefficient_of_name, write_expressions);
+    return write_by_material(of_material, of_name, write_expressions);
   }
   [[nodiscard]] Json json_schema() const {
     Json const one = ExpressionText{}.json_schema(), three = ThreeOf<ExpressionText>{}.json_schema();
@@ -535,6 +555,20 @@ Keys<assembly::NamedPlace> const& place_keys() {
           "An expression that is not 0 at the centres meant.")
           .must_be_given("say where, such as \"z > 0.99\""),
   };
+  return keys;
+}
+
+/// Those of regions.
+Keys<assembly::NamedPlace> const& region_keys() {
+  static Keys<assembly::NamedPlace> const keys = [] {
+    Keys<assembly::NamedPlace> all = place_keys();
+    all.push_back(key<assembly::NamedPlace>(
+        "void", Boolean{}, [](auto& p) -> auto& { return p.is_void; }, "",
+        "The cells are taken out of the unrefined mesh. Their surface is a boundary of the region's name, insulated unless a "
+        "condition "
+        "says more."));
+    return all;
+  }();
   return keys;
 }
 
@@ -1014,6 +1048,10 @@ Keys<RunConfig> make_run_keys() {
               "Of a VTK file, the cell data with the ids of boundary faces, which are its quadrilaterals.")
           .or_null("boundary, boundary_id, ...; else the array of the materials")
           .only("with problem.mesh.file", from_file),
+      declare("problem.mesh.scale", Number{0}, POISSON_MEMBER(problem.mesh.scale), "",
+              "Every coordinate of the file is multiplied by it: 1e-3 where the file is in mm and the problem in m.")
+          .or_null("the default")
+          .only("with problem.mesh.file", from_file),
       declare("problem.mesh.refinements", Integer{0, 12}, POISSON_MEMBER(problem.mesh.refinements), "",
               "Global refinements; each splits every cell in 8."),
       declare("problem.mesh.boundaries", Named<assembly::NamedPlace>{place_keys, "{name: heater, where: \"z > 0.99 && x < 0.5\"}"},
@@ -1021,7 +1059,7 @@ Keys<RunConfig> make_run_keys() {
               "Names for the boundary faces whose centre satisfies an expression; where two hold, the later one counts.")
           .or_null("none"),
       declare(
-          "problem.mesh.regions", Named<assembly::NamedPlace>{place_keys, "{name: die, where: \"z < 0.1\"}"},
+          "problem.mesh.regions", Named<assembly::NamedPlace>{region_keys, "{name: die, where: \"z < 0.1\"}"},
           POISSON_MEMBER(problem.mesh.regions), "",
           "Names for the cells whose centre satisfies an expression: materials of their own. Where two hold, the later one counts.")
           .or_null("none"),
@@ -1036,7 +1074,8 @@ Keys<RunConfig> make_run_keys() {
       key<RunConfig>(
           "problem.coefficient", Coefficient{}, [](auto& c) -> auto& { return c; }, "",
           "k: one > 0, three along x, y, z, the six [xx, yy, zz, xy, xz, yz] of a positive definite tensor, or {frame: name, "
-          "principal: [k1, k2, k3]}; or any of these by material id or name of the mesh."),
+          "principal: [k1, k2, k3]}; or any of these by material id or name of the mesh, or void: cells that are not there, whose "
+          "surface is the boundary void_surface."),
       declare("problem.frames", Named<assembly::FrameSpec>{frame_keys, "{name: bedding, axis: [0, 1, 0], angle: 30}"},
               POISSON_MEMBER(problem.frames), "", "Coordinate systems for coefficients, turned about an axis.")
           .or_null("none"),
@@ -1196,8 +1235,10 @@ Keys<RunConfig> make_run_keys() {
               "together, then the second ones and so on."),
   };
   for (auto& k : keys)
-    if (k.path == "problem.mesh.boundaries" || k.path == "problem.mesh.regions")
+    if (k.path == "problem.mesh.boundaries")
       describe_elements(k, place_keys());
+    else if (k.path == "problem.mesh.regions")
+      describe_elements(k, region_keys());
     else if (k.path == "problem.fields")
       describe_elements(k, field_keys());
     else if (k.path == "problem.frames")

@@ -261,7 +261,10 @@ struct RunConfig {
   SweepSpec sweep;
 
   /// Whether the mesh is a box of equal cells, whose nodes are a lattice.
-  [[nodiscard]] bool is_box() const { return problem.mesh.file.empty() && problem.mesh.generator == "box"; }
+  /// Whether the mesh is a box, all cells of which are there.
+  [[nodiscard]] bool is_box() const {
+    return problem.mesh.file.empty() && problem.mesh.generator == "box" && !problem.mesh.has_void();
+  }
 };
 
 }  // namespace poisson::app

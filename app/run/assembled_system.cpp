@@ -7,6 +7,7 @@
 #include "gpu/core/memory.hpp"
 #include "gpu/elements/order_one.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -35,10 +36,15 @@ bool needs_no_csr(RunConfig const& config) {
          config.matrix.conversion == Conversion::automatic;
 }
 
+/// Whether regions may give the cells of one lattice several materials.
+bool has_regions(RunConfig const& config) {
+  assembly::MeshSpec const& mesh = config.problem.mesh;
+  return std::any_of(mesh.regions.begin(), mesh.regions.end(), [&](auto const& region) { return !mesh.is_void(region); });
+}
+
 /// Whether a matrix can be made without CSR, if its format can. Of boxes with half_cds is_box tells.
 bool can_be_assembled_as_stored(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  // Regions give the cells of one lattice several materials.
-  return is_for_elements(config, mesh) && config.problem.mesh.regions.empty() && needs_no_csr(config);
+  return is_for_elements(config, mesh) && !has_regions(config) && needs_no_csr(config);
 }
 
 /// Whether a box's products come from one stencil, so that only its right-hand side has values at points.
@@ -86,7 +92,7 @@ MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh)
 bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh) {
   if (is_box(config.problem, mesh))
     return true;
-  return is_for_elements(config, mesh) && (mesh.lattices == 0 || config.problem.mesh.regions.empty()) &&
+  return is_for_elements(config, mesh) && (mesh.lattices == 0 || !has_regions(config)) &&
          (config.problem.order > 1 || mesh.lattices > 0);
 }
 
@@ -97,7 +103,7 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
   if (free) {
     if (!config.analysis.empty())
       throw InputError("matrix.format", "matrix_free has no matrix for analysis.svd; use another format, or auto");
-    if (!config.problem.mesh.regions.empty() && mesh.lattices > 0)
+    if (has_regions(config) && mesh.lattices > 0)
       throw InputError("matrix.format",
                        "matrix_free has one material for each coarse cell, and problem.mesh.regions may give it several; "
                        "use another format, or auto");

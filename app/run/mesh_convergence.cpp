@@ -22,8 +22,10 @@ bool is_mesh_size(std::string const& path) {
 std::array<double, 3> cells_of(RunConfig const& config) {
   std::array<double, 3> cells{};
   for (std::size_t d = 0; d < 3; ++d)
-    cells[d] =
-        std::ldexp(config.is_box() ? static_cast<double>(config.problem.mesh.cells[d]) : 1., config.problem.mesh.refinements);
+    cells[d] = std::ldexp(config.problem.mesh.file.empty() && config.problem.mesh.generator == "box"
+                              ? static_cast<double>(config.problem.mesh.cells[d])
+                              : 1.,
+                          config.problem.mesh.refinements);
   return cells;
 }
 

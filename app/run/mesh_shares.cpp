@@ -22,6 +22,8 @@ std::string packed(assembly::MeshCounts const& counts) {
   }
   to.put_set(counts.boundary_ids);
   to.put_set(counts.material_ids);
+  to.put_set(counts.void_surfaces);
+  to.put_set(counts.void_materials);
   for (auto const* const groups : {&counts.boundary_groups, &counts.material_groups, &counts.inner_groups}) {
     to.put(std::ssize(groups->list()));
     for (assembly::IdGroup const& group : groups->list()) {
@@ -47,6 +49,8 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
     }
   from.take_set(counts.boundary_ids);
   from.take_set(counts.material_ids);
+  from.take_set(counts.void_surfaces);
+  from.take_set(counts.void_materials);
   for (auto* const groups : {&counts.boundary_groups, &counts.material_groups, &counts.inner_groups})
     for (auto n = from.take<std::ptrdiff_t>(); n > 0; --n) {
       assembly::IdGroup group{from.take<unsigned>(), {}, {}};

@@ -50,7 +50,8 @@ std::string grading_in_words(assembly::MeshSpec const& mesh, std::size_t d) {
 std::string mesh_in_words(assembly::MeshSpec const& mesh) {
   std::string text;
   if (!mesh.file.empty()) {
-    text = "the mesh of " + std::filesystem::path(mesh.file).filename().string();
+    text = "the mesh of " + std::filesystem::path(mesh.file).filename().string() +
+           (mesh.scale != 1 ? ", its coordinates multiplied by " + number_text(mesh.scale, 6) : "");
   } else if (mesh.generator == "box") {
     text = "the box";
     for (std::size_t d = 0; d < 3; ++d)
@@ -131,7 +132,12 @@ std::vector<std::pair<std::string, std::string>> problem_in_words(RunConfig cons
   for (auto const& place : p.mesh.boundaries)
     rows.emplace_back("Boundary " + place.name, "faces whose centre satisfies " + place.where);
   for (auto const& place : p.mesh.regions)
-    rows.emplace_back("Region " + place.name, "cells whose centre satisfies " + place.where);
+    rows.emplace_back((p.mesh.is_void(place) ? "Void " : "Region ") + place.name, "cells whose centre satisfies " + place.where);
+  for (std::string const& name : p.mesh.void_names)
+    if (std::none_of(p.mesh.regions.begin(), p.mesh.regions.end(), [&](auto const& place) { return place.name == name; }))
+      rows.emplace_back("Void " + name, "the cells of this material");
+  for (int const id : p.mesh.void_ids)
+    rows.emplace_back("Void", "the cells of material " + std::to_string(id));
   auto const everywhere = p.coefficient.find(-1);
   rows.emplace_back("Coefficient k", by_material(p.coefficient_of_name, p.coefficient,
                                                  everywhere == p.coefficient.end() ? "" : coefficient_in_words(everywhere->second),

@@ -135,6 +135,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
                       " ranks have no cells: the mesh has no better division");
     RankPoints const points(mesh, team, requested_points(config));
     assembly::Extent const extent = extent_of(mesh, team);
+    record.extent = extent;
     auto const requested = requested_on_ranks(config, mesh, team, points.inside(), extent);
     team.together([&] { require_pictures_in_mesh(config, extent); });
     for (std::string const& note : requested->notes())

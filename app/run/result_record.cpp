@@ -83,11 +83,16 @@ std::string to_json(ResultRecord const& r) {
     out["system"] = {{"matrix", r.system->matrix}, {"rhs", r.system->rhs_name()}};
     out["fingerprint"] = r.fingerprint;
   } else {
+    std::array<double, 3> lengths{};
+    for (std::size_t d = 0; d < 3; ++d)
+      lengths[d] = r.extent.high[d] - r.extent.low[d];
     out.update({{"configuration", r.configuration_file},
                 {"fingerprint", r.fingerprint},
                 {"mesh",
                  {{"cells", r.mesh.cells},
                   {"vertices", r.mesh.vertices},
+                  {"origin", r.extent.low},
+                  {"extent", lengths},
                   {"boundary_ids", r.mesh.boundary_ids},
                   {"material_ids", r.mesh.material_ids}}},
                 {"order", r.order}});

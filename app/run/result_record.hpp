@@ -38,6 +38,7 @@ struct ResultRecord {
   std::string configuration_file, fingerprint;
   std::optional<SystemSpec> system;  ///< only for a system from files, which has no configuration file, mesh or order
   assembly::MeshSummary mesh;
+  assembly::Extent extent;  ///< of its nodes
   int order = 1;
   std::int64_t dofs = 0, nnz = 0;  ///< rows and stored entries of the full matrix
   Format format{};

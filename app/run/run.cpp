@@ -45,6 +45,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
                                         [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
     require_pictures_in_mesh(config, discretization.extent());
     record.mesh = discretization.summary();
+    record.extent = discretization.extent();
     record.dofs = record.mesh.dofs;
     stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
     for (std::string const& note : requested.notes())

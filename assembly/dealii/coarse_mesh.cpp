@@ -15,8 +15,11 @@ namespace {
 
 class MeshOfDealII final : public CoarseMesh {
 public:
-  explicit MeshOfDealII(MeshSpec const& spec)
-      : spec_(spec), mesh_(make_coarse_mesh(spec)), counts_(count(mesh_)), has_lattices_(LatticeTopology(mesh_).obstacle.empty()) {}
+  MeshOfDealII(MeshSpec const& spec, ExpressionNames const& names)
+      : spec_(spec),
+        mesh_(make_coarse_mesh(spec, names)),
+        counts_(count(mesh_)),
+        has_lattices_(LatticeTopology(mesh_).obstacle.empty()) {}
 
   [[nodiscard]] MeshCounts const& counts() const override { return counts_; }
   [[nodiscard]] bool has_lattices() const override { return has_lattices_; }
@@ -57,7 +60,8 @@ private:
 }  // namespace
 }  // namespace poisson::assembly
 
-poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec) {
+poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec,
+                                                        poisson::assembly::ExpressionNames const& names) {
   dealii::MultithreadInfo::set_thread_limit(static_cast<unsigned>(poisson::thread_count()));
-  return new poisson::assembly::MeshOfDealII(spec);
+  return new poisson::assembly::MeshOfDealII(spec, names);
 }

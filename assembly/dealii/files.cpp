@@ -170,6 +170,17 @@ RawMesh read_raw(MeshSpec const& spec) {
                                          : read_ucd(text);
 }
 
+/// Of vertices, of the nodes of curved cells, and of the translations between periodic boundaries.
+void multiply_coordinates(RawMesh& mesh, double scale) {
+  for (auto* const points : {&mesh.vertices, &mesh.shape_nodes})
+    for (dealii::Point<3>& point : *points)
+      point *= scale;
+  for (PeriodicPair& pair : mesh.periodic)
+    if (pair.map)
+      for (std::size_t row = 0; row < 3; ++row)
+        (*pair.map)[4 * row + 3] *= scale;
+}
+
 dealii::Point<3> centre_of(RawMesh const& mesh, RawMesh::Cell const& cell) {
   dealii::Point<3> centre;
   for (int const v : cell.vertices)
@@ -426,6 +437,8 @@ void fail_in_mesh_file(std::string const& path, std::int64_t line, std::string c
 Mesh read_mesh_file(MeshSpec const& spec) {
   std::string const& path = spec.file;
   RawMesh mesh = read_raw(spec);
+  if (spec.scale != 1)
+    multiply_coordinates(mesh, spec.scale);
   if (mesh.cells.empty())
     fail_in_mesh_file(path, 0,
                       std::string("the ") + (is_exodus(lower_extension(path)) ? "Exodus " : "") + "file has no hexahedra" +

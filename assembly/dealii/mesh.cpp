@@ -11,6 +11,7 @@
 #include <deal.II/grid/manifold.h>
 #include <deal.II/grid/tria_accessor.h>
 #include <deal.II/grid/tria_iterator.h>
+#include <limits>
 #include <sstream>
 
 namespace poisson::assembly {
@@ -24,13 +25,14 @@ void refine(dealii::Triangulation<3>& triangulation, int times_to_refine) {
   }
 }
 
-std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box) {
+/// `flat`: on one level.
+std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box, bool flat) {
   auto triangulation = std::make_unique<dealii::Triangulation<3>>();
   std::vector<unsigned> cells(box.cells.begin(), box.cells.end());
   int refinements = 0;
   bool const equal_cells = box.has_equal_cells();
   // Refining is three times as fast as making all cells at once and needs three quarters of the memory.
-  while (equal_cells && cells[0] % 2 == 0 && cells[1] % 2 == 0 && cells[2] % 2 == 0) {
+  while (!flat && equal_cells && cells[0] % 2 == 0 && cells[1] % 2 == 0 && cells[2] % 2 == 0) {
     for (unsigned& n : cells)
       n /= 2;
     ++refinements;
@@ -62,6 +64,8 @@ std::unique_ptr<dealii::Triangulation<3>> build_box(BoxGrid const& box) {
 
 void describe(Mesh& mesh) {
   mesh.curved = mesh.curved_cells.has_value();
+  mesh.boundary_ids.clear();
+  mesh.material_ids.clear();
   dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
   for (unsigned const id : triangulation.get_boundary_ids())
     mesh.boundary_ids.insert(id);
@@ -114,6 +118,21 @@ MeshCounts count(Mesh const& coarse) {
   counts.inner_groups = coarse.inner_groups;
   counts.notes = coarse.notes;
   counts.periodic = coarse.periodic;
+  counts.void_surfaces = coarse.void_surfaces;
+  counts.void_materials = coarse.void_materials;
+  counts.low.fill(std::numeric_limits<double>::infinity());
+  counts.high.fill(-std::numeric_limits<double>::infinity());
+  auto const add = [&](dealii::Point<3> const& x) {
+    for (unsigned d = 0; d < 3; ++d) {
+      counts.low[d] = std::min(counts.low[d], x[d]);
+      counts.high[d] = std::max(counts.high[d], x[d]);
+    }
+  };
+  for (dealii::Point<3> const& vertex : triangulation.get_vertices())
+    add(vertex);
+  if (coarse.curved_cells)
+    for (dealii::Point<3> const& node : coarse.curved_cells->nodes)
+      add(node);
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
   return counts;
 }
@@ -167,17 +186,23 @@ std::string brief_message(std::exception const& exception) {
   return text;
 }
 
-Mesh make_coarse_mesh(MeshSpec const& spec) {
+Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
   check_refinements(spec);
   Mesh mesh;
   return guarded(source_key(spec), [&] {
-    if (is_box(spec)) {
+    bool const has_void = spec.has_void();
+    if (spec.file.empty() && spec.generator == "box") {
       MeshSpec unrefined = spec;
+      unrefined.regions.clear();
+      unrefined.void_names.clear();
+      unrefined.void_ids.clear();
+      if (has_void)
+        static_cast<void>(predict_counts(unrefined));  // checks the cells that refinements make
       unrefined.refinements = 0;
       MeshCounts const counts = predict_counts(unrefined);
       check_index_range(unrefined, counts, 1);
-      check_memory(counts.triangulation_bytes, "the mesh");
-      mesh.triangulation = build_box(*counts.box);
+      check_memory(has_void ? 2 * counts.cells * bytes_per_created_cell : counts.triangulation_bytes, "the mesh");
+      mesh.triangulation = build_box(*counts.box, has_void);
       mesh.box = counts.box;
       mesh.boundary_ids = counts.boundary_ids;
       mesh.material_ids = counts.material_ids;
@@ -186,6 +211,10 @@ Mesh make_coarse_mesh(MeshSpec const& spec) {
         mesh.triangulation = generate_mesh(spec);
       else
         mesh = read_mesh_file(spec);
+      describe(mesh);
+    }
+    if (has_void) {
+      take_out_void(mesh, spec, names);
       describe(mesh);
     }
     return std::move(mesh);

@@ -30,15 +30,17 @@ struct Mesh {
     int face = 0;  ///< which of its faces, in deal.II's order
     unsigned id = 0;
   };
-  std::vector<InnerFace> inner_faces;  ///< ascending by cell, then by face
-  IdGroups inner_groups;               ///< the groups of inner_faces
-  std::vector<PeriodicPair> periodic;  ///< boundaries that the file joins
-  std::vector<std::string> notes;      ///< what was changed while the file was read
+  std::vector<InnerFace> inner_faces;                ///< ascending by cell, then by face
+  IdGroups inner_groups;                             ///< the groups of inner_faces
+  std::vector<PeriodicPair> periodic;                ///< boundaries that the file joins
+  std::set<unsigned> void_surfaces, void_materials;  ///< see MeshCounts
+  std::vector<std::string> notes;                    ///< what was changed while the file was read, and cells that void regions cut
 };
 
 /// The mesh before the refinements of the specification. A box may have several levels all the same; its active cells are those of
 /// spec.cells. Errors: InputError with key "problem.mesh.<generator|arguments|file|origin|extent|cells|refinements>".
-[[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec);
+/// `names`: those of the expressions of void regions, whose cells are taken out of any mesh.
+[[nodiscard]] Mesh make_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names = {});
 
 /// Counts of an unrefined mesh.
 [[nodiscard]] MeshCounts count(Mesh const& coarse);

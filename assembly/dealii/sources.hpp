@@ -22,6 +22,11 @@ namespace poisson::assembly {
 /// set.
 [[nodiscard]] Mesh read_mesh_file(MeshSpec const& spec);
 
+/// Takes the cells out that are void (MeshSpec::has_void). Faces that were between them and others become boundaries: each region's
+/// has an id behind those of the mesh and the region's name, that of materials the name void_surface. Ids, materials, manifolds and
+/// shapes of what is left stay. Errors: InputError where a region or a material takes nothing, or nothing is left.
+void take_out_void(Mesh& mesh, MeshSpec const& spec, ExpressionNames const& names);
+
 /// Shape of a trilinear hexahedron with vertices in deal.II's order.
 enum class CellShape { good, inverted, degenerate };
 [[nodiscard]] CellShape cell_shape(std::span<dealii::Point<3> const, 8> vertices);

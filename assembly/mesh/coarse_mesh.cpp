@@ -8,7 +8,8 @@
 #include <system_error>
 
 // Null, unless the library is linked, as in tests.
-extern "C" __attribute__((weak)) poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec);
+extern "C" __attribute__((weak)) poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(
+    poisson::assembly::MeshSpec const& spec, poisson::assembly::ExpressionNames const& names);
 extern "C" __attribute__((weak)) void poisson_divide_graph(poisson::assembly::Graph const& graph, int n_parts,
                                                            std::vector<std::int32_t>& part);
 
@@ -64,9 +65,9 @@ void prepare_for(MeshSpec const& spec) {
     static_cast<void>(library());
 }
 
-std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec) {
+std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names) {
   require_library();
-  return std::unique_ptr<CoarseMesh>(library().open(spec));
+  return std::unique_ptr<CoarseMesh>(library().open(spec, names));
 }
 
 std::vector<std::int32_t> divide(Graph const& graph, int n_parts) {

@@ -43,7 +43,8 @@ struct Graph {
 /// the first call: deal.II and the 150 libraries that Debian's links take almost a second to load, and a box needs none of them.
 /// Errors: InputError with key "problem.mesh.<generator|arguments|file|refinements>"; EnvironmentError when that library cannot be
 /// loaded.
-[[nodiscard]] std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec);
+/// `names`: those of the expressions of its regions.
+[[nodiscard]] std::unique_ptr<CoarseMesh> open_coarse_mesh(MeshSpec const& spec, ExpressionNames const& names = {});
 /// Divides a graph into parts of equal size, few of whose neighbours are in other parts: by METIS, through deal.II, whose seed is
 /// fixed; into runs where deal.II has no METIS. The part of every vertex; parts are numbered in the order of their first vertices,
 /// and the last ones have none where there are few vertices. Needs the same library.
@@ -54,5 +55,6 @@ void prepare_for(MeshSpec const& spec);
 }  // namespace poisson::assembly
 
 /// What poisson_dealii defines.
-extern "C" poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec);
+extern "C" poisson::assembly::CoarseMesh* poisson_open_coarse_mesh(poisson::assembly::MeshSpec const& spec,
+                                                                   poisson::assembly::ExpressionNames const& names);
 extern "C" void poisson_divide_graph(poisson::assembly::Graph const& graph, int n_parts, std::vector<std::int32_t>& part);

@@ -191,6 +191,9 @@ MeshCounts count_box(MeshSpec const& spec) {
   counts.box = box;
   counts.boundary_ids = {0, 1, 2, 3, 4, 5};
   counts.material_ids = {0};
+  counts.low = box.origin;
+  for (std::size_t d = 0; d < 3; ++d)
+    counts.high[d] = box.origin[d] + box.extent[d];
   bool const one_step = spec.refinements == 0 && (n[0] % 2 != 0 || n[1] % 2 != 0 || n[2] % 2 != 0);
   counts.triangulation_bytes = times(counts.cells, one_step ? bytes_per_created_cell : bytes_per_refined_cell);
   return counts;
@@ -275,11 +278,11 @@ std::string in_units(std::int64_t bytes) {
 }  // namespace
 
 bool is_box(MeshSpec const& spec) {
-  return spec.file.empty() && spec.generator == "box";
+  return spec.file.empty() && spec.generator == "box" && !spec.has_void();
 }
 
 char const* source_key(MeshSpec const& spec) {
-  return !spec.file.empty() ? "problem.mesh.file" : is_box(spec) ? "problem.mesh.cells" : "problem.mesh.arguments";
+  return !spec.file.empty() ? "problem.mesh.file" : spec.generator == "box" ? "problem.mesh.cells" : "problem.mesh.arguments";
 }
 
 void check_refinements(MeshSpec const& spec) {
@@ -331,10 +334,10 @@ void check_memory(std::int64_t bytes, char const* purpose) {
                            ") are available; use fewer cells or refinements, or a machine with more memory");
 }
 
-MeshCounts predict_counts(MeshSpec const& spec) {
+MeshCounts predict_counts(MeshSpec const& spec, ExpressionNames const& names) {
   check_refinements(spec);
   if (!is_box(spec))
-    return open_coarse_mesh(spec)->counts().refined(spec.refinements);
+    return open_coarse_mesh(spec, names)->counts().refined(spec.refinements);
   check_box(spec);
   return count_box(spec);
 }

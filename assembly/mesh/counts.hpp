@@ -68,6 +68,9 @@ struct MeshCounts {
   std::map<unsigned, std::int64_t> inner_faces_with_id;
   IdGroups inner_groups;
   std::vector<PeriodicPair> periodic;    ///< boundaries that the mesh file joins
+  std::set<unsigned> void_surfaces;      ///< boundaries of cells that were taken out: insulated unless a condition says more
+  std::set<unsigned> void_materials;     ///< materials that were taken out
+  std::array<double, 3> low{}, high{};   ///< corners of the box around the vertices of the unrefined mesh
   std::vector<std::string> notes;        ///< what was changed while the mesh file was read
   std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
 
@@ -77,6 +80,7 @@ struct MeshCounts {
   [[nodiscard]] MeshCounts refined(int times) const;
 };
 
+/// Whether it is the generator `box`, all cells of which are there.
 [[nodiscard]] bool is_box(MeshSpec const& spec);
 /// The key that says where the mesh comes from.
 [[nodiscard]] char const* source_key(MeshSpec const& spec);
@@ -85,7 +89,8 @@ void check_refinements(MeshSpec const& spec);
 
 /// Counts of the refined mesh without building it. A box is never built; a generator's or file's mesh is built unrefined, and
 /// checked. Errors: as open_coarse_mesh.
-[[nodiscard]] MeshCounts predict_counts(MeshSpec const& spec);
+/// `names`: those of the expressions of its regions.
+[[nodiscard]] MeshCounts predict_counts(MeshSpec const& spec, ExpressionNames const& names = {});
 
 /// Throws InputError (key "problem.mesh.cells" or "problem.mesh.refinements") when the unknowns of Q_order exceed 32-bit indices.
 void check_index_range(MeshSpec const& spec, MeshCounts const& counts, int order);

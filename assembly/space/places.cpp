@@ -59,14 +59,18 @@ private:
 /// Entries of one of the lists, what they hold, and how often they cut it.
 class Entries {
 public:
-  Entries(std::vector<NamedPlace> const& list, std::string const& key, ExpressionNames const& names)
+  Entries(std::vector<NamedPlace> const& list, std::string const& key, ProblemSpec const& spec)
       : list_(list), counts_(list.size()) {
-    for (std::size_t i = 0; i < list.size(); ++i)
-      where_.emplace_back(list[i].where, key + "[" + std::to_string(i) + "].where", names);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      where_.emplace_back(list[i].where, key + "[" + std::to_string(i) + "].where", spec.names());
+      is_void_.push_back(spec.mesh.is_void(list[i]) && &list == &spec.mesh.regions);
+    }
   }
   /// The last entry that holds the first of the points; -1: none does.
   std::int64_t find(std::vector<Point3> const& points) {
     for (std::size_t i = list_.size(); i-- > 0;) {
+      if (is_void_[i])  // its cells were taken out of the mesh before it was refined
+        continue;
       auto const holds = [&](Point3 const& x) { return where_[i](x[0], x[1], x[2]) != 0; };
       bool const held = holds(points[0]);
       auto const others = std::count_if(points.begin() + 1, points.end(), [&](Point3 const& x) { return holds(x) != held; });
@@ -89,6 +93,7 @@ public:
 private:
   std::vector<NamedPlace> const& list_;
   std::vector<Expression> where_;
+  std::vector<bool> is_void_;
   std::vector<PlaceCounts::OfEntry> counts_;
 };
 
@@ -111,9 +116,10 @@ std::vector<std::int64_t> find_all(Entries& entries, Space const& space, Referen
   return found;
 }
 
+template <class IsVoid>
 void add_names(std::vector<NamedPlace> const& list, std::string const& key, std::set<unsigned>& ids, IdGroups& groups,
-               IdGroups const& others, unsigned& first) {
-  std::set<unsigned> taken = ids;
+               IdGroups const& others, std::set<unsigned> taken, unsigned& first, IsVoid const& is_void) {
+  taken.insert(ids.begin(), ids.end());
   for (IdGroups const* const known : {static_cast<IdGroups const*>(&groups), &others})
     taken.merge(known->all_ids());
   first = taken.empty() ? 0 : *taken.rbegin() + 1;
@@ -121,6 +127,8 @@ void add_names(std::vector<NamedPlace> const& list, std::string const& key, std:
     if (groups.has_name(list[i].name) || others.has_name(list[i].name))
       throw InputError(key + "[" + std::to_string(i) + "].name", "the name '" + list[i].name + "' is taken; choose another one");
     auto const id = first + static_cast<unsigned>(i);
+    if (is_void(list[i]))
+      continue;
     ids.insert(id);
     groups.add({id, list[i].name, {id}});
   }
@@ -133,17 +141,20 @@ PlaceNames::PlaceNames(MeshCounts const& counts, MeshSpec const& spec)
       material_ids(counts.material_ids),
       boundary_groups(counts.boundary_groups),
       material_groups(counts.material_groups),
-      inner_groups(counts.inner_groups) {
+      inner_groups(counts.inner_groups),
+      insulated(counts.void_surfaces) {
   for (auto const& [id, faces] : counts.inner_faces_with_id)
     inner_ids.insert(id);
-  add_names(spec.boundaries, boundaries_key, boundary_ids, boundary_groups, inner_groups, first_boundary);
-  add_names(spec.regions, regions_key, material_ids, material_groups, {}, first_material);
+  add_names(spec.boundaries, boundaries_key, boundary_ids, boundary_groups, inner_groups, {}, first_boundary,
+            [](auto const&) { return false; });
+  add_names(spec.regions, regions_key, material_ids, material_groups, {}, counts.void_materials, first_material,
+            [&](NamedPlace const& region) { return spec.is_void(region); });
 }
 
 PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSpec const& spec, PlaceNames const& names) {
   PlaceCounts counts;
   if (!spec.mesh.boundaries.empty()) {
-    Entries entries(spec.mesh.boundaries, boundaries_key, spec.names());
+    Entries entries(spec.mesh.boundaries, boundaries_key, spec);
     auto const n = static_cast<std::int64_t>(space.boundary_faces.size());
     auto const found = find_all(
         entries, space, element, n, [&](Places & places, std::int64_t i) -> auto const& {
@@ -153,7 +164,7 @@ PlaceCounts name_places(Space& space, ReferenceElement const& element, ProblemSp
     counts.boundaries = entries.counts();
   }
   if (!spec.mesh.regions.empty()) {
-    Entries entries(spec.mesh.regions, regions_key, spec.names());
+    Entries entries(spec.mesh.regions, regions_key, spec);
     auto const found = find_all(
         entries, space, element,
         space.n_cells, [&](Places & places, std::int64_t cell) -> auto const& { return places.points(cell, -1); });
@@ -171,6 +182,8 @@ std::vector<std::string> check_places(MeshSpec const& spec, PlaceCounts const& c
                          char const* of_list, char const* what) {
     for (std::size_t i = 0; i < list.size(); ++i) {
       std::string const key = std::string(of_list) + "[" + std::to_string(i) + "]";
+      if (&list == &spec.regions && spec.is_void(list[i]))
+        continue;
       if (of_entries[i].held == 0) {
         std::ostringstream extent;
         extent << "(" << low[0] << ", " << low[1] << ", " << low[2] << ") to (" << high[0] << ", " << high[1] << ", " << high[2]

@@ -23,6 +23,7 @@ struct PlaceNames {
   IdGroups boundary_groups, material_groups;
   std::set<unsigned> inner_ids;  ///< of surfaces inside the mesh
   IdGroups inner_groups;
+  std::set<unsigned> insulated;                     ///< boundaries that need no condition
   unsigned first_boundary = 0, first_material = 0;  ///< ids of the first entries
 };
 

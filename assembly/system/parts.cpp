@@ -104,4 +104,18 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
   return {sum_of(of_faces), sum_of(of_cells)};
 }
 
+std::vector<MeshPart> component_sizes(Space const& space, ReferenceElement const& element) {
+  PointTables const map = tabulate(geometry_nodes_1d(space, element), element.volume_points);
+  std::vector<MeshPart> parts(static_cast<std::size_t>(space.n_components));
+  PlacedCell cell(space);
+  for (std::int64_t c = 0; c < space.n_cells; ++c) {
+    MeshPart& part = parts[static_cast<std::size_t>(space.component(c))];
+    cell.reset(c);
+    ++part.count;
+    for (std::size_t q = 0; q < element.weights.size(); ++q)
+      part.size += element.weights[q] * determinant(cell.jacobian(map, q));
+  }
+  return parts;
+}
+
 }  // namespace poisson::assembly

@@ -335,9 +335,13 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
   missing.clear();
   for (auto const id : boundary_ids)
     if (!boundary_of.contains(id)) {
-      if (rest)
+      if (rest) {
         boundary_of[id] = *rest;
-      else
+      } else if (names.insulated.contains(id)) {
+        boundary_of[id] = boundary.size();
+        boundary.push_back(
+            {BoundaryType::neumann, Function("0", "problem.boundary", names_), Function("0", "problem.boundary", names_)});
+      } else
         missing.insert(id);
     }
   if (final && !missing.empty())

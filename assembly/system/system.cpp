@@ -3,6 +3,7 @@
 #include "assembly/parallel.hpp"
 #include "assembly/system/element_kernels.hpp"
 #include "assembly/system/integrals.hpp"
+#include "assembly/system/parts.hpp"
 #include "assembly/system/pattern.hpp"
 #include "assembly/system/scatter.hpp"
 #include "assembly/system/source_check.hpp"
@@ -197,12 +198,20 @@ private:
       system_.pure_neumann = true;
       return;
     }
-    auto const first = static_cast<std::int32_t>(std::find(anchored_.begin(), anchored_.end(), false) - anchored_.begin());
+    constexpr std::size_t most_told = 3;
+    std::vector<MeshPart> const sizes = component_sizes(space_, element_);
     std::vector<std::int32_t> dofs(space_.n_local);
-    space_.dofs(space_.cell_of_component(first), dofs.data());
+    std::string places;
+    std::size_t told = 0;
+    for (std::size_t part = 0; part < anchored_.size() && told < most_told; ++part)
+      if (!anchored_[part]) {
+        space_.dofs(space_.cell_of_component(static_cast<std::int32_t>(part)), dofs.data());
+        places += (told++ > 0 ? "; " : "") + std::to_string(sizes[part].count) + (sizes[part].count == 1 ? " cell" : " cells") +
+                  " of volume " + to_text(sizes[part].size, 6) + " at (x, y, z) = " + to_text(space_.point(dofs[0]));
+      }
     throw InputError("problem.boundary",
                      "the mesh has " + std::to_string(anchored_.size()) + " parts that do not touch, and " + std::to_string(free) +
-                         " of them (one at (x, y, z) = " + to_text(space_.point(dofs[0])) + ") " + (free == 1 ? "has" : "have") +
+                         " of them (" + places + (free > told ? "; ..." : "") + ") " + (free == 1 ? "has" : "have") +
                          " neither a Dirichlet condition nor a Robin condition with alpha > 0: the solution is not unique "
                          "there; give every part such a condition");
   }
