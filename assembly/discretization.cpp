@@ -5,6 +5,7 @@
 #include "assembly/space/prolongation.hpp"
 #include "assembly/space/space.hpp"
 #include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/data_check.hpp"
 #include "assembly/system/evaluation.hpp"
 #include "assembly/system/integrals.hpp"
 #include "assembly/system/lattice_problem.hpp"
@@ -52,6 +53,25 @@ struct Emptied {
   std::int64_t nnz = 0;  ///< of the matrix without them, diagonal entries of fixed unknowns included
 };
 
+/// Gauss points in each direction. With a constant k on a cell whose map has the degree s, terms of the matrix have the degree
+/// 2 s + p. Cells that were refined often are so nearly affine that the usual points do, if the map is one of the element's nodes.
+int gauss_points(ProblemSpec const& spec, MeshCounts const& counts) {
+  int const p = spec.order, s = counts.shape_order;
+  if (spec.quadrature) {
+    if (*spec.quadrature <= p)
+      throw InputError("problem.quadrature", "found '" + std::to_string(*spec.quadrature) + "'; elements of order " +
+                                                 std::to_string(p) + " need " + std::to_string(p + 1) +
+                                                 " Gauss points in each direction, or more");
+    return static_cast<int>(*spec.quadrature);
+  }
+  bool const curved = s > 1 && (s > p || spec.mesh.refinements < Space::fewest_refinements_of_lattices);
+  return curved ? std::max(p + 1, s + p / 2 + 1) : p + 1;
+}
+
+ReferenceElement element_of(ProblemSpec const& spec, MeshCounts const& counts) {
+  return ReferenceElement(spec.order, gauss_points(spec, counts));
+}
+
 /// Exact for boxes. Elsewhere the faces are taken for parts of a closed surface with as many vertices as faces, where a node
 /// couples with (p + 2)^2 of the surface and with p + 1 layers in all.
 Emptied count_emptied(MeshCounts const& counts, ProblemData const& data, int order, std::int64_t nnz) {
@@ -93,6 +113,8 @@ void add_space(HostMemory& memory, LatticeLayout& layout, ProblemSpec const& spe
   std::int64_t const p = spec.order, local = (p + 1) * (p + 1) * (p + 1), n = counts.unknowns(spec.order), cells = counts.cells;
   std::int64_t const of_cells = cells * (4 * local + 4) + 24 * n;  // unknowns and material of a cell, coordinates
   memory.space = of_cells + 12 * counts.boundary_faces;
+  if (std::int64_t const q = counts.shape_order + 1; q > p + 1)
+    memory.space += 24 * q * q * q * cells;  // their own maps
   layout.order = spec.order;
   layout.n_unknowns = n;
   bool const by_lattices = lattices && spec.mesh.refinements >= Space::fewest_refinements_of_lattices;
@@ -151,6 +173,9 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.dofs = counts.unknowns(spec.order);
   mesh.nnz = count_couplings(counts, spec.order);
   mesh.lexicographic = counts.box.has_value();
+  int const points = gauss_points(spec, counts);
+  mesh.only_csr = points != spec.order + 1 || counts.shape_order > spec.order;
+  mesh.gauss_points = points;
   mesh.n_diagonals = counts.box ? count_box_diagonals(*counts.box, spec.order) : 0;
   mesh.low = counts.low;
   mesh.high = counts.high;
@@ -162,14 +187,15 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     mesh.periodic = true;
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
-  } else if (counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
+  } else if (!mesh.only_csr && counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
              data.diagonal_code() && !spec.mesh.has_places()) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;
     mesh.stencil_faces = inner > 0 ? mesh.dofs - inner : 0;
   }
-  mesh.box_for_elements = counts.box && spec.order == 1 && spec.mesh.boundaries.empty() && is_for_box_elements(data);
+  mesh.box_for_elements =
+      counts.box && spec.order == 1 && !mesh.only_csr && spec.mesh.boundaries.empty() && is_for_box_elements(data);
   estimate.boundary_faces = counts.boundary_faces;
   estimate.constant_k = data.constant_coefficient();
   bool const graded = counts.box && !counts.box->has_equal_cells();  // BoxSystem weighs the source by the cells
@@ -356,7 +382,7 @@ std::optional<PartOfSpace> CheckedProblem::share(int rank, int ranks) {
   if (impl_->coarse == nullptr || impl_->lattices == 0)
     return std::nullopt;
   check_memory(estimate(AssembledInto::half_cds_on_host).host_bytes / ranks, "a rank's part of this problem (mesh and fields)");
-  auto found = impl_->coarse->share(ReferenceElement(impl_->spec.order), rank, ranks);
+  auto found = impl_->coarse->share(element_of(impl_->spec, impl_->counts), rank, ranks);
   impl_->coarse.reset();
   return_freed_memory();
   if (!found)
@@ -384,7 +410,7 @@ CheckedProblem::Places CheckedProblem::places(PartOfSpace const& part) const {
   ProblemSpec const& spec = impl_->spec;
   Space own(*impl_->around, places_in(part.around_cells, part.own_cells), part.in_own_cells);
   Extent const extent = extent_of(own);
-  PlaceCounts counts = name_places(own, ReferenceElement(spec.order), spec, impl_->names);
+  PlaceCounts counts = name_places(own, element_of(spec, impl_->counts), spec, impl_->names);
   return {std::move(counts), extent.low, extent.high};
 }
 
@@ -393,7 +419,7 @@ void CheckedProblem::set_places_of_whole(PlaceCounts counts) {
 }
 
 void CheckedProblem::set_part(SpaceArrays around) {
-  impl_->around = std::make_shared<Space>(ReferenceElement(impl_->spec.order), std::move(around));
+  impl_->around = std::make_shared<Space>(element_of(impl_->spec, impl_->counts), std::move(around));
   impl_->has_names = true;
 }
 
@@ -403,7 +429,7 @@ Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
 
 struct Discretization::Impl {
   explicit Impl(CheckedProblem::Impl checked)
-      : element(checked.spec.order),
+      : element(element_of(checked.spec, checked.counts)),
         space(checked.around       ? std::move(*checked.around)
               : checked.counts.box ? Space(*checked.counts.box, element)
                                    : checked.coarse->space(element)),
@@ -421,7 +447,11 @@ struct Discretization::Impl {
       summary.lattices = summary.lattice_nodes = 0;
     if (checked.spec.source_total && space.n_cells_of_whole == 0)
       scale_source(*checked.spec.source_total, assembly::source_integral(space, element, data));
-    data.point_loads = assembly::point_loads(space, element, checked.spec);
+    sources.parameters = checked.spec.parameters;
+    sources.fields = checked.spec.fields;
+    sources.point_sources = checked.spec.point_sources;
+    sources.line_sources = checked.spec.line_sources;
+    data.point_loads = assembly::point_loads(space, element, sources);
     if (space.n_cells_of_whole > 0)
       pure_neumann = false;  // which a part does not know; see LinearSystem::anchored
   }
@@ -499,6 +529,7 @@ struct Discretization::Impl {
   Space space;
   std::vector<std::string> notes;  ///< on the mesh file, and on places that cut faces or cells
   ProblemData data;
+  ProblemSpec sources;  ///< point and line sources, and the names that they use; nothing else
   bool has_places;
   MeshSummary summary;
   std::int64_t couplings;                    ///< pairs of unknowns that share a cell
@@ -509,7 +540,7 @@ struct Discretization::Impl {
 
 PlaceCounts count_places(ProblemSpec const& spec) {
   CheckedProblem const problem(spec);
-  ReferenceElement const element(spec.order);
+  ReferenceElement const element = element_of(spec, problem.impl_->counts);
   Space space(*problem.impl_->counts.box, element);
   return name_places(space, element, spec, problem.impl_->names);
 }
@@ -849,7 +880,7 @@ HostVector<double> Discretization::sample(std::span<double const> u, Lattice con
 }
 
 std::vector<LocatedPoint> Discretization::locate(std::span<std::array<double, 3> const> points) const {
-  return assembly::locate(impl_->space, impl_->element, points);
+  return assembly::locate(impl_->space, impl_->element, points, 0.01);
 }
 
 std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& x) const {
@@ -859,6 +890,21 @@ std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& 
 std::vector<PointValues> Discretization::values_at(std::span<double const> u, std::span<LocatedPoint const> points) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
   return assembly::values_at(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, points);
+}
+
+DataFindings Discretization::data_findings() const {
+  return check_data(impl_->space, impl_->element, impl_->data);
+}
+
+std::vector<std::vector<double>> Discretization::line_cuts() const {
+  std::vector<std::vector<double>> cuts;
+  for (LineSource const& line : impl_->sources.line_sources)
+    cuts.push_back(cell_crossings(impl_->space, impl_->element, line.from, line.to));
+  return cuts;
+}
+
+void Discretization::set_line_cuts(std::vector<std::vector<double>> const& cuts) {
+  impl_->data.point_loads = assembly::point_loads(impl_->space, impl_->element, impl_->sources, cuts);
 }
 
 PointLoads const& Discretization::point_loads() const {

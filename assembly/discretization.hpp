@@ -22,6 +22,7 @@
 
 namespace poisson::assembly {
 
+struct DataFindings;
 struct OwnPieces;
 struct SolutionResidual;  // assembly/system/boundary_flux.hpp
 struct SpaceArrays;
@@ -35,6 +36,9 @@ struct MeshSummary {
   std::int64_t n_diagonals = 0;  ///< diagonals with entries of a lexicographically numbered box; 0 for other meshes
   std::int64_t lattices = 0;     ///< coarse cells that became lattices, by which the unknowns are numbered; 0: none
   std::int64_t lattice_nodes = 0;  ///< nodes a side of a lattice
+  /// It is assembled into CSR only: with more Gauss points than order + 1, or on curved cells of a higher order than the elements'.
+  bool only_csr = false;
+  int gauss_points = 2;            ///< of the assembly, in each direction
   bool box_for_elements = false;   ///< box_problem gives this problem to gpu/elements, as far as the key paths tell
   std::int64_t stencil_faces = 0;  ///< of a box whose inner rows are one stencil (order 1, constant k): nodes on its faces; else 0
   bool periodic = false;           ///< some boundaries are tied to each other, by the configuration or the mesh file
@@ -169,6 +173,12 @@ public:
   /// What such a warning comes from; those of parts can be added. The second one from the integral of |f| and lines of all cells.
   [[nodiscard]] SourceFindings source_findings() const;
   [[nodiscard]] SourceFindings source_findings(double absolute, SourceLines const& lines) const;
+  /// What the data are like at the Gauss points, by the host: see check_data.
+  [[nodiscard]] DataFindings data_findings() const;
+  /// Of a part: for each line source the t in [0, 1] where it goes from one cell to another, as far as this part knows them,
+  /// ascending; and the loads anew, with those of all parts.
+  [[nodiscard]] std::vector<std::vector<double>> line_cuts() const;
+  void set_line_cuts(std::vector<std::vector<double>> const& cuts);
   /// The loads of point and line sources, those of unknowns with Dirichlet values among them. `assemble` adds them to its
   /// right-hand side; box_problem and lattice_problem leave that to the caller.
   [[nodiscard]] PointLoads const& point_loads() const;
@@ -239,7 +249,7 @@ public:
   /// several cells is evaluated in the one with the lowest number, which `cells`, unless null, gets; -1 outside.
   [[nodiscard]] HostVector<double> sample(std::span<double const> u, Lattice const& lattice,
                                           HostVector<std::int64_t>* cells = nullptr) const;
-  /// The cells of points.
+  /// The cells of points. Those outside of the mesh by 1 % of a cell at most are moved onto it.
   [[nodiscard]] std::vector<LocatedPoint> locate(std::span<std::array<double, 3> const> points) const;
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
   /// u and what follows from it at points inside the mesh.

@@ -163,6 +163,8 @@ struct ProblemSpec {
   PointFunctions fields;                     ///< functions of a place that every expression may use
   MeshSpec mesh;
   int order = 1;  ///< p of Q_p, 1..8
+  /// Gauss points in each direction, p + 1 or more. None: p + 1, or as many as curved cells of a mesh file need.
+  std::optional<std::int64_t> quadrature{};
   /// k by material id. Key -1: every material without an entry of its own.
   std::map<int, CoefficientExpressions> coefficient{{-1, {"1"}}};
   std::map<std::string, CoefficientExpressions> coefficient_of_name;  ///< k by the name of a material

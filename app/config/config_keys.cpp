@@ -1066,6 +1066,9 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("problem.element", "Finite element."),
       declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
               "Polynomial order p of the element Q_p; 1 is trilinear."),
+      declare("problem.quadrature", Integer{2, 20, false, true}, POISSON_MEMBER(problem.quadrature), "",
+              "Gauss points in each direction of a cell, order + 1 or more; more see values that jump inside cells better. auto: "
+              "order + 1, and more on curved cells of mesh files."),
       declare(
           "problem.fields", Named<FieldSpec>{field_keys, "{name: conductivity, file: k.vti}"}, POISSON_MEMBER(fields), "",
           "Fields in files, which every expression may use by their names: image data and grids of VTK (.vti, .vtr, .vtu, .hdf), "

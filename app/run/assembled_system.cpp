@@ -27,7 +27,8 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 
 /// Whether gpu/elements takes the problem, if its mesh fits.
 bool is_for_elements(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  return !mesh.periodic && config.problem.has_one_source() && !config.problem.has_full_tensor() && config.fields.empty();
+  return !mesh.periodic && !mesh.only_csr && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
+         config.fields.empty();
 }
 
 /// Whether nothing that is asked for needs CSR.
@@ -118,6 +119,14 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
     if (config.problem.has_full_tensor())
       throw InputError("matrix.format", "matrix_free takes one or three components of problem.coefficient, and this one is a full "
                                         "tensor; use another format, or auto");
+    if (mesh.only_csr)
+      throw InputError(
+          "matrix.format",
+          "matrix_free has order + 1 Gauss points in each direction, and cells whose maps are not of a higher order "
+          "than the elements; here there are " +
+              std::to_string(mesh.gauss_points) +
+              (config.problem.quadrature ? " points (problem.quadrature)" : " points, for the curved cells of the mesh file") +
+              "; use another format, or auto");
     if (matrix.precision != MatrixPrecision::double_)
       throw InputError("solver.matrix_precision", "matrix_free has no entries to store in another precision; use double");
     return {backend == Backend::cuda ? AssembledInto::matrix_free_on_device : AssembledInto::matrix_free_on_host, {}, may_lower};

@@ -33,6 +33,7 @@ std::string packed(assembly::MeshCounts const& counts) {
     }
   }
   to.put_list(counts.periodic);
+  to.put(counts.shape_order);
   return to.bytes;
 }
 
@@ -59,6 +60,7 @@ assembly::MeshCounts unpacked_counts(std::string const& bytes) {
       groups->add(std::move(group));
     }
   from.take_list(counts.periodic);
+  from.take(counts.shape_order);
   return counts;
 }
 
@@ -78,6 +80,8 @@ std::vector<char> packed(MeshShare const& share) {
   to.put_set(around.material_ids);
   to.put(around.n_cells_of_whole);
   to.put(around.isoparametric);
+  to.put(around.map_order);
+  to.put_list(around.map_nodes);
   return std::move(to.bytes);
 }
 
@@ -98,6 +102,8 @@ MeshShare unpacked_share(std::vector<char> const& bytes) {
   from.take_set(around.material_ids);
   from.take(around.n_cells_of_whole);
   from.take(around.isoparametric);
+  from.take(around.map_order);
+  from.take_list(around.map_nodes);
   return share;
 }
 

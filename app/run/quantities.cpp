@@ -3,6 +3,7 @@
 #include "app/io/console.hpp"
 #include "app/io/csv.hpp"
 #include "assembly/expression/expression.hpp"
+#include "assembly/system/data_check.hpp"
 #include "gpu/core/error.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
@@ -156,6 +157,62 @@ std::vector<Point> requested_points(RunConfig const& config) {
   add(config.output.circles);
   add(config.output.planes);
   return points;
+}
+
+KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved) {
+  KeyWarnings warnings;
+  for (std::size_t i = 0; i < config.output.probes.size(); ++i)
+    if (moved[i] > 0)
+      warnings.emplace_back("output.probes[" + std::to_string(i) + "].at", "the point " + text_of(config.output.probes[i].at) +
+                                                                               " is outside the mesh by " +
+                                                                               number_text(moved[i], 3) + "; it was moved onto it");
+  std::size_t next = config.output.probes.size();
+  auto const add = [&](char const* what, auto const& specs, auto const& count_of) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      std::int64_t count = 0;
+      double farthest = 0;
+      for (std::int64_t k = 0; k < count_of(specs[i]); ++k, ++next) {
+        count += moved[next] > 0 ? 1 : 0;
+        farthest = std::max(farthest, moved[next]);
+      }
+      if (count > 0)
+        warnings.emplace_back("output." + std::string(what) + "[" + std::to_string(i) + "]",
+                              std::to_string(count) + (count == 1 ? " point is" : " points are") + " outside the mesh, by " +
+                                  number_text(farthest, 3) + " at most; " + (count == 1 ? "it was" : "they were") +
+                                  " moved onto it");
+    }
+  };
+  add("lines", config.output.lines, [](LineSpec const& line) { return line.points; });
+  add("circles", config.output.circles, [](CircleSpec const& circle) { return circle.points; });
+  add("planes", config.output.planes, [](PlaneSpec const& plane) { return plane.points[0] * plane.points[1]; });
+  return warnings;
+}
+
+KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table) {
+  KeyWarnings warnings;
+  for (auto const& [name, value] : table) {
+    bool finite = true;
+    for (auto const& part : value.is_array() ? value : nlohmann::ordered_json::array({value}))
+      finite = finite && part.is_number() && std::isfinite(part.get<double>());
+    if (finite)
+      continue;
+    bool const own = std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
+                                 [&](QuantitySpec const& entry) { return entry.name == name; });
+    warnings.emplace_back(own ? "output.quantities." + name : "output",
+                          "the quantity '" + name + "' is not a finite number" +
+                              (own ? "; look for a division by 0 or a root of a negative number in its expression" : ""));
+  }
+  return warnings;
+}
+
+KeyWarnings warnings_of_data(RunConfig const& config, assembly::DataFindings const& data, assembly::Quantities const& of_solution) {
+  KeyWarnings warnings = data.warnings(config.problem.boundary.size(), config.problem.point_sources.size());
+  // A solution to a coarse tolerance leaves the range by as much.
+  bool const close = config.solver.tolerance <= 1e-9 && !config.solver.to_discretization;
+  if (std::string text = data.range_warning(of_solution.min, of_solution.min_at, of_solution.max, of_solution.max_at);
+      close && !text.empty())
+    warnings.emplace_back("problem.mesh", std::move(text));
+  return warnings;
 }
 
 std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points) {

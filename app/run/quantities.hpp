@@ -89,6 +89,17 @@ private:
   std::vector<Range> lines_, circles_, planes_;
 };
 
+/// A key of the configuration, and what is to be said about it.
+using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
+/// Which of requested_points were moved onto the mesh, how far each.
+[[nodiscard]] KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved);
+/// Which quantities are not finite.
+[[nodiscard]] KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table);
+
+/// What the data and the range of the solution give reason to say.
+[[nodiscard]] KeyWarnings warnings_of_data(RunConfig const& config, assembly::DataFindings const& data,
+                                           assembly::Quantities const& of_solution);
+
 /// The names of the files that write_files writes.
 [[nodiscard]] std::vector<std::string> quantity_files(RunConfig const& config);
 

@@ -204,6 +204,28 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
   return mesh;
 }
 
+/// A line is cut where any part knows that it goes from one cell to another, so that all parts integrate over the same pieces.
+void share_line_cuts(RankMesh& mesh, RankTeam& team, std::size_t n_lines) {
+  std::vector<std::vector<double>> cuts;
+  team.together([&] {
+    if (mesh.around)
+      cuts = mesh.around->line_cuts();
+  });
+  cuts.resize(n_lines);
+  for (auto& of_line : cuts) {
+    std::vector<double> all = gather_lists(team.communicator(), of_line);
+    std::sort(all.begin(), all.end());
+    of_line.clear();
+    for (double const t : all)
+      if (of_line.empty() || t - of_line.back() > 1e-12)
+        of_line.push_back(t);
+  }
+  team.together([&] {
+    if (mesh.around)
+      mesh.around->set_line_cuts(cuts);
+  });
+}
+
 /// Own cells and their unknowns, from the part around them.
 void make_own(RankMesh& mesh, assembly::PartOfSpace& part) {
   // In the order of the whole: what is made of cells and nodes by their order is then the same as on one rank. Own unknowns are.
@@ -236,6 +258,8 @@ void make_parts(RankMesh& mesh, RankTeam& team, assembly::ProblemSpec const& spe
     mesh.around_unknowns = part.unknowns;
   });
   problem.reset();
+  if (!spec.line_sources.empty())
+    share_line_cuts(mesh, team, spec.line_sources.size());
   exchange_dirichlet_values(mesh, team);
   team.together([&] {
     if (!part.own_cells.empty())

@@ -52,6 +52,29 @@ RankPoints::RankPoints(RankMesh const& mesh, RankTeam& team, std::vector<Point> 
       inside_.push_back(point.cell >= 0);
   });
   inside_ = any_in_lists(team.communicator(), inside_);
+  // A point is where it was moved least: not at all, if it is in the part of some rank. Few are moved.
+  struct Moved {
+    std::int64_t point;
+    double distance;
+  };
+  std::vector<Moved> here;
+  std::vector<bool> held(points_.size());
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    held[i] = points_[i].cell >= 0 && points_[i].moved == 0;
+    if (points_[i].moved > 0)
+      here.push_back({static_cast<std::int64_t>(i), points_[i].moved});
+  }
+  moved_.assign(points_.size(), 0);
+  auto const all = gather_lists(team.communicator(), here);
+  if (all.empty())
+    return;
+  held = any_in_lists(team.communicator(), held);
+  for (Moved const& of : all)
+    if (auto const i = static_cast<std::size_t>(of.point); !held[i])
+      moved_[i] = moved_[i] > 0 ? std::min(moved_[i], of.distance) : of.distance;
+  for (std::size_t i = 0; i < points_.size(); ++i)
+    if (points_[i].moved > moved_[i])
+      points_[i].cell = -1;
 }
 
 std::vector<assembly::PointValues> RankPoints::values(std::span<double const> u) const {

@@ -18,6 +18,8 @@ public:
 
   /// Which points are in the mesh.
   [[nodiscard]] std::vector<bool> const& inside() const { return inside_; }
+  /// How far each was moved onto the mesh.
+  [[nodiscard]] std::vector<double> const& moved() const { return moved_; }
   /// The solution at each point that is in the mesh, on the first rank: in the cell that has the lowest number in the whole mesh,
   /// as on one rank. `u`: of the unknowns of own cells.
   [[nodiscard]] std::vector<assembly::PointValues> values(std::span<double const> u) const;
@@ -27,6 +29,7 @@ private:
   RankTeam& team_;
   std::vector<assembly::LocatedPoint> points_;  ///< in own cells
   std::vector<bool> inside_;
+  std::vector<double> moved_;
 };
 
 /// On the first rank: the solution at the points of a lattice, as Discretization::sample gives it on one rank; other ranks get

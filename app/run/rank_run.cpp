@@ -16,6 +16,7 @@
 #include "app/run/system_files.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
+#include "assembly/system/data_check.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/solvers/solver.hpp"
 
@@ -73,6 +74,36 @@ std::string source_warning(RankSystem const& system, RankTeam& team) {
   for (assembly::SourceFindings const& of_rank : gather(team.communicator(), mine))
     all.add(of_rank);
   return all.warning();
+}
+
+/// Of all own cells; the same on all ranks. Collective.
+assembly::DataFindings data_on_ranks(RankMesh const& mesh, RankTeam& team, RunConfig const& config) {
+  assembly::DataFindings mine, all;
+  std::size_t const n_sources = config.problem.point_sources.size() + config.problem.line_sources.size();
+  team.together([&] {
+    if (mesh.own)
+      mine = mesh.own->data_findings();
+    mine.sources.resize(n_sources);
+  });
+  Communicator& ranks = team.communicator();
+  auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.jumps.size()));
+  auto const jumps = gather_lists(ranks, mine.jumps);
+  auto const sources = gather_lists(ranks, mine.sources);
+  auto const ranges = gather(ranks, mine.ranges);
+  auto const meetings = gather(ranks, mine.meeting);
+  auto next_jump = jumps.begin();
+  auto next_source = sources.begin();
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    assembly::DataFindings part;
+    part.jumps.assign(next_jump, next_jump + sizes[rank]);
+    part.sources.assign(next_source, next_source + static_cast<std::ptrdiff_t>(n_sources));
+    next_jump += sizes[rank];
+    next_source += static_cast<std::ptrdiff_t>(n_sources);
+    part.ranges = ranges[rank];
+    part.meeting = meetings[rank];
+    all.add(part);
+  }
+  return all;
 }
 
 }  // namespace
@@ -137,6 +168,13 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     assembly::Extent const extent = extent_of(mesh, team);
     record.extent = extent;
     auto const requested = requested_on_ranks(config, mesh, team, points.inside(), extent);
+    auto const warn = [&](KeyWarnings const& warnings) {
+      for (auto const& [key, text] : warnings) {
+        record.warnings.push_back(configuration.locate(InputError(key, text)));
+        console.warning(record.warnings.back());
+      }
+    };
+    warn(warnings_of_moved(config, points.moved()));
     team.together([&] { require_pictures_in_mesh(config, extent); });
     for (std::string const& note : requested->notes())
       console.line("    " + note);
@@ -210,9 +248,12 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
         if (finite) {
           at_points = points.values(u);
           team.together([&] {
-            if (team.is_first())
-              record.quantities = requested->evaluate(quantities, record.integral_f, at_points);
+            if (!team.is_first())
+              return;
+            record.quantities = requested->evaluate(quantities, record.integral_f, at_points);
+            warn(warnings_of_quantities(config, record.quantities));
           });
+          warn(warnings_of_data(config, data_on_ranks(mesh, team, config), quantities));
         }
         if (config.problem.exact)
           record.errors = errors_on_ranks(mesh, team, u);

@@ -11,6 +11,7 @@
 #include "app/run/stages.hpp"
 #include "app/run/system_files.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
+#include "assembly/system/data_check.hpp"
 
 #include <optional>
 #include <vector>
@@ -43,6 +44,16 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     std::vector<assembly::LocatedPoint> const points = discretization.locate(requested_points(config));
     RequestedQuantities const requested(config, discretization.summary(), discretization.extent(), are_inside(points),
                                         [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
+    auto const warn = [&](KeyWarnings const& warnings) {
+      for (auto const& [key, text] : warnings) {
+        record.warnings.push_back(configuration.locate(InputError(key, text)));
+        console.warning(record.warnings.back());
+      }
+    };
+    std::vector<double> moved;
+    for (assembly::LocatedPoint const& point : points)
+      moved.push_back(point.moved);
+    warn(warnings_of_moved(config, moved));
     require_pictures_in_mesh(config, discretization.extent());
     record.mesh = discretization.summary();
     record.extent = discretization.extent();
@@ -101,6 +112,8 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
               quantities);
           at_points = values_inside(discretization, u, points);
           record.quantities = requested.evaluate(quantities, record.integral_f, at_points);
+          warn(warnings_of_quantities(config, record.quantities));
+          warn(warnings_of_data(config, discretization.data_findings(), quantities));
         }
         if (config.problem.exact)
           record.errors = discretization.errors(u);

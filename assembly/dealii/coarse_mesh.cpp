@@ -27,6 +27,10 @@ public:
     try {
       if (spec_.refinements > 0 || mesh_.curved_cells) {
         LatticeMesh const lattices(mesh_, spec_.refinements, element.nodes);
+        if (lattices.obstacle.empty() && counts_.shape_order > element.order) {
+          LatticeMesh const shape(mesh_, spec_.refinements, gauss_lobatto_points(counts_.shape_order + 1));
+          return {lattices, element, &shape};
+        }
         if (lattices.obstacle.empty())
           return {lattices, element};
         if (mesh_.curved_cells)
@@ -41,7 +45,7 @@ public:
   }
 
   [[nodiscard]] std::optional<ShareOfSpace> share(ReferenceElement const& element, int rank, int ranks) override {
-    if (spec_.refinements < Space::fewest_refinements_of_lattices)
+    if (spec_.refinements < Space::fewest_refinements_of_lattices || counts_.shape_order > element.order)
       return std::nullopt;
     try {
       return share_of_lattices(mesh_, spec_.refinements, element, rank, ranks);

@@ -133,6 +133,7 @@ MeshCounts count(Mesh const& coarse) {
   if (coarse.curved_cells)
     for (dealii::Point<3> const& node : coarse.curved_cells->nodes)
       add(node);
+  counts.shape_order = coarse.curved_cells ? coarse.curved_cells->order : 1;
   counts.triangulation_bytes = counts.cells * bytes_per_created_cell;
   return counts;
 }

@@ -72,6 +72,7 @@ struct MeshCounts {
   std::set<unsigned> void_materials;     ///< materials that were taken out
   std::array<double, 3> low{}, high{};   ///< corners of the box around the vertices of the unrefined mesh
   std::vector<std::string> notes;        ///< what was changed while the mesh file was read
+  int shape_order = 1;                   ///< of the polynomials that give the cells of a mesh file their shapes
   std::int64_t triangulation_bytes = 0;  ///< peak memory expected for deal.II's triangulation, coarser levels included
 
   /// Continuous Q_p unknowns: one per vertex, p - 1 per edge, (p - 1)^2 per face, (p - 1)^3 per cell. Saturates at 2^62.

@@ -134,22 +134,23 @@ std::vector<double> gauss_lobatto_points(int n) {
   return points;
 }
 
-ReferenceElement::ReferenceElement(int order_) : order(order_), n_nodes((order_ + 1) * (order_ + 1) * (order_ + 1)) {
+ReferenceElement::ReferenceElement(int order_, int points) : order(order_), n_nodes((order_ + 1) * (order_ + 1) * (order_ + 1)) {
   nodes = gauss_lobatto_points(order + 1);
-  gauss_rule(order + 1, gauss, gauss_weights);
-  for (int k = 0; k <= order; ++k)
-    for (int j = 0; j <= order; ++j)
-      for (int i = 0; i <= order; ++i) {
+  int const m = points > 0 ? points : order + 1;
+  gauss_rule(m, gauss, gauss_weights);
+  for (int k = 0; k < m; ++k)
+    for (int j = 0; j < m; ++j)
+      for (int i = 0; i < m; ++i) {
         volume_points.push_back({gauss[i], gauss[j], gauss[k]});
         weights.push_back(gauss_weights[i] * gauss_weights[j] * gauss_weights[k]);
       }
-  for (int j = 0; j <= order; ++j)
-    for (int i = 0; i <= order; ++i)
+  for (int j = 0; j < m; ++j)
+    for (int i = 0; i < m; ++i)
       face_weights.push_back(gauss_weights[i] * gauss_weights[j]);
   for (int face = 0; face < 6; ++face) {
     int const d = face / 2;
-    for (int j = 0; j <= order; ++j)
-      for (int i = 0; i <= order; ++i) {
+    for (int j = 0; j < m; ++j)
+      for (int i = 0; i < m; ++i) {
         Point3 point{};
         point[d] = face % 2;
         point[(d + 1) % 3] = gauss[i];

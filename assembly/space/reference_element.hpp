@@ -33,19 +33,22 @@ struct PointTables {
 
 /// Q_p on the reference cell [0, 1]^3 with Gauss-Lobatto nodes, lexicographic (x fastest).
 struct ReferenceElement {
-  explicit ReferenceElement(int order);
+  /// `points`: Gauss points in each direction; 0: order + 1.
+  explicit ReferenceElement(int order, int points = 0);
 
   int order, n_nodes;
   std::vector<double> nodes;                 ///< order + 1 Gauss-Lobatto points of [0, 1]
-  std::vector<double> gauss, gauss_weights;  ///< the rule of order + 1 points on [0, 1]
+  std::vector<double> gauss, gauss_weights;  ///< the rule of `points` points on [0, 1]
+  /// Gauss points in each direction.
+  [[nodiscard]] int n_gauss() const { return static_cast<int>(gauss.size()); }
   /// Reference coordinates of node i.
   [[nodiscard]] Point3 node(int i) const;
   /// Nodes whose reference coordinate is 0 (even face) or 1 (odd face) in direction face / 2, ascending.
   [[nodiscard]] std::vector<int> face_nodes(int face) const;
 
-  std::vector<Point3> volume_points;  ///< (order + 1)^3 Gauss points
+  std::vector<Point3> volume_points;  ///< points^3 Gauss points, x fastest
   std::vector<double> weights;
-  std::array<std::vector<Point3>, 6> face_points;  ///< (order + 1)^2 Gauss points of each face
+  std::array<std::vector<Point3>, 6> face_points;  ///< points^2 Gauss points of each face
   std::vector<double> face_weights;
 };
 

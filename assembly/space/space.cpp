@@ -67,8 +67,8 @@ Space::Space(BoxGrid const& grid, ReferenceElement const& element) : order(eleme
   cells_per_part = nz >= 16 ? layer * n_parts(nz, 128) : std::max<std::int64_t>(n_parts(n_cells, 128), 64);
 }
 
-Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
-    : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric) {
+Space::Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMesh const* shape)
+    : order(element.order), n_local(element.n_nodes), isoparametric(mesh.isoparametric || shape != nullptr) {
   LatticeTopology const& topology = *mesh.topology;
   LatticeNumbering numbering(mesh.topology, mesh.refinements, order);
   std::int64_t const n = mesh.n, m = mesh.m, cells_of_lattice = n * n * n, n_lattices = mesh.n_lattices();
@@ -134,6 +134,8 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
                                     lattice.boundary_ids[face], face});
     }
   }
+  if (shape != nullptr)
+    take_maps(*shape);
   if (mesh.refinements < fewest_refinements_of_lattices) {
     number_and_sort_cells();
     return;
@@ -144,9 +146,29 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element)
   lattices = std::move(numbering);
 }
 
+void Space::take_maps(LatticeMesh const& shape) {
+  map_order = shape.order;
+  map_nodes_1d_ = gauss_lobatto_points(map_order + 1);
+  map_nodes_.resize(n_cells * map_size());
+  std::int64_t const n = shape.n, m = shape.m, q = map_order + 1;
+  parallel_for(shape.n_lattices() * n, [&](std::int64_t const layer) {  // of cells, in z
+    auto const lattice = static_cast<std::int32_t>(layer / n);
+    std::int64_t const z = layer % n;
+    double* out = map_nodes_.data() + layer * n * n * map_size();
+    for (std::int64_t y = 0; y < n; ++y)
+      for (std::int64_t x = 0; x < n; ++x)
+        for (int d = 0; d < 3; ++d)
+          for (std::int64_t k = 0; k < q; ++k)
+            for (std::int64_t j = 0; j < q; ++j, out += q)
+              std::copy_n(shape.coordinates(lattice, d).data() + ((z * map_order + k) * m + y * map_order + j) * m + x * map_order,
+                          q, out);
+  });
+}
+
 SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std::int32_t const> unknowns) const {
   SpaceArrays arrays;
   arrays.isoparametric = isoparametric;
+  arrays.map_order = map_order;
   arrays.boundary_ids = boundary_ids;
   arrays.material_ids = material_ids;
   arrays.n_cells_of_whole = n_cells_of_whole > 0 ? n_cells_of_whole : n_cells;
@@ -165,6 +187,8 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
   });
   arrays.cell_dofs.resize(n_own * n_local);
   arrays.materials.resize(n_own);
+  if (map_order > 0)
+    arrays.map_nodes.resize(n_own * map_size());
   parallel_for(n_parts(n_own, at_once), [&](std::int64_t block) {
     auto const [begin, end] = part(n_own, at_once, block);
     for (std::int64_t cell = begin; cell < end; ++cell) {
@@ -173,6 +197,8 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
       for (int i = 0; i < n_local; ++i)
         own[i] = number[own[i]];
       arrays.materials[cell] = material(cells[cell]);
+      if (map_order > 0)
+        std::copy_n(map_nodes(cells[cell]), map_size(), arrays.map_nodes.data() + cell * map_size());
     }
   });
   for (BoundaryFace face : boundary_faces)  // by cell, ascending
@@ -194,6 +220,7 @@ Space::Space(int order_of_element, int n_nodes, SpaceArrays arrays)
       n_cells(static_cast<std::int64_t>(arrays.materials.size())),
       n_dofs(static_cast<std::int64_t>(arrays.points.size()) / 3),
       isoparametric(arrays.isoparametric),
+      map_order(arrays.map_order),
       sides_have_ids(false),
       boundary_ids(std::move(arrays.boundary_ids)),
       material_ids(std::move(arrays.material_ids)),
@@ -202,7 +229,9 @@ Space::Space(int order_of_element, int n_nodes, SpaceArrays arrays)
       cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)),
       cell_dofs_(std::move(arrays.cell_dofs)),
       points_(std::move(arrays.points)),
-      material_(std::move(arrays.materials)) {}
+      material_(std::move(arrays.materials)),
+      map_nodes_(std::move(arrays.map_nodes)),
+      map_nodes_1d_(map_order > 0 ? gauss_lobatto_points(map_order + 1) : std::vector<double>()) {}
 
 void Space::set_points(std::int64_t first, std::span<double const> coordinates) {
   std::copy(coordinates.begin(), coordinates.end(), points_.begin() + 3 * first);
@@ -314,6 +343,10 @@ void Space::number_and_sort_cells() {
       dofs[i * n_local + l] = new_dof[cell_dofs_[old * n_local + l]];
     materials[i] = material_[old];
   }
+  HostVector<double> maps(map_nodes_.size());
+  for (std::int64_t i = 0; map_order > 0 && i < n_cells; ++i)
+    std::copy_n(map_nodes(order_of_cells[i]), map_size(), maps.data() + i * map_size());
+  map_nodes_ = std::move(maps);
   HostVector<double> points(points_.size());
   for (std::int64_t i = 0; i < n_dofs; ++i)
     for (int d = 0; d < 3; ++d)
@@ -445,14 +478,24 @@ HostVector<std::int32_t> Space::owners() const {
 }
 
 std::vector<double> const& geometry_nodes_1d(Space const& space, ReferenceElement const& element) {
+  if (space.map_order > 0)
+    return space.map_nodes_1d();
   return space.isoparametric ? element.nodes : unit_interval();
 }
 
 CellGeometry::CellGeometry(Space const& space)
-    : space_(space), n_nodes_(space.isoparametric ? space.n_local : 8), nodes_(3 * n_nodes_) {}
+    : space_(space),
+      n_nodes_(space.map_order > 0   ? static_cast<int>(space.map_size() / 3)
+               : space.isoparametric ? space.n_local
+                                     : 8),
+      nodes_(3 * n_nodes_) {}
 
 void CellGeometry::reset(std::int64_t cell, std::int32_t const* dofs) {
   int const p = space_.order, n = p + 1;
+  if (space_.map_order > 0) {
+    std::copy_n(space_.map_nodes(cell), nodes_.size(), nodes_.data());
+    return;
+  }
   if (space_.box) {
     auto const index = space_.box_cell(cell);
     for (int v = 0; v < 8; ++v)

@@ -40,6 +40,8 @@ struct SpaceArrays {
   std::set<unsigned> boundary_ids, material_ids;  ///< of the whole mesh
   std::int64_t n_cells_of_whole = 0;
   bool isoparametric = false;
+  int map_order = 0;               ///< as Space::map_order
+  HostVector<double> map_nodes{};  ///< of every cell, as Space::map_nodes
 };
 
 /// The continuous Q_p space on a mesh, as plain arrays: the unknowns of each cell, the coordinates of their nodes, materials and
@@ -52,8 +54,9 @@ public:
   Space(Mesh const& mesh, ReferenceElement const& element);
   /// A globally refined mesh without a fine triangulation: the same space. Lattices of four cells a side or more have their cells
   /// together, lexicographically (x fastest), and unknowns are numbered as LatticeNumbering says; those of smaller ones as above.
-  /// Precondition: the mesh has no obstacle, and was made for this element.
-  Space(LatticeMesh const& mesh, ReferenceElement const& element);
+  /// Precondition: the mesh has no obstacle, and was made for this element. `shape`: the same mesh with the nodes of the cells'
+  /// maps, where these are not the element's.
+  Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMesh const* shape = nullptr);
 
   /// These cells (ascending) of another space that is no box, with their unknowns in this order: the part of a mesh that one of
   /// several processes works on. Unknowns are numbered anew, by their place in the list. Precondition: the list has all unknowns of
@@ -71,7 +74,10 @@ public:
   int order;
   int n_local;  ///< unknowns of a cell: (order + 1)^3
   std::int64_t n_cells = 0, n_dofs = 0, n_vertices = 0;
-  bool isoparametric = false;  ///< cells are images under Q_p maps; otherwise trilinear
+  bool isoparametric = false;  ///< cells are images under maps of a higher degree; otherwise trilinear
+  /// The degree of these maps, where a mesh file gives cells shapes of a higher one than the element's; 0: they are Q_p, and go
+  /// through the nodes of the unknowns.
+  int map_order = 0;
   std::optional<BoxGrid> box;
   std::array<std::int64_t, 3> box_nodes{};  ///< nodes of the box per direction
   bool sides_have_ids = true;               ///< of a box: its side f has the boundary id f
@@ -84,6 +90,10 @@ public:
 
   /// Writes the n_local unknowns of a cell, lexicographic (x fastest) in its own frame.
   void dofs(std::int64_t cell, std::int32_t* out) const;
+  /// Where map_order > 0: coordinates of the (map_order + 1)^3 Gauss-Lobatto nodes of a cell's map, direction by direction.
+  [[nodiscard]] double const* map_nodes(std::int64_t cell) const { return map_nodes_.data() + cell * map_size(); }
+  [[nodiscard]] std::int64_t map_size() const { return std::int64_t{3} * (map_order + 1) * (map_order + 1) * (map_order + 1); }
+  [[nodiscard]] std::vector<double> const& map_nodes_1d() const { return map_nodes_1d_; }
   /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
   /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
@@ -130,6 +140,7 @@ private:
   };
 
   Space(int order_of_element, int n_nodes, SpaceArrays arrays);
+  void take_maps(LatticeMesh const& shape);
   void number_and_sort_cells();
   void find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice);
   /// Calls action(unknown) for all unknowns that a cell writes to. `own` is scratch of n_local entries.
@@ -139,12 +150,15 @@ private:
   HostVector<std::int32_t> cell_dofs_;
   HostVector<double> points_;
   HostVector<unsigned> material_;
+  HostVector<double> map_nodes_;
+  std::vector<double> map_nodes_1d_;
   std::vector<Run> runs_{{0, 0}};  ///< ascending
   std::array<std::vector<double>, 3> box_coordinates_;
   std::array<std::vector<double>, 3> box_widths_;  ///< of cells; one where they are equal
 };
 
-/// The map from the reference cell to one cell: its nodes (8 vertices, or the n_local nodes of an isoparametric cell).
+/// The map from the reference cell to one cell: its nodes (8 vertices, the n_local nodes of an isoparametric cell, or
+/// those of Space::map_nodes).
 class CellGeometry {
 public:
   explicit CellGeometry(Space const& space);
@@ -165,7 +179,8 @@ private:
   std::vector<double> nodes_;
 };
 
-/// One-dimensional nodes of the geometry functions: 0 and 1, or those of the element on isoparametric cells.
+/// One-dimensional nodes of the geometry functions: 0 and 1, or those of the element on isoparametric cells, or of
+/// Space::map_nodes.
 [[nodiscard]] std::vector<double> const& geometry_nodes_1d(Space const& space, ReferenceElement const& element);
 
 /// Of a 3 x 3 matrix, row-major.

@@ -231,7 +231,7 @@ FieldSums source_integral(Space const& space, ReferenceElement const& element, P
   Sums const sums = sum_over_cells(
       space,
       [&] {
-        return State{data, CellQuadrature(space, element, space.order + 1)};
+        return State{data, CellQuadrature(space, element, element.n_gauss())};
       },
       [&](State& state, std::int64_t cell, Sums& sum) {
         state.quadrature.reset(cell);
@@ -401,7 +401,7 @@ namespace {
 
 /// `first` is the integral of u, `second` that of grad u . k grad u, `third` the volume.
 Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
-  if (space.box && space.order == 1 && space.material_ids.size() == 1 && data.diagonal_code()) {
+  if (space.box && space.order == 1 && element.n_gauss() == 2 && space.material_ids.size() == 1 && data.diagonal_code()) {
     BoxIntegrals const found = box_integrals(space, data, u);
     return {found.u, found.gradients, space.box->extent[0] * space.box->extent[1] * space.box->extent[2]};
   }
@@ -411,7 +411,7 @@ Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemDa
     CellFunction u;
   };
   auto const make_state = [&] {
-    return State{data, CellFunction(space, CellQuadrature(space, element, space.order + 1), basis, u)};
+    return State{data, CellFunction(space, CellQuadrature(space, element, element.n_gauss()), basis, u)};
   };
   return sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
     state.u.reset(cell);
@@ -460,7 +460,7 @@ std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const
     return {{*space.material_ids.begin(), total}};
   std::vector<std::map<unsigned, double>> parts(n_parts(space.n_cells, space.cells_per_part));
   for_all_cells(
-      space, [&] { return CellQuadrature(space, element, space.order + 1); },
+      space, [&] { return CellQuadrature(space, element, element.n_gauss()); },
       [&](CellQuadrature& quadrature, std::int64_t const cell, std::int64_t const part) {
         quadrature.reset(cell);
         double& volume = parts[part][space.material(cell)];

@@ -40,6 +40,7 @@ struct BoundaryFluxes {
 struct LocatedPoint {
   std::array<double, 3> x{}, reference{};
   std::int64_t cell = -1;  ///< -1: outside the mesh
+  double moved = 0;        ///< how far it was moved onto the mesh; x is the place there
 };
 
 /// What a solution is at a point.
@@ -48,7 +49,7 @@ struct PointValues {
   std::array<double, 3> gradient{}, flux{};  ///< grad u and -k grad u, in the cell that the point was located in
 };
 
-/// Figures that summarise a solution. Integrals are over the mesh, with the assembly's quadrature: order + 1 Gauss points per
+/// Figures that summarise a solution. Integrals are over the mesh, with the assembly's quadrature: its Gauss points per
 /// direction.
 struct Quantities {
   double min = 0, max = 0;                      ///< of u at the nodes

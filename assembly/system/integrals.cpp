@@ -24,7 +24,8 @@ void subtract_constant_source(std::span<double> rhs, std::span<double const> int
 void throw_inverted_cell(Point3 const& x, double determinant) {
   throw InputError("problem.mesh", "a cell of the mesh is turned inside out or degenerate at (x, y, z) = " + to_text(x) +
                                        " (Jacobian determinant " + to_text(determinant) +
-                                       "); all cells must have positive volume everywhere: repair the mesh, or use order 1");
+                                       "); all cells must have positive volume everywhere: repair the mesh, or, where a generator "
+                                       "curves its cells, use order 1");
 }
 
 double ordered_dot(std::span<double const> u, std::span<double const> v) {

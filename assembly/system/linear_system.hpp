@@ -16,6 +16,7 @@ namespace poisson::assembly {
 struct PointLoads {
   struct Load {
     std::int32_t unknown;
+    std::int32_t source;  ///< its number: point sources first, then lines
     double value;
   };
   /// A point of the sources: that of a point source, or one of a line.

@@ -28,7 +28,7 @@ class LoadsOfPoints {
 public:
   LoadsOfPoints(Space const& space, ReferenceElement const& element) : space_(space), element_(element), dofs_(space.n_local) {}
 
-  void add(LocatedPoint const& point, PointLoads::Place place, double value) {
+  void add(LocatedPoint const& point, PointLoads::Place place, double value, std::size_t source) {
     result.integrals.sum += value;
     result.integrals.absolute += std::abs(value);
     place.found = point.cell >= 0;
@@ -43,7 +43,7 @@ public:
     space_.dofs(point.cell, dofs_.data());
     for (std::size_t i = 0; i < dofs_.size(); ++i)
       if (double const load = value * values[i]; load != 0)
-        result.loads.push_back({dofs_[i], load});
+        result.loads.push_back({dofs_[i], static_cast<std::int32_t>(source), load});
   }
 
   PointLoads result;
@@ -65,14 +65,15 @@ void refuse_place(PointLoads::Place const& place, Point3 const& nearest) {
   throw InputError("problem.point_sources[" + number + "].at", "the point " + where);
 }
 
-PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec) {
+PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec,
+                       std::vector<std::vector<double>> const& known_cuts) {
   LoadsOfPoints loads(space, element);
   std::vector<Point3> places;
   for (PointSource const& source : spec.point_sources)
     places.push_back(source.at);
   auto const located = locate(space, element, places);
   for (std::size_t i = 0; i < located.size(); ++i)
-    loads.add(located[i], {i, false, false, {}}, spec.point_sources[i].value);
+    loads.add(located[i], {i, false, false, {}}, spec.point_sources[i].value, i);
 
   // Along a line in a brick a basis function is a polynomial of degree 3 p; elsewhere it is smooth.
   std::vector<double> gauss, weights;
@@ -84,7 +85,7 @@ PointLoads point_loads(Space const& space, ReferenceElement const& element, Prob
     if (!(length > 0))
       throw InputError(key, "the line has no length: both of its ends are at " + to_text(line.from));
     Function const density(line.value, key + ".value", spec.names());
-    std::vector<double> const cuts = cell_crossings(space, element, line.from, line.to);
+    std::vector<double> const cuts = known_cuts.empty() ? cell_crossings(space, element, line.from, line.to) : known_cuts[i];
     places.clear();
     std::vector<double> amounts;
     for (std::size_t piece = 0; piece + 1 < cuts.size(); ++piece)
@@ -95,7 +96,7 @@ PointLoads point_loads(Space const& space, ReferenceElement const& element, Prob
       }
     auto const points = locate(space, element, places);
     for (std::size_t k = 0; k < points.size(); ++k)
-      loads.add(points[k], {i, true, false, {}}, amounts[k]);
+      loads.add(points[k], {i, true, false, {}}, amounts[k], spec.point_sources.size() + i);
   }
   return std::move(loads.result);
 }

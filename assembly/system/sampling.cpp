@@ -95,6 +95,35 @@ public:
     return {};
   }
 
+  /// A point of the cell near x, which is at a small distance outside: by Newton's method whose steps stay in the reference cell.
+  [[nodiscard]] LocatedPoint nearest(Point3 const& x) {
+    Point3 at{0.5, 0.5, 0.5};
+    LocatedPoint best;
+    best.moved = std::numeric_limits<double>::infinity();
+    for (int step = 0; step < 20; ++step) {
+      tabulate_map(at);
+      Point3 const there = geometry_.point(functions_.data());
+      double const distance = std::hypot(x[0] - there[0], x[1] - there[1], x[2] - there[2]);
+      if (distance < best.moved) {
+        best.x = there;
+        best.reference = at;
+        best.moved = distance;
+      }
+      auto const j = geometry_.jacobian(gradients_.data());
+      auto const c = cofactors(j);
+      double const det = j[0] * c[0] + j[1] * c[1] + j[2] * c[2];
+      if (!(std::abs(det) > 0))
+        break;
+      for (std::size_t d = 0; d < 3; ++d) {
+        double change = 0;
+        for (std::size_t e = 0; e < 3; ++e)
+          change += c[3 * e + d] * (x[e] - there[e]);
+        at[d] = std::clamp(at[d] + change / det, 0.0, 1.0);
+      }
+    }
+    return best;
+  }
+
   /// The function with these values at the unknowns, at a point of the current cell.
   [[nodiscard]] double value(std::span<double const> u, Point3 const& at) {
     std::size_t const n = element_.nodes.size();
@@ -278,7 +307,61 @@ double place_in_box(BoxGrid const& box, std::size_t d, double x) {
 
 }  // namespace
 
-std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points) {
+namespace {
+
+/// Moves points that no cell holds onto the nearest of the cells that have them within `near` times their size; the first of equal
+/// ones.
+void move_onto_cells(Space const& space, ReferenceElement const& element, double near, std::vector<LocatedPoint>& points) {
+  std::vector<std::size_t> outside;
+  for (std::size_t i = 0; i < points.size(); ++i)
+    if (points[i].cell < 0)
+      outside.push_back(i);
+  if (outside.empty())
+    return;
+  struct Nearest {
+    std::size_t point;
+    LocatedPoint found;
+  };
+  // Only cells at the surface can be near a point outside, and there are few of them.
+  std::vector<std::int64_t> cells;
+  for (BoundaryFace const& face : space.boundary_faces)
+    if (cells.empty() || cells.back() != face.cell)
+      cells.push_back(face.cell);
+  std::sort(cells.begin(), cells.end());
+  cells.erase(std::unique(cells.begin(), cells.end()), cells.end());
+  constexpr std::int64_t size = 64;
+  std::vector<std::vector<Nearest>> parts(static_cast<std::size_t>(n_parts(std::ssize(cells), size)));
+  parallel_for(
+      std::ssize(parts), [&] { return Locator(space, element); },
+      [&](Locator& locator, std::int64_t const p) {
+        auto const [begin, end] = part(std::ssize(cells), size, p);
+        for (auto c = begin; c < end; ++c) {
+          locator.reset(cells[static_cast<std::size_t>(c)]);
+          double edge = 0;
+          for (std::size_t d = 0; d < 3; ++d)
+            edge = std::max(edge, locator.high(d) - locator.low(d));
+          for (std::size_t const i : outside) {
+            bool close = true;
+            for (std::size_t d = 0; d < 3; ++d)
+              close = close && points[i].x[d] >= locator.low(d) - near * edge && points[i].x[d] <= locator.high(d) + near * edge;
+            if (!close)
+              continue;
+            LocatedPoint at = locator.nearest(points[i].x);
+            at.cell = cells[static_cast<std::size_t>(c)];
+            if (at.moved <= near * edge)
+              parts[static_cast<std::size_t>(p)].push_back({i, at});
+          }
+        }
+      });
+  for (auto const& of_part : parts)
+    for (Nearest const& candidate : of_part)
+      if (LocatedPoint& best = points[candidate.point]; best.cell < 0 || candidate.found.moved < best.moved)
+        best = candidate.found;
+}
+
+}  // namespace
+
+std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points, double near) {
   std::vector<LocatedPoint> result(points.size());
   Extent around;
   around.low.fill(std::numeric_limits<double>::infinity());
@@ -296,11 +379,11 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
     cell.store(none, std::memory_order_relaxed);
   auto const make_locator = [&] { return Locator(space, element); };
   auto const look = [&](Locator& locator, std::int64_t const cell, std::size_t const i) {
-    bool near = true;
+    bool close = true;
     for (std::size_t d = 0; d < 3; ++d)
-      near = near && points[i][d] >= locator.low(d) && points[i][d] <= locator.high(d);
+      close = close && points[i][d] >= locator.low(d) && points[i][d] <= locator.high(d);
     std::int64_t seen = cells[i].load(std::memory_order_relaxed);
-    if (!near || seen < cell || !locator.find(points[i]))
+    if (!close || seen < cell || !locator.find(points[i]))
       return;
     while (cell < seen && !cells[i].compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
     }
@@ -365,6 +448,8 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
       locator.reset(result[i].cell = cell);
       result[i].reference = *locator.find(points[i]);
     }
+  if (near > 0)
+    move_onto_cells(space, element, near, result);
   return result;
 }
 

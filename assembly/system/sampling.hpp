@@ -18,8 +18,10 @@ namespace poisson::assembly {
 [[nodiscard]] HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u,
                                         Lattice const& lattice, HostVector<std::int64_t>* cells_of_points = nullptr);
 
-/// Finds the cells of points. Threaded; the same result for any number of threads.
-[[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points);
+/// Finds the cells of points. A point in no cell, but within `near` times its size from one, is moved onto the nearest such cell.
+/// Threaded; the same result for any number of threads.
+[[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points,
+                                               double near = 0);
 
 /// The t in [0, 1], ascending, at which the line from + t (to - from) goes from one cell to another or into or out of the mesh, and
 /// both ends. A cell that it passes through for a small part of the size of a cell only may be missed.

@@ -195,7 +195,7 @@ class AdaptiveIntegrals {
 public:
   AdaptiveIntegrals(Space const& space, ReferenceElement const& element, ProblemData const& data, double absolute)
       : samples_(space, element, data),
-        as_assembled_(samples_, 1, space.order + 1),
+        as_assembled_(samples_, 1, element.n_gauss()),
         halves_(samples_, 2, 2),
         eighths_(samples_, 8, 2),
         absolute_(absolute) {}
@@ -266,7 +266,7 @@ private:
 template <class Skip>
 void add_even_defect(Space const& space, ReferenceElement const& element, ProblemData const& data, Skip const& skip,
                      SourceFindings& found) {
-  int const points = space.order + 1, fine_points = 4 * points;
+  int const points = element.n_gauss(), fine_points = 4 * points;
   std::int64_t const n = std::min<std::int64_t>(
       space.n_cells, std::clamp<std::int64_t>(even_points / (std::int64_t{1} * fine_points * fine_points * fine_points), 8, 64));
   CellSamples samples(space, element, data);
@@ -317,7 +317,7 @@ std::vector<LargestCells::Entry> largest_cells(Space const& space, ReferenceElem
   for (std::size_t line = 0; line < lines.largest.size(); ++line)
     chosen.offer(static_cast<std::int64_t>(line), lines.largest[line]);
   CellSamples samples(space, element, data);
-  PieceQuadrature as_assembled(samples, 1, space.order + 1);
+  PieceQuadrature as_assembled(samples, 1, element.n_gauss());
   for (auto const& [amount, line] : chosen.entries())
     for (std::int64_t i = 0; i < lines.length; ++i) {
       std::int64_t const cell = lines.cell(line, i);
@@ -360,7 +360,7 @@ SourceFindings check_source(Space const& space, ReferenceElement const& element,
     CellSamples samples;
     PieceQuadrature as_assembled;
     State(Space const& of, ReferenceElement const& with, ProblemData const& source)
-        : samples(of, with, source), as_assembled(samples, 1, of.order + 1) {}
+        : samples(of, with, source), as_assembled(samples, 1, with.n_gauss()) {}
   };
   parallel_for(
       n_blocks, [&] { return std::make_unique<State>(space, element, data); },

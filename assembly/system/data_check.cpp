@@ -1,0 +1,456 @@
+#include "assembly/system/data_check.hpp"
+
+#include "assembly/parallel.hpp"
+#include "assembly/space/space.hpp"
+#include "assembly/system/problem_data.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <unordered_map>
+
+namespace poisson::assembly {
+namespace {
+
+/// Points at which k and f are evaluated; beyond it cells are sampled.
+constexpr std::int64_t most_points = 1 << 24;
+constexpr std::int64_t cells_at_once = 256;
+/// Parts of a face, per direction, for a finer integral of what jumps in it.
+constexpr int parts_of_face = 32;
+
+/// Whether two values differ by more than a factor of two, or in sign.
+bool differ(double a, double b) {
+  return std::abs(a - b) > 0.5 * std::max(std::abs(a), std::abs(b));
+}
+
+/// Whether the expression has operators whose values jump, or functions from files.
+bool can_jump(Function const& f) {
+  if (f.is_constant())
+    return false;
+  if (!f.is_code())
+    return true;
+  return std::any_of(f.code().begin(), f.code().end(), [](Instruction const& instruction) {
+    switch (instruction.op) {
+    case Op::jump_if_zero:
+    case Op::jump:
+    case Op::logical_not:
+    case Op::sign:
+    case Op::step:
+    case Op::floor:
+    case Op::ceil:
+    case Op::round:
+    case Op::rint:
+    case Op::less:
+    case Op::less_equal:
+    case Op::greater:
+    case Op::greater_equal:
+    case Op::equal:
+    case Op::not_equal:
+    case Op::logical_and:
+    case Op::logical_or:
+    case Op::atan2:
+    case Op::modulo:
+      return true;
+    default:
+      return false;
+    }
+  });
+}
+
+/// Whether f jumps on the way from a to b, where it has the values fa and fb: by halving the way, towards the larger difference.
+bool jumps_between(Function const& f, Point3 a, Point3 b, double fa, double fb) {
+  constexpr int halvings = 30;
+  double const all = std::abs(fb - fa);
+  for (int step = 0; step < halvings; ++step) {
+    Point3 middle{};
+    for (std::size_t d = 0; d < 3; ++d)
+      middle[d] = 0.5 * (a[d] + b[d]);
+    double const value = f(middle);
+    if (std::abs(value - fa) > std::abs(fb - value)) {
+      b = middle;
+      fb = value;
+    } else {
+      a = middle;
+      fa = value;
+    }
+  }
+  return differ(fa, fb) && std::abs(fb - fa) > 0.1 * all;
+}
+
+/// The first pair (p, q) of neighbours in a tensor product of m points in each of `directions` directions for which action(p, q).
+template <class Action>
+bool any_neighbors(int m, int directions, Action const& action) {
+  int const size = directions == 3 ? m * m * m : m * m;
+  for (int q = 0; q < size; ++q)
+    for (int d = 0, stride = 1; d < directions; ++d, stride *= m)
+      if (q / stride % m + 1 < m && action(q, q + stride))
+        return true;
+  return false;
+}
+
+/// Points of one cell after the other.
+struct CellPoints {
+  CellPoints(Space const& of, ProblemData const& problem) : space(of), data(problem), geometry(of), dofs(of.n_local) {}
+  void reset(std::int64_t cell) {
+    space.dofs(cell, dofs.data());
+    geometry.reset(cell, dofs.data());
+  }
+  void place(PointTables const& map) {
+    auto const n = static_cast<std::size_t>(geometry.n_nodes());
+    x.resize(static_cast<std::size_t>(map.n_points));
+    for (std::size_t q = 0; q < x.size(); ++q)
+      x[q] = geometry.point(map.values.data() + q * n);
+  }
+  /// The area of a face for each unit of its reference face.
+  [[nodiscard]] double area(PointTables const& map, int face, std::size_t q) const {
+    auto const c = cofactors(geometry.jacobian(map.gradients.data() + 3 * q * static_cast<std::size_t>(geometry.n_nodes())));
+    int const d = face / 2;
+    return std::hypot(c[d], c[3 + d], c[6 + d]);
+  }
+  Space const& space;
+  ProblemData data;
+  CellGeometry geometry;
+  std::vector<std::int32_t> dofs;
+  std::vector<Point3> x;
+  std::vector<Tensor> k;
+  std::vector<double> values;
+};
+
+bool coefficients_differ(Tensor const& a, Tensor const& b) {
+  if (differ(a.xx(), b.xx()) || differ(a.yy(), b.yy()) || differ(a.zz(), b.zz()))
+    return true;
+  constexpr std::array<std::array<int, 2>, 3> pair{{{0, 1}, {0, 2}, {1, 2}}};  // of the entries xy, xz, yz
+  for (std::size_t e = 0; e < 3; ++e) {
+    auto const scale = [&](Tensor const& t) { return std::sqrt(t.entries[pair[e][0]] * t.entries[pair[e][1]]); };
+    if (std::abs(a.entries[3 + e] - b.entries[3 + e]) > 0.5 * std::max(scale(a), scale(b)))
+      return true;
+  }
+  return false;
+}
+
+bool k_jumps(CellPoints& cell, std::int64_t number, int m) {
+  unsigned const material = cell.space.material(number);
+  Coefficient const& coefficient = cell.data.coefficient(material);
+  if (coefficient.is_constant())
+    return false;
+  cell.k.clear();
+  for (Point3 const& x : cell.x)
+    cell.k.push_back(coefficient(x, material));
+  return any_neighbors(m, 3, [&](int p, int q) { return coefficients_differ(cell.k[p], cell.k[q]); });
+}
+
+bool value_jumps(CellPoints& cell, Function const& f, int m, int directions) {
+  cell.values.clear();
+  for (Point3 const& x : cell.x)
+    cell.values.push_back(f(x));
+  return any_neighbors(m, directions, [&](int p, int q) {
+    return differ(cell.values[p], cell.values[q]) && jumps_between(f, cell.x[p], cell.x[q], cell.values[p], cell.values[q]);
+  });
+}
+
+void count(DataFindings::Jumps& jumps, double weight, Point3 const& where) {
+  if (jumps.count == 0)
+    jumps.where = where;
+  jumps.count += weight;
+}
+
+void check_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
+  std::vector<bool> source_jumps;
+  for (Function const& f : data.sources)
+    source_jumps.push_back(can_jump(f));
+  bool const any_source = std::find(source_jumps.begin(), source_jumps.end(), true) != source_jumps.end();
+  if (data.constant_coefficient() && !any_source)
+    return;
+  auto const map = tabulate(geometry_nodes_1d(space, element), element.volume_points);
+  int const m = element.n_gauss();
+  std::int64_t const stride = std::max<std::int64_t>(1, n_parts(space.n_cells * map.n_points, most_points));
+  struct Both {
+    DataFindings::Jumps k, f;
+  };
+  std::vector<Both> parts(static_cast<std::size_t>(n_parts(space.n_cells, cells_at_once)));
+  parallel_for(
+      static_cast<std::int64_t>(parts.size()), [&] { return CellPoints(space, data); },
+      [&](CellPoints& cell, std::int64_t const p) {
+        auto const [begin, end] = part(space.n_cells, cells_at_once, p);
+        for (auto c = begin; c < end; ++c) {
+          // Not every n-th: on a box that could be the same plane again and again.
+          if (stride > 1 && static_cast<std::int64_t>((static_cast<std::uint64_t>(c) * 0x9E3779B97F4A7C15U) >> 33U) % stride != 0)
+            continue;
+          cell.reset(c);
+          cell.place(map);
+          Point3 const centre = cell.x[cell.x.size() / 2];
+          if (k_jumps(cell, c, m))
+            count(parts[p].k, static_cast<double>(stride), centre);
+          if (any_source)
+            if (Function const& f = cell.data.source(space.material(c)); can_jump(f) && value_jumps(cell, f, m, 3))
+              count(parts[p].f, static_cast<double>(stride), centre);
+        }
+      });
+  for (Both const& of_part : parts) {
+    if (of_part.k.count > 0)
+      count(found.jumps[0], of_part.k.count, of_part.k.where);
+    if (of_part.f.count > 0)
+      count(found.jumps[1], of_part.f.count, of_part.f.where);
+  }
+}
+
+/// Points in the middle of equal parts of a face, x fastest in its two directions.
+std::vector<Point3> middles_of_face(int face) {
+  std::vector<Point3> points;
+  std::size_t const d = static_cast<std::size_t>(face) / 2;
+  for (int j = 0; j < parts_of_face; ++j)
+    for (int i = 0; i < parts_of_face; ++i) {
+      Point3& x = points.emplace_back();
+      x[d] = face % 2;
+      x[(d + 1) % 3] = (i + 0.5) / parts_of_face;
+      x[(d + 2) % 3] = (j + 0.5) / parts_of_face;
+    }
+  return points;
+}
+
+void check_faces(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
+  auto const& map_nodes = geometry_nodes_1d(space, element);
+  std::array<PointTables, 6> gauss, fine;
+  for (int face = 0; face < 6; ++face)
+    gauss[face] = tabulate(map_nodes, element.face_points[face]);
+  std::array<std::vector<int>, 6> nodes;
+  for (int face = 0; face < 6; ++face)
+    nodes[face] = element.face_nodes(face);
+  CellPoints cell(space, data);
+  DataFindings::Ranges& ranges = found.ranges;
+  std::map<unsigned, std::size_t> const& condition_of = data.boundary_of;
+  std::vector<bool> jump;
+  for (BoundaryData const& condition : data.boundary)
+    jump.push_back(can_jump(condition.value));
+  for (BoundaryFace const& face : space.boundary_faces) {
+    auto const entry = condition_of.find(face.boundary_id);
+    if (entry == condition_of.end())
+      continue;
+    BoundaryData const& condition = data.boundary[entry->second];
+    bool const dirichlet = condition.type == BoundaryType::dirichlet;
+    if (condition.type == BoundaryType::periodic || condition.type == BoundaryType::robin)
+      ranges.known = 0;
+    if (condition.type == BoundaryType::periodic)
+      continue;
+    auto const add_inflow = [&](double g) {
+      ranges.inflow_low = std::min(ranges.inflow_low, g);
+      ranges.inflow_high = std::max(ranges.inflow_high, g);
+    };
+    auto const add_value = [&](double u) {
+      ranges.dirichlet_low = std::min(ranges.dirichlet_low, u);
+      ranges.dirichlet_high = std::max(ranges.dirichlet_high, u);
+    };
+    if (condition.value.is_constant()) {
+      dirichlet ? add_value(condition.value({})) : add_inflow(condition.value({}));
+      continue;
+    }
+    cell.reset(face.cell);
+    if (dirichlet)
+      for (int const i : nodes[face.face])
+        add_value(condition.value(space.point(cell.dofs[i])));
+    if (dirichlet && !jump[entry->second])
+      continue;
+    cell.place(gauss[face.face]);
+    DataFindings::Jumps& jumps = found.jumps[2 + entry->second];
+    jumps.dirichlet = dirichlet ? 1 : 0;
+    bool const here = jump[entry->second] && value_jumps(cell, condition.value, element.n_gauss(), 2);
+    if (here)
+      count(jumps, 1, cell.x[cell.x.size() / 2]);
+    if (dirichlet)
+      continue;
+    double integral = 0;
+    for (std::size_t q = 0; q < cell.x.size(); ++q) {
+      double const g = condition.value(cell.x[q]);
+      add_inflow(g);
+      integral += element.face_weights[q] * cell.area(gauss[face.face], face.face, q) * g;
+    }
+    double finer = integral;
+    if (here) {
+      PointTables& table = fine[face.face];
+      if (table.n_points == 0)
+        table = tabulate(map_nodes, middles_of_face(face.face));
+      cell.place(table);
+      finer = 0;
+      for (std::size_t q = 0; q < cell.x.size(); ++q)
+        finer += cell.area(table, face.face, q) * condition.value(cell.x[q]) / (parts_of_face * parts_of_face);
+    }
+    jumps.integral += integral;
+    jumps.finer += finer;
+  }
+}
+
+/// Of unknowns on Dirichlet faces: what sources lose there, and where two conditions meet.
+void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
+  std::vector<std::size_t> conditions;
+  for (std::size_t i = 0; i < data.boundary.size(); ++i)
+    if (data.boundary[i].type == BoundaryType::dirichlet)
+      conditions.push_back(i);
+  auto const same = [&](std::size_t i) {
+    Function const &a = data.boundary[conditions[0]].value, &b = data.boundary[i].value;
+    return a.is_constant() && b.is_constant() && a({}) == b({});
+  };
+  bool const may_meet = !conditions.empty() && !std::all_of(conditions.begin(), conditions.end(), same);
+  for (PointLoads::Load const& load : data.point_loads.loads) {
+    found.sources.resize(std::max<std::size_t>(found.sources.size(), static_cast<std::size_t>(load.source) + 1));
+    found.sources[static_cast<std::size_t>(load.source)].all += std::abs(load.value);
+  }
+  if (conditions.empty() || (!may_meet && data.point_loads.loads.empty()))
+    return;
+  std::unordered_map<std::int32_t, std::size_t> condition_at;
+  std::array<std::vector<int>, 6> nodes;
+  for (int face = 0; face < 6; ++face)
+    nodes[face] = element.face_nodes(face);
+  std::vector<std::int32_t> dofs(space.n_local);
+  for (BoundaryFace const& face : space.boundary_faces) {
+    auto const entry = data.boundary_of.find(face.boundary_id);
+    if (entry == data.boundary_of.end() || data.boundary[entry->second].type != BoundaryType::dirichlet)
+      continue;
+    space.dofs(face.cell, dofs.data());
+    for (int const i : nodes[face.face]) {
+      auto const [there, is_new] = condition_at.emplace(dofs[i], entry->second);
+      if (is_new || there->second == entry->second)
+        continue;
+      Point3 const x = space.point(dofs[i]);
+      std::size_t const first = std::min(there->second, entry->second), second = std::max(there->second, entry->second);
+      double const a = data.boundary[first].value(x), b = data.boundary[second].value(x);
+      double const range = found.ranges.dirichlet_high - found.ranges.dirichlet_low;
+      there->second = first;
+      if (!(std::abs(a - b) > 1e-6 * range))
+        continue;
+      if (found.meeting.count == 0)
+        found.meeting = {0, x, {a, b}, {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second)}};
+      ++found.meeting.count;
+    }
+  }
+  for (PointLoads::Load const& load : data.point_loads.loads)
+    if (condition_at.contains(load.unknown))
+      found.sources[static_cast<std::size_t>(load.source)].lost += std::abs(load.value);
+}
+
+std::string number(double value) {
+  return to_text(value, 6);
+}
+
+std::string cells(double count, char const* what) {
+  return std::to_string(static_cast<std::int64_t>(count)) + " " + what + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data) {
+  DataFindings found;
+  found.jumps.resize(2 + data.boundary.size());
+  for (Function const& f : data.sources)
+    if (!f.is_constant()) {
+      found.ranges.known = 0;
+    } else {
+      found.ranges.inflow_low = std::min(found.ranges.inflow_low, f({}));
+      found.ranges.inflow_high = std::max(found.ranges.inflow_high, f({}));
+    }
+  for (PointLoads::Load const& load : data.point_loads.loads) {
+    found.ranges.inflow_low = std::min(found.ranges.inflow_low, load.value);
+    found.ranges.inflow_high = std::max(found.ranges.inflow_high, load.value);
+  }
+  check_cells(space, element, data, found);
+  check_faces(space, element, data, found);
+  check_dirichlet(space, element, data, found);
+  return found;
+}
+
+void DataFindings::add(DataFindings const& part) {
+  jumps.resize(std::max(jumps.size(), part.jumps.size()));
+  for (std::size_t i = 0; i < part.jumps.size(); ++i) {
+    if (jumps[i].count == 0)
+      jumps[i].where = part.jumps[i].where;
+    jumps[i].count += part.jumps[i].count;
+    jumps[i].integral += part.jumps[i].integral;
+    jumps[i].finer += part.jumps[i].finer;
+    jumps[i].dirichlet = std::max(jumps[i].dirichlet, part.jumps[i].dirichlet);
+  }
+  ranges.dirichlet_low = std::min(ranges.dirichlet_low, part.ranges.dirichlet_low);
+  ranges.dirichlet_high = std::max(ranges.dirichlet_high, part.ranges.dirichlet_high);
+  ranges.inflow_low = std::min(ranges.inflow_low, part.ranges.inflow_low);
+  ranges.inflow_high = std::max(ranges.inflow_high, part.ranges.inflow_high);
+  ranges.known = std::min(ranges.known, part.ranges.known);
+  sources.resize(std::max(sources.size(), part.sources.size()));
+  for (std::size_t i = 0; i < part.sources.size(); ++i) {
+    sources[i].all += part.sources[i].all;
+    sources[i].lost += part.sources[i].lost;
+  }
+  if (double const before = meeting.count; part.meeting.count > 0) {
+    if (before == 0)
+      meeting = part.meeting;
+    meeting.count = before + part.meeting.count;
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> DataFindings::warnings(std::size_t n_conditions, std::size_t n_points) const {
+  std::vector<std::pair<std::string, std::string>> result;
+  std::string const remedy = " (problem.mesh.cells, coordinates), or raise problem.quadrature";
+  if (jumps.size() > 1 && jumps[0].count > 0)
+    result.emplace_back(
+        "problem.coefficient",
+        "k varies by more than a factor of 2 between neighbouring Gauss points of " + cells(jumps[0].count, "cell") +
+            ", one of them near (x, y, z) = " + to_text(jumps[0].where) +
+            ": where it changes inside of a cell is seen only as finely as these points are, and fluxes there may be "
+            "wrong by many per cent; name the materials by problem.mesh.regions, let cells end where k jumps" +
+            remedy);
+  if (jumps.size() > 1 && jumps[1].count > 0)
+    result.emplace_back("problem.source", "f jumps by more than a factor of 2 inside of " + cells(jumps[1].count, "cell") +
+                                              ", one of them near (x, y, z) = " + to_text(jumps[1].where) +
+                                              ": its integral is known only as finely as the Gauss points are; name the parts by "
+                                              "problem.mesh.regions, let cells end where f jumps" +
+                                              remedy + ", or give the integral by problem.source_total");
+  for (std::size_t i = 2; i < std::min(jumps.size(), n_conditions + 2); ++i) {
+    Jumps const& of = jumps[i];
+    if (!(of.count > 0))
+      continue;
+    std::string const first = "the value jumps by more than a factor of 2 inside of " + cells(of.count, "boundary face") +
+                              ", one of them near (x, y, z) = " + to_text(of.where);
+    result.emplace_back(
+        "problem.boundary[" + std::to_string(i - 2) + "].value",
+        of.dirichlet != 0
+            ? first + ": u is continuous and goes from one value to the other across these faces, and the flux there "
+                      "grows as they shrink; let faces end where the value jumps (problem.mesh.cells, coordinates)"
+            : first + ": its integral over the boundary is " + number(of.integral) +
+                  " by the quadrature of the assembly and about " + number(of.finer) +
+                  " by a finer one; name the patch by problem.mesh.boundaries, let faces end where the value jumps" + remedy);
+  }
+  for (std::size_t i = 0; i < sources.size(); ++i)
+    if (sources[i].all > 0 && sources[i].lost > 0.999 * sources[i].all)
+      result.emplace_back(
+          i < n_points ? "problem.point_sources[" + std::to_string(i) + "]"
+                       : "problem.line_sources[" + std::to_string(i - n_points) + "]",
+          "the source lies on a boundary with Dirichlet values: u is given there, and nothing of the source enters; "
+          "move it inside, or give that boundary a Neumann condition");
+  if (meeting.count > 0 && static_cast<std::size_t>(meeting.conditions[1]) < n_conditions)
+    result.emplace_back(
+        "problem.boundary[" + std::to_string(meeting.conditions[1]) + "].value",
+        "the Dirichlet values " + number(meeting.values[0]) + " of problem.boundary[" + std::to_string(meeting.conditions[0]) +
+            "] and " + number(meeting.values[1]) + " of this one meet at " + cells(meeting.count, "node") +
+            ", one of them (x, y, z) = " + to_text(meeting.where) +
+            ": the condition that is listed first counts there, and the fluxes near it grow as cells shrink; leave a "
+            "gap between the two, or let the values meet");
+  return result;
+}
+
+std::string DataFindings::range_warning(double low, std::array<double, 3> const& low_at, double high,
+                                        std::array<double, 3> const& high_at) const {
+  double const slack = 1e-6 * std::max(high - low, ranges.dirichlet_high - ranges.dirichlet_low) +
+                       1e-9 * std::max(std::abs(low), std::abs(high));  // rounding, where u is almost constant
+  if (ranges.known == 0 || !(ranges.dirichlet_low <= ranges.dirichlet_high))
+    return {};
+  auto const text = [](char const* which, double value, std::array<double, 3> const& at, char const* than, double bound,
+                       char const* rule) {
+    return std::string("u is ") + number(value) + " at (x, y, z) = " + to_text(at) + ", " + which + " of its values, and " + than +
+           " the " + number(bound) + " that its boundary values allow where " + rule +
+           ": cells are too coarse or too stretched there, or k too anisotropic; take more cells, or of more equal edges";
+  };
+  if (ranges.inflow_low >= 0 && low < ranges.dirichlet_low - slack)
+    return text("the least", low, low_at, "less than", ranges.dirichlet_low, "no source is negative");
+  if (ranges.inflow_high <= 0 && high > ranges.dirichlet_high + slack)
+    return text("the largest", high, high_at, "more than", ranges.dirichlet_high, "no source is positive");
+  return {};
+}
+
+}  // namespace poisson::assembly

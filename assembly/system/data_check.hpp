@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace poisson::assembly {
+
+class Space;
+struct ProblemData;
+struct ReferenceElement;
+
+/// What the data of a problem are like at the Gauss points of a mesh, or of a part of one: values that jump within cells, which the
+/// quadrature does not see, and the ranges that bound the solution.
+struct DataFindings {
+  /// Cells, or faces, in which a value differs by more than a factor of two between neighbouring Gauss points.
+  struct Jumps {
+    double count = 0;
+    std::array<double, 3> where{};   ///< in one of them
+    double integral = 0, finer = 0;  ///< of a Neumann or Robin value over its boundary: as assembled, and by a finer quadrature
+    std::int32_t dirichlet = 0;      ///< of a Dirichlet value
+  };
+  /// Least and largest values.
+  struct Ranges {
+    static constexpr double infinity = std::numeric_limits<double>::infinity();
+    double dirichlet_low = infinity, dirichlet_high = -infinity;
+    double inflow_low = 0, inflow_high = 0;  ///< of constant sources, of Neumann values, and of point and line sources
+    std::int32_t known = 1;                  ///< no Robin or periodic condition, and no source that is not constant
+  };
+  std::vector<Jumps> jumps;  ///< of k, of f, then of the value of every condition
+  Ranges ranges;
+  /// Of point sources, then of line sources: the sum of their loads, and what of it is at unknowns with Dirichlet values.
+  struct Loads {
+    double all = 0, lost = 0;
+  };
+  std::vector<Loads> sources;
+  /// Nodes at which two Dirichlet conditions have different values, the conditions, and one of the nodes.
+  struct Meeting {
+    double count = 0;
+    std::array<double, 3> where{};
+    std::array<double, 2> values{};
+    std::array<std::int32_t, 2> conditions{};
+  } meeting;
+
+  /// Of two parts of a mesh.
+  void add(DataFindings const& part);
+  /// Warnings, each with the key that it is about. The configuration has so many conditions and point sources.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> warnings(std::size_t n_conditions, std::size_t n_points) const;
+  /// That u, in [low, high], leaves what its boundary values and the signs of the sources allow; empty where it does not.
+  [[nodiscard]] std::string range_warning(double low, std::array<double, 3> const& low_at, double high,
+                                          std::array<double, 3> const& high_at) const;
+};
+
+/// k is compared where it is not constant; f and boundary values only where their expressions can jump, and such a jump must stay
+/// one between points as near as rounding allows, since smooth functions may cross 0 anywhere. Meshes of many cells are sampled,
+/// and counts are then estimates. Threaded; the same result for any number of threads.
+[[nodiscard]] DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data);
+
+}  // namespace poisson::assembly

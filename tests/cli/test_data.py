@@ -1,0 +1,139 @@
+"""What the data of a problem give reason to say: values that jump inside cells, sources that are lost, and more; `problem.quadrature`."""
+
+import math
+
+import pytest
+from test_ranks import on_ranks
+
+PLATES = """
+output: {picture: false, report: false, vtk: {enabled: false}, probes: [{name: tip, at: [0.5, 0.5, 0.25]}]}
+problem:
+  mesh: {cells: [2, 2, 9]}
+  boundary: [{ids: [4], type: dirichlet, value: 0}, {ids: [5], type: dirichlet, value: 1}, {ids: all, type: neumann, value: "0"}]
+"""
+
+
+def run(poisson, text, *sets, ranks=1, code=0):
+    words = ["run", poisson.write(text), "--output", "out", "--overwrite", "--quiet", "--backend", "cpu", *[f"--set={s}" for s in sets]]
+    poisson(*words, code=code) if ranks == 1 else on_ranks(poisson, ranks, *words, code=code)
+    return poisson.record()
+
+
+def warnings_on(record, key):
+    return [w for w in record["warnings"] if key in w]
+
+
+# The fifth of nine layers of cells, four of them, is cut in its middle; every route of the assembly.
+@pytest.mark.parametrize("sets,ranks", [([], 1), (["matrix.format=half_cds"], 1), (["problem.element.order=2", "matrix.format=matrix_free"], 1),
+                                        ([], 2)])
+def test_a_coefficient_that_jumps_inside_cells_is_told(poisson, sets, ranks):
+    record = run(poisson, PLATES, "problem.coefficient=if(z<0.5, 1, 100)", *sets, ranks=ranks)
+    (told,) = warnings_on(record, "problem.coefficient")
+    assert "of 4 cells" in told and "problem.mesh.regions" in told and "problem.quadrature" in told, told
+    # Cells that end where it jumps, and a coefficient that varies smoothly: nothing to say.
+    for smooth in (["problem.mesh.cells=[2, 2, 8]", "problem.coefficient=if(z<0.5, 1, 100)"], ["problem.coefficient=1 + z"]):
+        assert not run(poisson, PLATES, *smooth, *sets, ranks=ranks)["warnings"]
+
+
+def test_more_gauss_points_see_where_the_coefficient_jumps(poisson):
+    # Through a layer of 9, of which 4.6 have k = 1: exact is 1 / (4.6 / 9 + 4.4 / 900).
+    exact = 1 / (4.6 / 9 + 4.4 / 900)
+    sets = ["problem.coefficient=if(z<4.6/9, 1, 100)"]
+    found = [run(poisson, PLATES, *sets, f"problem.quadrature={n}")["quantities"] for n in (2, 5, 20)]
+    flux = [-q["flux.5"] for q in found]
+    assert len(set(flux)) == 3
+    # In the layer that is cut u is linear, so that the mean of k counts there, with the share that the points see.
+    for n, value in zip((2, 5), flux):
+        share = {2: 1 / 2, 5: 0.5 + 0.2844444444444444 / 2}[n]
+        assert value == pytest.approx(1 / (4 / 9 + 1 / 9 / (share + 100 * (1 - share)) + 4 / 900), rel=1e-10)
+    for q in found:
+        assert -q["flux.5"] == pytest.approx(2 * q["energy"], rel=1e-10)
+    assert exact < min(flux)  # cells that are cut conduct too well in any case
+
+
+def test_quadrature_needs_enough_points(poisson):
+    for sets in (["problem.quadrature=2", "problem.element.order=2"], ["problem.quadrature=3", "matrix.format=matrix_free"]):
+        done = poisson("run", poisson.write(PLATES), "--output", "out", *[f"--set={s}" for s in sets], code=1)
+        assert "quadrature" in done.stderr, done.stderr
+    order_two = ["problem.element.order=2", "problem.source=x*y*z"]
+    usual, same = run(poisson, PLATES, *order_two), run(poisson, PLATES, *order_two, "problem.quadrature=3")
+    assert same["quantities"]["energy"] == pytest.approx(usual["quantities"]["energy"], rel=1e-12)
+    more = run(poisson, PLATES, *order_two, "problem.quadrature=6", ranks=2)
+    assert more["quantities"]["energy"] == pytest.approx(usual["quantities"]["energy"], rel=1e-10)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_sources_and_patches_that_jump_inside_cells_are_told(poisson, ranks):
+    source = run(poisson, PLATES, "problem.source=if(z < 0.52, 0, 1)", ranks=ranks)
+    (told,) = warnings_on(source, "problem.source")
+    assert "4 cells" in told
+    # A patch of the area 0.3 on a side of 2 x 9 faces: two Gauss points of four in each of two columns are on it.
+    text = PLATES.replace('value: "0"', 'value: "if(y < 0.3, 1, 0)"')
+    patch = run(poisson, text, ranks=ranks)
+    (told,) = warnings_on(patch, "problem.boundary[2].value")
+    # Its sides are -x and +x, 0.3 each, and -y, all of it: 1.6; by the Gauss points 0.25 for each 0.3.
+    assert "is 1.5 by" in told and "problem.mesh.boundaries" in told, told
+    finer = float(told.split("about ")[1].split(" ")[0])
+    assert finer == pytest.approx(1.6, abs=0.02)
+    smooth = run(poisson, PLATES.replace('value: "0"', 'value: "sin(9*y)"'), "problem.source=sin(20*z)*sin(9*x)", ranks=ranks)
+    assert not warnings_on(smooth, "jumps"), smooth["warnings"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_what_is_lost_or_not_finite_is_told(poisson, ranks):
+    lost = run(poisson, PLATES, "problem.point_sources=[{at: [0.5, 0.5, 0.4], value: 1}, {at: [0.3, 0.5, 1], value: 1}]", ranks=ranks)
+    (told,) = [w for w in lost["warnings"] if "nothing of the source enters" in w]
+    assert "problem.point_sources[1]" in told
+    jump = run(poisson, PLATES.replace("ids: all, type: neumann", "ids: all, type: dirichlet"), ranks=ranks)
+    (told,) = [w for w in jump["warnings"] if "Dirichlet values" in w]
+    assert "1 of problem.boundary[1] and 0 of this one" in told, told
+    none = run(poisson, PLATES, "output.quantities.bad=1/(flux.0 - flux.0)", ranks=ranks)
+    (told,) = [w for w in none["warnings"] if "not a finite number" in w]
+    assert "output.quantities.bad" in told
+
+
+def test_a_solution_outside_its_boundary_values_is_told(poisson):
+    # Very flat cells beside a short plate: bilinear elements undershoot there.
+    text = """
+output: {picture: false, report: false, vtk: {enabled: false}}
+problem:
+  mesh: {cells: [20, 1, 2], extent: [1, 1, 20]}
+  boundary: [{ids: [0], type: dirichlet, value: 0}, {ids: [4], type: dirichlet, value: 1}, {ids: all, type: neumann, value: 0}]
+"""
+    record = run(poisson, text)
+    outside = record["quantities"]["min"] < -1e-6 or record["quantities"]["max"] > 1 + 1e-6
+    assert outside == bool([w for w in record["warnings"] if "boundary values allow" in w]), record["warnings"]
+    assert outside
+
+
+CYLINDER = """
+output: {picture: false, report: false, vtk: {enabled: false}}
+problem:
+  mesh: {generator: cylinder, arguments: [1.0, 1.0], refinements: 2}
+  line_sources: [{from: [-1, 0, 0], to: [1, 0, 0], value: 2}]
+  boundary: [{ids: [0], type: dirichlet, value: 0}, {ids: all, type: neumann, value: 0}]
+"""
+
+
+def test_a_line_source_on_the_rims_of_parts(poisson):
+    one = run(poisson, CYLINDER)["quantities"]
+    assert one["flux.0"] == pytest.approx(4, rel=1e-10)
+    for n in (2, 3):
+        assert run(poisson, CYLINDER, ranks=n)["quantities"]["energy"] == pytest.approx(one["energy"], rel=1e-9)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_points_beside_a_curved_surface_are_moved_onto_it(poisson, ranks):
+    angle, r = math.pi / 16, 1.001  # a node of the surface is at r = 1
+    at = f"[0, {r * math.cos(angle)}, {r * math.sin(angle)}]"
+    record = run(poisson, CYLINDER, f"output.probes=[{{name: rim, at: {at}}}]", "problem.mesh.refinements=3", ranks=ranks)
+    (told,) = warnings_on(record, "output.probes[0].at")
+    assert "by 0.001; it was moved onto it" in told
+    assert abs(record["quantities"]["probe.rim"]) < 1e-3  # u is 0 on the surface
+    far = run_refused(poisson, "output.probes=[{name: rim, at: [0, 1.05, 0]}]", ranks)
+    assert "outside the mesh" in far
+
+
+def run_refused(poisson, setting, ranks):
+    words = ["run", poisson.write(CYLINDER), "--output", "out", "--overwrite", "--backend", "cpu", f"--set={setting}"]
+    return (poisson(*words, code=1) if ranks == 1 else on_ranks(poisson, ranks, *words, code=1)).stderr
