@@ -852,11 +852,15 @@ Quantities Discretization::quantities(std::span<double const> u, std::span<std::
   return result;
 }
 
-SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes, bool flux_at_nodes) const {
+ExtremePlaces Discretization::extreme_places(std::span<double const> u, double low, double high) const {
+  return assembly::extreme_places(impl_->space, u, low, high);
+}
+
+SolutionFields Discretization::fields(std::span<double const> u, OutputNodes nodes, MoreFields const& more) const {
   assert(static_cast<std::int64_t>(u.size()) == impl_->space.n_dofs);
-  SolutionFields fields =
-      solution_fields(impl_->space, impl_->element, impl_->data, u, impl_->data.exact ? impl_->shift_of_exact() : 0, nodes);
-  if (flux_at_nodes)
+  SolutionFields fields = solution_fields(impl_->space, impl_->element, impl_->data, u,
+                                          impl_->data.exact ? impl_->shift_of_exact() : 0, nodes, more.gradient);
+  if (more.flux_points)
     fields.flux_points = this->flux_at_nodes(u, nodes);
   return fields;
 }

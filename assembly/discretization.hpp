@@ -235,10 +235,12 @@ public:
   /// with counted[i] != 0 (empty: all). Threaded; the same bits for any number of threads. Precondition: u is finite.
   [[nodiscard]] Quantities quantities(std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                       std::span<double const> u_low = {}) const;
-  /// The nodes and cells to be written, and u, the coefficient and the flux on them; with `flux_at_nodes` also flux_points.
+  /// Of the nodes with u <= low, and of those with u >= high, the first by z, then y, then x.
+  [[nodiscard]] ExtremePlaces extreme_places(std::span<double const> u, double low, double high) const;
+  /// The nodes and cells to be written, and u, the coefficient and the flux on them, and what `more` asks for.
   [[nodiscard]] OutputMesh output_mesh(OutputNodes nodes = OutputNodes::equidistant) const;
   [[nodiscard]] SolutionFields fields(std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant,
-                                      bool flux_at_nodes = false) const;
+                                      MoreFields const& more = {}) const;
   /// -k grad u per node, as SolutionFields::flux_points.
   [[nodiscard]] HostVector<double> flux_at_nodes(std::span<double const> u, OutputNodes nodes) const;
   /// Sizes and places of the boundaries and materials. Errors: InputError for an inverted cell.

@@ -1,4 +1,5 @@
-# Writes OUTPUT, a C++ file with the texts of all templates in FOLDER: cmake -DFOLDER=DIR -DOUTPUT=FILE -P embed_templates.cmake
+# Writes OUTPUT, a C++ file with the texts of all templates in FOLDER and of MESH, a mesh file that they read:
+# cmake -DFOLDER=DIR -DMESH=FILE -DOUTPUT=FILE -P embed_templates.cmake
 file(GLOB files "${FOLDER}/*.yaml")
 set(entries "")
 foreach(file IN LISTS files)
@@ -10,6 +11,8 @@ foreach(file IN LISTS files)
   endif()
   string(APPEND entries "    {\"${name}\", R\"yaml(${text})yaml\"},\n")
 endforeach()
+file(READ "${MESH}" mesh)
+get_filename_component(mesh_name "${MESH}" NAME)
 file(WRITE "${OUTPUT}" "// Made by tools/embed_templates.cmake from ${FOLDER}.
 #include \"app/cli/templates.hpp\"
 
@@ -21,6 +24,11 @@ std::span<Template const> templates() {
   static constexpr auto all = std::to_array<Template>({
 ${entries}  });
   return all;
+}
+
+Template const& template_mesh() {
+  static constexpr Template mesh{\"meshes/${mesh_name}\", R\"mesh(${mesh})mesh\"};
+  return mesh;
 }
 
 }  // namespace poisson::app

@@ -98,7 +98,7 @@ void write_approximation(Sampled const& field, TuckerApproximation const& all, a
                          AnalysisInput const& input, AnalysisOutput const& output) {
   output.directory.write(output.file("rank.vti"), [&](fs::path const& path) {
     output::write_vti(path, {lattice.low, lattice.spacing, lattice.n},
-                      {{"u", 1, field.values, {}},
+                      {{input.config.output.name, 1, field.values, {}},
                        {"rank_r", 1, all.approximation, {}},
                        {"error", 1, all.error, {}},
                        {"inside", 1, {}, field.inside}},

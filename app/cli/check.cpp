@@ -46,7 +46,7 @@ std::string stages_text(std::vector<MemoryForecast::OfStage> const& stages) {
 }
 
 /// How many cases a sweep has, and the sizes of the smallest and largest. Throws InputError when a case is not valid.
-void print_sweep(Configuration const& configuration) {
+void print_sweep(Configuration const& configuration, std::ostream& out) {
   std::vector<SweepCase> const cases = sweep_cases(configuration);
   auto const text_of = [&](SweepCase const& c) { return values_text(c, configuration.config().sweep.axes); };
   struct Size {
@@ -89,20 +89,20 @@ void print_sweep(Configuration const& configuration) {
     if (!error.empty() && n_wrong++ == 0)
       first_wrong = "case " + std::to_string(i) + " (" + text_of(cases[i]) + "): " + error;
   }
-  std::cout << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size())) << "\n";
+  out << "\n# Sweep\n#   cases          " << with_thousands(static_cast<std::int64_t>(cases.size())) << "\n";
   auto const line = [&](char const* name, Size const& size) {
     assembly::MeshSummary const& mesh = size.forecast.mesh;
     MemoryForecast const& memory = size.forecast.memory;
-    std::cout << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "
-              << bytes_text(static_cast<double>(memory.host_peak())) << " on the host"
-              << (memory.device.empty() ? "" : ", " + bytes_text(static_cast<double>(memory.device_peak())) + " on the device")
-              << "; case " << size.number << ": " << text_of(cases[size.number]) << "\n";
+    out << "#   " << name << (mesh.exact_counts ? "" : "about ") << with_thousands(mesh.dofs) << " unknowns, about "
+        << bytes_text(static_cast<double>(memory.host_peak())) << " on the host"
+        << (memory.device.empty() ? "" : ", " + bytes_text(static_cast<double>(memory.device_peak())) + " on the device")
+        << "; case " << size.number << ": " << text_of(cases[size.number]) << "\n";
   };
   if (smallest) {
     line("smallest       ", *smallest);
     line("largest        ", *largest);
   }
-  std::cout << std::flush;
+  out << std::flush;
   if (n_wrong > 0)
     throw InputError("sweep", std::to_string(n_wrong) + " of " + std::to_string(cases.size()) +
                                   " cases are not valid; the first is " + first_wrong);
@@ -130,7 +130,7 @@ std::vector<assembly::IdGroup> groups_with_ids(assembly::IdGroups const& groups,
 
 /// The boundaries and materials with their names, sizes and places, as comments. What is wrong with the named places of the
 /// configuration shows as well. Errors: InputError.
-void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
+void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh, std::ostream& out) {
   if (mesh.cells > most_cells_for_parts) {
     auto const list = [](std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
       std::string text;
@@ -138,9 +138,9 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
         text += (text.empty() ? "" : ", ") + std::to_string(group.id) + (group.name.empty() ? "" : " (" + group.name + ")");
       return text;
     };
-    std::cout << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_groups) << "\n#   material ids   "
-              << list(mesh.material_ids, mesh.material_groups) << "\n#                  (their sizes are listed for up to "
-              << with_thousands(most_cells_for_parts) << " cells)\n";
+    out << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_groups) << "\n#   material ids   "
+        << list(mesh.material_ids, mesh.material_groups) << "\n#                  (their sizes are listed for up to "
+        << with_thousands(most_cells_for_parts) << " cells)\n";
     return;
   }
   assembly::Discretization const discretization(problem_of(config), assembly::AssembledInto::half_cds_on_host);
@@ -174,19 +174,19 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh) {
       table.push_back({std::to_string(group.id), group.name.empty() ? "-" : group.name, with_thousands(sum.count),
                        number_text(sum.size, 6), point(sum.extent.low), point(sum.extent.high)});
     }
-    std::cout << "\n# " << title << "\n";
+    out << "\n# " << title << "\n";
     for (std::string const& line : grid_lines(table))
-      std::cout << "#   " << line << "\n";
+      out << "#   " << line << "\n";
     for (unsigned const id : ids)
       if (groups_with_ids(groups, {id}).size() > 1)
-        std::cout << "#   in several of them: " << with_thousands(list.at(id).count) << " " << count << " (" << size << " "
-                  << number_text(list.at(id).size, 6) << ") belong to " << groups.label(id) << "\n";
+        out << "#   in several of them: " << with_thousands(list.at(id).count) << " " << count << " (" << size << " "
+            << number_text(list.at(id).size, 6) << ") belong to " << groups.label(id) << "\n";
   };
   assembly::MeshSummary const& found = discretization.summary();
   print("Boundaries", "faces", "area", parts.boundaries, found.boundary_groups);
   print("Materials", "cells", "volume", parts.materials, found.material_groups);
   for (std::string const& note : discretization.notes())
-    std::cout << "# note: " << note << "\n";
+    out << "# note: " << note << "\n";
 }
 
 /// "25 x 10 x 0.5, from (0, 0, 0) to (25, 10, 0.5)": a wrong unit of length shows here.
@@ -203,71 +203,83 @@ std::string extent_text(RunConfig const& config, assembly::MeshSummary const& me
   return lengths + ", from (" + low + ") to (" + high + ")" + (may_bulge ? ", of the vertices before refinement" : "");
 }
 
-void print_forecast(RunConfig const& config, int ranks, RankForecast const& forecast) {
+void print_forecast(RunConfig const& config, int ranks, RankForecast const& forecast, std::ostream& out) {
   std::int64_t peak = 0;
   for (MemoryForecast::OfStage const& stage : forecast.stages)
     peak = std::max(peak, stage.bytes);
-  std::cout << resolved_yaml(config) << "\n# Estimates for " << ranks << " ranks\n";
-  std::cout << "#   extent         " << extent_text(config, forecast.mesh) << "\n";
-  std::cout << "#   cells          " << with_thousands(forecast.mesh.cells) << "\n";
-  std::cout << "#   vertices       " << with_thousands(forecast.mesh.vertices) << "\n";
-  std::cout << "#   unknowns       " << with_thousands(forecast.mesh.dofs) << "\n";
-  std::cout << "#   non-zeros      " << with_thousands(forecast.mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  std::cout << "#   " << forecast.division << "\n# Of the rank with most of them\n";
-  std::cout << "#   unknowns       " << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.rows) << ", and "
-            << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.ghosts) << " that come from other ranks in "
-            << "each product\n";
-  std::cout << "#   host memory    about " << bytes_text(static_cast<double>(peak + forecast.program)) << " at most, "
-            << bytes_text(static_cast<double>(forecast.program)) << " of them for the program\n"
-            << "#     by stage     " << stages_text(forecast.stages) << "\n";
+  out << "# Estimates for " << ranks << " ranks\n";
+  out << "#   extent         " << extent_text(config, forecast.mesh) << "\n";
+  out << "#   cells          " << with_thousands(forecast.mesh.cells) << "\n";
+  out << "#   vertices       " << with_thousands(forecast.mesh.vertices) << "\n";
+  out << "#   unknowns       " << with_thousands(forecast.mesh.dofs) << "\n";
+  out << "#   non-zeros      " << with_thousands(forecast.mesh.nnz) << " (before Dirichlet rows are emptied)\n";
+  out << "#   " << forecast.division << "\n# Of the rank with most of them\n";
+  out << "#   unknowns       " << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.rows) << ", and "
+      << (forecast.is_exact ? "" : "about ") << with_thousands(forecast.ghosts) << " that come from other ranks in "
+      << "each product\n";
+  out << "#   host memory    about " << bytes_text(static_cast<double>(peak + forecast.program)) << " at most, "
+      << bytes_text(static_cast<double>(forecast.program)) << " of them for the program\n"
+      << "#     by stage     " << stages_text(forecast.stages) << "\n";
   if (forecast.on_device > 0)
-    std::cout << "#   device memory  about " << bytes_text(static_cast<double>(forecast.on_device)) << " at most\n";
+    out << "#   device memory  about " << bytes_text(static_cast<double>(forecast.on_device)) << " at most\n";
   if (!forecast.format.empty())
-    std::cout << "#   format         " << forecast.format << "\n";
-  std::cout << "#   preconditioner " << name_of(forecast.preconditioner)
-            << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto)" : "") << ", predicted\n";
+    out << "#   format         " << forecast.format << "\n";
+  out << "#   preconditioner " << name_of(forecast.preconditioner)
+      << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto)" : "") << ", predicted\n";
+}
+
+/// Where the answer goes: nowhere with --quiet. Begins with warnings, and the resolved configuration where it is asked for.
+std::ostream& begin(Configuration const& configuration, CheckOptions const& options) {
+  for (std::string const& warning : configuration.warnings())
+    std::cerr << "poisson: warning: " << warning << std::endl;
+  static std::ostream nowhere(nullptr);
+  std::ostream& out = options.quiet ? nowhere : std::cout;
+  if (options.verbose)
+    out << resolved_yaml(configuration.config()) << "\n";
+  return out;
 }
 
 }  // namespace
 
-int print_check_on_ranks(Configuration const& configuration, int ranks) {
+int print_check_on_ranks(Configuration const& configuration, int ranks, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
   require_runs_on_ranks(config);
-  print_forecast(config, ranks, forecast_of_ranks(config, backend_of(config), ranks));
+  print_forecast(config, ranks, forecast_of_ranks(config, backend_of(config), ranks), begin(configuration, options));
   return 0;
 }
 
-int print_check(Configuration const& configuration) {
+int print_check(Configuration const& configuration, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
   auto const [mesh, memory] = forecast_of_case(config);
   char const* const about = mesh.exact_counts ? "" : "about ";
 
-  std::cout << resolved_yaml(config) << "\n# Estimates\n";
-  std::cout << "#   extent         " << extent_text(config, mesh) << "\n";
-  std::cout << "#   cells          " << about << with_thousands(mesh.cells) << "\n";
-  std::cout << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
-  std::cout << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
-  std::cout << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
-  std::cout << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak())) << " at most, "
-            << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
-            << "#     by stage     " << stages_text(memory.host) << "\n";
+  std::ostream& out = begin(configuration, options);
+  out << "# Estimates\n";
+  out << "#   extent         " << extent_text(config, mesh) << "\n";
+  out << "#   cells          " << about << with_thousands(mesh.cells) << "\n";
+  out << "#   vertices       " << about << with_thousands(mesh.vertices) << "\n";
+  out << "#   unknowns       " << about << with_thousands(mesh.dofs) << "\n";
+  out << "#   non-zeros      " << about << with_thousands(mesh.nnz) << " (before Dirichlet rows are emptied)\n";
+  out << "#   host memory    about " << bytes_text(static_cast<double>(memory.host_peak())) << " at most, "
+      << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
+      << "#     by stage     " << stages_text(memory.host) << "\n";
 
   FormatChoice const& choice = memory.format;
   bool const on_device = backend_of(config) == Backend::cuda;
-  std::cout << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
-            << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
+  out << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "
+      << (on_device ? "cuda" : "cpu") << " at a nominal bandwidth:\n";
   for (std::string const& line : grid_lines(table_of(choice)))
-    std::cout << "#   " << line << "\n";
-  std::cout << "#   preconditioner " << name_of(memory.preconditioner)
-            << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto), predicted" : "") << "\n";
+    out << "#   " << line << "\n";
+  out << "#   preconditioner " << name_of(memory.preconditioner)
+      << (config.solver.preconditioner == PreconditionerKind::automatic ? " (auto), predicted" : "") << "\n";
   if (on_device)
-    std::cout << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
-              << "#     by stage     " << stages_text(memory.device) << "\n";
+    out << "#   device memory  about " << bytes_text(static_cast<double>(memory.device_peak())) << " at most\n"
+        << "#     by stage     " << stages_text(memory.device) << "\n";
   else
-    std::cout << "#   device memory  none: the backend is cpu\n";
-  print_parts(config, mesh);
+    out << "#   device memory  none: the backend is cpu\n";
+  print_parts(config, mesh, out);
   if (!config.sweep.axes.empty())
-    print_sweep(configuration);
+    print_sweep(configuration, out);
   return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "app/run/sweep.hpp"
 #include "app/run/system_files.hpp"
 #include "gpu/core/error.hpp"
+#include "gpu/core/threads.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -39,7 +40,7 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
   poisson init [NAME]      a configuration to begin with; without NAME the list of them
   poisson run CONFIG       solve one configuration: mesh, matrix, solution, files for ParaView
   poisson sweep CONFIG     solve it for every combination of the values under its 'sweep'; --list, --case K, --collect for clusters
-  poisson check CONFIG     validate only; print the resolved configuration, unknowns and bytes
+  poisson check CONFIG     validate only; print problem size and memory; --verbose: the resolved configuration, too
   poisson schema [KEY]     the complete reference configuration, or what is below a key; --json for editors
   poisson solve --matrix FILE [--rhs FILE]   solve a system of Matrix Market files
   poisson svd --matrix FILE | --random N     singular values, and vectors, of a dense matrix
@@ -54,8 +55,8 @@ constexpr char const* usage = R"(poisson - the Poisson equation -div(k grad u) =
 
 CONFIG is a YAML file, or - for standard input.
 Exit codes: 0 done; 1 usage or configuration; 2 the solver did not reach its tolerance (results are written, and marked);
-            3 environment (no device, out of memory, input or output); 130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP (what
-            there is is written, and marked).
+            3 environment (no device, out of memory, input or output); 130, 143, 129 interrupted by Ctrl-C, SIGTERM, SIGHUP
+            (partial results are saved, and marked).
 )";
 
 struct Arguments {
@@ -69,6 +70,17 @@ struct Arguments {
   bool help = false;
   int ranks = 1;
 };
+
+/// A word as a shell takes it.
+std::string shell_word(std::string const& word) {
+  if (!word.empty() &&
+      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%") == std::string::npos)
+    return word;
+  std::string quoted = "'";
+  for (char const c : word)
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
 
 Arguments parse(std::string const& command, std::vector<std::string> const& words) {
   Arguments a;
@@ -97,11 +109,13 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
                      : "results directory (default: results/NAME, NAME being that of the matrix without extensions)");
     add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to solve");
   }
-  if (solves) {
+  if (solves)
     add("overwrite", po::bool_switch(&a.options.run.overwrite), "replace the results of an earlier run");
+  if (solves || command == "check") {
     add("threads", po::value(&a.options.run.threads)->value_name("N"), "CPU threads (default: all)");
     add("quiet", po::bool_switch(&a.quiet), "print errors and warnings only");
-    add("verbose", po::bool_switch(&a.options.run.verbose), "print also the table that matrix.format: auto decides from");
+    add("verbose", po::bool_switch(&a.options.run.verbose),
+        solves ? "print also the table that matrix.format: auto decides from" : "print also the resolved configuration: every key");
   }
   if (command == "check")
     add("ranks", po::value(&a.ranks)->value_name("R"), "estimate a run on that many ranks (mpirun -n R)");
@@ -172,6 +186,9 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
       throw usage_error(command, "--backend must be auto, cpu or cuda, found '" + backend + "'");
     a.sets.push_back("backend=" + backend);
   }
+  a.options.run.command = "poisson " + command;
+  for (std::string const& word : words)
+    a.options.run.command += " " + shell_word(word);
   a.options.run.path = a.config == "-" ? stdin_name : a.config;
   a.options.words = {a.config};
   for (std::string const& set : a.sets)
@@ -326,7 +343,11 @@ int run_command(std::vector<std::string> words) {
     std::string known;
     for (auto const& name : commands)
       known += (known.empty() ? "" : ", ") + name;
-    throw usage_error("", "unknown command '" + command + "'; there are " + known);
+    std::string meant = nearest_name(command, commands);
+    if (command.ends_with(".yaml") || command.ends_with(".yml"))
+      meant = "run " + command;
+    throw usage_error("", "unknown command '" + command + "'" +
+                              (meant.empty() ? "; there are " : "; did you mean 'poisson " + meant + "'? There are ") + known);
   }
   if (command == "bench")
     return run_bench_command(words);
@@ -351,10 +372,12 @@ int run_command(std::vector<std::string> words) {
     Console console(a.quiet, a.options.run.verbose);
     if (command == "solve")
       return solve_system(configuration, a.options.run, console);
-    if (command == "check" && a.ranks > 1)
-      return print_check_on_ranks(configuration, a.ranks);
-    if (command == "check")
-      return print_check(configuration);
+    if (command == "check") {
+      if (a.options.run.threads > 0)
+        set_thread_count(a.options.run.threads);
+      CheckOptions const options{a.options.run.verbose, a.quiet};
+      return a.ranks > 1 ? print_check_on_ranks(configuration, a.ranks, options) : print_check(configuration, options);
+    }
     if (a.list) {
       list_sweep(configuration);
       return exit_done;

@@ -76,10 +76,21 @@ int run_init_command(std::vector<std::string> const& words) {
     return exit_done;
   }
   Template const& chosen = find_template(names[0]);
-  if (to_file)
-    write_template(chosen, file, overwrite);
-  else
-    std::cout << chosen.text;
+  Template const& mesh = template_mesh();
+  bool const reads_mesh = chosen.text.find(mesh.name) != std::string_view::npos;
+  if (!to_file) {
+    std::cout << chosen.text << std::flush;
+    if (reads_mesh)
+      std::cerr << "poisson: note: this reads " << mesh.name << "; with --output FILE that is written, too\n";
+    return exit_done;
+  }
+  write_template(chosen, file, overwrite);
+  fs::path const beside = fs::path(file).parent_path() / mesh.name;
+  std::error_code error;
+  if (reads_mesh && !fs::exists(beside, error)) {
+    fs::create_directories(beside.parent_path(), error);
+    output::write_text_file(beside, mesh.text);
+  }
   return exit_done;
 }
 

@@ -17,6 +17,9 @@ struct Template {
   }
 };
 
+/// A mesh file that templates read: its path, as they have it, and its text.
+[[nodiscard]] Template const& template_mesh();
+
 /// All of them, by name. Defined in a file that tools/embed_templates.cmake makes.
 [[nodiscard]] std::span<Template const> templates();
 

@@ -234,7 +234,7 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
     schema::read_keys(schema::run_keys(), *root_, "", config_);
     schema::apply_coordinates(*root_, config_);
     schema::check_run(*root_, config_);
-    schema::check_parameters(*root_);
+    warnings_ = schema::unused_parameters(*root_, name_);
     schema::drop_unused_parameters(config_);
     config_.problem.mesh.file = find_input_file(config_.problem.mesh.file, path.parent_path());
     for (FieldSpec& field : config_.fields)
@@ -242,6 +242,19 @@ Configuration::Configuration(std::shared_ptr<YamlNode const> root, std::string n
   }
   if (config_.output.directory.empty())
     config_.output.directory = (fs::path("results") / configuration_stem(path.string())).string();
+}
+
+std::string Configuration::text_with_sets() const {
+  std::string text = text_;
+  if (sets_.empty())
+    return text;
+  text += (text.empty() || text.ends_with('\n') ? "" : "\n") + std::string("# Set beside this file:\n");
+  for (std::string const& set : sets_) {
+    std::string line = set;
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    text += "#   --set " + plain_or_quoted(line) + "\n";
+  }
+  return text;
 }
 
 std::string Configuration::locate(InputError const& error) const {
@@ -260,6 +273,8 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
     schema::apply_set(*root, set, origin);
   Configuration changed(std::move(root), name_, config_.system);
   changed.text_ = text_;
+  changed.sets_ = sets_;
+  changed.sets_.insert(changed.sets_.end(), sets.begin(), sets.end());
   return changed;
 }
 
@@ -273,6 +288,7 @@ Configuration parse_configuration(std::string_view text, std::string const& name
     schema::apply_set(*root, set, "--set");
   Configuration configuration(std::move(root), name);
   configuration.text_ = text;
+  configuration.sets_ = sets;
   return configuration;
 }
 
@@ -404,6 +420,13 @@ std::string schema_text(std::string const& key) {
   schema::Layout sections("");
   for (std::size_t end = path.find('.'); end != std::string::npos; end = path.find('.', end + 1))
     sections.heading(path.substr(0, end));
+  if (element.empty() && chosen.size() == 1 && chosen[0].path == path && chosen[0].element && !chosen[0].document) {
+    schema::Layout layout("");  // the keys of an element, where the whole reference has an empty list
+    layout.comment(path, chosen[0].explanation());
+    layout.comment(path, chosen[0].rules());
+    layout.block(path, chosen[0].element(layout.indent(path) + "  ", ""));
+    element = layout.text();
+  }
   return sections.text() + (element.empty() ? schema::document_keys(chosen, RunConfig{}, "") : element);
 }
 

@@ -26,6 +26,10 @@ public:
   [[nodiscard]] RunConfig const& config() const noexcept { return config_; }
   /// The text of the file as read; empty for a system from files.
   [[nodiscard]] std::string const& text() const noexcept { return text_; }
+  /// The same with what was set beside it (--set, values of a sweep's case) as comments at the end.
+  [[nodiscard]] std::string text_with_sets() const;
+  /// What is allowed, and probably a mistake; complete messages as those of ConfigError.
+  [[nodiscard]] std::vector<std::string> const& warnings() const noexcept { return warnings_; }
 
   /// The message for the user for an error of a lower layer. Like a ConfigError it starts with a place: that of the longest prefix
   /// of the key path error.key() that the file or a --set has. The message of a ConfigError is returned unchanged.
@@ -42,6 +46,7 @@ private:
 
   std::shared_ptr<YamlNode const> root_;
   std::string name_, text_;
+  std::vector<std::string> sets_, warnings_;
   RunConfig config_;
 };
 

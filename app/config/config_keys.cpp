@@ -12,21 +12,40 @@
 namespace poisson::app::schema {
 namespace {
 
+/// Names that stand in expressions and in names of files.
+bool is_plain_name(std::string const& text) {
+  auto const letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !text.empty() && text.size() <= 60 && letter(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
 /// `ids` of a boundary condition: two members at once, hence the whole condition.
 struct BoundaryIds {
   [[nodiscard]] std::string allowed() const {
-    return "list of integers >= 0, e.g. [0, 1]; or all, every id that no other entry names";
+    return "integer >= 0, or a list of them, e.g. [0, 1]; or all, every id that no other entry names";
   }
   void read(YamlNode const& node, std::string const& path, assembly::BoundaryCondition& out) const {
     if (node.kind == YamlNode::Kind::scalar && node.text == "all") {
       out.all_ids = true;
       return;
     }
+    Integer const id{0, 4294967294};  // deal.II reserves the largest 32-bit number for interior faces
+    auto const add = [&](YamlNode const& item, std::string const& of_item) {
+      if (item.kind == YamlNode::Kind::scalar && is_plain_name(item.text) &&
+          !(item.parameters && item.parameters->contains(item.text)))
+        reject(item.origin, of_item,
+               "found " + found(item) + "; allowed: an integer, or all. Boundaries are called by their names as names: [" +
+                   item.text + "]");
+      id.read(item, of_item, out.ids.emplace_back());
+    };
+    if (node.kind == YamlNode::Kind::scalar) {
+      add(node, path);
+      return;
+    }
     if (node.kind != YamlNode::Kind::list || node.items.empty())
       reject_value(node, path, allowed());
-    Integer const id{0, 4294967294};  // deal.II reserves the largest 32-bit number for interior faces
     for (std::size_t i = 0; i < node.items.size(); ++i)
-      id.read(node.items[i], path + "[" + std::to_string(i) + "]", out.ids.emplace_back());
+      add(node.items[i], path + "[" + std::to_string(i) + "]");
   }
   [[nodiscard]] std::string write(assembly::BoundaryCondition const& value) const {
     if (value.all_ids)
@@ -38,7 +57,8 @@ struct BoundaryIds {
   }
   [[nodiscard]] Json json_schema() const {
     Json const ids{{"type", "array"}, {"items", Integer{0, 4294967294}.json_schema()}, {"minItems", 1}};
-    return {{"anyOf", Json::array({Json{{"const", "all"}}, ids})}};
+    Json const id{{"type", "integer"}, {"minimum", 0}, {"maximum", 4294967294}};
+    return {{"anyOf", Json::array({Json{{"const", "all"}}, id, ids})}};
   }
 };
 
@@ -479,13 +499,6 @@ struct Analyses {
   [[nodiscard]] Json json_schema() const { return {{"type", "array"}, {"items", json_schema_of(analysis_keys(), AnalysisSpec{})}}; }
 };
 
-/// Names that stand in expressions and in names of files.
-bool is_plain_name(std::string const& text) {
-  auto const letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  return !text.empty() && text.size() <= 60 && letter(text[0]) &&
-         std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
-
 struct PlainName {
   [[nodiscard]] std::string allowed() const { return "name of letters, digits and '_' that begins with no digit"; }
   void read(YamlNode const& node, std::string const& path, std::string& out) const {
@@ -552,7 +565,7 @@ Keys<assembly::NamedPlace> const& place_keys() {
           .must_be_given("a place has a name"),
       key<assembly::NamedPlace>(
           "where", ExpressionText{}, [](auto& p) -> auto& { return p.where; }, "",
-          "An expression that is not 0 at the centres meant.")
+          "Selects what has its centre where the expression is not zero.")
           .must_be_given("say where, such as \"z > 0.99\""),
   };
   return keys;
@@ -987,7 +1000,7 @@ Keys<RunConfig> make_run_keys() {
   Keys<RunConfig> keys{
       declare("parameters", Parameters{}, POISSON_MEMBER(problem.parameters), "",
               "Named constants for every expression and number below, {k_die: 150, t: \"k_die / 2\"}; swept as parameters.k_die. "
-              "Each must be used.")
+              "One that nothing uses is a warning, unless it is from an included file.")
           .or_null("none"),
       section<RunConfig>(
           "problem", "What is solved: -div(k grad u) = f on a mesh of hexahedra. Units are yours, as long as they are consistent."),
@@ -1056,12 +1069,12 @@ Keys<RunConfig> make_run_keys() {
               "Global refinements; each splits every cell in 8."),
       declare("problem.mesh.boundaries", Named<assembly::NamedPlace>{place_keys, "{name: heater, where: \"z > 0.99 && x < 0.5\"}"},
               POISSON_MEMBER(problem.mesh.boundaries), "",
-              "Names for the boundary faces whose centre satisfies an expression; where two hold, the later one counts.")
+              "Names for the boundary faces whose centre satisfies an expression. If several match, the last one wins.")
           .or_null("none"),
       declare(
           "problem.mesh.regions", Named<assembly::NamedPlace>{region_keys, "{name: die, where: \"z < 0.1\"}"},
           POISSON_MEMBER(problem.mesh.regions), "",
-          "Names for the cells whose centre satisfies an expression: materials of their own. Where two hold, the later one counts.")
+          "Names for the cells whose centre satisfies an expression: materials of their own. If several match, the last one wins.")
           .or_null("none"),
       section<RunConfig>("problem.element", "Finite element."),
       declare("problem.element.order", Integer{1, 8}, POISSON_MEMBER(problem.order), "",
@@ -1178,6 +1191,13 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("output", "What is written."),
       declare("output.directory", Text{"path of a directory"}, POISSON_MEMBER(output.directory), "", "Where results go.")
           .or_null("results/NAME, NAME being the configuration file's name without extension"),
+      declare("output.name", PlainName{}, POISSON_MEMBER(output.name), "",
+              "Name of the solution in files for ParaView, tables, pictures and the page, such as temperature."),
+      declare("output.unit", Text{"text"}, POISSON_MEMBER(output.unit), "",
+              "Its unit, which pictures and the page show behind the name; nothing is converted.")
+          .or_null("none"),
+      declare("output.title", Text{"text"}, POISSON_MEMBER(output.title), "", "Title of pictures and of the page.")
+          .or_null("the name of the configuration file"),
       section<RunConfig>("output.vtk", "Solution for ParaView."),
       declare("output.vtk.enabled", Boolean{}, POISSON_MEMBER(output.vtk_enabled), "", "Whether it is written."),
       declare(
@@ -1190,7 +1210,8 @@ Keys<RunConfig> make_run_keys() {
       declare(
           "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
           "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
-          "the cells; flux_points, not by default, is the flux at the nodes: the mean over the cells around each."),
+          "the cells. Not by default: gradient, that of u on the cells, and flux_points, the flux at the nodes: the mean over the "
+          "cells around each, for streamlines."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
               "Compression of the file: fast is LZ4, best is LZMA; in .hdf both are deflate."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
@@ -1198,6 +1219,9 @@ Keys<RunConfig> make_run_keys() {
       declare("output.picture", Boolean{}, POISSON_MEMBER(output.picture), "",
               "Whether pictures and plots (.png) are drawn: of the solution, of the materials where there are several, of what is "
               "below."),
+      declare("output.picture_formats", SetOf<output::PictureFormat>{}, POISSON_MEMBER(output.picture_formats), "",
+              "Formats in which pictures of the solution and plots along lines are written; png always.")
+          .or_null("png alone"),
       declare("output.report", Boolean{}, POISSON_MEMBER(output.report), "",
               "Whether the results are also written as a page to read in a browser (report.html), which needs no other file."),
       declare("output.probes", Named<ProbeSpec>{probe_keys, "{name: tip, at: [0.1, 0.2, 0.3]}"}, POISSON_MEMBER(output.probes), "",
@@ -1424,6 +1448,11 @@ void check_initial(YamlNode const& root, RunConfig const& config) {
 }
 
 void check_output(YamlNode const& root, RunConfig const& config) {
+  for (char const* const taken : {"x", "y", "z", "exact", "error", "material", "coefficient", "flux", "flux_points", "gradient",
+                                  "point", "distance", "angle"})
+    if (config.output.name == taken)
+      reject(locate_path(root, "output.name").origin, "output.name",
+             "'" + config.output.name + "' is what another column or array is called; choose another name");
   if (config.output.vtk_format == output::VtkFormat::image && !config.is_box())
     reject(locate_path(root, "output.vtk.format").origin, "output.vtk.format",
            "found 'image', which is for generator: box only; allowed for this mesh: auto, vtu, hdf");

@@ -71,6 +71,13 @@ void Parameters::read(YamlNode const& node, std::string const& path, std::map<st
     } catch (ConfigError const&) {
       throw;
     } catch (InputError const& error) {
+      std::set<std::string> names;
+      add_names(value.text, names);
+      for (std::size_t j = i; j < node.keys.size(); ++j)
+        if (std::string const& later = node.keys[j].name; names.contains(later))
+          reject(value.origin, full,
+                 j == i ? "'" + name + "' is defined by itself; a parameter may use those before it"
+                        : "'" + later + "' comes after '" + name + "'; a parameter may use those before it");
       reject(value.origin, full, error.what());
     }
   }
@@ -96,19 +103,23 @@ void set_parameters(YamlNode& root) {
   tell(root, values);
 }
 
-void check_parameters(YamlNode const& root) {
+std::vector<std::string> unused_parameters(YamlNode const& root, std::string const& source) {
   YamlNode const* const node = root.find("parameters");
+  std::vector<std::string> warnings;
   if (node == nullptr)
-    return;
+    return warnings;
   std::set<std::string> used;
   for (std::size_t i = 0; i < root.keys.size(); ++i)
     add_names(root.items[i], used);
   for (auto const& [name, origin] : node->keys)
-    if (!used.contains(name))
-      reject(origin, "parameters." + name, "nothing uses this parameter; remove it, or write its name in an expression or number");
+    if (!used.contains(name) && (origin.line == 0 || *origin.source == source))
+      warnings.push_back(origin.text() + ": parameters." + name +
+                         ": nothing uses this parameter; remove it, or write its name in an expression or number");
+  return warnings;
 }
 
 void drop_unused_parameters(RunConfig& config) {
+  config.parameters = config.problem.parameters;
   for (auto const& axis : config.sweep.axes)
     if (axis.path.starts_with("parameters"))
       return;

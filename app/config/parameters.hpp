@@ -21,8 +21,9 @@ struct Parameters {
 /// Evaluates the parameters of the tree, if it has any, and tells them to all of its nodes. Throws ConfigError.
 void set_parameters(YamlNode& root);
 
-/// Throws ConfigError for a parameter that nothing uses.
-void check_parameters(YamlNode const& root);
+/// A warning for every parameter that nothing uses and that stands in the file `source` itself or was set; included files often
+/// have more than one needs.
+[[nodiscard]] std::vector<std::string> unused_parameters(YamlNode const& root, std::string const& source);
 
 /// Removes the parameters that no expression of the configuration uses: its numbers are computed already. A sweep may change any,
 /// and keeps them.

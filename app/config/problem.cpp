@@ -10,6 +10,7 @@ namespace poisson::app {
 
 assembly::ProblemSpec problem_of(RunConfig const& config) {
   assembly::ProblemSpec problem = config.problem;
+  problem.parameters.insert(config.parameters.begin(), config.parameters.end());  // those that nothing uses are suggested, too
   auto const for_fields = [&](auto const& action) {
     for (std::size_t i = 0; i < config.fields.size(); ++i) {
       FieldSpec const& field = config.fields[i];

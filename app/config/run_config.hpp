@@ -9,6 +9,7 @@
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,18 +76,19 @@ struct AnalysisSpec {
 };
 
 /// What the solution's file for ParaView may hold, in its order there.
-enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points };
+enum class SolutionField { u, exact, error, material, coefficient, flux, flux_points, gradient };
 }  // namespace poisson::app
 
 template <>
 struct poisson::Names<poisson::app::SolutionField> {
-  static constexpr std::array<Named<app::SolutionField>, 7> values{{{app::SolutionField::u, "u"},
+  static constexpr std::array<Named<app::SolutionField>, 8> values{{{app::SolutionField::u, "u"},
                                                                     {app::SolutionField::exact, "exact"},
                                                                     {app::SolutionField::error, "error"},
                                                                     {app::SolutionField::material, "material"},
                                                                     {app::SolutionField::coefficient, "coefficient"},
                                                                     {app::SolutionField::flux, "flux"},
-                                                                    {app::SolutionField::flux_points, "flux_points"}}};
+                                                                    {app::SolutionField::flux_points, "flux_points"},
+                                                                    {app::SolutionField::gradient, "gradient"}}};
 };
 
 namespace poisson::app {
@@ -186,7 +188,11 @@ struct QuantitySpec {
 };
 
 struct OutputSpec {
-  std::string directory;  ///< a loaded configuration always has one
+  std::string directory;    ///< a loaded configuration always has one
+  std::string name = "u";   ///< of the solution: in files, tables, pictures and the page
+  std::string unit, title;  ///< of the solution, and of pictures and the page; empty: none, and that of the configuration's file
+  /// The name with its unit, "temperature (degC)".
+  [[nodiscard]] std::string label() const { return unit.empty() ? name : name + " (" + unit + ")"; }
   bool vtk_enabled = true;
   std::optional<output::VtkFormat> vtk_format;  ///< no value: auto
   std::vector<SolutionField> vtk_fields{SolutionField::u,        SolutionField::exact,       SolutionField::error,
@@ -196,6 +202,15 @@ struct OutputSpec {
   }
   output::VtkOptions vtk;
   bool picture = true;
+  std::vector<output::PictureFormat> picture_formats{output::PictureFormat::png};  ///< PNG is written in any case
+  /// ".png", and the endings of the other formats that are wanted.
+  [[nodiscard]] std::vector<std::string> picture_endings() const {
+    std::vector<std::string> endings{".png"};
+    for (output::PictureFormat const format : picture_formats)
+      if (format != output::PictureFormat::png)
+        endings.push_back("." + std::string(name_of(format)));
+    return endings;
+  }
   bool report = true;
   std::vector<ProbeSpec> probes;
   std::vector<LineSpec> lines;
@@ -250,7 +265,8 @@ struct RunConfig;
 [[nodiscard]] std::vector<std::string const*> expressions_of(RunConfig const& config);
 
 struct RunConfig {
-  assembly::ProblemSpec problem;  ///< without the functions of `fields`: problem_of opens their files
+  std::map<std::string, double> parameters;  ///< all of them; problem.parameters are those that expressions use
+  assembly::ProblemSpec problem;             ///< without the functions of `fields`: problem_of opens their files
   std::vector<FieldSpec> fields;
   std::optional<SystemSpec> system;  ///< replaces `problem`; problem, analysis, output.vtk and sweep are then unused
   MatrixOptions matrix;

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 namespace poisson::app::schema {
 
@@ -439,17 +440,30 @@ void check_names_below(YamlNode const& node, std::string const& prefix, std::str
         best = distance;
         suggestion = candidate;
       }
-    for (auto const& path : paths)  // the right name at another level counts as one letter off
-      if (std::size_t const distance = name_distance(name, last_name(path)) + 1; distance < best) {
-        best = distance;
-        suggestion = path;
+    // The right name at another level counts as one letter off; of several the one at the least depth. Keys in the lists of other
+    // sections are not meant.
+    std::string const section = full.substr(0, full.find_first_of(".["));
+    std::size_t depth = std::numeric_limits<std::size_t>::max();
+    for (auto const& path : paths)
+      for (std::size_t end = path.find('.');; end = path.find('.', end + 1)) {
+        std::string const candidate = path.substr(0, end);
+        auto const levels = static_cast<std::size_t>(std::count(candidate.begin(), candidate.end(), '.'));
+        bool const elsewhere = candidate.find('[') != std::string::npos && !candidate.starts_with(section);
+        std::size_t const distance = name_distance(name, last_name(candidate)) + 1;
+        if (levels > 0 && !elsewhere && (distance < best || (distance == best && levels < depth))) {
+          best = distance;
+          depth = levels;
+          suggestion = candidate;
+        }
+        if (end == std::string::npos)
+          break;
       }
     reject(origin, shorten(full),
            "unknown key" + (suggestion.empty() ? std::string(".") : "; did you mean '" + suggestion + "'?") +
                " Allowed here: " + join(here) +
-               (name.find_first_of("()+*/^?<>=! ") == std::string::npos
+               (node.items[i].kind != YamlNode::Kind::null && name.find_first_of("()+*/^?<>=! ") == std::string::npos
                     ? ""
-                    : ". If this is a part of an expression: one that contains ',' or ': ' needs quotes"));
+                    : ". If this is a part of an expression: one that contains ',' or ': ' needs quotes, inside { } above all"));
   }
 }
 

@@ -124,7 +124,8 @@ ResultsDirectory::ResultsDirectory(fs::path path, std::string record, std::vecto
     names_.push_back(record_);
   std::error_code error;
   if (fs::exists(path_, error) && !fs::is_directory(path_, error))
-    throw EnvironmentError("cannot write results to '" + path_.string() + "': it is not a directory");
+    throw InputError("output.directory",
+                     "'" + path_.string() + "' is there and is not a directory; choose another with --output DIR");
   created_ = fs::create_directories(path_, error);
   if (error)
     throw EnvironmentError("cannot create the results directory '" + path_.string() + "': " + error.message());

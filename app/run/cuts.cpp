@@ -150,7 +150,7 @@ Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fiel
   return cuts;
 }
 
-void write_cuts(Cuts const& cuts, output::VtkOptions const& options, ResultsDirectory& directory) {
+void write_cuts(Cuts const& cuts, RunConfig const& config, ResultsDirectory& directory) {
   for (Cuts::File const& file : cuts.files) {
     std::vector<double> x, u, exact, error, flux;
     std::vector<std::int64_t> corners;
@@ -166,11 +166,11 @@ void write_cuts(Cuts const& cuts, output::VtkOptions const& options, ResultsDire
       flux.insert(flux.end(), triangle.flux.begin(), triangle.flux.end());
       material.push_back(triangle.material);
     }
-    std::vector<output::Field> of_points{{"u", 1, u, {}}};
+    std::vector<output::Field> of_points{{config.output.name, 1, u, {}}};
     if (cuts.has_exact)
       of_points.insert(of_points.end(), {{"exact", 1, exact, {}}, {"error", 1, error, {}}});
     directory.try_write(file.name, [&](std::filesystem::path const& path) {
-      output::write_vtp(path, x, corners, 3, of_points, {{"flux", 3, flux, {}}, {"material", 1, {}, material}}, options);
+      output::write_vtp(path, x, corners, 3, of_points, {{"flux", 3, flux, {}}, {"material", 1, {}, material}}, config.output.vtk);
     });
   }
 }

@@ -55,6 +55,6 @@ struct RankPart {
                                 RankPart const* part = nullptr);
 
 /// Writes the files (.vtp).
-void write_cuts(Cuts const& cuts, output::VtkOptions const& options, ResultsDirectory& directory);
+void write_cuts(Cuts const& cuts, RunConfig const& config, ResultsDirectory& directory);
 
 }  // namespace poisson::app

@@ -186,6 +186,10 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
       output += 24 * n;  // and while they are made, a number for each node
       largest = std::max(largest, 24 * n);
     }
+    if (config.output.writes(SolutionField::gradient)) {
+      output += 24 * mesh.cells;
+      largest = std::max(largest, 24 * mesh.cells);
+    }
     if (config.output.vtk_enabled)
       output += output::writer_bytes(vtk_format(config), config.output.vtk.compression, largest);
     if (picture)

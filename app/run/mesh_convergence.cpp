@@ -1,6 +1,7 @@
 #include "app/run/mesh_convergence.hpp"
 
 #include "app/io/console.hpp"
+#include "app/run/quantities.hpp"
 
 #include <algorithm>
 #include <array>
@@ -122,7 +123,7 @@ Json to_json(std::vector<MeshConvergence> const& groups) {
 std::vector<std::vector<std::string>> table_of(MeshConvergence const& group) {
   std::vector<std::vector<std::string>> rows{{"quantity", "extrapolated", "order", "error of the finest", ""}};
   for (auto const& [name, found] : group.quantities) {
-    if (found.note == "does not change")
+    if (found.note == "does not change" || is_of_part(name))  // those are in sweep.json
       continue;
     bool const known = std::isfinite(found.order);
     rows.push_back({name, known ? number_text(found.value, 8) : "-", known ? number_text(found.order, 3) : "-",

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <span>
@@ -81,8 +82,8 @@ struct Plan {
   std::string caption;
 };
 
-Plan plan_of(PictureSpec const& picture, PictureMesh const& of_mesh, assembly::SolutionFields const& fields,
-             std::string const& title, Communicator* ranks) {
+Plan plan_of(RunConfig const& config, PictureSpec const& picture, PictureMesh const& of_mesh,
+             assembly::SolutionFields const& fields, std::string const& title, Communicator* ranks) {
   Plan plan;
   output::PictureOptions& options = plan.options;
   options.title = title;
@@ -93,7 +94,8 @@ Plan plan_of(PictureSpec const& picture, PictureMesh const& of_mesh, assembly::S
   switch (picture.quantity) {
   case PictureQuantity::u:
     plan.field = output::PointValues{fields.u};
-    options.quantity = what = "u";
+    options.quantity = config.output.label();
+    what = config.output.name;
     break;
   case PictureQuantity::exact:
     plan.field = output::PointValues{fields.exact};
@@ -102,7 +104,7 @@ Plan plan_of(PictureSpec const& picture, PictureMesh const& of_mesh, assembly::S
     break;
   case PictureQuantity::error:
     plan.field = output::PointValues{fields.error, log};
-    options.quantity = what = log ? "|u \u2212 exact|" : "u \u2212 exact";
+    options.quantity = what = log ? "|" + config.output.name + " \u2212 exact|" : config.output.name + " \u2212 exact";
     options.colors = log ? output::ColorMap::viridis : output::ColorMap::diverging;
     break;
   case PictureQuantity::flux:
@@ -110,7 +112,7 @@ Plan plan_of(PictureSpec const& picture, PictureMesh const& of_mesh, assembly::S
     bool const arrows = picture.quantity == PictureQuantity::arrows;
     plan.field = output::FluxLength{flux, arrows};
     options.quantity = "|flux|";
-    what = arrows ? "flux: arrows in its direction, as long as its part in the plane" : "|flux|";
+    what = arrows ? "flux: arrows in its direction; their length is the share of the flux in the plane" : "|flux|";
     options.colors = output::ColorMap::plasma;
     break;
   }
@@ -161,10 +163,11 @@ std::vector<std::string> picture_files(RunConfig const& config) {
   std::vector<std::string> names;
   if (!output::pictures_built())
     return names;
-  for (PictureSpec const& picture : default_pictures(config, may_have_materials(config)))
-    names.push_back(file_of(picture));
-  for (PictureSpec const& picture : config.output.pictures)
-    names.push_back(file_of(picture));
+  auto pictures = default_pictures(config, may_have_materials(config));
+  pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
+  for (PictureSpec const& picture : pictures)
+    for (std::string const& ending : config.output.picture_endings())
+      names.push_back(std::filesystem::path(file_of(picture)).replace_extension(ending).string());
   return names;
 }
 
@@ -187,15 +190,23 @@ std::vector<DrawnPicture> draw_pictures(RunConfig const& config, PictureMesh con
   auto pictures = default_pictures(config, of_mesh.summary.material_ids.size() > 1);
   pictures.insert(pictures.end(), config.output.pictures.begin(), config.output.pictures.end());
   for (PictureSpec const& picture : pictures) {
-    DrawnPicture result{file_of(picture), {}, {}, {}};
+    DrawnPicture result;
+    result.file = file_of(picture);
     auto const prepare = [&] {
-      Plan plan = plan_of(picture, of_mesh, fields, title, part != nullptr ? &part->ranks : nullptr);
+      Plan plan = plan_of(config, picture, of_mesh, fields, title, part != nullptr ? &part->ranks : nullptr);
       result.caption = plan.caption;
       output::PictureSurface surface = output::picture_surface(mesh, plan.field, plan.options, part);
       return std::pair(std::move(plan), std::move(surface));
     };
     auto const draw = [&](Plan const& plan, output::PictureSurface const& surface) {
       result.png = output::picture_png(surface, plan.field, plan.options);
+      for (output::PictureFormat const format : config.output.picture_formats)
+        if (format != output::PictureFormat::png) {
+          output::PictureOptions options = plan.options;
+          options.format = format;
+          result.more.emplace_back(std::filesystem::path(result.file).replace_extension(name_of(format)).string(),
+                                   output::picture_png(surface, plan.field, options));
+        }
     };
     if (part != nullptr) {  // what one rank cannot do while the others wait for it ends all
       auto const [plan, surface] = prepare();

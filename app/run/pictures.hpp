@@ -26,6 +26,7 @@ void require_pictures_in_mesh(RunConfig const& config, assembly::Extent const& e
 struct DrawnPicture {
   std::string file, caption;
   std::string png;
+  std::vector<std::pair<std::string, std::string>> more{};  ///< names and bytes of its files in other formats
   std::exception_ptr error;
 };
 /// What pictures tell of a mesh besides its cells.

@@ -154,9 +154,9 @@ std::vector<std::pair<std::string, std::string>> problem_in_words(RunConfig cons
     rows.emplace_back("Boundary condition", condition_in_words(condition, p.boundary.size() == 1));
   if (p.exact)
     rows.emplace_back("Exact solution", "u = " + *p.exact);
-  if (!p.parameters.empty()) {
+  if (!config.parameters.empty()) {
     std::vector<std::string> values;
-    for (auto const& [name, value] : p.parameters)
+    for (auto const& [name, value] : config.parameters)
       values.push_back(name + " = " + number_text(value, 8));
     rows.emplace_back("Parameters", listed(values));
   }

@@ -16,6 +16,7 @@
 #include <limits>
 #include <numbers>
 #include <set>
+#include <string_view>
 
 namespace poisson::app {
 namespace {
@@ -41,12 +42,10 @@ assembly::Constants constants_of(QuantityTable const& table) {
   return constants;
 }
 
-/// Adds the user's own quantities. `aliases`: other names of quantities in the table, which expressions may use.
-void add_own(RunConfig const& config, std::vector<std::pair<std::string, std::string>> const& aliases, QuantityTable& table) {
+/// Adds the user's own quantities. `more`: what expressions may use besides the quantities in the table, which come first.
+void add_own(RunConfig const& config, assembly::Constants const& more, QuantityTable& table) {
   assembly::Constants constants = constants_of(table);
-  for (auto const& [alias, name] : aliases)
-    if (auto const named = constants.find(name); named != constants.end())
-      constants.emplace(alias, named->second);
+  constants.insert(more.begin(), more.end());
   constants.insert(config.problem.parameters.begin(), config.problem.parameters.end());
   for (auto const& [name, text] : config.output.quantities) {
     std::string const key = "output.quantities." + name;
@@ -59,6 +58,96 @@ void add_own(RunConfig const& config, std::vector<std::pair<std::string, std::st
       throw InputError(key, "a quantity is one number; x, y and z have no meaning here");
     double const value = constants[name] = expression(0, 0, 0);
     table.emplace_back(name, value);
+  }
+}
+
+/// What there is of every material, and but for the last of every boundary.
+constexpr std::array<std::string_view, 5> part_quantities{"min", "max", "mean", "integral_u", "energy"};
+
+/// u in a material, or on a boundary.
+struct OnPart {
+  std::string name;           ///< or its id
+  std::vector<unsigned> ids;  ///< by which configurations may call it
+  double size = 0, integral_u = 0, energy = 0;
+  double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
+};
+
+/// Of every group, which may overlap, by its label.
+class OnParts {
+public:
+  template <class Values, class SizeOf>
+  OnParts(assembly::IdGroups const& groups, std::map<unsigned, Values> const& of_ids, SizeOf const& size_of) {
+    std::set<unsigned> ids;
+    for (auto const& [id, values] : of_ids)
+      ids.insert(id);
+    for (auto const& group : groups.labelled(ids)) {
+      OnPart& part = list.emplace_back(OnPart{group.label, {}});
+      for (unsigned const id : groups.ids_of(group.parts))
+        if (groups.with_id(id, ids) == group.parts)
+          part.ids.push_back(id);
+      for (unsigned const id : group.parts) {
+        Values const& values = of_ids.at(id);
+        part.size += size_of(id, values);
+        part.integral_u += values.integral_u;
+        if constexpr (requires { values.energy; })
+          part.energy += values.energy;
+        part.min = std::min(part.min, values.min);
+        part.max = std::max(part.max, values.max);
+      }
+    }
+  }
+  [[nodiscard]] bool has_name(std::string const& name) const {
+    return std::any_of(list.begin(), list.end(), [&](OnPart const& part) { return part.name == name; });
+  }
+  [[nodiscard]] bool has_id(unsigned id) const {
+    return std::any_of(list.begin(), list.end(),
+                       [&](OnPart const& part) { return std::find(part.ids.begin(), part.ids.end(), id) != part.ids.end(); });
+  }
+
+  std::vector<OnPart> list;
+};
+
+/// With more boundaries and materials than these the record does not have u on each of them; expressions may use them all the same.
+constexpr std::size_t most_parts_in_record = 20;
+
+/// Adds min, max, mean and integral_u of every material and boundary, and the energy of materials, as max.NAME; where a boundary
+/// and a material have one name, as max.boundary.NAME and max.material.NAME, which expressions may always use. `more` gets what the
+/// table does not have.
+void add_parts(assembly::MeshSummary const& mesh, assembly::Quantities const& of_solution, QuantityTable& table,
+               assembly::Constants& more) {
+  OnParts const materials(mesh.material_groups, of_solution.materials,
+                          [&](unsigned id, auto const&) { return of_solution.volumes.at(id); });
+  OnParts const boundaries(mesh.boundary_groups, of_solution.boundaries, [](unsigned, auto const& values) { return values.area; });
+  bool const all = materials.list.size() + boundaries.list.size() <= most_parts_in_record;
+  // A material without a name that is the whole mesh has the quantities of the mesh.
+  bool const whole = materials.list.size() == 1 && mesh.material_groups.names().empty();
+  auto const add = [&](std::string const& what, std::string const& kind, double OnPart::*value, OnParts const& own,
+                       OnParts const& others) {
+    for (OnPart const& part : own.list) {
+      bool const in_record = all && !(whole && &own == &materials);
+      // Boundaries have no energy.
+      bool const shared = value != &OnPart::energy && others.has_name(part.name) && !(whole && &others == &materials);
+      std::string const name = what + "." + (shared ? kind + "." : "") + part.name;
+      double const number = part.*value / (what == "mean" ? part.size : 1);
+      if (in_record)
+        table.emplace_back(name, number);
+      else if (!(whole && &own == &materials && others.has_name(part.name)))
+        more.emplace(name, number);
+      more.emplace(what + "." + kind + "." + part.name, number);
+      for (unsigned const id : part.ids) {
+        more.emplace(what + "." + kind + "." + std::to_string(id), number);
+        if (!others.has_id(id) || (whole && &others == &materials))
+          more.emplace(what + "." + std::to_string(id), number);
+      }
+    }
+  };
+  constexpr std::array values{&OnPart::min, &OnPart::max, &OnPart::integral_u, &OnPart::integral_u, &OnPart::energy};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto const value = values[i];
+    std::string const what(part_quantities[i]);
+    add(what, "material", value, materials, boundaries);
+    if (value != &OnPart::energy)
+      add(what, "boundary", value, boundaries, materials);
   }
 }
 
@@ -141,6 +230,12 @@ Balance balance_of(assembly::Quantities const& quantities, double integral_f, do
   double const largest = std::max(std::abs(quantities.max), std::abs(quantities.min));
   result.judged = range > std::max(1e-12, 10 * tolerance) * largest;
   return result;
+}
+
+bool is_of_part(std::string_view name) {
+  return std::any_of(part_quantities.begin(), part_quantities.end(), [&](std::string_view what) {
+    return name.size() > what.size() && name.starts_with(what) && name[what.size()] == '.';
+  });
 }
 
 std::vector<Point> requested_points(RunConfig const& config) {
@@ -269,9 +364,11 @@ RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Mesh
   if (!config.output.quantities.empty()) {
     assembly::Quantities of_solution;
     for (unsigned const id : mesh.boundary_ids)
-      of_solution.boundaries[id] = {1, 1};
-    for (unsigned const id : mesh.material_ids)
+      of_solution.boundaries[id].area = of_solution.boundaries[id].flux = 1;
+    for (unsigned const id : mesh.material_ids) {
       of_solution.volumes[id] = 1;
+      of_solution.materials[id] = {};
+    }
     static_cast<void>(table(of_solution, 1, std::vector<assembly::PointValues>(n_probes)));
   }
 }
@@ -325,7 +422,13 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
     if (config_.problem.exact)
       table.emplace_back(name + ".exact", at_probes[i].exact);
   }
-  add_own(config_, by_id, table);
+  assembly::Constants more;
+  for (auto const& [alias, name] : by_id)
+    for (auto const& [known, value] : table)
+      if (known == name && value.is_number())
+        more.emplace(alias, value);
+  add_parts(mesh, of_solution, table, more);
+  add_own(config_, more, table);
   return table;
 }
 
@@ -337,7 +440,7 @@ QuantityTable RequestedQuantities::evaluate(assembly::Quantities const& of_solut
 RequestedQuantities::Table RequestedQuantities::table_at(Range const& range,
                                                          std::span<assembly::PointValues const> at_points) const {
   double const nothing = std::numeric_limits<double>::quiet_NaN();
-  Table table{{"x", "y", "z", "u", "gradient_x", "gradient_y", "gradient_z", "flux_x", "flux_y", "flux_z"}, {}};
+  Table table{{"x", "y", "z", config_.output.name, "gradient_x", "gradient_y", "gradient_z", "flux_x", "flux_y", "flux_z"}, {}};
   if (config_.problem.exact)
     table.names.emplace_back("exact");
   table.columns.resize(table.names.size());
@@ -366,15 +469,16 @@ void RequestedQuantities::write_curve(std::string const& name, Table const& tabl
   if (!config_.output.picture || !output::pictures_built())
     return;
   constexpr std::size_t u_column = 4;  // after the place on the curve and x, y, z
-  std::vector<output::Curve> curves{{"u", table.columns[0], table.columns[u_column]}};
+  std::vector<output::Curve> curves{{config_.output.name, table.columns[0], table.columns[u_column]}};
   if (config_.problem.exact)
     curves.push_back({"exact", table.columns[0], table.columns.back()});
   output::PlotOptions options;
   options.title = title;
   options.x_label = table.names[0];
-  options.y_label = "u";
+  options.y_label = config_.output.label();
   options.y_log = false;
-  directory.try_write(name + ".png", [&](std::filesystem::path const& path) { output::write_plot(path, curves, options); });
+  for (std::string const& ending : config_.output.picture_endings())
+    directory.try_write(name + ending, [&](std::filesystem::path const& path) { output::write_plot(path, curves, options); });
 }
 
 void RequestedQuantities::write_plane(PlaneSpec const& plane, Range const& range, Table const& table,
@@ -393,7 +497,8 @@ void RequestedQuantities::write_plane(PlaneSpec const& plane, Range const& range
     return values;
   };
   std::vector<double> const x = vectors(0), gradient = vectors(4), flux = vectors(7);
-  std::vector<output::Field> fields{{"u", 1, table.columns[3], {}}, {"gradient", 3, gradient, {}}, {"flux", 3, flux, {}}};
+  std::vector<output::Field> fields{
+      {config_.output.name, 1, table.columns[3], {}}, {"gradient", 3, gradient, {}}, {"flux", 3, flux, {}}};
   if (config_.problem.exact)
     fields.push_back({"exact", 1, table.columns.back(), {}});
   std::vector<unsigned char> hidden;
@@ -405,13 +510,16 @@ void RequestedQuantities::write_plane(PlaneSpec const& plane, Range const& range
   if (!config_.output.picture || !output::pictures_built())
     return;
   output::PictureOptions options;
-  options.title = plane.name + ": u on a plane from " + text_of(plane.origin);
-  options.quantity = "u";
+  options.title = plane.name + ": " + config_.output.name + " on a plane from " + text_of(plane.origin);
+  options.quantity = config_.output.label();
   options.shrink = true;
-  directory.try_write("plane_" + plane.name + ".png", [&](std::filesystem::path const& path) {
-    output::write_text_file(path,
-                            output::plane_png({plane.points, plane.origin, plane.first, plane.second, table.columns[3]}, options));
-  });
+  for (std::string const& ending : config_.output.picture_endings()) {
+    options.format = *parse_name<output::PictureFormat>(ending.substr(1));
+    directory.try_write("plane_" + plane.name + ending, [&](std::filesystem::path const& path) {
+      output::write_text_file(
+          path, output::plane_png({plane.points, plane.origin, plane.first, plane.second, table.columns[3]}, options));
+    });
+  }
 }
 
 void RequestedQuantities::write_files(std::span<assembly::PointValues const> at_points, ResultsDirectory& directory) const {
@@ -459,7 +567,8 @@ std::vector<std::string> quantity_files(RunConfig const& config) {
   auto const add_curve = [&](std::string const& name) {
     names.push_back(name + ".csv");
     if (config.output.picture && output::pictures_built())
-      names.push_back(name + ".png");
+      for (std::string const& ending : config.output.picture_endings())
+        names.push_back(name + ending);
   };
   for (LineSpec const& line : config.output.lines)
     add_curve("line_" + line.name);
@@ -469,7 +578,8 @@ std::vector<std::string> quantity_files(RunConfig const& config) {
     names.push_back("plane_" + plane.name + ".csv");
     names.push_back("plane_" + plane.name + ".vts");
     if (config.output.picture && output::pictures_built())
-      names.push_back("plane_" + plane.name + ".png");
+      for (std::string const& ending : config.output.picture_endings())
+        names.push_back("plane_" + plane.name + ending);
   }
   for (SliceSpec const& slice : config.output.slices)
     names.push_back("slice_" + slice.name + ".vtp");

@@ -12,6 +12,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct Balance {
 /// The names and values of `quantities` in result.json, in their order. Most are numbers; points and vectors are arrays of three.
 /// Those that are not finite are null.
 using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
+
+/// Whether this is the name of a quantity of u in one material or on one boundary: max.NAME.
+[[nodiscard]] bool is_of_part(std::string_view name);
 
 /// The points where a configuration asks for the solution: of probes, then of lines, circles and planes.
 [[nodiscard]] std::vector<std::array<double, 3>> requested_points(RunConfig const& config);

@@ -64,7 +64,7 @@ bool RankFiles::write_piece(fs::path const& folder) {
           output_->fields.flux_points = flux;
         if (config_.output.vtk_enabled && !is_one_file())
           try {
-            fields_ = app::write_piece(*output_, config_, folder / name(team_.rank()), place(team_.rank()));
+            fields_ = app::write_piece(*output_, config_, folder / name(team_.rank()), mesh_.whole, place(team_.rank()));
           } catch (EnvironmentError const& error) {
             failure_ = error.what();
           }
@@ -229,7 +229,7 @@ std::vector<std::string> RankFiles::write_files(ResultRecord& record, ResultsDir
     notes.emplace_back(no_pictures_note);
   if (config_.output.vtk_enabled)
     list_pieces(directory);
-  write_cuts(cuts_, config_.output.vtk, directory);
+  write_cuts(cuts_, config_, directory);
   write_drawn(pictures_, record, directory);
   if (surface_)
     write_surface(*surface_, mesh_.whole, config_, directory);

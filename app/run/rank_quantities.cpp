@@ -2,12 +2,12 @@
 
 #include "gpu/core/communicator.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 namespace poisson::app {
@@ -23,56 +23,66 @@ std::vector<double> sum_lists(Communicator& ranks, std::vector<double> const& mi
   return sums;
 }
 
-/// The quantities of the whole from those of parts; of equal extremes the lowest place counts, by z, then y, then x.
+/// The least over the ranks of every entry of lists of equal length.
+std::vector<double> least_of_lists(Communicator& ranks, std::vector<double> const& mine) {
+  std::vector<double> all(mine.size() * static_cast<std::size_t>(ranks.size())), least(mine);
+  ranks.all_gather(mine.data(), static_cast<std::int64_t>(mine.size() * sizeof(double)), all.data());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    least[i % mine.size()] = std::min(least[i % mine.size()], all[i]);
+  return least;
+}
+
+/// The quantities of the whole from those of parts, without the places of the extremes.
 assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mesh,
                            std::optional<assembly::Quantities> const& mine) {
-  struct Extremes {
-    bool has_cells = false;
-    double min = 0, max = 0;
-    std::array<double, 3> min_at{}, max_at{};
-  } own;
-  if (mine)
-    own = {true, mine->min, mine->max, mine->min_at, mine->max_at};
-  assembly::Quantities all;
-  auto const before = [](std::array<double, 3> const& a, std::array<double, 3> const& b) {
-    return std::tie(a[2], a[1], a[0]) < std::tie(b[2], b[1], b[0]);
-  };
-  bool first = true;
-  for (Extremes const& part : gather(ranks, own)) {
-    if (!part.has_cells)
-      continue;
-    if (first || part.min < all.min || (part.min == all.min && before(part.min_at, all.min_at))) {
-      all.min = part.min;
-      all.min_at = part.min_at;
-    }
-    if (first || part.max > all.max || (part.max == all.max && before(part.max_at, all.max_at))) {
-      all.max = part.max;
-      all.max_at = part.max_at;
-    }
-    first = false;
-  }
-  std::vector<double> list{mine ? mine->integral_u : 0, mine ? mine->energy : 0};
   auto const of = [](auto const& map, unsigned id) {
     auto const found = map.find(id);
     return found == map.end() ? typename std::decay_t<decltype(map)>::mapped_type{} : found->second;
   };
+  // Least values; of largest ones their negatives.
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> least{mine ? mine->min : infinity, mine ? -mine->max : infinity};
+  auto const add_range = [&](auto const& values) { least.insert(least.end(), {values.min, -values.max}); };
   for (unsigned const id : mesh.material_ids)
-    list.push_back(mine ? of(mine->volumes, id) : 0);
+    add_range(mine ? of(mine->materials, id) : assembly::MaterialValues{});
+  for (unsigned const id : mesh.boundary_ids)
+    add_range(mine ? of(mine->boundaries, id) : assembly::BoundaryFlux{});
+  least = least_of_lists(ranks, least);
+  auto next_least = least.begin();
+  auto const set_range = [&](auto& values) {
+    values.min = *next_least++;
+    values.max = -*next_least++;
+  };
+  assembly::Quantities all;
+  set_range(all);
+  for (unsigned const id : mesh.material_ids)
+    set_range(all.materials[id]);
+  for (unsigned const id : mesh.boundary_ids)
+    set_range(all.boundaries[id]);
+
+  std::vector<double> list{mine ? mine->integral_u : 0, mine ? mine->energy : 0};
+  for (unsigned const id : mesh.material_ids) {
+    assembly::MaterialValues const values = mine ? of(mine->materials, id) : assembly::MaterialValues{};
+    list.insert(list.end(), {mine ? of(mine->volumes, id) : 0, values.integral_u, values.energy});
+  }
   for (unsigned const id : mesh.boundary_ids) {
     assembly::BoundaryFlux const boundary = mine ? of(mine->boundaries, id) : assembly::BoundaryFlux{};
-    list.push_back(boundary.area);
-    list.push_back(boundary.flux);
+    list.insert(list.end(), {boundary.area, boundary.flux, boundary.integral_u});
   }
   auto const sums = sum_lists(ranks, list);
   auto next = sums.begin();
   all.integral_u = *next++;
   all.energy = *next++;
   double volume = 0;
-  for (unsigned const id : mesh.material_ids)
+  for (unsigned const id : mesh.material_ids) {
     volume += all.volumes[id] = *next++;
+    all.materials[id].integral_u = *next++;
+    all.materials[id].energy = *next++;
+  }
   for (unsigned const id : mesh.boundary_ids) {
     all.boundaries[id].area = *next++;
     all.boundaries[id].flux = *next++;
+    all.boundaries[id].integral_u = *next++;
   }
   all.mean = all.integral_u / volume;
   return all;
@@ -94,6 +104,15 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
       flux.node.number = mesh.around_of_whole(flux.node.number);
   });
   assembly::Quantities all = merge(team.communicator(), mesh.whole, mine);
+  assembly::ExtremePlaces places;
+  team.together([&] {
+    if (mesh.own)
+      places = mesh.own->extreme_places(u, all.most_low(), all.least_high());
+  });
+  for (assembly::ExtremePlaces const& of_rank : gather(team.communicator(), places))
+    places.add(of_rank);
+  all.min_at = *places.low;
+  all.max_at = *places.high;
   if (mesh.whole.periodic) {
     auto const periodic = gather_lists(team.communicator(), by_residuals.periodic);
     team.on_first([&] { mesh.around->add_periodic_fluxes(periodic, by_residuals.boundaries); });  // of all, so one adds them

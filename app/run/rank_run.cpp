@@ -139,6 +139,10 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       system_files->require_writable();
   });
 
+  for (std::string const& warning : configuration.warnings()) {
+    record.warnings.push_back(warning);
+    console.warning(warning);
+  }
   stages.unless_interrupted([&] {
     std::optional<RankMesh> made;
     record.clock.time(Stage::mesh, [&] { made.emplace(rank_mesh(config, team)); });

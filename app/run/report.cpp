@@ -20,29 +20,30 @@ bool standard(std::string_view name) {
 }
 
 std::string point_text(nlohmann::ordered_json const& x) {
-  return "(" + number_text(x[0]) + ", " + number_text(x[1]) + ", " + number_text(x[2]) + ")";
+  return "(" + number_text(x[0], 6) + ", " + number_text(x[1], 6) + ", " + number_text(x[2], 6) + ")";
 }
 
 /// Extremes and integrals, what flows out where, then what the user asks for.
-void add_quantities(QuantityTable const& quantities, std::vector<std::pair<std::string, std::string>>& rows) {
-  auto const of = [&](std::string_view name) -> nlohmann::ordered_json const& {
-    return std::find_if(quantities.begin(), quantities.end(), [&](auto const& q) { return q.first == name; })->second;
+void add_quantities(QuantityTable const& quantities, std::string const& name, std::string const& unit,
+                    std::vector<std::pair<std::string, std::string>>& rows) {
+  auto const of = [&](std::string_view wanted) -> nlohmann::ordered_json const& {
+    return std::find_if(quantities.begin(), quantities.end(), [&](auto const& q) { return q.first == wanted; })->second;
   };
-  rows.emplace_back("solution", "min " + number_text(of("min"), 4) + " at " + point_text(of("min_at")) + ", max " +
-                                    number_text(of("max"), 4) + " at " + point_text(of("max_at")) + ", mean " +
-                                    number_text(of("mean"), 4));
-  rows.emplace_back("integrals", "of f " + number_text(of("integral_f"), 4) + ", of u " + number_text(of("integral_u"), 4) +
-                                     "; energy " + number_text(of("energy"), 4) + " (1/2 int k |grad u|^2)");
+  rows.emplace_back(name == "u" ? "solution" : name, "min " + number_text(of("min"), 6) + " at " + point_text(of("min_at")) +
+                                                         ", max " + number_text(of("max"), 6) + " at " + point_text(of("max_at")) +
+                                                         ", mean " + number_text(of("mean"), 6) + (unit.empty() ? "" : " " + unit));
+  rows.emplace_back("integrals", "of f " + number_text(of("integral_f"), 6) + ", of u " + number_text(of("integral_u"), 6) +
+                                     "; energy " + number_text(of("energy"), 6) + " (1/2 int k |grad u|^2)");
   constexpr std::size_t most = 8;
   std::string fluxes;
   std::size_t count = 0;
-  for (auto const& [name, value] : quantities) {
-    if (name.starts_with("flux.") && ++count <= most)
-      fluxes += (count > 1 ? ", " : "") + name.substr(5) + ": " + number_text(value, 4);
-    else if (name.starts_with("probe."))
-      rows.emplace_back(name, value.is_number() ? number_text(value, 6) : point_text(value));
-    else if (name.find('.') == std::string::npos && !standard(name))
-      rows.emplace_back(name, value.is_number() ? number_text(value, 6) : "not a finite number");
+  for (auto const& [quantity, value] : quantities) {
+    if (quantity.starts_with("flux.") && ++count <= most)
+      fluxes += (count > 1 ? ", " : "") + quantity.substr(5) + ": " + number_text(value, 6);
+    else if (quantity.starts_with("probe."))
+      rows.emplace_back(quantity, value.is_number() ? number_text(value, 6) : point_text(value));
+    else if (quantity.find('.') == std::string::npos && !standard(quantity))
+      rows.emplace_back(quantity, value.is_number() ? number_text(value, 6) : "not a finite number");
   }
   if (count > 0)
     rows.emplace_back("flux",
@@ -68,10 +69,10 @@ void print_closing_table(ResultRecord const& r, fs::path const& directory, Conso
       {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
                        number_text(r.solver.tolerance) + ")"}};
   if (!r.quantities.empty())
-    add_quantities(r.quantities, rows);
+    add_quantities(r.quantities, r.name, r.unit, rows);
   if (r.errors)
-    rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 4) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 4) +
-                                   ", max " + number_text(r.errors->linf, 4));
+    rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 6) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 6) +
+                                   ", max " + number_text(r.errors->linf, 6));
   rows.emplace_back("solve",
                     seconds_text(r.result.seconds) + ", " +
                         (r.result.iterations > 0

@@ -76,7 +76,9 @@ std::string to_json(ResultRecord const& r) {
               {"status", name_of(r.status)},
               {"reason", r.reason},
               {"exit_code", r.exit_code},
-              {"warnings", r.warnings}};
+              {"warnings", r.warnings},
+              {"provenance", r.provenance},
+              {"solution", {{"name", r.name}, {"unit", r.unit}}}};
   if (!r.error.empty())
     out["error"] = r.error;
   if (r.system) {

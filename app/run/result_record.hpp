@@ -32,11 +32,13 @@ struct RankFigures {
 /// The contents of result.json (docs/result_json.md); filled as the run proceeds. Times in seconds, sizes in bytes.
 struct ResultRecord {
   SolverStatus status = SolverStatus::interrupted;
-  std::string reason;  ///< why the status is not `converged`
-  int exit_code = 0;   ///< of the run
-  std::string error;   ///< the error of exit code 1 or 3, if there are results nevertheless
+  std::string reason;                 ///< why the status is not `converged`
+  int exit_code = 0;                  ///< of the run
+  nlohmann::ordered_json provenance;  ///< provenance_of
+  std::string error;                  ///< the error of exit code 1 or 3, if there are results nevertheless
   std::string configuration_file, fingerprint;
-  std::optional<SystemSpec> system;  ///< only for a system from files, which has no configuration file, mesh or order
+  std::string name = "u", unit, title;  ///< of the solution, as OutputSpec
+  std::optional<SystemSpec> system;     ///< only for a system from files, which has no configuration file, mesh or order
   assembly::MeshSummary mesh;
   assembly::Extent extent;  ///< of its nodes
   int order = 1;

@@ -32,6 +32,10 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
 
+  for (std::string const& warning : configuration.warnings()) {
+    record.warnings.push_back(warning);
+    console.warning(warning);
+  }
   stages.unless_interrupted([&] {
     auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(problem_of(config)); });
     MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());

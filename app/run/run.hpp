@@ -15,6 +15,7 @@ struct RunOptions {
   bool overwrite = false;
   bool verbose = false;    ///< print the table of formats, in a sweep into the log of each case
   int threads = 0;         ///< 0: all that the process may use
+  std::string command;     ///< the command line, for the record
   std::string matrix_out;  ///< the file to write the assembled matrix to, as SystemFiles takes it; empty: none
 };
 

@@ -1,14 +1,17 @@
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/run/problem_words.hpp"
+#include "app/run/quantities.hpp"
 #include "app/run/report_page.hpp"
 #include "app/run/versions.hpp"
 #include "output/report/page.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string_view>
 
 namespace poisson::app {
@@ -20,6 +23,8 @@ namespace {
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
 std::string title_of(ResultRecord const& r) {
+  if (!r.title.empty())
+    return r.title;
   return r.system ? fs::path(r.system->matrix).filename().string() : configuration_stem(r.configuration_file);
 }
 
@@ -53,31 +58,74 @@ std::string value_text(nlohmann::ordered_json const& value) {
   return text + ")";
 }
 
+/// "-x" for a quantity or part that ends in the id of a side of a box without a name; else empty.
+std::string side_of_box(std::string_view name, RunConfig const& config) {
+  std::string_view const id = name.substr(name.rfind('.') + 1);  // all of it without a '.'
+  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
+  return config.is_box() && id.size() == 1 && id[0] >= '0' && id[0] <= '5' ? sides[static_cast<std::size_t>(id[0] - '0')] : "";
+}
+std::string boundary_in_words(std::string_view name, RunConfig const& config) {
+  std::string const side = side_of_box(name, config);
+  return side.empty() ? "that boundary" : "the side " + side;
+}
+
 /// What a quantity is, for those that every run has.
-std::string meaning_of(std::string_view name) {
+std::string meaning_of(std::string_view name, RunConfig const& config) {
+  std::string const u = config.output.label();
   if (name == "min" || name == "max")
-    return "of u, over the nodes";
+    return "of " + u + ", over the nodes";
   if (name == "min_at" || name == "max_at")
     return "where that is";
   if (name == "mean")
-    return "of u over the domain";
+    return "of " + u + " over the domain";
   if (name == "energy")
     return "1/2 ∫ k |∇u|²";
   if (name == "integral_u")
-    return "∫ u";
+    return "∫ " + config.output.name;
   if (name == "integral_f")
     return "∫ f, all sources";
   if (name == "balance")
     return "|sum of fluxes − ∫ f|, of the largest flux";
   if (name.starts_with("flux."))
-    return "flux −k ∂u/∂n out of that boundary, by the residual";
+    return "flux −k ∂u/∂n out of " + boundary_in_words(name, config) + " (positive: leaves)";
   if (name.starts_with("area."))
-    return "of that boundary";
+    return "of " + boundary_in_words(name, config);
   if (name.starts_with("volume."))
     return "of that material";
   if (name.starts_with("probe."))
-    return name.ends_with(".gradient") ? "∇u there" : name.ends_with(".flux") ? "−k ∇u there" : "u there";
+    return name.ends_with(".gradient") ? "∇u there" : name.ends_with(".flux") ? "−k ∇u there" : u + " there";
   return "";
+}
+
+/// u in every material and on every boundary.
+void add_parts_table(output::Page& page, RunConfig const& config, ResultRecord const& r) {
+  std::vector<std::string> kinds, parts;
+  std::map<std::pair<std::string, std::string>, std::string> values;
+  auto const add = [](std::vector<std::string>& list, std::string const& name) {
+    if (std::find(list.begin(), list.end(), name) == list.end())
+      list.push_back(name);
+  };
+  for (auto const& [name, value] : r.quantities)
+    if (is_of_part(name)) {
+      std::size_t const dot = name.find('.');
+      add(kinds, name.substr(0, dot));
+      add(parts, name.substr(dot + 1));
+      values[{name.substr(0, dot), name.substr(dot + 1)}] = value_text(value);
+    }
+  if (parts.empty())
+    return;
+  output::PageTable table{{config.output.label() + " in or on"}, {}, false};
+  table.head.insert(table.head.end(), kinds.begin(), kinds.end());
+  for (std::string const& part : parts) {
+    std::string const side = side_of_box(part, config);
+    std::vector<output::PageCell> row{{part + (side.empty() ? "" : " (" + side + ")")}};
+    for (std::string const& kind : kinds) {
+      auto const value = values.find({kind, part});
+      row.push_back({value == values.end() ? "" : value->second});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  page.table(table);
 }
 
 /// The user's own quantities first.
@@ -92,17 +140,18 @@ void add_quantity_table(output::Page& page, RunConfig const& config, ResultRecor
   };
   for (bool const of_user : {true, false})
     for (auto const& [name, value] : r.quantities)
-      if (auto const spec = own(name); (spec != config.output.quantities.end()) == of_user)
-        table.rows.push_back({{name}, {value_text(value)}, {of_user ? spec->value : meaning_of(name)}});
+      if (auto const spec = own(name); !is_of_part(name) && (spec != config.output.quantities.end()) == of_user)
+        table.rows.push_back({{name}, {value_text(value)}, {of_user ? spec->value : meaning_of(name, config)}});
   page.table(table);
+  add_parts_table(page, config, r);
 }
 
 /// Of a picture of a line, circle or plane; else its name.
-std::string caption_by_name(std::string const& stem) {
+std::string caption_by_name(std::string const& stem, std::string const& u) {
   for (auto const& [start, words] :
-       {std::pair{"line_", "u along the line "}, {"circle_", "u along the circle "}, {"plane_", "u on the plane "}})
+       {std::pair{"line_", " along the line "}, {"circle_", " along the circle "}, {"plane_", " on the plane "}})
     if (stem.starts_with(start))
-      return words + stem.substr(std::string_view(start).size());
+      return u + words + stem.substr(std::string_view(start).size());
   return stem;
 }
 
@@ -151,7 +200,9 @@ void add_convergence(output::Page& page, ResultRecord const& r) {
                              number(static_cast<double>(level.rows), with_thousands(level.rows)),
                              number(static_cast<double>(level.nnz), with_thousands(level.nnz)),
                              number(static_cast<double>(level.bytes), bytes_text(static_cast<double>(level.bytes))),
-                             number(level.largest, number_text(level.largest, 4))});
+                             // Where the coarsest level is solved directly nothing is damped: this number would say nothing.
+                             i + 1 < r.result.multigrid_levels.size() ? number(level.largest, number_text(level.largest, 4))
+                                                                      : output::PageCell{"-"}});
     }
     page.table(levels);
   }
@@ -198,8 +249,9 @@ std::string report_of_run(RunConfig const& config, ResultRecord const& r, fs::pa
   std::vector<output::PagePicture> shown;
   for (std::string const& file : pictures) {
     auto const caption = r.captions.find(file);
-    shown.push_back(
-        {directory / file, caption != r.captions.end() ? caption->second : caption_by_name(fs::path(file).stem().string())});
+    shown.push_back({directory / file, caption != r.captions.end()
+                                           ? caption->second
+                                           : caption_by_name(fs::path(file).stem().string(), config.output.name)});
   }
   page.pictures(shown);
   add_quantity_table(page, config, r);

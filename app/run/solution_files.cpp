@@ -11,6 +11,7 @@
 #include "output/vtk/vtk_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <future>
@@ -36,16 +37,30 @@ std::string residuals_csv(std::vector<double> const& history) {
   return out.str();
 }
 
+/// The names of ids of the mesh.
+output::IdTable names_of(char const* what, std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
+  output::IdTable table{what, {}, {}};
+  for (unsigned const id : ids) {
+    table.ids.push_back(static_cast<int>(id));
+    table.names.push_back(groups.label(id));
+  }
+  return table;
+}
+
 void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<output::Field> const& points,
-               std::vector<output::Field> const& cells, RunConfig const& config, output::PiecePlace const* place = nullptr) {
+               std::vector<output::Field> const& cells, RunConfig const& config, assembly::MeshSummary const& summary,
+               output::PiecePlace const* place = nullptr) {
+  std::vector<output::IdTable> names;
+  if (!summary.material_groups.names().empty())
+    names.push_back(names_of("material", summary.material_ids, summary.material_groups));
   if (vtk_format(config) == output::VtkFormat::vtu)
-    output::write_vtu(path, mesh, points, cells, config.output.vtk);
+    output::write_vtu(path, mesh, points, cells, config.output.vtk, names);
   else if (vtk_format(config) == output::VtkFormat::hdf)
     output::write_hdf(path, mesh, points, cells, config.output.vtk);
   else if (output::ImageGrid const* const image = mesh.image())
-    output::write_vti(path, *image, points, cells, config.output.vtk, place);
+    output::write_vti(path, *image, points, cells, config.output.vtk, place, names);
   else
-    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place);
+    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place, names);
 }
 
 }  // namespace
@@ -55,7 +70,8 @@ PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& 
   auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
                        std::span<int const> integers = {}) {
     if (config.output.writes(field) && !(values.empty() && integers.empty()))
-      fields.push_back({std::string(name_of(field)), components, values, integers});
+      fields.push_back(
+          {field == SolutionField::u ? config.output.name : std::string(name_of(field)), components, values, integers});
   };
   add(result.points, SolutionField::u, 1, f.u);
   add(result.points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
@@ -64,6 +80,7 @@ PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& 
   add(result.cells, SolutionField::material, 1, {}, f.material);
   add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
   add(result.cells, SolutionField::flux, 3, f.flux);
+  add(result.cells, SolutionField::gradient, 3, f.gradient);
   return result;
 }
 
@@ -108,7 +125,7 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
   output::Mesh const mesh = as_output(nodes);
   if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); })) {
     auto const found = cut_solution(mesh, f, config);
-    write_cuts(found, config.output.vtk, directory);
+    write_cuts(found, config, directory);
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   }
   auto const write_files = [&, &fields = f] {
@@ -116,8 +133,10 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
       return;
     auto const [points, cells] = solution_fields(fields, config);
     std::string const name = vtk_file_name(config);
-    if (directory.try_write(
-            name, [&, &points = points, &cells = cells](fs::path const& path) { write_vtk(path, mesh, points, cells, config); }) &&
+    if (directory.try_write(name,
+                            [&, &points = points, &cells = cells](fs::path const& path) {
+                              write_vtk(path, mesh, points, cells, config, discretization.summary());
+                            }) &&
         pvd_may_name(name))
       directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
   };
@@ -136,8 +155,8 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
 }
 
 std::string picture_title(ResultRecord const& record) {
-  return configuration_stem(record.configuration_file) + ": " + with_thousands(record.mesh.cells) + " cells of order " +
-         std::to_string(record.order) +
+  return (record.title.empty() ? configuration_stem(record.configuration_file) : record.title) + ": " +
+         with_thousands(record.mesh.cells) + " cells of order " + std::to_string(record.order) +
          (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
 }
 
@@ -150,6 +169,8 @@ void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record
     });
     if (written)
       record.captions[picture.file] = picture.caption;
+    for (auto const& [file, bytes] : picture.more)
+      directory.try_write(file, [&, &text = bytes](fs::path const& path) { output::write_text_file(path, text); });
   }
 }
 
@@ -160,13 +181,15 @@ assembly::OutputNodes output_nodes(RunConfig const& config) {
 
 SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config) {
   auto const places = output_nodes(config);
-  return {discretization.output_mesh(places), discretization.fields(u, places, config.output.writes(SolutionField::flux_points))};
+  return {discretization.output_mesh(places),
+          discretization.fields(u, places,
+                                {config.output.writes(SolutionField::flux_points), config.output.writes(SolutionField::gradient)})};
 }
 
 PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs::path const& path,
-                        output::PiecePlace const& place) {
+                        assembly::MeshSummary const& whole, output::PiecePlace const& place) {
   PieceFields fields = solution_fields(part.fields, config);
-  write_vtk(path, as_output(part.nodes), fields.points, fields.cells, config, &place);
+  write_vtk(path, as_output(part.nodes), fields.points, fields.cells, config, whole, &place);
   static int const integer = 0;
   for (auto* const list : {&fields.points, &fields.cells})
     for (output::Field& field : *list) {
@@ -178,20 +201,16 @@ PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs:
 
 void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary const& mesh, RunConfig const& config,
                    ResultsDirectory& directory) {
-  auto const names_of = [](char const* what, std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
-    output::IdTable table{what, {}, {}};
-    for (unsigned const id : ids) {
-      table.ids.push_back(static_cast<int>(id));
-      table.names.push_back(groups.label(id));
-    }
-    return table;
-  };
+  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
+  output::IdTable boundaries = names_of("boundary", mesh.boundary_ids, mesh.boundary_groups);
+  for (std::size_t i = 0; i < boundaries.ids.size(); ++i)
+    if (auto const id = static_cast<std::size_t>(boundaries.ids[i]);
+        config.is_box() && id < sides.size() && boundaries.names[i] == std::to_string(id))
+      boundaries.names[i] = sides[id];
   directory.try_write("surface.vtp", [&](fs::path const& path) {
-    output::write_vtp(path, s.points, s.quads, 4, {{"u", 1, s.u, {}}, {"flux", 3, s.flux, {}}},
+    output::write_vtp(path, s.points, s.quads, 4, {{config.output.name, 1, s.u, {}}, {"flux", 3, s.flux, {}}},
                       {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
-                      config.output.vtk,
-                      {names_of("boundary", mesh.boundary_ids, mesh.boundary_groups),
-                       names_of("material", mesh.material_ids, mesh.material_groups)});
+                      config.output.vtk, {boundaries, names_of("material", mesh.material_ids, mesh.material_groups)});
   });
 }
 

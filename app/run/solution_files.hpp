@@ -50,7 +50,7 @@ struct PieceFields {
 /// Writes the solution on a part of a mesh, as a piece of the whole, to `path`, in the format of the configuration (not hdf).
 /// Returns what write_pieces needs to know of it, the fields without their values. Throws EnvironmentError.
 [[nodiscard]] PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, std::filesystem::path const& path,
-                                      output::PiecePlace const& place);
+                                      assembly::MeshSummary const& whole, output::PiecePlace const& place);
 
 /// The title of pictures.
 [[nodiscard]] std::string picture_title(ResultRecord const& record);

@@ -8,6 +8,7 @@
 #include "app/run/pictures.hpp"
 #include "app/run/report.hpp"
 #include "app/run/report_page.hpp"
+#include "app/run/versions.hpp"
 #include "gpu/core/memory.hpp"
 #include "gpu/core/place_text.hpp"
 #include "gpu/core/threads.hpp"
@@ -115,6 +116,10 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
   future_context_ = std::async(backend_ == Backend::cuda ? std::launch::async | std::launch::deferred : std::launch::deferred,
                                [backend = backend_, device = choice.device] { return make_context(backend, device); });
   record.solver = config.solver;
+  record.name = config.output.name;
+  record.unit = config.output.unit;
+  record.title = config.output.title;
+  record.provenance = provenance_of(options.command);
   record.result.residual_recursive = std::numeric_limits<double>::quiet_NaN();  // until there is one
   record.backend = name_of(backend_);
   record.threads = thread_count();
@@ -471,7 +476,8 @@ void Stages::write_configuration(Configuration const& configuration) {
     directory.try_write("resolved.yaml", [&](fs::path const& path) {
       output::write_text_file(path, resolved_yaml(with_absolute_files(configuration.config())));
     });
-    directory.try_write("configuration.yaml", [&](fs::path const& path) { output::write_text_file(path, configuration.text()); });
+    directory.try_write("configuration.yaml",
+                        [&](fs::path const& path) { output::write_text_file(path, configuration.text_with_sets()); });
   });
 }
 

@@ -201,7 +201,7 @@ ExitCode summarize(std::vector<SweepCase> const& cases, RunConfig const& config,
   write_summary(cases, config, options.path, {complete, code}, collection_name(config, options.path), analysis, directory);
   if (directory.failure())
     code = std::max<int>(code, exit_environment);
-  print_summary(cases, config.sweep, console);
+  print_summary(cases, config, console);
   if (!complete)
     console.line(incomplete.advice);
   std::string files;
@@ -346,6 +346,12 @@ ExitCode run_sweep(Configuration const& configuration, SweepOptions const& given
   }
   console.line("poisson " POISSON_VERSION ": sweep of " + std::to_string(cases.size()) + " cases from " + options.run.path +
                (options.resume ? ", " + std::to_string(waiting) + " to do" : ""));
+  for (std::string const& warning : configuration.warnings())
+    console.warning(warning);
+  for (std::size_t i = 0; i < cases.size(); ++i)
+    if (!cases[i].configuration)
+      console.line("  case " + std::to_string(i) + " (" + values_text(cases[i], config.sweep.axes) +
+                   ") is not valid, and is not run: " + cases[i].error);
   run_cases(cases, configuration, options, jobs, devices, directory.lock_descriptor(), console);
   return summarize(cases, config, given.run, directory, console,
                    {interrupted_code(), "  The sweep is not complete; --resume does what is missing.", ""});

@@ -1,6 +1,7 @@
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/run/problem_words.hpp"
+#include "app/run/quantities.hpp"
 #include "app/run/report_page.hpp"
 #include "app/run/versions.hpp"
 #include "output/report/page.hpp"
@@ -11,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string_view>
 
 namespace poisson::app {
 
@@ -136,16 +138,17 @@ public:
     for (SweepCase const& c : cases)
       if (c.result.is_object() && c.result.contains("quantities"))
         for (auto const& [name, value] : c.result["quantities"].items())
-          if (value.is_number() &&
+          if (value.is_number() && !is_of_part(name) &&
               std::none_of(quantities_.begin(), quantities_.end(), [&, &known = name](Shown const& q) { return q.name == known; }))
             quantities_.push_back({name, nullptr});
     has_errors_ = std::any_of(cases.begin(), cases.end(),
                               [](SweepCase const& c) { return std::isfinite(number_in(c.result, "/errors/l2")); });
     // What the user named comes first.
-    std::stable_partition(quantities_.begin(), quantities_.end(), [&](Shown const& shown) {
+    auto const others = std::stable_partition(quantities_.begin(), quantities_.end(), [&](Shown const& shown) {
       return std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
                          [&](QuantitySpec const& q) { return q.name == shown.name; });
     });
+    n_own_ = static_cast<std::size_t>(others - quantities_.begin());
   }
 
   void add_cases(output::Page& page) const {
@@ -155,13 +158,15 @@ public:
     table.head = {"case"};
     for (SweepAxis const& axis : axes_)
       table.head.push_back(last_part(axis.path));
+    for (std::size_t i = 0; i < n_own_; ++i)
+      table.head.push_back(quantities_[i].name);
     for (char const* name : {"status", "unknowns", "iterations", "true residual", "seconds", "host memory"})
       table.head.emplace_back(name);
     if (has_errors_)
       for (char const* name : {"L2 error", "order", "H1 error", "order"})
         table.head.emplace_back(name);
-    for (Shown const& quantity : quantities_)
-      table.head.push_back(quantity.name);
+    for (std::size_t i = n_own_; i < quantities_.size(); ++i)
+      table.head.push_back(quantities_[i].name);
     for (std::size_t i = 0; i < cases_.size(); ++i)
       table.rows.push_back(row_of(i));
     page.table(table);
@@ -230,7 +235,7 @@ public:
         parameters += (parameters.empty() ? "" : ", ") + last_part(path) + " = " +
                       (value.is_string() ? value.get<std::string>() : value.dump());
       for (auto const& [name, row] : quantities.items())
-        if (text_in(row, "/note") != "does not change")
+        if (text_in(row, "/note") != "does not change" && !is_of_part(name))
           table.rows.push_back({{name}, {parameters}, number(row, "value", 8), number(row, "order", 3), number(row, "error", 3)});
     }
     if (table.rows.empty())
@@ -307,6 +312,8 @@ private:
       double const as_number = axis_number(value);
       row.push_back(std::isfinite(as_number) ? output::PageCell{value, as_number} : output::PageCell{value});
     }
+    for (std::size_t q = 0; q < n_own_; ++q)
+      row.push_back(short_number(value_of(c, quantities_[q])));
     row.push_back({status_of(c)});
     double const dofs = number_in(c.result, "/dofs"), bytes = number_in(c.result, "/memory/host_peak_bytes");
     row.push_back(number(dofs, std::isfinite(dofs) ? with_thousands(static_cast<std::int64_t>(dofs)) : ""));
@@ -321,8 +328,8 @@ private:
         row.push_back(number(error, number_text(error, 4)));
         row.push_back(number(order, number_text(order)));
       }
-    for (Shown const& quantity : quantities_)
-      row.push_back(short_number(value_of(c, quantity)));
+    for (std::size_t q = n_own_; q < quantities_.size(); ++q)
+      row.push_back(short_number(value_of(c, quantities_[q])));
     return row;
   }
 
@@ -331,6 +338,7 @@ private:
   std::vector<SweepCase> const& cases_;
   Json const& record_;
   std::vector<Shown> quantities_;
+  std::size_t n_own_ = 0;  ///< how many of them are the user's own; these come first
   bool has_errors_ = false;
 };
 
@@ -340,7 +348,8 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
   auto const count = [&](auto const& of) { return std::to_string(std::count_if(cases.begin(), cases.end(), of)); };
   auto const converged = [](SweepCase const& c) { return text_in(c.result, "/status") == "converged"; };
   bool const good = std::all_of(cases.begin(), cases.end(), converged);
-  std::string const name = fs::path(text_in(record, "/configuration")).stem().string();
+  std::string const name =
+      config.output.title.empty() ? fs::path(text_in(record, "/configuration")).stem().string() : config.output.title;
   output::Page page(name + ": sweep of " + std::to_string(cases.size()) + " cases", "poisson " POISSON_VERSION ", " + date_text(),
                     good ? "all converged" : count(converged) + " converged", good);
   if (record.contains("complete") && !record["complete"].get<bool>())
@@ -349,7 +358,11 @@ std::string report_of_sweep(RunConfig const& config, std::vector<SweepCase> cons
     if (!cases[i].error.empty())
       page.warning("Case " + std::to_string(i) + " failed: " + cases[i].error);
   page.heading("Problem");
-  auto rows = problem_in_words(config);
+  RunConfig common = config;  // without what no case has
+  for (SweepAxis const& axis : config.sweep.axes)
+    if (constexpr std::string_view of_parameters = "parameters."; axis.path.starts_with(of_parameters))
+      common.parameters.erase(axis.path.substr(of_parameters.size()));
+  auto rows = problem_in_words(common);
   for (SweepAxis const& axis : config.sweep.axes) {
     std::string values;
     for (std::string const& value : axis.values)

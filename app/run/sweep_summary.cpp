@@ -229,13 +229,16 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
   directory.write_record(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-void print_summary(std::vector<SweepCase> const& cases, SweepSpec const& sweep, Console& console) {
+void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config, Console& console) {
+  SweepSpec const& sweep = config.sweep;
   bool const errors =
       std::any_of(cases.begin(), cases.end(), [](SweepCase const& c) { return !std::isnan(number_in(c.result, "/errors/l2")); });
   std::vector<std::vector<std::string>> rows(1);
   rows[0] = {"case"};
   for (auto const& axis : sweep.axes)
     rows[0].push_back(short_name(axis.path));
+  for (QuantitySpec const& own : config.output.quantities)
+    rows[0].push_back(own.name);
   for (auto const* name : {"status", "unknowns", "iterations", "true residual", "seconds"})
     rows[0].emplace_back(name);
   if (errors)
@@ -245,6 +248,8 @@ void print_summary(std::vector<SweepCase> const& cases, SweepSpec const& sweep, 
     SweepCase const& c = cases[i];
     std::vector<std::string> row{std::to_string(i)};
     row.insert(row.end(), c.values.begin(), c.values.end());
+    for (QuantitySpec const& own : config.output.quantities)
+      row.push_back(number_text(number_in(c.result, ("/quantities/" + own.name).c_str()), 6));
     row.push_back(status_of(c));
     row.push_back(number_text(number_in(c.result, "/dofs"), 10));
     row.push_back(number_text(number_in(c.result, "/solver/iterations"), 10));

@@ -36,7 +36,7 @@ struct SweepEnd {
 /// written: see ResultsDirectory::try_write.
 void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config, std::string const& configuration,
                    SweepEnd const& end, std::string const& collection, SweepAnalysis const& analysis, ResultsDirectory& directory);
-/// The table of the cases, and what their quantities tend to.
-void print_summary(std::vector<SweepCase> const& cases, SweepSpec const& sweep, Console& console);
+/// The table of the cases, with the user's own quantities behind the swept keys, and what their quantities tend to.
+void print_summary(std::vector<SweepCase> const& cases, RunConfig const& config, Console& console);
 
 }  // namespace poisson::app

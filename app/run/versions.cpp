@@ -4,6 +4,8 @@
 
 #include <boost/version.hpp>
 
+#include <unistd.h>
+
 #include <array>
 #include <ctime>
 
@@ -15,7 +17,26 @@ std::string library_versions() {
 }
 
 std::string versions_text() {
-  return std::string("poisson " POISSON_VERSION ", " POISSON_BUILD_TYPE ", compiler " __VERSION__ ", ") + library_versions();
+  return std::string("poisson " POISSON_VERSION ", commit ") + std::string(commit_of_build()) +
+         ", " POISSON_BUILD_TYPE ", compiler " __VERSION__ ", " + library_versions();
+}
+
+nlohmann::ordered_json provenance_of(std::string const& command) {
+  std::array<char, 256> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0)
+    host[0] = '\0';
+  std::time_t const now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 64> date{};
+  std::strftime(date.data(), date.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {{"date", date.data()},
+          {"host", host.data()},
+          {"command", command},
+          {"commit", commit_of_build()},
+          {"build", POISSON_BUILD_TYPE},
+          {"compiler", __VERSION__},
+          {"libraries", library_versions()}};
 }
 
 std::string date_text() {

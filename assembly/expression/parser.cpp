@@ -374,6 +374,11 @@ private:
     for (auto const& [name, value] : names_.functions)
       add(name);
     std::string message = "'" + word.substr(0, 40) + "' is not known";
+    if (word == "u" || word == "t")
+      fail(begin, message +
+                      (word == "u" ? ": no value can depend on the solution u, since the equation is linear"
+                                   : ": there is no time t, since the problem is steady") +
+                      "; known are " + expression_names());
     if (std::string const near = nearest_name(word, known); !near.empty())
       message += "; did you mean '" + spelled(near) + "'? Known are ";
     else

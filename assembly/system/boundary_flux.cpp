@@ -216,6 +216,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
         auto const at = cell.face_point(face.face, q);
         known.area += at.weight;
+        known.integral_u += at.weight * at.u;
         double conormal = at.conormal;
         if (condition.is_natural()) {
           conormal = condition.value.finite(at.x, "the boundary value");
@@ -228,6 +229,10 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
           flux[a] += at.weight * conormal * values[nodes[a]];
           weight[a] += at.weight * values[nodes[a]];
         }
+      }
+      for (int const node : nodes) {
+        known.min = std::min(known.min, u[cell.dofs[node]]);
+        known.max = std::max(known.max, u[cell.dofs[node]]);
       }
       for (std::size_t a = 0; a < nodes.size(); ++a)
         if (std::int32_t const unknown = cell.dofs[nodes[a]]; !condition.is_natural())
@@ -243,6 +248,9 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
     for (auto const& [id, known] : sums.known) {
       result[id].area += known.area;
       result[id].flux += known.flux;
+      result[id].integral_u += known.integral_u;
+      result[id].min = std::min(result[id].min, known.min);
+      result[id].max = std::max(result[id].max, known.max);
     }
     for (FaceShare const& share : sums.shares)
       if (place[share.unknown] < 0 && (counted.empty() || counted[share.unknown] != 0))

@@ -427,6 +427,11 @@ void fill_box_cells(Space const& space, ProblemData const& data, std::span<doubl
       double const gy = (b[x] - a[x]) + (b[x + 1] - a[x + 1]) + (d[x] - c[x]) + (d[x + 1] - c[x + 1]);
       double const gz = (c[x] - a[x]) + (c[x + 1] - a[x + 1]) + (d[x] - b[x]) + (d[x + 1] - b[x + 1]);
       Point3 const h = space.box_cell_size({x, y, z});
+      if (!fields.gradient.empty()) {
+        fields.gradient[3 * cell] = 0.25 * gx / h[0];
+        fields.gradient[3 * cell + 1] = 0.25 * gy / h[1];
+        fields.gradient[3 * cell + 2] = 0.25 * gz / h[2];
+      }
       fields.flux[3 * cell] = -k[0] * (0.25 * gx / h[0]);
       fields.flux[3 * cell + 1] = -k[1] * (0.25 * gy / h[1]);
       fields.flux[3 * cell + 2] = -k[2] * (0.25 * gz / h[2]);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 namespace poisson::assembly {
@@ -399,11 +400,30 @@ OutputMesh output_mesh(Space const& space, ReferenceElement const& element, Outp
 
 namespace {
 
-/// `first` is the integral of u, `second` that of grad u . k grad u, `third` the volume.
-Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemData const& data, std::span<double const> u) {
-  if (space.box && space.order == 1 && element.n_gauss() == 2 && space.material_ids.size() == 1 && data.diagonal_code()) {
+/// What is known of a material: MaterialValues with the integral of grad u . k grad u in place of the energy, and the volume.
+struct MaterialSums {
+  MaterialValues values;
+  double gradients = 0, volume = 0;
+  void add(MaterialSums const& other) {
+    values.min = std::min(values.min, other.values.min);
+    values.max = std::max(values.max, other.values.max);
+    values.integral_u += other.values.integral_u;
+    gradients += other.gradients;
+    volume += other.volume;
+  }
+};
+
+/// By material; extremes only where there are several. In an order that does not depend on the threads.
+std::map<unsigned, MaterialSums> sums_of_materials(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                                   std::span<double const> u) {
+  bool const one = space.material_ids.size() == 1;
+  if (space.box && space.order == 1 && element.n_gauss() == 2 && one && data.diagonal_code()) {
     BoxIntegrals const found = box_integrals(space, data, u);
-    return {found.u, found.gradients, space.box->extent[0] * space.box->extent[1] * space.box->extent[2]};
+    MaterialSums sums;
+    sums.values.integral_u = found.u;
+    sums.gradients = found.gradients;
+    sums.volume = space.box->extent[0] * space.box->extent[1] * space.box->extent[2];
+    return {{*space.material_ids.begin(), sums}};
   }
   auto const basis = lagrange_basis(element.nodes, element.gauss);
   struct State {
@@ -413,85 +433,116 @@ Sums integrals_of(Space const& space, ReferenceElement const& element, ProblemDa
   auto const make_state = [&] {
     return State{data, CellFunction(space, CellQuadrature(space, element, element.n_gauss()), basis, u)};
   };
-  return sum_over_cells(space, make_state, [&](State& state, std::int64_t cell, Sums& sum) {
+  std::vector<std::map<unsigned, MaterialSums>> parts(n_parts(space.n_cells, space.cells_per_part));
+  for_all_cells(space, make_state, [&](State& state, std::int64_t cell, std::int64_t part) {
     state.u.reset(cell);
     auto const& quadrature = state.u.quadrature;
     auto const& gradient = state.u.gradient;
     auto const material = space.material(cell);
+    MaterialSums& sums = parts[part][material];
     auto const& coefficient = state.data.coefficient(material);
     bool const constant = coefficient.is_constant();
     Tensor k = constant ? coefficient({}, material) : Tensor{};
+    double integral = 0, gradients = 0, volume = 0;
     for (int q = 0; q < quadrature.n_points; ++q) {
       if (!constant)
         k = coefficient(quadrature.point(q), material);
       Point3 const real = quadrature.real_gradient(q, gradient[0][q], gradient[1][q], gradient[2][q]);
-      sum.first += quadrature.weights[q] * state.u.values[q];
-      sum.second += quadrature.weights[q] * dot(real, k * real);
-      sum.third += quadrature.weights[q];
+      integral += quadrature.weights[q] * state.u.values[q];
+      gradients += quadrature.weights[q] * dot(real, k * real);
+      volume += quadrature.weights[q];
     }
+    sums.values.integral_u += integral;
+    sums.gradients += gradients;
+    sums.volume += volume;
+    if (!one)
+      for (std::int32_t const dof : quadrature.dofs) {
+        sums.values.min = std::min(sums.values.min, u[dof]);
+        sums.values.max = std::max(sums.values.max, u[dof]);
+      }
   });
+  std::map<unsigned, MaterialSums> result;
+  for (auto const& of_part : parts)
+    for (auto const& [material, sums] : of_part)
+      result[material].add(sums);
+  return result;
 }
 
-/// Where the least and the largest entry are; of equal ones the first.
-std::pair<std::int64_t, std::int64_t> extremes_of(std::span<double const> u) {
+/// The least and the largest entry.
+std::pair<double, double> range_of(std::span<double const> u) {
   constexpr std::int64_t per_part = 1 << 18;
   auto const n = static_cast<std::int64_t>(u.size());
-  std::vector<std::pair<std::int64_t, std::int64_t>> parts(n_parts(n, per_part));
+  std::vector<std::pair<double, double>> parts(n_parts(n, per_part));
   parallel_for(static_cast<std::int64_t>(parts.size()), [&](std::int64_t const p) {
     auto const [begin, end] = part(n, per_part, p);
-    std::int64_t low = begin, high = begin;
+    double low = u[begin], high = low;
     for (auto i = begin + 1; i < end; ++i) {
-      low = u[i] < u[low] ? i : low;
-      high = u[i] > u[high] ? i : high;
+      low = std::min(low, u[i]);
+      high = std::max(high, u[i]);
     }
     parts[p] = {low, high};
   });
   auto [low, high] = parts.front();
   for (auto const& [lower, higher] : parts) {
-    low = u[lower] < u[low] ? lower : low;
-    high = u[higher] > u[high] ? higher : high;
+    low = std::min(low, lower);
+    high = std::max(high, higher);
   }
   return {low, high};
 }
 
-/// Of each material; `total` is that of the mesh.
-std::map<unsigned, double> volumes_of(Space const& space, ReferenceElement const& element, double total) {
-  if (space.material_ids.size() == 1)
-    return {{*space.material_ids.begin(), total}};
-  std::vector<std::map<unsigned, double>> parts(n_parts(space.n_cells, space.cells_per_part));
-  for_all_cells(
-      space, [&] { return CellQuadrature(space, element, element.n_gauss()); },
-      [&](CellQuadrature& quadrature, std::int64_t const cell, std::int64_t const part) {
-        quadrature.reset(cell);
-        double& volume = parts[part][space.material(cell)];
-        for (int q = 0; q < quadrature.n_points; ++q)
-          volume += quadrature.weights[q];
-      });
-  std::map<unsigned, double> volumes;
-  for (auto const& of_part : parts)
-    for (auto const& [material, volume] : of_part)
-      volumes[material] += volume;
-  return volumes;
-}
-
 }  // namespace
+
+ExtremePlaces extreme_places(Space const& space, std::span<double const> u, double low, double high) {
+  std::vector<ExtremePlaces> parts(n_parts(space.n_dofs, dofs_per_part));
+  for_all_dofs(space, no_state, [&](int, std::int64_t const dof, std::int64_t const part) {
+    double const value = u[dof];
+    if (value > low && value < high)
+      return;
+    ExtremePlaces& found = parts[part];
+    // Nodes of a box are in this order already.
+    if (space.box && (value > low || found.low) && (value < high || found.high))
+      return;
+    Point3 const x = space.point(dof);
+    ExtremePlaces here;
+    if (value <= low)
+      here.low = x;
+    if (value >= high)
+      here.high = x;
+    found.add(here);
+  });
+  ExtremePlaces result;
+  for (ExtremePlaces const& found : parts)
+    result.add(found);
+  return result;
+}
 
 Quantities solution_quantities(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                std::span<double const> u, std::span<std::uint8_t const> counted, std::span<double const> u_low) {
-  Sums const sums = integrals_of(space, element, data, u);
-  auto const [low, high] = extremes_of(u);
+  Quantities result;
+  std::tie(result.min, result.max) = range_of(u);
+  ExtremePlaces const places = extreme_places(space, u, result.most_low(), result.least_high());
+  result.min_at = *places.low;
+  result.max_at = *places.high;
+  auto const by_material = sums_of_materials(space, element, data, u);
+  MaterialSums all;
+  for (auto const& [material, sums] : by_material) {
+    all.add(sums);
+    MaterialValues& values = result.materials[material] = sums.values;
+    values.energy = 0.5 * sums.gradients;
+    result.volumes[material] = sums.volume;
+  }
+  if (by_material.size() == 1) {
+    result.materials.begin()->second.min = result.min;
+    result.materials.begin()->second.max = result.max;
+  }
+  result.mean = all.values.integral_u / all.volume;
+  result.integral_u = all.values.integral_u;
+  result.energy = 0.5 * all.gradients;
   BoundaryFluxes fluxes = boundary_fluxes(space, element, data, u, counted, u_low);
   if (!fluxes.periodic.empty())
     add_periodic_fluxes(fluxes.periodic, data, fluxes.boundaries);
-  return {u[low],
-          u[high],
-          space.point(low),
-          space.point(high),
-          sums.first / sums.third,
-          sums.first,
-          0.5 * sums.second,
-          volumes_of(space, element, sums.third),
-          std::move(fluxes.boundaries)};
+  result.boundaries = std::move(fluxes.boundaries);
+  return result;
 }
 
 HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
@@ -574,7 +625,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
 }
 
 SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                               std::span<double const> u, double shift, OutputNodes nodes) {
+                               std::span<double const> u, double shift, OutputNodes nodes, bool gradient) {
   int const n_local = space.n_local;
   SolutionFields fields;
   fields.u.resize(space.n_dofs);
@@ -582,6 +633,8 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
   fields.coefficient_components = data.coefficient_components();
   fields.coefficient.resize(space.n_cells * fields.coefficient_components);
   fields.flux.resize(3 * space.n_cells);
+  if (gradient)
+    fields.gradient.resize(3 * space.n_cells);
   if (data.exact) {
     fields.exact.resize(space.n_dofs);
     fields.error.resize(space.n_dofs);
@@ -649,6 +702,8 @@ SolutionFields solution_fields(Space const& space, ReferenceElement const& eleme
     Point3 const conducted = k * real;
     for (int d = 0; d < 3; ++d)
       fields.flux[3 * cell + d] = -conducted[d];
+    for (int d = 0; d < 3 && gradient; ++d)
+      fields.gradient[3 * cell + d] = real[d];
     fields.material[cell] = static_cast<int>(material);
     constexpr std::array<int, 6> order_of_vtk{0, 1, 2, 3, 5, 4};  // XX, YY, ZZ, XY, YZ, XZ
     for (int e = 0; e < fields.coefficient_components; ++e)

@@ -27,6 +27,10 @@ namespace poisson::assembly {
                                              std::span<double const> u, std::span<std::uint8_t const> counted = {},
                                              std::span<double const> u_low = {});
 
+/// Of the nodes with u <= low, and of those with u >= high, the first by z, then y, then x. Threaded; the same for any number of
+/// threads.
+[[nodiscard]] ExtremePlaces extreme_places(Space const& space, std::span<double const> u, double low, double high);
+
 /// Nodes and cells for output. For orders 1 and 2 the nodes are those of the unknowns; for higher orders, equidistant nodes in each
 /// reference cell replace the Gauss-Lobatto nodes, as VTK's Lagrange cells need, unless `nodes` says otherwise.
 [[nodiscard]] OutputMesh output_mesh(Space const& space, ReferenceElement const& element,
@@ -38,8 +42,10 @@ namespace poisson::assembly {
 [[nodiscard]] HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                                std::span<double const> u, OutputNodes nodes = OutputNodes::equidistant);
 
-/// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells. `exact` may be missing.
+/// u, exact - shift and the error on these nodes, coefficient, flux and material on the cells, with `gradient` that of u, too.
+/// `exact` may be missing.
 [[nodiscard]] SolutionFields solution_fields(Space const& space, ReferenceElement const& element, ProblemData const& data,
-                                             std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant);
+                                             std::span<double const> u, double shift, OutputNodes nodes = OutputNodes::equidistant,
+                                             bool gradient = false);
 
 }  // namespace poisson::assembly

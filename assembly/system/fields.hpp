@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -25,9 +27,12 @@ struct ExactMean {
   [[nodiscard]] double mean() const { return integral / volume; }
 };
 
-/// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards.
+/// A part of the boundary: its area, and the integral of -k du/dn over it, n outwards; the integral of u over it, and the least and
+/// the largest value at its nodes.
 struct BoundaryFlux {
   double area = 0, flux = 0;
+  double integral_u = 0;
+  double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
 };
 
 /// What boundary_fluxes finds.
@@ -49,15 +54,43 @@ struct PointValues {
   std::array<double, 3> gradient{}, flux{};  ///< grad u and -k grad u, in the cell that the point was located in
 };
 
+/// u in a material; as the members of Quantities with these names.
+struct MaterialValues {
+  double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
+  double integral_u = 0, energy = 0;
+};
+
 /// Figures that summarise a solution. Integrals are over the mesh, with the assembly's quadrature: its Gauss points per
 /// direction.
 struct Quantities {
-  double min = 0, max = 0;                      ///< of u at the nodes
-  std::array<double, 3> min_at{}, max_at{};     ///< the node with the lowest number where they are taken
-  double mean = 0, integral_u = 0;              ///< mean: the integral of u divided by the volume
-  double energy = 0;                            ///< 1/2 int grad u . k grad u; boundary terms are not included
-  std::map<unsigned, double> volumes;           ///< by material id
-  std::map<unsigned, BoundaryFlux> boundaries;  ///< by boundary id
+  double min = 0, max = 0;                       ///< of u at the nodes
+  std::array<double, 3> min_at{}, max_at{};      ///< of the nodes where they are taken, as most_low and least_high say, the lowest
+                                                 ///< place by z, then y, then x
+  double mean = 0, integral_u = 0;               ///< mean: the integral of u divided by the volume
+  double energy = 0;                             ///< 1/2 int grad u . k grad u; boundary terms are not included
+  std::map<unsigned, double> volumes;            ///< by material id
+  std::map<unsigned, MaterialValues> materials;  ///< by material id
+  std::map<unsigned, BoundaryFlux> boundaries;   ///< by boundary id
+
+  /// Values between these and the extremes count as equal to them: where values tie, rounding must not choose the place.
+  [[nodiscard]] double most_low() const { return min + 1e-9 * (max - min); }
+  [[nodiscard]] double least_high() const { return max - 1e-9 * (max - min); }
+};
+
+/// Places where u is low and where it is high; none where no node is.
+struct ExtremePlaces {
+  std::optional<std::array<double, 3>> low, high;
+
+  /// Whether a is before b: by z, then y, then x.
+  [[nodiscard]] static bool before(std::array<double, 3> const& a, std::array<double, 3> const& b) {
+    return std::tie(a[2], a[1], a[0]) < std::tie(b[2], b[1], b[0]);
+  }
+  void add(ExtremePlaces const& other) {
+    if (other.low && (!low || before(*other.low, *low)))
+      low = other.low;
+    if (other.high && (!high || before(*other.high, *high)))
+      high = other.high;
+  }
 };
 
 /// An axis-aligned box.
@@ -117,7 +150,13 @@ struct SolutionFields {
   HostVector<double> coefficient;   ///< k per cell, at its centre: coefficient_components values
   int coefficient_components = 1;   ///< 1 (isotropic), 3 (along x, y, z), or 6: xx, yy, zz, xy, yz, xz, as VTK has them
   HostVector<double> flux;          ///< -k grad u per cell, at its centre: 3 values
+  HostVector<double> gradient;      ///< grad u per cell, at its centre: 3 values; empty unless asked for
   HostVector<double> flux_points;   ///< -k grad u per node, the mean over the cells around it: 3 values; empty unless asked for
+};
+
+/// Fields that are computed only where they are asked for.
+struct MoreFields {
+  bool flux_points = false, gradient = false;
 };
 
 /// A face of a cell: 2 * direction + (0 at the cell's start, 1 at its end), in the cell's own frame.

@@ -441,9 +441,11 @@ double compatibility_defect(double total, double absolute) {
   double const defect = absolute > 0 ? total / absolute : 0;
   if (std::abs(defect) > largest_compatibility_defect)
     throw InputError("problem.boundary",
-                     "the problem has no solution: with Neumann conditions only, int f + int g must be 0, but it is " +
-                         to_text(total) + ", " + to_text(defect) +
-                         " of int |f| + int |g|; change the source or the boundary values, or fix u somewhere");
+                     "the problem has no solution: with Neumann conditions only, sources and boundary fluxes must cancel; here " +
+                         to_text(std::abs(total)) + " too much goes " + (total > 0 ? "in" : "out") + " (" +
+                         to_text(100 * std::abs(defect)) +
+                         " % of all that flows; int f + int g must be 0); change the source or the boundary values, or fix u "
+                         "somewhere");
   return defect;
 }
 

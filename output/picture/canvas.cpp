@@ -1,10 +1,10 @@
 #include "output/picture/canvas.hpp"
 
-#include "output/files/atomic_file.hpp"
-
 #include "gpu/core/error.hpp"
 
 #include <algorithm>
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
 #include <cairo.h>
 #include <cstring>
 #include <iterator>
@@ -13,6 +13,7 @@
 namespace poisson::output {
 
 struct Canvas::Impl {
+  std::string bytes;  ///< of SVG and PDF, which Cairo writes as they are drawn
   cairo_surface_t* surface = nullptr;
   cairo_t* cairo = nullptr;
   ~Impl() {
@@ -115,8 +116,20 @@ cairo_status_t append(void* closure, unsigned char const* data, unsigned n) {
 
 }  // namespace
 
-Canvas::Canvas(int width, int height) : impl_(std::make_unique<Impl>()), width_(width), height_(height) {
-  impl_->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
+Canvas::Canvas(int width, int height, PictureFormat format) : impl_(std::make_unique<Impl>()), width_(width), height_(height) {
+  switch (format) {
+  case PictureFormat::png:
+    impl_->surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
+    break;
+  case PictureFormat::svg:
+    impl_->surface = cairo_svg_surface_create_for_stream(append, &impl_->bytes, width, height);
+    break;
+  case PictureFormat::pdf:
+    impl_->surface = cairo_pdf_surface_create_for_stream(append, &impl_->bytes, width, height);
+    // The same bytes whenever it is drawn.
+    cairo_pdf_surface_set_metadata(impl_->surface, CAIRO_PDF_METADATA_CREATE_DATE, "2000-01-01T00:00:00Z");
+    break;
+  }
   impl_->cairo = cairo_create(impl_->surface);
   if (cairo_status(impl_->cairo) != CAIRO_STATUS_SUCCESS)
     throw EnvironmentError("cannot draw a picture of " + std::to_string(width) + " x " + std::to_string(height) +
@@ -216,18 +229,17 @@ void Canvas::text(Point at, std::string_view text, TextStyle const& style) {
   cairo_restore(c);
 }
 
-std::string Canvas::png() {
-  std::string bytes;
+std::string Canvas::bytes() {
   auto status = cairo_status(impl_->cairo);
-  if (status == CAIRO_STATUS_SUCCESS)
-    status = cairo_surface_write_to_png_stream(impl_->surface, append, &bytes);
+  if (status == CAIRO_STATUS_SUCCESS && cairo_surface_get_type(impl_->surface) == CAIRO_SURFACE_TYPE_IMAGE) {
+    status = cairo_surface_write_to_png_stream(impl_->surface, append, &impl_->bytes);
+  } else if (status == CAIRO_STATUS_SUCCESS) {
+    cairo_surface_finish(impl_->surface);
+    status = cairo_surface_status(impl_->surface);
+  }
   if (status != CAIRO_STATUS_SUCCESS)
     throw EnvironmentError(std::string("cannot draw a picture: ") + cairo_status_to_string(status));
-  return bytes;
-}
-
-void Canvas::write_png(std::filesystem::path const& path) {
-  write_text_file(path, png());
+  return std::move(impl_->bytes);
 }
 
 }  // namespace poisson::output

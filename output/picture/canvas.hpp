@@ -1,9 +1,9 @@
 #pragma once
 
+#include "output/picture/color_map_names.hpp"
 #include "output/picture/colormap.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,10 +14,11 @@ namespace poisson::output {
 
 enum class Align { start, middle, end };
 
-/// A drawing area that becomes a PNG: white at first, coordinates in pixels, origin at the top left. Only this class uses Cairo.
+/// A drawing area that becomes a PNG, SVG or PDF: white at first, coordinates in pixels, origin at the top left. Only this class
+/// uses Cairo.
 class Canvas {
 public:
-  Canvas(int width, int height);
+  Canvas(int width, int height, PictureFormat format = PictureFormat::png);
   ~Canvas();
   Canvas(Canvas const&) = delete;
   Canvas& operator=(Canvas const&) = delete;
@@ -48,10 +49,8 @@ public:
   void text(Point at, std::string_view text, TextStyle const& style);
   [[nodiscard]] double text_width(std::string_view text, TextStyle const& style);
 
-  /// The bytes of a PNG file. Throws EnvironmentError when Cairo has run out of memory.
-  [[nodiscard]] std::string png();
-  /// Throws EnvironmentError when the file cannot be written.
-  void write_png(std::filesystem::path const& path);
+  /// The bytes of the file; nothing can be drawn afterwards. Throws EnvironmentError when Cairo has run out of memory.
+  [[nodiscard]] std::string bytes();
 
 private:
   struct Impl;

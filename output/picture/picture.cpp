@@ -28,7 +28,8 @@ double cells_across(double n_faces) {
 }
 /// Parts of a cell along its edges that are drawn as flat.
 int subdivisions_of(double n_faces, int order) {
-  return std::max(order, static_cast<int>(std::ceil(20 / std::max(cells_across(n_faces), 1.0))));
+  double const across = order > 1 ? 48 : 20;  // cells of higher order may be curved, and a circle should be none of corners
+  return std::max(order, static_cast<int>(std::ceil(across / std::max(cells_across(n_faces), 1.0))));
 }
 
 /// Of n values.
@@ -557,7 +558,7 @@ std::string picture_png(PictureSurface const& surface, PictureField const& what,
   raster.mesh_lines = options.mesh_lines.value_or(cells_across(surface.n_faces) < 40);
   raster.lit = !section;
 
-  Canvas canvas(frame.width, frame.height);
+  Canvas canvas(frame.width, frame.height, options.format);
   canvas.image({0, 0}, frame.width, frame.height,
                rasterize(surface.triangles, frame.view, surface.cut, raster, frame.width, frame.height));
   if (!surface.components[0].empty()) {
@@ -567,7 +568,7 @@ std::string picture_png(PictureSurface const& surface, PictureField const& what,
     arrows.draw(canvas);
   }
   frame.draw(canvas, {"x", "y", "z"}, raster.colors, surface.range);
-  return canvas.png();
+  return canvas.bytes();
 }
 
 std::string picture_png(Mesh const& mesh, PictureField const& field, PictureOptions const& options) {
@@ -628,11 +629,11 @@ std::string plane_png(PlaneValues const& plane, PictureOptions const& options) {
   RasterOptions raster;
   raster.colors = scale_of(range, options, false, false);
   raster.lit = false;
-  Canvas canvas(frame.width, frame.height);
+  Canvas canvas(frame.width, frame.height, options.format);
   canvas.image({0, 0}, frame.width, frame.height,
                rasterize(triangles, frame.view, {{}, {0, 0, 0}}, raster, frame.width, frame.height));
   frame.draw(canvas, names, raster.colors, range);
-  return canvas.png();
+  return canvas.bytes();
 }
 
 void write_picture(std::filesystem::path const& path, Mesh const& mesh, std::span<double const> u, PictureOptions const& options) {

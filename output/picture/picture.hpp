@@ -38,6 +38,7 @@ struct PictureOptions {
   bool logarithmic = false;
   std::optional<std::array<double, 2>> range = {};  ///< values of the first and the last color; none: those of the field
   std::optional<bool> mesh_lines = {};              ///< none: on coarse meshes
+  PictureFormat format = PictureFormat::png;
 };
 
 /// What a picture shows.
@@ -84,11 +85,11 @@ struct PictureSurface {
 /// Draws it. Of the field only its kind counts, and names.
 [[nodiscard]] std::string picture_png(PictureSurface const& surface, PictureField const& field, PictureOptions const& options);
 
-/// The bytes of a PNG of a field on the mesh, with colour bar or legend, and axes: its boundary without the octant nearest to the
-/// viewer, so that the interior is visible; or with a plane what lies beyond the plane, or without a view the section alone, seen
-/// from the front. Lengths in directions in which the mesh is thinner than an eighth of its longest side are drawn larger, and the
-/// picture says so. Rendered in software: no display and no fonts are needed. Values that are not finite are grey. The same bytes
-/// for any number of threads. Throws EnvironmentError when memory does not suffice.
+/// The bytes of a picture of a field on the mesh, with colour bar or legend, and axes: its boundary without the octant nearest to
+/// the viewer, so that the interior is visible; or with a plane what lies beyond the plane, or without a view the section alone,
+/// seen from the front. Lengths in directions in which the mesh is thinner than an eighth of its longest side are drawn larger, and
+/// the picture says so. Rendered in software: no display and no fonts are needed. Values that are not finite are grey. The same
+/// bytes for any number of threads. Throws EnvironmentError when memory does not suffice.
 [[nodiscard]] std::string picture_png(Mesh const& mesh, PictureField const& field, PictureOptions const& options);
 
 /// Values at n[0] x n[1] points of a parallelogram, edges included, those along the first edge next to each other.
@@ -97,9 +98,9 @@ struct PlaneValues {
   std::array<double, 3> origin{}, first{}, second{};  ///< a corner, and the edges from there, which are not parallel
   std::span<double const> values;                     ///< what touches one that is not finite is left blank
 };
-/// The bytes of a PNG of the parallelogram seen from the front, its first edge to the right: linear between the values. Axes have
-/// the coordinates of the mesh where the edges run along two of them, else distances from the origin. Of the options title, note,
-/// quantity, sizes, colors and range count.
+/// The bytes of a picture of the parallelogram seen from the front, its first edge to the right: linear between the values. Axes
+/// have the coordinates of the mesh where the edges run along two of them, else distances from the origin. Of the options title,
+/// note, quantity, sizes, colors, range and format count.
 [[nodiscard]] std::string plane_png(PlaneValues const& plane, PictureOptions const& options);
 
 /// Writes the picture of a value per point. Throws EnvironmentError when the file cannot be written.
@@ -118,8 +119,8 @@ struct PlotOptions {
   std::string reference_label{};  ///< label of that line; empty: its value
 };
 
-/// Writes a PNG of line plots with a legend. A skipped point interrupts its line; without any point the plot says "no data". Throws
-/// EnvironmentError when the file cannot be written.
+/// Writes line plots with a legend, as PNG, or as SVG or PDF where the path ends so. A skipped point interrupts its line; without
+/// any point the plot says "no data". Throws EnvironmentError when the file cannot be written.
 void write_plot(std::filesystem::path const& path, std::vector<Curve> const& curves, PlotOptions const& options);
 
 }  // namespace poisson::output

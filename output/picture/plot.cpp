@@ -1,3 +1,4 @@
+#include "output/files/atomic_file.hpp"
 #include "output/picture/axes.hpp"
 #include "output/picture/canvas.hpp"
 #include "output/picture/picture.hpp"
@@ -87,12 +88,12 @@ Ranges ranges_of(std::vector<Curve> const& curves, PlotOptions const& options) {
 /// One picture: drawn in the order of the functions, the later over the earlier.
 class Plot {
 public:
-  Plot(std::vector<Curve> const& curves, PlotOptions const& options)
+  Plot(std::vector<Curve> const& curves, PlotOptions const& options, PictureFormat format)
       : curves_(curves),
         options_(options),
         width_(std::max(options.width, 240)),
         height_(std::max(options.height, 180)),
-        canvas_(width_, height_),
+        canvas_(width_, height_, format),
         unit_(std::min(width_ / 900.0, height_ / 600.0)),
         size_(std::max(9.0, 16 * unit_)),
         ranges_(ranges_of(curves, options)),
@@ -187,7 +188,7 @@ public:
       }
   }
 
-  void write_png(std::filesystem::path const& path) { canvas_.write_png(path); }
+  void write(std::filesystem::path const& path) { write_text_file(path, canvas_.bytes()); }
 
 private:
   [[nodiscard]] double px(double x) const { return left_ + x_axis_.position(x) * (right_ - left_); }
@@ -243,13 +244,16 @@ private:
 }  // namespace
 
 void write_plot(std::filesystem::path const& path, std::vector<Curve> const& curves, PlotOptions const& options) {
-  Plot plot(curves, options);
+  PictureFormat const format = path.extension() == ".svg"   ? PictureFormat::svg
+                               : path.extension() == ".pdf" ? PictureFormat::pdf
+                                                            : PictureFormat::png;
+  Plot plot(curves, options, format);
   plot.draw_grid();
   plot.draw_curves();
   plot.draw_reference();
   plot.draw_axes();
   plot.draw_legend();
-  plot.write_png(path);
+  plot.write(path);
 }
 
 }  // namespace poisson::output

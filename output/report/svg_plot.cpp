@@ -78,7 +78,7 @@ public:
     if (plot_.reference_y > 0 && plot_.reference_y >= y_.low() && plot_.reference_y <= y_.high()) {
       double const at = y(plot_.reference_y);
       svg += line_between(left_, at, left_ + inner_width(), at, "reference") +
-             text_at(left_ + inner_width() - 4, at - 4, "end", html_text(plot_.reference_label), " class=\"small\"");
+             text_at(left_ + 4, at - 4, "start", html_text(plot_.reference_label), " class=\"small\"");
     }
     for (std::size_t c = 0; c < plot_.curves.size(); ++c)
       svg += curve(c);

@@ -217,12 +217,12 @@ std::string field_data(std::vector<IdTable> const& tables) {
 }  // namespace
 
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<IdTable> const& names) {
   check_unstructured(mesh, point_fields, cell_fields);
   // Readers renumber the nodes of Lagrange cells in files older than 2.2.
   XmlFile file(path, "UnstructuredGrid", mesh.order() > 1 ? "2.2" : "1.0", options);
-  file.text("<UnstructuredGrid>\n<Piece NumberOfPoints=\"" + std::to_string(mesh.n_points()) + "\" NumberOfCells=\"" +
-            std::to_string(mesh.n_cells()) + "\">\n");
+  file.text("<UnstructuredGrid>\n" + field_data(names) + "<Piece NumberOfPoints=\"" + std::to_string(mesh.n_points()) +
+            "\" NumberOfCells=\"" + std::to_string(mesh.n_cells()) + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
 
   file.text("<Points>\n");
@@ -242,25 +242,27 @@ void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<
 }
 
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place,
+               std::vector<IdTable> const& names) {
   check_sizes(grid, point_fields, cell_fields);
   XmlFile file(path, "ImageData", "1.0", options);
   PiecePlace const at = place != nullptr ? *place : PiecePlace{{}, grid.low};
   std::string const extent = extent_text(grid.n, at.first);
   file.text("<ImageData WholeExtent=\"" + extent + "\" Origin=\"" + vector_text(at.low) + "\" Spacing=\"" +
-            vector_text(spacing_for_vtk(grid.spacing)) + "\">\n<Piece Extent=\"" + extent + "\">\n");
+            vector_text(spacing_for_vtk(grid.spacing)) + "\">\n" + field_data(names) + "<Piece Extent=\"" + extent + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
   file.text("</Piece>\n</ImageData>\n");
   file.commit();
 }
 
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place,
+               std::vector<IdTable> const& names) {
   check_sizes(grid, point_fields, cell_fields);
   XmlFile file(path, "RectilinearGrid", "1.0", options);
   std::string const extent =
       extent_text({grid.n(0), grid.n(1), grid.n(2)}, place != nullptr ? place->first : std::array<std::int64_t, 3>{});
-  file.text("<RectilinearGrid WholeExtent=\"" + extent + "\">\n<Piece Extent=\"" + extent + "\">\n");
+  file.text("<RectilinearGrid WholeExtent=\"" + extent + "\">\n" + field_data(names) + "<Piece Extent=\"" + extent + "\">\n");
   write_fields(file, point_fields, cell_fields, options,
                [&](Field const& field) { return repeated(field, grid, options.precision); });
   file.text("<Coordinates>\n");

@@ -14,12 +14,20 @@
 
 namespace poisson::output {
 
+/// Names of the ids that a field holds. A file gets two arrays of field data, FIELD_ids and FIELD_names, which ParaView shows as
+/// such.
+struct IdTable {
+  std::string field;
+  std::vector<int> ids;
+  std::vector<std::string> names;  ///< as many
+};
+
 /// Writes an unstructured grid (VTU). Cells of order 1 are VTK_HEXAHEDRON, of higher orders VTK_LAGRANGE_HEXAHEDRON; image data are
 /// written as hexahedra. Precondition: the mesh is no RectilinearGrid. Here and below: threads compress; the file appears under
 /// `path` only when it is complete; ParaView colours by the first point field, if it has one component. Throws EnvironmentError
 /// with file and reason (no space left, not writable ...).
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options);
+               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<IdTable> const& names = {});
 
 /// Where a piece of a larger lattice is in that.
 struct PiecePlace {
@@ -29,12 +37,14 @@ struct PiecePlace {
 
 /// Writes image data (VTI): points and cells follow from a few numbers. `place`: as a piece of larger ones; null: it is all.
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr);
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr,
+               std::vector<IdTable> const& names = {});
 
 /// Writes a rectilinear grid (VTR) of the nodes. Its cells are the p^3 cuboids between the nodes of a cell of order p; each has the
 /// cell fields of that cell.
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr);
+               std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr,
+               std::vector<IdTable> const& names = {});
 
 /// A mesh in several files, each written by one of the functions above.
 struct PiecesOfMesh {
@@ -59,15 +69,7 @@ void write_pieces(std::filesystem::path const& path, PiecesOfMesh const& mesh, s
 void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> const& n, std::span<double const> points,
                std::span<unsigned char const> hidden, std::vector<Field> const& point_fields, VtkOptions const& options);
 
-/// Names of the ids that a field holds.
-struct IdTable {
-  std::string field;
-  std::vector<int> ids;
-  std::vector<std::string> names;  ///< as many
-};
-
-/// Writes polygons (VTP) between points (x, y, z); `faces` has the numbers of `corners` points each. A table becomes two arrays of
-/// the field data, FIELD_ids and FIELD_names, which ParaView shows as such.
+/// Writes polygons (VTP) between points (x, y, z); `faces` has the numbers of `corners` points each.
 void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
                std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
                std::vector<IdTable> const& names = {});

@@ -213,7 +213,7 @@ def test_no_free_unknown(poisson):
 
 def test_check_takes_what_run_takes(poisson):
     config = poisson.write(CUBE + "analysis: {svd: [{of: operator}, {of: field, error: 1e-3}, {of: snapshots}]}\n")
-    text = poisson("check", config).stdout
+    text = poisson("check", config, "--verbose").stdout
     assert "{of: operator, modes: 4, max_dense: 4096}" in text
     poisson.write(text, "again.yaml")
     poisson("check", "again.yaml")

@@ -136,7 +136,7 @@ def test_output_below_a_file(poisson):
     config = poisson.write(CUBE)
     poisson.write("not a directory", "file")
     assert "file" in poisson("run", config, "--output", "file/out", code=3).stderr
-    poisson("run", config, "--output", "file", code=3)
+    assert "'file' is there and is not a directory" in poisson("run", config, "--output", "file", code=1).stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -4,7 +4,7 @@ import yaml
 
 def test_check_prints_the_resolved_configuration_and_estimates(cube):
     poisson, config = cube
-    done = poisson("check", config, "--set", "solver.tolerance=1e-9")
+    done = poisson("check", config, "--set", "solver.tolerance=1e-9", "--verbose")
     resolved = yaml.safe_load(done.stdout)  # estimates are comments
     assert resolved["solver"]["tolerance"] == 1e-9 and resolved["problem"]["mesh"]["cells"] == [8, 8, 8]
     assert "unknowns       729" in done.stdout and "non-zeros      15 625" in done.stdout
@@ -13,6 +13,10 @@ def test_check_prints_the_resolved_configuration_and_estimates(cube):
     assert "half_cds (auto), predicted for c" in done.stdout and "taken" in done.stdout
     given = poisson("check", config, "--set", "matrix.format=cds").stdout
     assert "cds, predicted" in given and next(line for line in given.splitlines() if line.endswith("taken")).split()[1] == "cds"
+    brief = poisson("check", config, "--threads", 1)
+    assert yaml.safe_load(brief.stdout) is None and "unknowns       729" in brief.stdout
+    assert poisson("check", config, "--quiet").stdout == ""
+    assert "sin(" in poisson("check", config, "--quiet", "--set", "problem.source=sin(", code=1).stderr
     assert not list(poisson.directory.glob("results"))
 
 
@@ -42,7 +46,7 @@ def test_check_lists_boundaries_and_materials(poisson):
 
 def test_check_output_is_a_configuration(cube):
     poisson, config = cube
-    poisson.write(poisson("check", config).stdout, "again.yaml")
+    poisson.write(poisson("check", config, "--verbose").stdout, "again.yaml")
     poisson("run", "again.yaml", "--output", "out", "--quiet")
     assert poisson.record()["status"] == "converged"
 

@@ -81,6 +81,15 @@ def test_manufactured(poisson):
         assert np.all(np.abs(rates - (order + 1)) < 0.25), rates
 
 
+def test_the_mesh_of_a_template_is_written(poisson):
+    poisson("init", "mesh_file", "--output", "new/case.yaml", code=3)  # in a folder that is not there: as before
+    (poisson.directory / "new").mkdir()
+    poisson("init", "mesh_file", "--output", "new/case.yaml")
+    assert (poisson.directory / "new/meshes/ball.msh").read_text() == (ROOT / "meshes/ball.msh").read_text()
+    assert "cells          2 048" in poisson("check", "new/case.yaml").stdout
+    assert "meshes/ball.msh" in poisson("init", "mesh_file").stderr and poisson("init", "capacitor").stderr == ""
+
+
 def test_mesh_file(poisson):
     record = run(poisson, "mesh_file")
     assert record["quantities"]["max"] == pytest.approx(1 / 6, rel=0.06)  # of the ball: (1 - r^2) / 6

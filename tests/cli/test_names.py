@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 import yaml
-from conftest import ROOT, array, read_solution
+from conftest import ROOT, array, read_solution, read_vtk
+from test_ranks import on_ranks, pytestmark as needs_ranks
 
 HEATER = """
 problem:
@@ -237,4 +238,69 @@ def test_quantities_of_names_that_are_no_words(poisson):
           quantities: {a: "1/flux.cold-side", b: "-1/flux.'hot wall'", c: '3*volume."2 % (v/v)"', d: "1/flux.2", e: flux.0}
         """), "--output", "out", "--quiet")
     q = poisson.record()["quantities"]
+    assert q["max.default"] == 1 and q["min.default"] == pytest.approx(1 / 1.1) and q["mean.cold-side"] == pytest.approx(0, abs=1e-12)
+    assert q["energy.2 % (v/v)"] == pytest.approx(0.5 / 1.21) and q["mean.2 % (v/v)"] == pytest.approx(0.5 / 1.1)
     assert [q[name] for name in "abd"] == pytest.approx([1.1] * 3) and q["c"] == pytest.approx(3) and q["e"] == 0
+
+
+LAYERS = """
+problem:
+  mesh:
+    cells: [2, 2, 8]
+    regions: [{name: die, where: "z < 0.5"}, {name: lid, where: "z > 0.5"}]
+    boundaries: [{name: lid, where: "z > 0.99"}]
+  coefficient: {die: "4", lid: "1"}
+  boundary:
+    - {ids: [4], type: dirichlet, value: "0"}
+    - {names: [lid], type: dirichlet, value: "1"}
+    - {ids: all, type: neumann, value: "0"}
+output:
+  name: temperature
+  unit: degC
+  title: Two layers
+  surface: true
+  vtk: {fields: [u, material, gradient]}
+  picture_formats: [svg, pdf]
+  lines: [{name: up, from: [0.5, 0.5, 0], to: [0.5, 0.5, 1], points: 5}]
+  quantities: {by_id: "max.material.1 + mean.boundary.6 + energy.die"}
+"""
+
+
+@pytest.mark.parametrize("ranks, order", [(1, 1), pytest.param(2, 1, marks=needs_ranks), (1, 2)])
+def test_u_in_materials_and_on_boundaries(poisson, ranks, order):
+    """The flux is 1 / (0.5/4 + 0.5) = 1.6, so u = 0.4 z in the die, and 0.2 where the lid begins."""
+    words = ["run", poisson.write(LAYERS), "--output", "out", "--quiet", "--set", f"problem.element.order={order}"]
+    poisson(*words) if ranks == 1 else on_ranks(poisson, ranks, *words)
+    q = poisson.record()["quantities"]
+    expected = {"min.die": 0, "max.die": 0.2, "mean.die": 0.1, "integral_u.die": 0.05, "energy.die": 0.16,
+                "min.material.lid": 0.2, "max.material.lid": 1, "mean.material.lid": 0.6, "integral_u.material.lid": 0.3, "energy.lid": 0.64,
+                "min.boundary.lid": 1, "max.boundary.lid": 1, "mean.boundary.lid": 1, "integral_u.boundary.lid": 1,
+                "min.0": 0, "max.0": 1, "mean.0": 0.35, "integral_u.0": 0.35, "max.4": 0, "by_id": 0.2 + 1 + 0.16,
+                "mean": 0.35, "energy": 0.8}
+    for name, value in expected.items():
+        assert q[name] == pytest.approx(value, abs=1e-10), name
+    assert q["min_at"] == [0, 0, 0] and q["max_at"] == [0, 0, 1]
+    out = poisson.directory / "out"
+    if ranks == 1:
+        grid = read_solution(out)
+        assert array(grid.GetPointData(), "temperature").max() == pytest.approx(1)
+        gradient = array(grid.GetCellData(), "gradient")
+        assert gradient[0] == pytest.approx([0, 0, 0.4], abs=1e-10) and gradient[-1] == pytest.approx([0, 0, 1.6], abs=1e-10)
+        names = grid.GetFieldData().GetAbstractArray("material_names")
+        assert [names.GetValue(i) for i in range(names.GetNumberOfValues())] == ["die", "lid"]
+    surface = read_vtk(out / "surface.vtp")
+    names = surface.GetFieldData().GetAbstractArray("boundary_names")
+    assert [names.GetValue(i) for i in range(names.GetNumberOfValues())] == ["-x", "+x", "-y", "+y", "-z", "lid"]
+    assert surface.GetPointData().HasArray("temperature")
+    assert (out / "line_up.csv").read_text().splitlines()[0].split(",")[:6] == ["point", "distance", "x", "y", "z", "temperature"]
+    for picture in ("solution", "materials", "line_up"):
+        assert (out / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (out / f"{picture}.svg").read_bytes()[:200] and (out / f"{picture}.pdf").read_bytes().startswith(b"%PDF")
+    page = (out / "report.html").read_text()
+    assert "<title>Two layers" in page and "temperature (degC)" in page and "out of the side -x (positive: leaves)" in page
+    assert poisson.record()["solution"] == {"name": "temperature", "unit": "degC"}
+
+
+def test_a_name_that_is_taken(poisson):
+    error = poisson("check", poisson.write(LAYERS.replace("name: temperature", "name: flux")), code=1).stderr
+    assert "output.name: 'flux' is what another column or array is called" in error

@@ -299,7 +299,7 @@ def test_surface_has_the_names_of_its_ids(poisson):
         found[what] = {int(i): names.GetValue(k) for k, i in enumerate(array(fields, f"{what}_ids"))}
         assert set(array(surface.GetCellData(), what)) == set(found[what])
     named = {i for i, name in found["boundary"].items() if name == "hot_side"}
-    assert len(named) == 1 and sorted(set(found["boundary"].values()) - {"hot_side"}) == ["1", "2", "3", "4", "5"]
+    assert len(named) == 1 and sorted(set(found["boundary"].values()) - {"hot_side"}) == ["+x", "+y", "+z", "-y", "-z"]
     corners, _ = faces_of(surface)
     assert ((array(surface.GetCellData(), "boundary") == named.pop()) == (corners[:, :, 0].max(axis=1) < 1e-9)).all()
     assert sorted(found["material"].values()) == ["0", "core"]

@@ -393,7 +393,7 @@ def test_chosen_fields(cube, format):
         poisson("run", config, "--output", "out", "--overwrite", "--set", "output.vtk={format: hdf, fields: [flux, material, error, u]}")
         grid = read_solution(poisson.directory / "out")
         assert [grid.GetPointData().GetArrayName(i) for i in range(2)] == ["u", "error"]
-    done = poisson("run", config, "--output", "no", "--set", "output.vtk.fields=[u, gradient]", code=1)
+    done = poisson("run", config, "--output", "no", "--set", "output.vtk.fields=[u, slope]", code=1)
     assert "output.vtk.fields[1]" in done.stderr and "coefficient" in done.stderr
 
 

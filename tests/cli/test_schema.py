@@ -128,7 +128,7 @@ def test_every_configuration_that_ships_is_valid(schema):
 def test_what_the_program_prints_is_valid(poisson, schema):
     assert problems(schema, poisson("schema").stdout) == []
     for path in [path for path in CONFIGS if path.stem not in ("from_file", "mesh_file")]:
-        assert problems(schema, poisson("check", path).stdout) == [], path
+        assert problems(schema, poisson("check", path, "--verbose").stdout) == [], path
 
 
 VALID = ["problem: {mesh: {boundaries: [{name: left, where: \"x < 0.1\"}]}, boundary: [{names: [left], type: dirichlet}, {ids: all, type: neumann}]}",
@@ -227,6 +227,10 @@ def test_a_part_of_a_list(poisson):
     assert list(yaml.safe_load(poisson("schema", "problem.boundary").stdout)["problem"]["boundary"][0]) == ["ids", "names", "type", "value", "alpha"]
     for key, text in (("output.probes.at", "[0, 0, 0]"), ("output.planes.points", "[101, 101]"), ("problem.fields.interpolation", "linear")):
         assert f"{key.rsplit('.', 1)[1]}: {text}" in poisson("schema", key).stdout  # of lists that are empty by default
+    for key, keys in (("output.lines", ["name", "from", "to", "points"]), ("output.contours", ["name", "values"]),
+                      ("problem.point_sources", ["at", "value"])):
+        section, name = key.split(".")
+        assert list(yaml.safe_load(poisson("schema", key).stdout)[section][name][0]) == keys
     part = poisson("schema", "analysis.svd.max_dense").stdout
     assert yaml.safe_load(part) == {"analysis": {"svd": None}} and "# - max_dense: 4096" in part and "modes" not in part
 

@@ -40,7 +40,7 @@ def test_a_directory_that_is_given_counts(poisson):
 def test_the_output_of_another_command(poisson):
     run(poisson, poisson("init", "capacitor").stdout, "run", "-", "--quiet")
     assert poisson.record("results/capacitor")["status"] == "converged"
-    assert "unknowns       729" in run(poisson, run(poisson, CUBE, "check", "-").stdout, "check", "-").stdout
+    assert "unknowns       729" in run(poisson, run(poisson, CUBE, "check", "-", "--verbose").stdout, "check", "-").stdout
 
 
 def test_files_are_those_of_the_current_directory(poisson):
