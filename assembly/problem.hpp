@@ -48,7 +48,7 @@ struct MeshSpec {
   bool join = true;               ///< file only: nodes of the file that coincide are one
   /// VTK's files only: the cell data with the materials of cells, and those with the ids of faces. Empty: found by usual names.
   std::string array, boundary_array;
-  double scale = 1;               ///< file only: every coordinate is multiplied by it, > 0
+  double scale = 1;                               ///< file only: every coordinate is multiplied by it, > 0
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0
   std::array<std::int64_t, 3> cells{32, 32, 32};  ///< box only: per direction before refinement, >= 1

@@ -109,7 +109,7 @@ TEST_F(MeshFiles, AbaqusSectionsAndSets) {
   EXPECT_EQ(sections.material_groups.with_name("both"), sections.material_ids);
   EXPECT_EQ(sections.boundary_ids, (std::set<unsigned>{0, 1, 2}));  // 0: faces of no surface
   EXPECT_EQ(sections.boundary_groups.with_name("Rest-5"), (std::set<unsigned>{2}));
-  EXPECT_EQ(sections.triangulation->n_used_vertices(), 12u);        // node 99 belongs to nothing
+  EXPECT_EQ(sections.triangulation->n_used_vertices(), 12u);  // node 99 belongs to nothing
   expect_error(write("b.inp", nodes + elements + "*Surface, name=s\n3, S1\n"), "element 3");
   expect_error(write("c.inp", nodes + elements + "*Surface, name=s\n1, S7\n"), "S1 ... S6");
   expect_error(write("d.inp", nodes + elements + "*Elset, elset=a\nunknown\n"), "'unknown' is not defined");
