@@ -1533,7 +1533,8 @@ Keys<RunConfig> const& system_keys() {
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
                            k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
                            k.path == "output.slices" || k.path == "output.contours" || k.path == "output.pictures" ||
-                           k.path == "output.quantities";
+                           k.path == "output.quantities" || k.path == "output.name" || k.path == "output.unit" ||
+                           k.path == "output.picture_formats";
       if (solves && !of_mesh)
         chosen.push_back(k);
     }

@@ -221,6 +221,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     });
     bool const finite = !any_of_ranks(&ranks, first_not_finite(u) < u.size());
     assembly::Quantities quantities;
+    bool measured = finite;
     if (finite)
       try {
         quantities = record.clock.time(Stage::verify, [&] { return quantities_on_ranks(mesh, team, u_around, u); });
@@ -239,7 +240,8 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       } catch (Interrupted const&) {  // thrown on all ranks
         clear_interrupt();
         record.status = SolverStatus::interrupted;
-        record.reason = "interrupted while fluxes were corrected; the solution is complete";
+        record.reason = "interrupted while quantities were computed; the solution is complete";
+        measured = false;
       }
     RankFiles files(mesh, team, writers, config, u_around, u);
     std::vector<assembly::PointValues> at_points;
@@ -249,7 +251,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       if (record.clock.time(Stage::output, [&] { return files.write_piece(folder); }))
         throw Interrupted();
       record.clock.time(Stage::verify, [&] {
-        if (finite) {
+        if (measured) {
           at_points = points.values(u);
           team.together([&] {
             if (!team.is_first())
@@ -259,7 +261,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
           });
           warn(warnings_of_data(config, data_on_ranks(mesh, team, config), quantities));
         }
-        if (config.problem.exact)
+        if (config.problem.exact && (measured || !finite))
           record.errors = errors_on_ranks(mesh, team, u);
       });
       record.clock.time(Stage::output, [&] {

@@ -58,11 +58,6 @@ std::string inflated(std::string const& path, std::string const& compressed) {
   std::size_t read = 0, written = 0;
   auto const most = static_cast<std::size_t>(most_unpacked_bytes(static_cast<std::int64_t>(compressed.size())));
   for (;;) {
-    if (written > most)
-      fail_in_mesh_file(path, 0,
-                        "the compressed data (gzip) unpack to more than " + std::to_string(most) + " bytes, " +
-                            std::to_string(most / compressed.size()) +
-                            " times the file: no mesh does. Unpack it first if it is one");
     if (written == content.size()) {
       std::size_t const size = std::max<std::size_t>(2 * content.size(), std::size_t{1} << 16);
       check_memory(static_cast<std::int64_t>(size), "reading the compressed mesh file");
@@ -78,6 +73,11 @@ std::string inflated(std::string const& path, std::string const& compressed) {
     int const status = inflate(&stream, Z_NO_FLUSH);
     read += in - stream.avail_in;
     written += out - stream.avail_out;
+    if (written > most)
+      fail_in_mesh_file(path, 0,
+                        "the compressed data (gzip) unpack to more than " + std::to_string(most) + " bytes, " +
+                            std::to_string(most / compressed.size()) +
+                            " times the file: no mesh does. Unpack it first if it is one");
     if (status == Z_STREAM_END) {
       // Another member may follow; zeros that pad the file say nothing.
       if (read == compressed.size() || compressed.find_first_not_of('\0', read) == std::string::npos) {

@@ -201,16 +201,6 @@ HexahedronNodes exodus_hexahedron_27() {
   return nodes;
 }
 
-HexahedronNodes unv_hexahedron_20() {
-  // VTK's lists the corners, the edges of the bottom, of the top, and the upright ones.
-  static constexpr std::array<std::size_t, 20> in_vtk{0, 8, 1, 9, 2, 10, 3, 11, 16, 17, 18, 19, 4, 12, 5, 13, 6, 14, 7, 15};
-  HexahedronNodes const vtk = vtk_hexahedron_20();
-  HexahedronNodes nodes{2, {}};
-  for (std::size_t const i : in_vtk)
-    nodes.places.push_back(vtk.places[i]);
-  return nodes;
-}
-
 HexahedronNodes abaqus_hexahedron_27() {
   HexahedronNodes nodes = vtk_hexahedron_20();
   // The centre, then the faces S1 ... S6: low and high in z, low in y, high in x, high in y, low in x.

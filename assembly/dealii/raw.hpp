@@ -69,9 +69,6 @@ struct HexahedronNodes {
 [[nodiscard]] HexahedronNodes vtk_hexahedron_20();
 [[nodiscard]] HexahedronNodes exodus_hexahedron_20();
 [[nodiscard]] HexahedronNodes exodus_hexahedron_27();
-/// UNV's 20 nodes (type 116): corners and edges take turns around the bottom, then the upright edges, then as before around the
-/// top.
-[[nodiscard]] HexahedronNodes unv_hexahedron_20();
 /// C3D27: the 20 nodes, the centre, then bottom, top, and the sides in turn.
 [[nodiscard]] HexahedronNodes abaqus_hexahedron_27();
 

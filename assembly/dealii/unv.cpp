@@ -10,6 +10,10 @@
 
 namespace poisson::assembly {
 
+/// Where the nodes of type 116 stand in VTK's hexahedron of 20 nodes. UNV lists corners and edges in turn around the bottom, then
+/// the upright edges, then the top as the bottom.
+constexpr std::array<std::size_t, 20> vtk_places_of_20{0, 8, 1, 9, 2, 10, 3, 11, 16, 17, 18, 19, 4, 12, 5, 13, 6, 14, 7, 15};
+
 RawMesh read_unv(MeshText& text) {
   RawMeshBuilder builder(text);
   std::string_view line;
@@ -73,7 +77,10 @@ RawMesh read_unv(MeshText& text) {
           text.fail("an element of type " + std::to_string(type) + " cannot have " + std::to_string(count) + " nodes");
         if (hexahedron) {
           if (type == 116) {
-            builder.add_hexahedron(numbers, unv_hexahedron_20(), 0);
+            std::vector<std::int64_t> in_order(numbers.size());
+            for (std::size_t i = 0; i < numbers.size(); ++i)
+              in_order[vtk_places_of_20[i]] = numbers[i];
+            builder.add_hexahedron(in_order, vtk_hexahedron_20(), 0);
           } else {
             std::array<std::int64_t, 8> corners{};
             std::copy(numbers.begin(), numbers.end(), corners.begin());

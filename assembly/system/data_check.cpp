@@ -13,8 +13,8 @@ namespace poisson::assembly {
 namespace {
 
 /// Points at which k and f are evaluated; beyond it cells are sampled.
-constexpr std::int64_t most_points = 1 << 24;
-constexpr std::int64_t cells_at_once = 256;
+constexpr std::int64_t most_points_looked_at = 1 << 24;
+constexpr std::int64_t cells_of_a_part = 256;
 /// Parts of a face, per direction, for a finer integral of what jumps in it.
 constexpr int parts_of_face = 32;
 
@@ -163,15 +163,15 @@ void check_cells(Space const& space, ReferenceElement const& element, ProblemDat
     return;
   auto const map = tabulate(geometry_nodes_1d(space, element), element.volume_points);
   int const m = element.n_gauss();
-  std::int64_t const stride = std::max<std::int64_t>(1, n_parts(space.n_cells * map.n_points, most_points));
+  std::int64_t const stride = std::max<std::int64_t>(1, n_parts(space.n_cells * map.n_points, most_points_looked_at));
   struct Both {
     DataFindings::Jumps k, f;
   };
-  std::vector<Both> parts(static_cast<std::size_t>(n_parts(space.n_cells, cells_at_once)));
+  std::vector<Both> parts(static_cast<std::size_t>(n_parts(space.n_cells, cells_of_a_part)));
   parallel_for(
       static_cast<std::int64_t>(parts.size()), [&] { return CellPoints(space, data); },
       [&](CellPoints& cell, std::int64_t const p) {
-        auto const [begin, end] = part(space.n_cells, cells_at_once, p);
+        auto const [begin, end] = part(space.n_cells, cells_of_a_part, p);
         for (auto c = begin; c < end; ++c) {
           // Not every n-th: on a box that could be the same plane again and again.
           if (stride > 1 && static_cast<std::int64_t>((static_cast<std::uint64_t>(c) * 0x9E3779B97F4A7C15U) >> 33U) % stride != 0)

@@ -155,8 +155,8 @@ TEST(GradedBox, WhatIsComputedFromALinearSolutionIsExact) {
         EXPECT_NEAR(values[i].gradient[1], -3, 1e-9);
         EXPECT_NEAR(values[i].flux[2], -(2 + x), 1e-9);
       }
-      EXPECT_EQ(discretization.locate(std::vector<std::array<double, 3>>{{-1.01, 1, 1}, {0, 1, 7.01}})[0].cell, -1);
-      EXPECT_EQ(discretization.locate(std::vector<std::array<double, 3>>{{-1.01, 1, 1}, {0, 1, 7.01}})[1].cell, -1);
+      EXPECT_EQ(discretization.locate(std::vector<std::array<double, 3>>{{-1.1, 1, 1}, {0, 1, 7.1}})[0].cell, -1);
+      EXPECT_EQ(discretization.locate(std::vector<std::array<double, 3>>{{-1.1, 1, 1}, {0, 1, 7.1}})[1].cell, -1);
 
       auto const mesh = discretization.output_mesh(OutputNodes::unknowns);
       auto const& lattice = std::get<NodeLattice>(mesh);
