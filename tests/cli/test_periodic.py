@@ -172,17 +172,20 @@ problem:
   mesh: {{file: {mesh}}}
   element: {{order: 3}}
   source: "1"
-  boundary: [{{ids: all, type: dirichlet, value: "0"}}]
+  boundary: [{{ids: [1, 2], type: periodic}}, {{ids: all, type: dirichlet, value: "0"}}]
 output: {{picture: false, report: false, vtk: {{enabled: false}}, probes: [{probes}]}}
 """
-    done = poisson("run", poisson.write(text), "--output", "out", "--quiet")
-    assert "boundaries 1 and 2 are periodic, as the mesh file says" in done.stderr
+    poisson("run", poisson.write(text), "--output", "out", "--quiet")  # the rotation is the file's
     q = poisson.record()["quantities"]
     assert q["volume.1"] == pytest.approx(2 * math.pi ** 2 * 2 / 6, rel=1e-3)
     assert q["probe.a0"] == pytest.approx(q["probe.a1"], rel=1e-6) and q["probe.am"] == pytest.approx(q["probe.a0"], rel=2e-3)
     assert abs(q["flux.1"]) < 1e-3 and q["flux.1"] == pytest.approx(-q["flux.2"])
     # Conditions of one's own are heeded, and told.
-    done = poisson("run", poisson.write(text.replace("boundary: [", 'boundary: [{ids: [1, 2], type: neumann, value: "0"}, ')), "--output", "out",
+    done = poisson("run", poisson.write(text.replace("type: periodic", 'type: neumann, value: "0"')), "--output", "out",
                    "--overwrite", "--quiet")
     assert "gives them other conditions" in done.stderr
     assert poisson.record()["quantities"]["probe.am"] == pytest.approx(q["probe.am"], rel=2e-3)
+    # So is a condition for all boundaries: u is 0 on the ends, too.
+    done = poisson("run", poisson.write(text.replace("{ids: [1, 2], type: periodic}, ", "")), "--output", "out", "--overwrite", "--quiet")
+    assert "add {ids: [1, 2], type: periodic}" in done.stderr
+    assert abs(poisson.record()["quantities"]["probe.a0"]) < 1e-6
