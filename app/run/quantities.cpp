@@ -292,7 +292,7 @@ KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const&
     if (finite)
       continue;
     bool const own = std::any_of(config.output.quantities.begin(), config.output.quantities.end(),
-                                 [&](QuantitySpec const& entry) { return entry.name == name; });
+                                 [&, &name = name](QuantitySpec const& entry) { return entry.name == name; });
     warnings.emplace_back(own ? "output.quantities." + name : "output",
                           "the quantity '" + name + "' is not a finite number" +
                               (own ? "; look for a division by 0 or a root of a negative number in its expression" : ""));
