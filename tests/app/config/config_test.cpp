@@ -188,6 +188,12 @@ sweep: {problem.element.order: [1, 2], "problem.boundary[0].value": ["x", 2, "y,
   EXPECT_EQ(c.sweep.axes[1].values, (Strings{"\"x\"", "2", "\"y, z\""}));
 }
 
+TEST(Config, OneIdNeedsNoList) {
+  RunConfig const c = parse("problem: {boundary: [{ids: 0, type: dirichlet}, {ids: all, type: neumann}]}");
+  EXPECT_EQ(c.problem.boundary.at(0).ids, std::vector<unsigned>{0});
+  EXPECT_FALSE(c.problem.boundary.at(0).all_ids);
+}
+
 TEST(Config, AnalysisOfSnapshots) {
   std::string const sweep = "\nsweep: {problem.source: [1, 2, 3]}\n";
   RunConfig const c = parse("problem: {boundary: [{ids: all, type: dirichlet}]}\n"
@@ -290,7 +296,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadValue{"negative_id",
                  "problem:\n  boundary: [{ids: [0, -1], type: dirichlet}]\n",
                  {"2:24: problem.boundary[0].ids[1]: found '-1'; allowed: integer from 0"}},
-        BadValue{"scalar_id", "problem:\n  boundary: [{ids: -2, type: dirichlet}]\n", {"problem.boundary[0].ids"}},
+        BadValue{"scalar_id",
+                 "problem:\n  boundary: [{ids: -2, type: dirichlet}]\n",
+                 {"problem.boundary[0].ids: found '-2'; allowed: integer from 0"}},
         BadValue{"id_twice",
                  "problem:\n  boundary:\n    - {ids: [0, 1], type: dirichlet}\n    - {ids: [2, 1], type: neumann}\n",
                  {"4:17: problem.boundary[1].ids[1]: boundary id 1 already has a condition in problem.boundary[0]"}},
