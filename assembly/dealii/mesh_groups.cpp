@@ -295,6 +295,23 @@ FaceGroups resolve_face_groups(std::string const& path, RawMesh const& mesh, std
     result.boundary.boundary_quads.push_back(cell);
   }
   std::sort(result.inner.begin(), result.inner.end(), [](auto const& a, auto const& b) { return a.cell < b.cell; });
+  std::set<unsigned> boundary_ids;
+  for (auto const& quad : result.boundary.boundary_quads)
+    boundary_ids.insert(quad.boundary_id);
+  std::map<unsigned, std::int64_t> inner_faces;  // by what a configuration calls them
+  for (FaceGroups::Inner const& face : result.inner)
+    for (unsigned const id : result.inner_groups.ids_of({face.id}))
+      ++inner_faces[id];
+  for (auto const& [id, count] : inner_faces) {
+    if (result.boundary_groups.with_id(id, boundary_ids).empty())
+      continue;
+    std::string name = std::to_string(id);
+    for (IdGroup const& group : result.inner_groups.list())
+      if (group.id == id && !group.name.empty())
+        name = "'" + group.name + "'";
+    notes.push_back("the boundary group " + name + " has " + std::to_string(count) +
+                    " faces between cells, too; conditions hold on those of the boundary alone");
+  }
   return result;
 }
 

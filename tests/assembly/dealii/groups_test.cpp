@@ -169,6 +169,17 @@ TEST_F(MeshFiles, GroupsOfUnvHaveTheirNumbersAndNames) {
   EXPECT_NE(mesh.notes[1].find("'alone' (2 nodes) holds no face of the boundary"), std::string::npos) << mesh.notes[1];
 }
 
+TEST_F(MeshFiles, AGroupOnTheBoundaryAndInsideIsTold) {
+  // Two cubes along z, each face of the group 7: the bottom, and the one between them.
+  std::string const text =
+      "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n12\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n5 0 0 1\n6 1 0 1\n7 1 1 1\n8 0 1 1\n"
+      "9 0 0 2\n10 1 0 2\n11 1 1 2\n12 0 1 2\n$EndNodes\n$Elements\n4\n1 5 2 1 1 1 2 3 4 5 6 7 8\n2 5 2 1 1 5 6 7 8 9 10 11 12\n"
+      "3 3 2 7 1 1 2 3 4\n4 3 2 7 2 5 6 7 8\n$EndElements\n";
+  Mesh const mesh = read(write("a.msh", text));
+  ASSERT_EQ(mesh.notes.size(), 1u);
+  EXPECT_NE(mesh.notes[0].find("the boundary group 7 has 1 faces between cells, too"), std::string::npos) << mesh.notes[0];
+}
+
 TEST_F(MeshFiles, UnvCellsAndFacesOfOrderTwo) {
   // The unit cube whose map moves the middle of every edge: x = s + 0.1 s (1 - s) t (1 - t) would vanish on the edges, so the
   // upright edges at s = 1 bulge by 4 * 0.1 * t (1 - t) in x instead.
