@@ -887,6 +887,14 @@ std::vector<LocatedPoint> Discretization::locate(std::span<std::array<double, 3>
   return assembly::locate(impl_->space, impl_->element, points, 0.01);
 }
 
+std::vector<PointSide> Discretization::sides_of(std::span<LocatedPoint const> points) const {
+  return assembly::sides_of(impl_->space, impl_->element, impl_->data, points);
+}
+
+void Discretization::move_to_cell(LocatedPoint& point, std::int64_t cell) const {
+  assembly::move_to_cell(impl_->space, impl_->element, point, cell);
+}
+
 std::array<double, 3> Discretization::nearest_node(std::array<double, 3> const& x) const {
   return assembly::nearest_node(impl_->space, x);
 }

@@ -253,6 +253,9 @@ public:
                                           HostVector<std::int64_t>* cells = nullptr) const;
   /// The cells of points. Those outside of the mesh by 1 % of a cell at most are moved onto it.
   [[nodiscard]] std::vector<LocatedPoint> locate(std::span<std::array<double, 3> const> points) const;
+  /// The cells that have points on their surface; see sides_of. Then the cell of a point that is on the surface of several.
+  [[nodiscard]] std::vector<PointSide> sides_of(std::span<LocatedPoint const> points) const;
+  void move_to_cell(LocatedPoint& point, std::int64_t cell) const;
   [[nodiscard]] std::array<double, 3> nearest_node(std::array<double, 3> const& x) const;
   /// u and what follows from it at points inside the mesh.
   [[nodiscard]] std::vector<PointValues> values_at(std::span<double const> u, std::span<LocatedPoint const> points) const;

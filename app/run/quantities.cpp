@@ -254,6 +254,81 @@ std::vector<Point> requested_points(RunConfig const& config) {
   return points;
 }
 
+namespace {
+
+/// Calls body(key, first, end) for every line, circle and plane, which has these of the requested points.
+template <class Body>
+void for_each_set(RunConfig const& config, Body const& body) {
+  std::size_t next = config.output.probes.size();
+  auto const visit = [&](char const* what, auto const& specs, auto const& count_of) {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      std::size_t const first = next;
+      next += static_cast<std::size_t>(count_of(specs[i]));
+      body("output." + std::string(what) + "[" + std::to_string(i) + "]", first, next);
+    }
+  };
+  visit("lines", config.output.lines, [](LineSpec const& line) { return line.points; });
+  visit("circles", config.output.circles, [](CircleSpec const& circle) { return circle.points; });
+  visit("planes", config.output.planes, [](PlaneSpec const& plane) { return plane.points[0] * plane.points[1]; });
+}
+
+std::string text_of_k(std::array<double, 6> const& k) {
+  std::string text = number_text(k[0], 6);
+  auto const [xx, yy, zz, xy, xz, yz] = k;
+  if (xx == yy && xx == zz && xy == 0 && xz == 0 && yz == 0)
+    return text;
+  for (std::size_t e = 1; e < (xy == 0 && xz == 0 && yz == 0 ? 3U : 6U); ++e)
+    text += ", " + number_text(k[e], 6);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary const& mesh,
+                              std::vector<assembly::ChosenSide> const& sides) {
+  std::vector<assembly::ChosenSide> jumps;  // ascending by point
+  std::copy_if(sides.begin(), sides.end(), std::back_inserter(jumps), [](auto const& chosen) { return chosen.other.has_value(); });
+  KeyWarnings warnings;
+  if (jumps.empty())
+    return warnings;
+  std::vector<Point> const points = requested_points(config);
+  auto const name_of = [&](assembly::PointSide const& side, assembly::PointSide const& other) {
+    std::string const label = mesh.material_groups.label(side.material);
+    if (side.material == other.material)
+      return "the cell with k = " + text_of_k(side.k);
+    return mesh.material_groups.names().empty() ? "material " + label : "'" + label + "'";
+  };
+  auto const between = [&](assembly::ChosenSide const& chosen) {
+    auto const& [side, other] = chosen;
+    if (side.material == other->material)
+      return "where k jumps from " + text_of_k(side.k) + " to " + text_of_k(other->k) + " between two cells";
+    return "between " + name_of(side, *other) + " (k = " + text_of_k(side.k) + ") and " + name_of(*other, side) +
+           " (k = " + text_of_k(other->k) + ")";
+  };
+  auto next = jumps.begin();
+  for (; next != jumps.end() && next->side.point < static_cast<std::int64_t>(config.output.probes.size()); ++next) {
+    auto const i = static_cast<std::size_t>(next->side.point);
+    warnings.emplace_back("output.probes[" + std::to_string(i) + "].at",
+                          "the point " + text_of(points[i]) + " lies " + between(*next) + ": its gradient and flux are those in " +
+                              name_of(next->side, *next->other) + "; move it by a little into " +
+                              name_of(*next->other, next->side) + " for those there");
+  }
+  for_each_set(config, [&](std::string const& key, std::size_t, std::size_t end) {
+    auto const first = next;
+    next = std::find_if(first, jumps.end(), [&](auto const& of) { return of.side.point >= static_cast<std::int64_t>(end); });
+    auto const count = next - first;
+    if (count == 0)
+      return;
+    std::string const where = text_of(points[static_cast<std::size_t>(first->side.point)]) + " " + between(*first);
+    warnings.emplace_back(key, (count == 1 ? "1 point lies where k jumps, "
+                                           : std::to_string(count) + " points lie where k jumps, the first of them ") +
+                                   where + ": its gradient and flux are those in " + name_of(first->side, *first->other) +
+                                   (count == 1 ? "" : ", and so on: where two materials meet those in the one with the lower id") +
+                                   "; move " + (count == 1 ? "it" : "them") + " by a little for those on the other side");
+  });
+  return warnings;
+}
+
 KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved) {
   KeyWarnings warnings;
   for (std::size_t i = 0; i < config.output.probes.size(); ++i)
@@ -261,25 +336,18 @@ KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const
       warnings.emplace_back("output.probes[" + std::to_string(i) + "].at", "the point " + text_of(config.output.probes[i].at) +
                                                                                " is outside the mesh by " +
                                                                                number_text(moved[i], 3) + "; it was moved onto it");
-  std::size_t next = config.output.probes.size();
-  auto const add = [&](char const* what, auto const& specs, auto const& count_of) {
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      std::int64_t count = 0;
-      double farthest = 0;
-      for (std::int64_t k = 0; k < count_of(specs[i]); ++k, ++next) {
-        count += moved[next] > 0 ? 1 : 0;
-        farthest = std::max(farthest, moved[next]);
-      }
-      if (count > 0)
-        warnings.emplace_back("output." + std::string(what) + "[" + std::to_string(i) + "]",
-                              std::to_string(count) + (count == 1 ? " point is" : " points are") + " outside the mesh, by " +
-                                  number_text(farthest, 3) + " at most; " + (count == 1 ? "it was" : "they were") +
-                                  " moved onto it");
+  for_each_set(config, [&](std::string const& key, std::size_t first, std::size_t end) {
+    std::int64_t count = 0;
+    double farthest = 0;
+    for (std::size_t k = first; k < end; ++k) {
+      count += moved[k] > 0 ? 1 : 0;
+      farthest = std::max(farthest, moved[k]);
     }
-  };
-  add("lines", config.output.lines, [](LineSpec const& line) { return line.points; });
-  add("circles", config.output.circles, [](CircleSpec const& circle) { return circle.points; });
-  add("planes", config.output.planes, [](PlaneSpec const& plane) { return plane.points[0] * plane.points[1]; });
+    if (count > 0)
+      warnings.emplace_back(key, std::to_string(count) + (count == 1 ? " point is" : " points are") + " outside the mesh, by " +
+                                     number_text(farthest, 3) + " at most; " + (count == 1 ? "it was" : "they were") +
+                                     " moved onto it");
+  });
   return warnings;
 }
 
@@ -315,6 +383,14 @@ std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points) 
   for (auto const& point : points)
     inside.push_back(point.cell >= 0);
   return inside;
+}
+
+std::vector<assembly::ChosenSide> take_sides(assembly::Discretization const& discretization,
+                                             std::vector<assembly::LocatedPoint>& points) {
+  auto chosen = assembly::choose_sides(discretization.sides_of(points));
+  for (auto const& of_point : chosen)
+    discretization.move_to_cell(points[static_cast<std::size_t>(of_point.side.point)], of_point.side.cell);
+  return chosen;
 }
 
 std::vector<assembly::PointValues> values_inside(assembly::Discretization const& discretization, std::span<double const> u,

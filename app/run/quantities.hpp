@@ -39,6 +39,9 @@ using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>
 [[nodiscard]] std::vector<std::array<double, 3>> requested_points(RunConfig const& config);
 /// Which points are in the mesh.
 [[nodiscard]] std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points);
+/// Moves points where k jumps to the cells that choose_sides takes, and returns what it says of them.
+std::vector<assembly::ChosenSide> take_sides(assembly::Discretization const& discretization,
+                                             std::vector<assembly::LocatedPoint>& points);
 /// The solution at each point that is in the mesh; at others no more than a place.
 [[nodiscard]] std::vector<assembly::PointValues> values_inside(assembly::Discretization const& discretization,
                                                                std::span<double const> u,
@@ -97,6 +100,9 @@ private:
 using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
 /// Which of requested_points were moved onto the mesh, how far each.
 [[nodiscard]] KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved);
+/// Which of requested_points lie where k jumps, and from which side their gradients are.
+[[nodiscard]] KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary const& mesh,
+                                            std::vector<assembly::ChosenSide> const& sides);
 /// Which quantities are not finite.
 [[nodiscard]] KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table);
 

@@ -41,40 +41,88 @@ void gather_lowest(RankTeam& team, std::vector<FoundAt<Values>> found, std::span
 }  // namespace
 
 RankPoints::RankPoints(RankMesh const& mesh, RankTeam& team, std::vector<Point> points) : mesh_(mesh), team_(team) {
-  team.together([&] {
-    if (mesh.own)
-      points_ = mesh.own->locate(points);
+  find(points);
+  take_sides();
+}
+
+void RankPoints::find(std::vector<Point> const& points) {
+  team_.together([&] {
+    if (mesh_.own)
+      points_ = mesh_.own->locate(points);
     else
       for (Point const& x : points)
-        points_.push_back({x, {}, -1});
+        points_.push_back({x, {}, -1, 0, {}});
     inside_.reserve(points_.size());
     for (auto const& point : points_)
       inside_.push_back(point.cell >= 0);
   });
-  inside_ = any_in_lists(team.communicator(), inside_);
+  inside_ = any_in_lists(team_.communicator(), inside_);
   // A point is where it was moved least: not at all, if it is in the part of some rank. Few are moved.
   struct Moved {
     std::int64_t point;
     double distance;
+    Point to;
   };
   std::vector<Moved> here;
   std::vector<bool> held(points_.size());
   for (std::size_t i = 0; i < points_.size(); ++i) {
     held[i] = points_[i].cell >= 0 && points_[i].moved == 0;
     if (points_[i].moved > 0)
-      here.push_back({static_cast<std::int64_t>(i), points_[i].moved});
+      here.push_back({static_cast<std::int64_t>(i), points_[i].moved, points_[i].x});
   }
   moved_.assign(points_.size(), 0);
-  auto const all = gather_lists(team.communicator(), here);
+  auto const all = gather_lists(team_.communicator(), here);
   if (all.empty())
     return;
-  held = any_in_lists(team.communicator(), held);
+  held = any_in_lists(team_.communicator(), held);
+  std::vector<Point> to(points_.size());
   for (Moved const& of : all)
-    if (auto const i = static_cast<std::size_t>(of.point); !held[i])
-      moved_[i] = moved_[i] > 0 ? std::min(moved_[i], of.distance) : of.distance;
-  for (std::size_t i = 0; i < points_.size(); ++i)
-    if (points_[i].moved > moved_[i])
-      points_[i].cell = -1;
+    if (auto const i = static_cast<std::size_t>(of.point); !held[i] && (moved_[i] == 0 || of.distance < moved_[i])) {
+      moved_[i] = of.distance;
+      to[i] = of.to;
+    }
+  // Where they are now, cells of several ranks may hold them.
+  team_.together([&] {
+    std::vector<std::size_t> moved;
+    std::vector<Point> places;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      if (points_[i].moved > moved_[i])
+        points_[i] = {points_[i].x, {}, -1, 0, {}};
+      if (moved_[i] > 0) {
+        moved.push_back(i);
+        places.push_back(to[i]);
+      }
+    }
+    if (!mesh_.own)
+      return;
+    auto found = mesh_.own->locate(places);
+    for (std::size_t k = 0; k < moved.size(); ++k)
+      if (found[k].cell >= 0 && found[k].moved == 0)
+        points_[moved[k]] = std::move(found[k]);
+  });
+}
+
+void RankPoints::take_sides() {
+  std::vector<assembly::PointSide> sides;
+  team_.together([&] {
+    if (mesh_.own)
+      sides = mesh_.own->sides_of(points_);
+    for (assembly::PointSide& side : sides)
+      side.cell = mesh_.cell_of_whole(side.cell);
+  });
+  sides_ = assembly::choose_sides(gather_lists(team_.communicator(), std::move(sides)));
+  for (assembly::ChosenSide const& chosen : sides_) {
+    assembly::LocatedPoint& point = points_[static_cast<std::size_t>(chosen.side.point)];
+    std::vector<std::int64_t> cells = point.others;  // own ones that hold it
+    if (point.cell >= 0)
+      cells.push_back(point.cell);
+    auto const own =
+        std::find_if(cells.begin(), cells.end(), [&](std::int64_t cell) { return mesh_.cell_of_whole(cell) == chosen.side.cell; });
+    if (own == cells.end())
+      point.cell = -1;  // it is in a cell of another rank
+    else
+      mesh_.own->move_to_cell(point, *own);
+  }
 }
 
 std::vector<assembly::PointValues> RankPoints::values(std::span<double const> u) const {

@@ -20,14 +20,20 @@ public:
   [[nodiscard]] std::vector<bool> const& inside() const { return inside_; }
   /// How far each was moved onto the mesh.
   [[nodiscard]] std::vector<double> const& moved() const { return moved_; }
+  /// Where k jumps, the sides that are taken, as on one rank. Cells have their numbers in the whole mesh.
+  [[nodiscard]] std::vector<assembly::ChosenSide> const& sides() const { return sides_; }
   /// The solution at each point that is in the mesh, on the first rank: in the cell that has the lowest number in the whole mesh,
-  /// as on one rank. `u`: of the unknowns of own cells.
+  /// or which `sides` says, as on one rank. `u`: of the unknowns of own cells.
   [[nodiscard]] std::vector<assembly::PointValues> values(std::span<double const> u) const;
 
 private:
+  void find(std::vector<std::array<double, 3>> const& points);
+  void take_sides();
+
   RankMesh const& mesh_;
   RankTeam& team_;
   std::vector<assembly::LocatedPoint> points_;  ///< in own cells
+  std::vector<assembly::ChosenSide> sides_;
   std::vector<bool> inside_;
   std::vector<double> moved_;
 };

@@ -179,6 +179,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       }
     };
     warn(warnings_of_moved(config, points.moved()));
+    warn(warnings_of_sides(config, mesh.whole, points.sides()));
     team.together([&] { require_pictures_in_mesh(config, extent); });
     for (std::string const& note : requested->notes())
       console.line("    " + note);

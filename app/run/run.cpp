@@ -45,7 +45,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
       record.warnings.push_back(note);
       console.warning(note);
     }
-    std::vector<assembly::LocatedPoint> const points = discretization.locate(requested_points(config));
+    std::vector<assembly::LocatedPoint> points = discretization.locate(requested_points(config));
     RequestedQuantities const requested(config, discretization.summary(), discretization.extent(), are_inside(points),
                                         [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
     auto const warn = [&](KeyWarnings const& warnings) {
@@ -58,6 +58,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     for (assembly::LocatedPoint const& point : points)
       moved.push_back(point.moved);
     warn(warnings_of_moved(config, moved));
+    warn(warnings_of_sides(config, discretization.summary(), take_sides(discretization, points)));
     require_pictures_in_mesh(config, discretization.extent());
     record.mesh = discretization.summary();
     record.extent = discretization.extent();

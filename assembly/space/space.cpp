@@ -519,6 +519,14 @@ Point3 CellGeometry::point(double const* values) const {
   return x;
 }
 
+Point3 CellGeometry::middle() const {
+  Point3 x{};
+  for (int d = 0; d < 3; ++d)
+    for (int i = 0; i < n_nodes_; ++i)
+      x[d] += nodes_[d * n_nodes_ + i] / n_nodes_;
+  return x;
+}
+
 std::array<double, 9> CellGeometry::jacobian(double const* gradients) const {
   std::array<double, 9> m{};
   for (int i = 0; i < 3; ++i)

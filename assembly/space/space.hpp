@@ -170,6 +170,8 @@ public:
   [[nodiscard]] Point3 point(double const* values) const;
   /// The Jacobian matrix, dx_i / dxi_j at [3 * i + j], from the reference gradients of these functions: 3 rows of n_nodes() values.
   [[nodiscard]] std::array<double, 9> jacobian(double const* gradients) const;
+  /// The mean of the nodes.
+  [[nodiscard]] Point3 middle() const;
   /// Whether the map is affine up to rounding.
   [[nodiscard]] bool affine() const;
 

@@ -82,7 +82,7 @@ public:
     Point3 const normal{sign * at.cofactors[d], sign * at.cofactors[3 + d], sign * at.cofactors[6 + d]};  // times dS
     double const size = std::sqrt(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
     double const weight = element_.face_weights[q];
-    auto const flux = conduct(at, gradient(shape, q));
+    auto const flux = conduct(at, gradient(shape, q), true);
     double value = base_;
     for (int i = 0; i < space_.n_local; ++i)
       value += shape.values[static_cast<std::size_t>(q) * space_.n_local + i] * local_[i];
@@ -91,7 +91,7 @@ public:
 
   /// -k grad u at a point of a face.
   [[nodiscard]] Point3 flux(int face, int q) const {
-    auto const inwards = conduct(place(tables_.face_map[face], q), gradient(tables_.face_shape[face], q));
+    auto const inwards = conduct(place(tables_.face_map[face], q), gradient(tables_.face_shape[face], q), true);
     return {-inwards[0], -inwards[1], -inwards[2]};
   }
 
@@ -151,13 +151,14 @@ private:
     }
     return g;
   }
-  /// k grad u.
-  [[nodiscard]] Point3 conduct(Place const& at, Point3 const& g) const {
+  /// k grad u; k of this cell, where the place is on its surface.
+  [[nodiscard]] Point3 conduct(Place const& at, Point3 const& g, bool on_surface = false) const {
     unsigned const material = space_.material(cell_);
     Point3 real{};
     for (int d = 0; d < 3; ++d)
       real[d] = (at.cofactors[3 * d] * g[0] + at.cofactors[3 * d + 1] * g[1] + at.cofactors[3 * d + 2] * g[2]) / at.determinant;
-    return data.coefficient(material)(at.x, material) * real;
+    Coefficient const& k = data.coefficient(material);
+    return (on_surface ? k.seen_from(geometry_.middle(), at.x, material) : k(at.x, material)) * real;
   }
 
   Space const& space_;

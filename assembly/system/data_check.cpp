@@ -23,40 +23,6 @@ bool differ(double a, double b) {
   return std::abs(a - b) > 0.5 * std::max(std::abs(a), std::abs(b));
 }
 
-/// Whether the expression has operators whose values jump, or functions from files.
-bool can_jump(Function const& f) {
-  if (f.is_constant())
-    return false;
-  if (!f.is_code())
-    return true;
-  return std::any_of(f.code().begin(), f.code().end(), [](Instruction const& instruction) {
-    switch (instruction.op) {
-    case Op::jump_if_zero:
-    case Op::jump:
-    case Op::logical_not:
-    case Op::sign:
-    case Op::step:
-    case Op::floor:
-    case Op::ceil:
-    case Op::round:
-    case Op::rint:
-    case Op::less:
-    case Op::less_equal:
-    case Op::greater:
-    case Op::greater_equal:
-    case Op::equal:
-    case Op::not_equal:
-    case Op::logical_and:
-    case Op::logical_or:
-    case Op::atan2:
-    case Op::modulo:
-      return true;
-    default:
-      return false;
-    }
-  });
-}
-
 /// Whether f jumps on the way from a to b, where it has the values fa and fb: by halving the way, towards the larger difference.
 bool jumps_between(Function const& f, Point3 a, Point3 b, double fa, double fb) {
   constexpr int halvings = 30;
@@ -157,7 +123,7 @@ void count(DataFindings::Jumps& jumps, double weight, Point3 const& where) {
 void check_cells(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
   std::vector<bool> source_jumps;
   for (Function const& f : data.sources)
-    source_jumps.push_back(can_jump(f));
+    source_jumps.push_back(f.can_jump());
   bool const any_source = std::find(source_jumps.begin(), source_jumps.end(), true) != source_jumps.end();
   if (data.constant_coefficient() && !any_source)
     return;
@@ -182,7 +148,7 @@ void check_cells(Space const& space, ReferenceElement const& element, ProblemDat
           if (k_jumps(cell, c, m))
             count(parts[p].k, static_cast<double>(stride), centre);
           if (any_source)
-            if (Function const& f = cell.data.source(space.material(c)); can_jump(f) && value_jumps(cell, f, m, 3))
+            if (Function const& f = cell.data.source(space.material(c)); f.can_jump() && value_jumps(cell, f, m, 3))
               count(parts[p].f, static_cast<double>(stride), centre);
         }
       });
@@ -221,7 +187,7 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
   std::map<unsigned, std::size_t> const& condition_of = data.boundary_of;
   std::vector<bool> jump;
   for (BoundaryData const& condition : data.boundary)
-    jump.push_back(can_jump(condition.value));
+    jump.push_back(condition.value.can_jump());
   for (BoundaryFace const& face : space.boundary_faces) {
     auto const entry = condition_of.find(face.boundary_id);
     if (entry == condition_of.end())

@@ -593,6 +593,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
     }
     auto const material = space.material(cell);
     auto const& coefficient = state.data.coefficient(material);
+    Point3 const middle = state.geometry.middle();
     for (std::size_t a = 0; a < n; ++a) {
       std::array<double, 9> j;
       for (std::size_t e = 0; e < 9; ++e)
@@ -604,7 +605,7 @@ HostVector<double> flux_at_nodes(Space const& space, ReferenceElement const& ele
       Point3 gradient{};
       for (int d = 0; d < 3; ++d)
         gradient[d] = (c[3 * d] * state.slope[0][a] + c[3 * d + 1] * state.slope[1][a] + c[3 * d + 2] * state.slope[2][a]) / det;
-      Point3 const conducted = coefficient({state.x[0][a], state.x[1][a], state.x[2][a]}, material) * gradient;
+      Point3 const conducted = coefficient.seen_from(middle, {state.x[0][a], state.x[1][a], state.x[2][a]}, material) * gradient;
       auto const dof = static_cast<std::int64_t>(state.dofs[a]);
       ++cells_around[dof];
       for (int d = 0; d < 3; ++d)

@@ -44,9 +44,30 @@ struct BoundaryFluxes {
 /// Where a point lies: in the cell with the lowest number that holds it, at these reference coordinates.
 struct LocatedPoint {
   std::array<double, 3> x{}, reference{};
-  std::int64_t cell = -1;  ///< -1: outside the mesh
-  double moved = 0;        ///< how far it was moved onto the mesh; x is the place there
+  std::int64_t cell = -1;            ///< -1: outside the mesh
+  double moved = 0;                  ///< how far it was moved onto the mesh; x is the place there
+  std::vector<std::int64_t> others;  ///< further cells that hold it, ascending: it is on their surface
 };
+
+/// A cell that holds a point on its surface.
+struct PointSide {
+  std::int64_t point = 0, cell = 0;
+  unsigned material = 0;
+  std::array<double, 6> k{};  ///< in this cell, at the point: xx, yy, zz, xy, xz, yz
+
+  /// By how much k differs there, as a share of the larger one.
+  [[nodiscard]] double difference(PointSide const& other) const;
+};
+
+/// The side of a point from which its gradient and flux are taken: the cell of the lowest material, then of the lowest number. So a
+/// line in an interface has them all from one side, whatever the number of ranks.
+struct ChosenSide {
+  PointSide side;
+  /// The side on which k differs most. None: k does not jump there.
+  std::optional<PointSide> other;
+};
+/// By point, of all sides in any order.
+[[nodiscard]] std::vector<ChosenSide> choose_sides(std::vector<PointSide> sides);
 
 /// What a solution is at a point.
 struct PointValues {

@@ -146,6 +146,53 @@ void refuse_alpha(Function const& alpha, Point3 const& x) {
                                     "; it must not be negative, or the matrix is not positive definite");
 }
 
+bool Function::can_jump() const {
+  if (is_constant())
+    return false;
+  if (!is_code())
+    return true;
+  return std::any_of(code().begin(), code().end(), [](Instruction const& instruction) {
+    switch (instruction.op) {
+    case Op::jump_if_zero:
+    case Op::jump:
+    case Op::logical_not:
+    case Op::sign:
+    case Op::step:
+    case Op::floor:
+    case Op::ceil:
+    case Op::round:
+    case Op::rint:
+    case Op::less:
+    case Op::less_equal:
+    case Op::greater:
+    case Op::greater_equal:
+    case Op::equal:
+    case Op::not_equal:
+    case Op::logical_and:
+    case Op::logical_or:
+    case Op::atan2:
+    case Op::modulo:
+      return true;
+    default:
+      return false;
+    }
+  });
+}
+
+bool Coefficient::can_jump() const {
+  return std::any_of(components.begin(), components.end(), [](Function const& c) { return c.can_jump(); });
+}
+
+Tensor Coefficient::seen_from(Point3 const& middle, Point3 const& x, unsigned material) const {
+  if (!can_jump())
+    return (*this)(x, material);
+  constexpr double share = 1e-8;  // of the way to the middle
+  Point3 inside{};
+  for (std::size_t d = 0; d < 3; ++d)
+    inside[d] = x[d] + share * (middle[d] - x[d]);
+  return (*this)(inside, material);
+}
+
 bool Coefficient::is_diagonal_code() const {
   return is_diagonal() && std::all_of(components.begin(), components.end(), [](auto const& c) { return c.is_code(); });
 }

@@ -25,6 +25,8 @@ public:
   [[nodiscard]] std::string const& text() const { return expression_.text(); }
   [[nodiscard]] ExpressionCode const& code() const { return expression_.code(); }
   [[nodiscard]] bool is_code() const { return expression_.is_code(); }
+  /// Whether the expression has operators whose values jump, or functions from files.
+  [[nodiscard]] bool can_jump() const;
   [[nodiscard]] double operator()(Point3 const& x) const { return constant_ ? *constant_ : expression_(x[0], x[1], x[2]); }
   /// The value at x. Throws InputError with expression, point and value when it is not finite; `what` starts the message.
   [[nodiscard]] double finite(Point3 const& x, char const* what) const;
@@ -46,8 +48,13 @@ struct Coefficient {
   [[nodiscard]] bool is_diagonal() const { return components.size() < 6 && !frame; }
   /// Whether the code of its components says it all: it is diagonal, and uses no fields.
   [[nodiscard]] bool is_diagonal_code() const;
+  /// Whether an expression of it can jump.
+  [[nodiscard]] bool can_jump() const;
   /// The tensor at x. Throws InputError with point, value and material when it is not positive definite and finite.
   [[nodiscard]] Tensor operator()(Point3 const& x, unsigned material) const;
+  /// The tensor at a point x that may lie on the surface of a cell, seen from this cell, which has its middle at `middle`: k may
+  /// jump from cell to cell, and at x itself an expression has the value of one side only. Errors as above.
+  [[nodiscard]] Tensor seen_from(Point3 const& middle, Point3 const& x, unsigned material) const;
 };
 
 /// A boundary condition, ready to be evaluated: see BoundaryCondition.

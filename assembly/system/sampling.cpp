@@ -8,6 +8,8 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 namespace poisson::assembly {
 
@@ -60,6 +62,8 @@ public:
   }
   [[nodiscard]] double low(std::size_t d) const { return low_[d]; }
   [[nodiscard]] double high(std::size_t d) const { return high_[d]; }
+  /// Of the current cell.
+  [[nodiscard]] Point3 middle() const { return geometry_.middle(); }
 
   /// Reference coordinates of a point in the cell, by Newton's method from the middle; nothing when the cell does not hold it.
   [[nodiscard]] std::optional<Point3> find(Point3 const& x) {
@@ -361,7 +365,10 @@ void move_onto_cells(Space const& space, ReferenceElement const& element, double
 
 }  // namespace
 
-std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points, double near) {
+namespace {
+
+/// All cells that hold points.
+std::vector<LocatedPoint> find_cells(Space const& space, ReferenceElement const& element, std::span<Point3 const> points) {
   std::vector<LocatedPoint> result(points.size());
   Extent around;
   around.low.fill(std::numeric_limits<double>::infinity());
@@ -373,26 +380,25 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
       around.high[d] = std::max(around.high[d], points[i][d]);
     }
   }
-  auto const none = std::numeric_limits<std::int64_t>::max();
-  std::vector<std::atomic<std::int64_t>> cells(points.size());
-  for (auto& cell : cells)
-    cell.store(none, std::memory_order_relaxed);
+  struct Held {
+    std::size_t point;
+    std::int64_t cell;
+  };
+  std::vector<std::vector<Held>> held;  // by part; cells ascend
   auto const make_locator = [&] { return Locator(space, element); };
-  auto const look = [&](Locator& locator, std::int64_t const cell, std::size_t const i) {
+  auto const look = [&](Locator& locator, std::int64_t const cell, std::size_t const i, std::int64_t const p) {
     bool close = true;
     for (std::size_t d = 0; d < 3; ++d)
       close = close && points[i][d] >= locator.low(d) && points[i][d] <= locator.high(d);
-    std::int64_t seen = cells[i].load(std::memory_order_relaxed);
-    if (!close || seen < cell || !locator.find(points[i]))
-      return;
-    while (cell < seen && !cells[i].compare_exchange_weak(seen, cell, std::memory_order_relaxed)) {
-    }
+    if (close && locator.find(points[i]))
+      held[static_cast<std::size_t>(p)].push_back({i, cell});
   };
   if (space.box) {
     // The cells follow from the coordinates; those beside them count too, where a point is on a face.
     constexpr std::int64_t size = 256;
     auto const n_points = static_cast<std::int64_t>(points.size());
-    parallel_for(n_parts(n_points, size), make_locator, [&](Locator& locator, std::int64_t const p) {
+    held.resize(static_cast<std::size_t>(n_parts(n_points, size)));
+    parallel_for(std::ssize(held), make_locator, [&](Locator& locator, std::int64_t const p) {
       auto const [begin, end] = part(n_points, size, p);
       for (auto point = begin; point < end; ++point) {
         auto const i = static_cast<std::size_t>(point);
@@ -412,7 +418,7 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
                 continue;
               std::int64_t const cell = (at[2] * space.box->cells[1] + at[1]) * space.box->cells[0] + at[0];
               locator.reset(cell);
-              look(locator, cell, i);
+              look(locator, cell, i, p);
             }
       }
     });
@@ -425,7 +431,8 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
     std::vector<std::size_t> order(points.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t j) { return points[i][along] < points[j][along]; });
-    parallel_for(n_parts(space.n_cells, space.cells_per_part), make_locator, [&](Locator& locator, std::int64_t const p) {
+    held.resize(static_cast<std::size_t>(n_parts(space.n_cells, space.cells_per_part)));
+    parallel_for(std::ssize(held), make_locator, [&](Locator& locator, std::int64_t const p) {
       auto const [begin, end] = part(space.n_cells, space.cells_per_part, p);
       for (auto cell = begin; cell < end; ++cell) {
         locator.reset(cell);
@@ -437,19 +444,48 @@ std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& ele
         auto const first = std::lower_bound(order.begin(), order.end(), locator.low(along),
                                             [&](std::size_t i, double low) { return points[i][along] < low; });
         for (auto i = first; i != order.end() && points[*i][along] <= locator.high(along); ++i)
-          look(locator, cell, *i);
+          look(locator, cell, *i, p);
       }
     });
   }
 
   Locator locator(space, element);
-  for (std::size_t i = 0; i < points.size(); ++i)
-    if (auto const cell = cells[i].load(); cell != none) {
-      locator.reset(result[i].cell = cell);
-      result[i].reference = *locator.find(points[i]);
+  for (auto const& of_part : held)
+    for (Held const& found : of_part) {
+      LocatedPoint& point = result[found.point];
+      if (point.cell >= 0) {
+        point.others.push_back(found.cell);
+        continue;
+      }
+      locator.reset(point.cell = found.cell);
+      point.reference = *locator.find(point.x);
     }
-  if (near > 0)
-    move_onto_cells(space, element, near, result);
+  return result;
+}
+
+}  // namespace
+
+std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points, double near) {
+  std::vector<LocatedPoint> result = find_cells(space, element, points);
+  if (!(near > 0))
+    return result;
+  move_onto_cells(space, element, near, result);
+  // Where they are now, several cells may hold them.
+  std::vector<std::size_t> moved;
+  std::vector<Point3> places;
+  for (std::size_t i = 0; i < result.size(); ++i)
+    if (result[i].moved > 0) {
+      moved.push_back(i);
+      places.push_back(result[i].x);
+    }
+  if (moved.empty())
+    return result;
+  auto again = find_cells(space, element, places);
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    if (again[i].cell >= 0) {
+      again[i].moved = result[moved[i]].moved;
+      result[moved[i]] = std::move(again[i]);
+    }
   return result;
 }
 
@@ -545,6 +581,78 @@ Point3 nearest_node(Space const& space, Point3 const& x) {
   return nearest;
 }
 
+namespace {
+
+/// Whether the point is on the surface of its cell.
+bool on_surface(LocatedPoint const& point) {
+  return std::any_of(point.reference.begin(), point.reference.end(),
+                     [](double coordinate) { return coordinate <= slack || coordinate >= 1 - slack; });
+}
+
+}  // namespace
+
+double PointSide::difference(PointSide const& other) const {
+  double most = 0, largest = 0;
+  for (std::size_t e = 0; e < k.size(); ++e) {
+    most = std::max(most, std::abs(k[e] - other.k[e]));
+    largest = std::max({largest, std::abs(k[e]), std::abs(other.k[e])});
+  }
+  return most / largest;
+}
+
+std::vector<ChosenSide> choose_sides(std::vector<PointSide> sides) {
+  constexpr double jump = 1e-3;  // less is no other gradient
+  std::sort(sides.begin(), sides.end(), [](PointSide const& a, PointSide const& b) {
+    return std::tie(a.point, a.material, a.cell) < std::tie(b.point, b.material, b.cell);
+  });
+  std::vector<ChosenSide> result;
+  for (PointSide const& side : sides) {
+    if (result.empty() || result.back().side.point != side.point) {
+      result.push_back({side, {}});
+      continue;
+    }
+    ChosenSide& chosen = result.back();
+    double const before = chosen.other ? chosen.side.difference(*chosen.other) : jump;
+    if (chosen.side.difference(side) > before)
+      chosen.other = side;
+  }
+  return result;
+}
+
+std::vector<PointSide> sides_of(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                std::span<LocatedPoint const> points) {
+  bool const can_jump = data.coefficients.size() > 1 || std::any_of(data.coefficients.begin(), data.coefficients.end(),
+                                                                    [](Coefficient const& k) { return k.can_jump(); });
+  std::vector<PointSide> sides;
+  if (!can_jump)
+    return sides;
+  Locator locator(space, element);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    LocatedPoint const& point = points[i];
+    // Of a part of a mesh, cells beyond its rim may hold the point too.
+    if (point.cell < 0 || (point.others.empty() && !on_surface(point)))
+      continue;
+    auto const add = [&](std::int64_t cell) {
+      locator.reset(cell);
+      unsigned const material = space.material(cell);
+      Tensor const k = data.coefficient(material).seen_from(locator.middle(), point.x, material);
+      sides.push_back({static_cast<std::int64_t>(i), cell, material, k.entries});
+    };
+    add(point.cell);
+    for (std::int64_t const cell : point.others)
+      add(cell);
+  }
+  return sides;
+}
+
+void move_to_cell(Space const& space, ReferenceElement const& element, LocatedPoint& point, std::int64_t cell) {
+  if (cell == point.cell)
+    return;
+  Locator locator(space, element);
+  locator.reset(point.cell = cell);
+  point.reference = *locator.find(point.x);
+}
+
 std::vector<PointValues> values_at(Space const& space, ReferenceElement const& element, ProblemData const& data,
                                    std::span<double const> u, double shift, std::span<LocatedPoint const> points) {
   std::vector<PointValues> result;
@@ -555,7 +663,8 @@ std::vector<PointValues> values_at(Space const& space, ReferenceElement const& e
     values.u = locator.value(u, point.reference);
     values.gradient = locator.gradient(u, point.reference);
     unsigned const material = space.material(point.cell);
-    values.flux = data.coefficient(material)(point.x, material) * values.gradient;
+    Coefficient const& k = data.coefficient(material);
+    values.flux = (on_surface(point) ? k.seen_from(locator.middle(), point.x, material) : k(point.x, material)) * values.gradient;
     for (double& component : values.flux)
       component = -component;
     if (data.exact)

@@ -18,8 +18,8 @@ namespace poisson::assembly {
 [[nodiscard]] HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u,
                                         Lattice const& lattice, HostVector<std::int64_t>* cells_of_points = nullptr);
 
-/// Finds the cells of points. A point in no cell, but within `near` times its size from one, is moved onto the nearest such cell.
-/// Threaded; the same result for any number of threads.
+/// Finds the cells of points, all that hold them. A point in no cell, but within `near` times its size from one, is moved onto the
+/// nearest such cell. Threaded; the same result for any number of threads.
 [[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points,
                                                double near = 0);
 
@@ -30,6 +30,13 @@ namespace poisson::assembly {
 
 /// The node that is nearest to a point; of several the one with the lowest number.
 [[nodiscard]] Point3 nearest_node(Space const& space, Point3 const& x);
+
+/// The cells on whose surfaces located points lie, and k in them; `point` is the place in `points`. Nothing where k can jump
+/// nowhere. Errors: InputError where k has no admissible value.
+[[nodiscard]] std::vector<PointSide> sides_of(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                                              std::span<LocatedPoint const> points);
+/// Moves a point to another cell that holds it.
+void move_to_cell(Space const& space, ReferenceElement const& element, LocatedPoint& point, std::int64_t cell);
 
 /// u (n_dofs values) and what follows from it at points, evaluated in the polynomials of their cells. `shift` is that of
 /// solution_fields. Precondition: the points are inside. Errors: InputError where k or `exact` has no admissible value.

@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+from conftest import array, read_vtk
 from test_ranks import on_ranks
 
 PLATES = """
@@ -137,3 +139,64 @@ def test_points_beside_a_curved_surface_are_moved_onto_it(poisson, ranks):
 def run_refused(poisson, setting, ranks):
     words = ["run", poisson.write(CYLINDER), "--output", "out", "--overwrite", "--backend", "cpu", f"--set={setting}"]
     return (poisson(*words, code=1) if ranks == 1 else on_ranks(poisson, ranks, *words, code=1)).stderr
+
+
+# Two layers, k = 1 below z = 0.5 and 100 above; q flows down. Points in the interface see the gradient of the layer with the lower id.
+LAYERS = """
+output:
+  picture: false
+  report: false
+  vtk: {enabled: false}
+  probes: [{name: low, at: [0.4, 0.6, 0.49]}, {name: on, at: [0.5, 0.5, 0.5]}, {name: high, at: [0.4, 0.6, 0.51]}]
+  lines: [{name: up, from: [0.3, 0.5, 0], to: [0.3, 0.5, 1], points: 5}]
+  planes: [{name: cut, origin: [0, 0, 0.5], first: [1, 0, 0], second: [0, 1, 0], points: [3, 4]}]
+problem:
+  mesh: {cells: [4, 4, 4], regions: [{name: board, where: "z < 0.5"}, {name: die, where: "z > 0.5"}]}
+  coefficient: {board: 1, die: 100}
+  boundary: [{ids: [4], type: dirichlet, value: 0}, {ids: [5], type: dirichlet, value: 1}, {ids: all, type: neumann, value: "0"}]
+"""
+BY_EXPRESSION = ["problem.mesh.regions=[]", "problem.coefficient=if(z<0.5, 1, 100)"]
+REVERSED = ['problem.mesh.regions=[{name: die, where: "z > 0.5"}, {name: board, where: "z < 0.5"}]']
+LATTICE = ["problem.mesh={generator: hyper_cube, refinements: 2, arguments: [0, 1, true], regions: [{name: board, where: \"z < 0.5\"}, "
+           "{name: die, where: \"z > 0.5\"}]}"]
+
+
+@pytest.mark.parametrize("sets,ranks,side", [([], 1, "'board'"), ([], 3, "'board'"), (["problem.element.order=3"], 2, "'board'"),
+                                             (REVERSED, 1, "'die'"), (REVERSED, 2, "'die'"), (LATTICE, 1, "'board'"),
+                                             (LATTICE, 3, "'board'"), (BY_EXPRESSION, 1, "k = 1"), (BY_EXPRESSION, 2, "k = 1")])
+def test_a_gradient_between_two_materials_says_its_side(poisson, sets, ranks, side):
+    record = run(poisson, LAYERS, *sets, ranks=ranks)
+    q, found = 1 / (0.5 + 0.005), record["quantities"]
+    on = 100 if side == "'die'" else 1
+    for name, k in (("low", 1), ("on", on), ("high", 100)):
+        assert found[f"probe.{name}.gradient"] == pytest.approx([0, 0, q / k], abs=1e-9)
+        assert found[f"probe.{name}.flux"] == pytest.approx([0, 0, -q], abs=1e-8)
+    (told,) = warnings_on(record, "output.probes[1].at")
+    assert "(0.5, 0.5, 0.5)" in told and f"are those in {'the cell with ' if '=' in side else ''}{side}" in told and "k = 100" in told, told
+    (told,) = warnings_on(record, "output.lines[0]")
+    assert "1 point lies where k jumps, (0.3, 0.5, 0.5)" in told, told
+    (told,) = warnings_on(record, "output.planes[0]")
+    assert "12 points lie where k jumps" in told, told
+    assert len(record["warnings"]) == 3
+    for name in ("line_up", "plane_cut"):
+        rows = (poisson.directory / "out" / f"{name}.csv").read_text().splitlines()
+        head = rows[0].split(",")
+        for row in rows[1:]:
+            values = dict(zip(head, map(float, row.split(","))))
+            k = 1 if values["z"] < 0.5 else 100 if values["z"] > 0.5 else on
+            assert values["gradient_z"] == pytest.approx(q / k, abs=1e-9) and values["flux_z"] == pytest.approx(-q, abs=1e-8)
+
+
+def test_no_word_where_the_gradient_is_one(poisson):
+    for sets in (["problem.coefficient=2"], ["problem.coefficient={board: 3, die: 3}"],
+                 ["problem.coefficient=1 + z*z", "problem.mesh.regions=[]"]):
+        assert not run(poisson, LAYERS, *sets)["warnings"]
+
+
+def test_the_flux_at_nodes_between_cells_where_an_expression_jumps(poisson):
+    run(poisson, LAYERS, *BY_EXPRESSION, "output.vtk={enabled: true, fields: [u, flux_points]}", "output.surface=true")
+    expected = [0, 0, -1 / (0.5 + 0.005)]
+    for name in ("solution.vti", "surface.vtp"):
+        grid = read_vtk(poisson.directory / "out" / name)
+        flux = array(grid.GetPointData(), "flux_points" if "vti" in name else "flux")
+        assert flux == pytest.approx(np.tile(expected, (grid.GetNumberOfPoints(), 1)), abs=1e-8)
