@@ -884,7 +884,7 @@ HostVector<double> Discretization::sample(std::span<double const> u, Lattice con
 }
 
 std::vector<LocatedPoint> Discretization::locate(std::span<std::array<double, 3> const> points) const {
-  return assembly::locate(impl_->space, impl_->element, points, 0.01);
+  return assembly::locate(impl_->space, impl_->element, points, near_mesh);
 }
 
 std::vector<PointSide> Discretization::sides_of(std::span<LocatedPoint const> points) const {
@@ -915,8 +915,8 @@ std::vector<std::vector<double>> Discretization::line_cuts() const {
   return cuts;
 }
 
-void Discretization::set_line_cuts(std::vector<std::vector<double>> const& cuts) {
-  impl_->data.point_loads = assembly::point_loads(impl_->space, impl_->element, impl_->sources, cuts);
+void Discretization::set_places_of_sources(SharedPlaces const& shared) {
+  impl_->data.point_loads = assembly::point_loads(impl_->space, impl_->element, impl_->sources, shared);
 }
 
 PointLoads const& Discretization::point_loads() const {

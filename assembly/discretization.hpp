@@ -176,9 +176,9 @@ public:
   /// What the data are like at the Gauss points, by the host: see check_data.
   [[nodiscard]] DataFindings data_findings() const;
   /// Of a part: for each line source the t in [0, 1] where it goes from one cell to another, as far as this part knows them,
-  /// ascending; and the loads anew, with those of all parts.
+  /// ascending; and the loads anew, with what all parts know.
   [[nodiscard]] std::vector<std::vector<double>> line_cuts() const;
-  void set_line_cuts(std::vector<std::vector<double>> const& cuts);
+  void set_places_of_sources(SharedPlaces const& shared);
   /// The loads of point and line sources, those of unknowns with Dirichlet values among them. `assemble` adds them to its
   /// right-hand side; box_problem and lattice_problem leave that to the caller.
   [[nodiscard]] PointLoads const& point_loads() const;
@@ -210,7 +210,7 @@ public:
   /// boundary_fluxes.
   [[nodiscard]] BoundaryFluxes residual_fluxes(std::span<double const> u, std::span<std::uint8_t const> counted,
                                                std::span<double const> u_low = {}) const;
-  /// See solution_residual. Precondition: the problem is not pure Neumann, whose sources were made to fit.
+  /// See solution_residual; of a pure Neumann problem with the sources as they are given.
   [[nodiscard]] SolutionResidual residual(std::span<double const> u, std::span<double const> u_low) const;
   /// See boundary_flux.hpp; numbers of nodes are those of the whole mesh.
   void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, std::map<unsigned, BoundaryFlux>& boundaries) const;

@@ -219,6 +219,8 @@ HostVector<double> AssembledSystem::fixed_values() const {
 
 HostVector<double> AssembledSystem::residual(std::span<double const> u, std::span<double const> u_low) const {
   HostVector<double> r = discretization_.residual(u, u_low).values;
+  if (pure_neumann())
+    discretization_.make_compatible(r);
   if (!elements_) {
     system_.constraints.restrict_to_free(r);
     return r;
@@ -228,6 +230,13 @@ HostVector<double> AssembledSystem::residual(std::span<double const> u, std::spa
     if (!std::isnan(fixed[i]))
       r[i] = 0;
   return r;
+}
+
+std::optional<std::size_t> AssembledSystem::held() const {
+  if (!system_.holds_an_unknown)
+    return std::nullopt;
+  auto const& mask = system_.constraints.mask();  // the first that is free
+  return static_cast<std::size_t>(std::find(mask.begin(), mask.end(), std::uint8_t{0}) - mask.begin());
 }
 
 void AssembledSystem::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
@@ -240,8 +249,13 @@ void AssembledSystem::correct(std::span<double const> d, double sign, std::span<
       sum += weight * d[static_cast<std::size_t>(free)];
     return sum;
   };
+  HostVector<double> all(u.size());
   for (std::size_t i = 0; i < u.size(); ++i)
-    add_to_pair(sign * of_unknown(i), u[i], u_low[i]);
+    all[i] = of_unknown(i);
+  if (pure_neumann())
+    discretization_.subtract_mean(all);
+  for (std::size_t i = 0; i < u.size(); ++i)
+    add_to_pair(sign * all[i], u[i], u_low[i]);
 }
 
 void AssembledSystem::add_point_loads() {

@@ -62,8 +62,10 @@ public:
   /// u from the solution x.
   [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;
   /// C^T of the residual of u + u_low from the elements (assembly's solution_residual), which is zero in rows of Dirichlet values
-  /// and tied unknowns. Precondition: the problem is not pure Neumann.
+  /// and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
   [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
+  /// The unknown that is held instead of its equation, as LinearSystem::holds_an_unknown says.
+  [[nodiscard]] std::optional<std::size_t> held() const;
   /// u + u_low += sign C d, for the solution d of the system with such a right-hand side.
   void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
 

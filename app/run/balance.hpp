@@ -4,7 +4,9 @@
 #include "assembly/system/fields.hpp"
 #include "gpu/core/host_vector.hpp"
 
+#include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -17,6 +19,9 @@ void add_to_pair(double value, double& high, double& low);
 struct CorrectedSolution {
   /// The residuals of the free unknowns, in rows of the system as the solver has them.
   std::function<HostVector<double>()> residual;
+  /// In a pure Neumann problem: an unknown is held instead of its equation, and which row of this rank that is, if it has it.
+  bool holds_an_unknown = false;
+  std::optional<std::size_t> held;
   /// Adds a solution of the system for such a right-hand side, times a sign, to u + u_low.
   std::function<void(std::span<double const> d, double sign)> add;
   /// Of u + u_low.
@@ -29,12 +34,13 @@ struct CorrectedSolution {
 /// Judges a solution that is converged, or stagnated, by its balance, which is in quantities. Where it is worse than 1e-6, or what
 /// the tolerance lets through, the system is solved for what is left of the sources and the solution corrected, until fluxes
 /// balance or that gets no further: the residual is taken from the elements and differences of u, so that the rounding of stored
-/// entries, which a contrast of k makes large beside other flows, does not count. `can_correct`: not of pure Neumann problems.
-/// `range_of_k`: the smallest and the largest k, asked for where there is something to tell. A balance that is still worse than
-/// 1e-6 of what is called converged is a warning of the record, and one worse than 1e-3 makes the status `stagnated`. `quantities`
-/// become those of the corrected solution. With ranks it is collective; the first rank's `quantities` count.
-void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution,
-                    bool can_correct, std::function<std::pair<double, double>()> const& range_of_k,
-                    assembly::Quantities& quantities);
+/// entries, which a contrast of k makes large beside other flows, does not count. `all_given`: in pure Neumann problems the balance
+/// is that of the data; residuals count instead, where the solver stagnated or an unknown was held. What stagnated is `converged`
+/// once the residual from the elements is as small as was asked for. `range_of_k`: the smallest and the largest k, asked for where
+/// there is something to tell. A balance that is still worse than 1e-6 of what is called converged is a warning of the record, and
+/// one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution. With ranks it is
+/// collective; the first rank's `quantities` count.
+void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
+                    std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities);
 
 }  // namespace poisson::app

@@ -351,6 +351,24 @@ KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const
   return warnings;
 }
 
+KeyWarnings warnings_of_moved_sources(RunConfig const& config, std::vector<double> const& moved) {
+  KeyWarnings warnings;
+  std::size_t const n_points = config.problem.point_sources.size();
+  for (std::size_t i = 0; i < moved.size(); ++i) {
+    if (!(moved[i] > 0))
+      continue;
+    std::string const distance = number_text(moved[i], 3);
+    if (i < n_points)
+      warnings.emplace_back("problem.point_sources[" + std::to_string(i) + "].at",
+                            "the point " + text_of(config.problem.point_sources[i].at) + " is outside the mesh by " + distance +
+                                "; it was moved onto it");
+    else
+      warnings.emplace_back("problem.line_sources[" + std::to_string(i - n_points) + "]",
+                            "the line is partly outside the mesh, by " + distance + " at most; this part was moved onto the mesh");
+  }
+  return warnings;
+}
+
 KeyWarnings warnings_of_quantities(RunConfig const& config, QuantityTable const& table) {
   KeyWarnings warnings;
   for (auto const& [name, value] : table) {

@@ -100,6 +100,8 @@ private:
 using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
 /// Which of requested_points were moved onto the mesh, how far each.
 [[nodiscard]] KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved);
+/// Which sources were moved onto the mesh, how far each at most: PointLoads::moved.
+[[nodiscard]] KeyWarnings warnings_of_moved_sources(RunConfig const& config, std::vector<double> const& moved);
 /// Which of requested_points lie where k jumps, and from which side their gradients are.
 [[nodiscard]] KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary const& mesh,
                                             std::vector<assembly::ChosenSide> const& sides);

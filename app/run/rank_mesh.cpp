@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <set>
 #include <sstream>
@@ -26,6 +27,7 @@ namespace {
 using assembly::BoxPart;
 using assembly::BoxPartition;
 using Counts = std::array<std::int64_t, 3>;
+using Point = std::array<double, 3>;
 
 /// The places of the nodes of `part` among those of `larger`, which holds it.
 std::vector<std::int32_t> nodes_in(BoxPart const& part, BoxPart const& larger, int order) {
@@ -114,18 +116,63 @@ void scale_source(RankMesh& mesh, RankTeam& team, double total) {
   });
 }
 
+/// Which points of sources are in a part; the same on all ranks. Collective.
+std::vector<bool> found_places(std::optional<assembly::Discretization> const& part, RankTeam& team) {
+  std::vector<bool> found;
+  if (part)
+    for (auto const& place : part->point_loads().places)
+      found.push_back(place.found);
+  // The first rank has cells, and so all places.
+  found.resize(static_cast<std::size_t>(gather(team.communicator(), static_cast<std::int64_t>(found.size())).front()), false);
+  return any_in_lists(team.communicator(), found);
+}
+
+/// Points of sources that are in no part, but near one, are moved onto the nearest of all parts. Collective.
+void move_sources(RankMesh& mesh, RankTeam& team, assembly::SharedPlaces shared) {
+  std::vector<bool> const found = found_places(mesh.around, team);
+  std::vector<std::size_t> missing;
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (!found[i])
+      missing.push_back(i);
+  if (missing.empty())
+    return;
+  struct Near {
+    std::size_t place;
+    double distance;
+    Point to;
+  };
+  std::vector<Near> here;
+  team.together([&] {
+    if (!mesh.around)
+      return;
+    std::vector<Point> points;
+    for (std::size_t const place : missing)
+      points.push_back(mesh.around->point_loads().places[place].at);
+    auto const located = mesh.around->locate(points);
+    for (std::size_t i = 0; i < located.size(); ++i)
+      if (located[i].cell >= 0)
+        here.push_back({missing[i], located[i].moved, located[i].x});
+  });
+  std::map<std::size_t, double> least;
+  for (Near const& near : gather_lists(team.communicator(), here))
+    if (auto const [entry, is_new] = least.emplace(near.place, near.distance); is_new || near.distance < entry->second) {
+      entry->second = near.distance;
+      shared.moved[near.place] = near.to;
+    }
+  team.together([&] {
+    for (auto* const part : {&mesh.around, &mesh.own})
+      if (*part && !shared.moved.empty())
+        (*part)->set_places_of_sources(shared);
+  });
+}
+
 /// Throws InputError for the first point of a source that is in no part.
 void require_sources_inside(RankMesh const& mesh, RankTeam& team) {
   Communicator& ranks = team.communicator();
+  std::vector<bool> const found = found_places(mesh.own, team);
   std::vector<assembly::PointLoads::Place> places;
-  std::vector<bool> found;
   if (mesh.own)
     places = mesh.own->point_loads().places;
-  for (auto const& place : places)
-    found.push_back(place.found);
-  // The first rank has cells, and so all places.
-  found.resize(static_cast<std::size_t>(gather(ranks, static_cast<std::int64_t>(places.size())).front()), false);
-  found = any_in_lists(ranks, found);
   auto const missing = std::find(found.begin(), found.end(), false);
   if (missing == found.end())
     return;
@@ -196,6 +243,7 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
   });
   if (spec.source_total)
     scale_source(mesh, team, *spec.source_total);
+  move_sources(mesh, team, {});
   require_sources_inside(mesh, team);
   if (!spec.mesh.boundaries.empty())
     exchange_dirichlet_values(mesh, team);
@@ -205,7 +253,7 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
 }
 
 /// A line is cut where any part knows that it goes from one cell to another, so that all parts integrate over the same pieces.
-void share_line_cuts(RankMesh& mesh, RankTeam& team, std::size_t n_lines) {
+std::vector<std::vector<double>> share_line_cuts(RankMesh& mesh, RankTeam& team, std::size_t n_lines) {
   std::vector<std::vector<double>> cuts;
   team.together([&] {
     if (mesh.around)
@@ -222,8 +270,9 @@ void share_line_cuts(RankMesh& mesh, RankTeam& team, std::size_t n_lines) {
   }
   team.together([&] {
     if (mesh.around)
-      mesh.around->set_line_cuts(cuts);
+      mesh.around->set_places_of_sources({cuts, {}});
   });
+  return cuts;
 }
 
 /// Own cells and their unknowns, from the part around them.
@@ -258,8 +307,10 @@ void make_parts(RankMesh& mesh, RankTeam& team, assembly::ProblemSpec const& spe
     mesh.around_unknowns = part.unknowns;
   });
   problem.reset();
+  assembly::SharedPlaces places;
   if (!spec.line_sources.empty())
-    share_line_cuts(mesh, team, spec.line_sources.size());
+    places.cuts = share_line_cuts(mesh, team, spec.line_sources.size());
+  move_sources(mesh, team, std::move(places));
   exchange_dirichlet_values(mesh, team);
   team.together([&] {
     if (!part.own_cells.empty())

@@ -179,6 +179,8 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       }
     };
     warn(warnings_of_moved(config, points.moved()));
+    if (mesh.around)  // the first rank, which tells, has cells
+      warn(warnings_of_moved_sources(config, mesh.around->point_loads().moved));
     warn(warnings_of_sides(config, mesh.whole, points.sides()));
     team.together([&] { require_pictures_in_mesh(config, extent); });
     for (std::string const& note : requested->notes())
@@ -234,10 +236,10 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
           system->correct(d, sign, u_around, u_low);
           take_own();
         };
-        CorrectedSolution const solution{residual, add, [&] { return quantities_on_ranks(mesh, team, u_around, u, u_low); }};
+        CorrectedSolution const solution{residual, system->holds_an_unknown(), system->held(), add,
+                                         [&] { return quantities_on_ranks(mesh, team, u_around, u, u_low); }};
         settle_balance(
-            stages, console, system->b, solution, !system->pure_neumann() && !mesh.whole.periodic,
-            [&] { return system->range_of_k(u_around); }, quantities);
+            stages, console, system->b, solution, system->pure_neumann(), [&] { return system->range_of_k(u_around); }, quantities);
       } catch (Interrupted const&) {  // thrown on all ranks
         clear_interrupt();
         record.status = SolverStatus::interrupted;

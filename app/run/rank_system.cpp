@@ -126,7 +126,7 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
     nnz = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
     make_compatible();
-  if (pure_neumann() && has_ties_)
+  if (holds_an_unknown())
     hold_first_unknown(mesh_, team_, rows_, b);
 }
 
@@ -467,8 +467,12 @@ void RankSystem::make_compatible() {
     if (has_exact)
       mesh_.own->set_mean_of_exact(exact.mean());
   });
-  for (std::size_t i = 0; i < b.size(); ++i)
-    b[i] -= total / volume_ * weights[i];
+  subtract_constant_source(b, total, weights);
+}
+
+void RankSystem::subtract_constant_source(std::span<double> f, double total, std::span<double const> weights) const {
+  for (std::size_t i = 0; i < f.size(); ++i)
+    f[i] -= total / volume_ * weights[i];
 }
 
 OrderOne RankSystem::order_one_of_box(RunConfig config, Context& context) const {
@@ -629,18 +633,27 @@ HostVector<double> RankSystem::residual(std::span<double const> u, std::span<dou
       if (!std::isnan(fixed[i]))
         values[i] = 0;
   });
-  return mesh_.of_own_rows(values);
+  HostVector<double> r = mesh_.of_own_rows(values);
+  if (pure_neumann())
+    subtract_constant_source(r, sum_over(&team_.communicator(), std::accumulate(r.begin(), r.end(), 0.0)), weights_);
+  if (mesh_.whole.periodic)
+    restrict_to_free(mesh_, team_, r);
+  return r;
+}
+
+std::optional<std::size_t> RankSystem::held() const {
+  for (std::size_t i = 0; holds_an_unknown() && i < mesh_.places.size(); ++i)
+    if (mesh_.places[i] < mesh_.n_rows && mesh_.around_of_whole(static_cast<std::int64_t>(i)) == 0)
+      return static_cast<std::size_t>(mesh_.places[i]);
+  return std::nullopt;
 }
 
 void RankSystem::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
-  auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
-  exchange.start(d.data());
-  double const* const ghosts = exchange.finish();
-  for (std::size_t i = 0; i < u.size(); ++i) {
-    std::int32_t const place = mesh_.places[i];
-    add_to_pair(sign * (place < mesh_.n_rows ? d[static_cast<std::size_t>(place)] : ghosts[place - mesh_.n_rows]), u[i], u_low[i]);
-  }
+  HostVector<double> all = around_of_rows(d);
+  if (pure_neumann())
+    subtract_mean(all);
+  for (std::size_t i = 0; i < u.size(); ++i)
+    add_to_pair(sign * all[i], u[i], u_low[i]);
 }
 
 std::pair<double, double> RankSystem::range_of_k(std::span<double const> u) const {
@@ -659,31 +672,40 @@ std::pair<double, double> RankSystem::range_of_k(std::span<double const> u) cons
   return result;
 }
 
-HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {
-  Communicator& ranks = team_.communicator();
+HostVector<double> RankSystem::around_of_rows(std::span<double const> x) const {
   bool const tied = mesh_.whole.periodic;
   HostVector<std::int32_t> const& places = tied ? places_ : mesh_.places;
   auto const host = make_context(Backend::cpu);
-  GhostExchange<double> exchange(*host, ranks, tied ? neighbors_ : mesh_.neighbors);
+  GhostExchange<double> exchange(*host, team_.communicator(), tied ? neighbors_ : mesh_.neighbors);
   exchange.start(x.data());
   double const* const ghosts = exchange.finish();
   HostVector<double> u(places.size());
   for (std::size_t i = 0; i < u.size(); ++i)
-    u[i] = (places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])] : ghosts[places[i] - mesh_.n_rows]) +
-           (tied ? offsets_[i] : 0);
+    u[i] = places[i] < mesh_.n_rows ? x[static_cast<std::size_t>(places[i])] : ghosts[places[i] - mesh_.n_rows];
+  return u;
+}
+
+void RankSystem::subtract_mean(std::span<double> u) const {
+  double integral = 0;  // over own rows
+  for (std::size_t i = 0; i < u.size(); ++i)
+    if (mesh_.places[i] < mesh_.n_rows)
+      integral += weights_[static_cast<std::size_t>(mesh_.places[i])] * u[i];
+  double const mean = sum_over(&team_.communicator(), integral) / volume_;
+  for (double& value : u)
+    value -= mean;
+}
+
+HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {
+  HostVector<double> u = around_of_rows(x);
+  if (mesh_.whole.periodic)
+    for (std::size_t i = 0; i < u.size(); ++i)
+      u[i] += offsets_[i];
   if (box_system_ != nullptr)
     box_system_->set_dirichlet(u);
   else if (mesh_.around)
     constraints_.expand(u);
-  if (pure_neumann()) {
-    double integral = 0;  // over own rows
-    for (std::size_t i = 0; i < u.size(); ++i)
-      if (mesh_.places[i] < mesh_.n_rows)
-        integral += weights_[static_cast<std::size_t>(mesh_.places[i])] * u[i];
-    double const mean = sum_over(&ranks, integral) / volume_;
-    for (double& value : u)
-      value -= mean;
-  }
+  if (pure_neumann())
+    subtract_mean(u);
   return u;
 }
 

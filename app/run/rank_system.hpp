@@ -66,8 +66,10 @@ public:
   [[nodiscard]] OrderOneProvider order_one(RunConfig const& config, Context& context) const;
   /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
   [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
-  /// As AssembledSystem: u and u_low are those of the unknowns of mesh.around, r and d of own rows. Preconditions: the problem is
-  /// not pure Neumann, and has no periodic boundaries.
+  /// Whether an unknown is held instead of its equation, in a pure Neumann problem, and which own row that is.
+  [[nodiscard]] bool holds_an_unknown() const { return pure_neumann() && has_ties_; }
+  [[nodiscard]] std::optional<std::size_t> held() const;
+  /// As AssembledSystem: u and u_low are those of the unknowns of mesh.around, r and d of own rows.
   [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
   void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
   /// The smallest and the largest k of all ranks.
@@ -90,6 +92,12 @@ private:
   [[nodiscard]] FieldSums source_of_own_cells() const;
   void sum_sources();
   void make_compatible();
+  /// Takes a constant source off, whose integral over the whole mesh is `total`; `weights` as weights_, of free unknowns.
+  void subtract_constant_source(std::span<double> f, double total, std::span<double const> weights) const;
+  /// Shifts values of the unknowns of mesh.around so that their integral is 0. Collective.
+  void subtract_mean(std::span<double> u) const;
+  /// The values at the unknowns of mesh.around, from those of own rows; tied ones get those that they are tied to. Collective.
+  [[nodiscard]] HostVector<double> around_of_rows(std::span<double const> x) const;
   [[nodiscard]] RankNestedSpace space_of_order_one() const;
   [[nodiscard]] RankNestedSpaces nested_lattices() const;
 

@@ -58,6 +58,7 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     for (assembly::LocatedPoint const& point : points)
       moved.push_back(point.moved);
     warn(warnings_of_moved(config, moved));
+    warn(warnings_of_moved_sources(config, discretization.point_loads().moved));
     warn(warnings_of_sides(config, discretization.summary(), take_sides(discretization, points)));
     require_pictures_in_mesh(config, discretization.extent());
     record.mesh = discretization.summary();
@@ -110,10 +111,11 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
             u_low.resize(u.size(), 0.0);
             return system.residual(u, u_low);
           };
-          CorrectedSolution const solution{residual_of, [&](auto d, double sign) { system.correct(d, sign, u, u_low); },
+          CorrectedSolution const solution{residual_of, system.held().has_value(), system.held(),
+                                           [&](auto d, double sign) { system.correct(d, sign, u, u_low); },
                                            [&] { return discretization.quantities(u, {}, u_low); }};
           settle_balance(
-              stages, console, system.rhs(), solution, !system.pure_neumann(), [&] { return range_of_k(discretization, u); },
+              stages, console, system.rhs(), solution, system.pure_neumann(), [&] { return range_of_k(discretization, u); },
               quantities);
           at_points = values_inside(discretization, u, points);
           record.quantities = requested.evaluate(quantities, record.integral_f, at_points);

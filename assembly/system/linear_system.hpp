@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ struct PointLoads {
   std::vector<Load> loads;    ///< an unknown may have several
   FieldSums integrals;        ///< of the sources, and of their absolute values
   std::vector<Place> places;  ///< of a part of a mesh: all of them
+  std::vector<double> moved;  ///< by source: how far a point of it was moved onto the mesh at most
+};
+
+/// What several parts of a mesh must agree on before each has the loads of its own part.
+struct SharedPlaces {
+  std::vector<std::vector<double>> cuts;  ///< of every line, where it is cut; empty: as far as this part knows
+  /// Where points lie that were moved onto the mesh, by their places in PointLoads::places.
+  std::map<std::size_t, std::array<double, 3>> moved;
 };
 
 /// C^T A C x = C^T (f - A g). Its solution gives u = C x + g, with C and g the constraints.

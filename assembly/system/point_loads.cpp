@@ -4,6 +4,7 @@
 #include "assembly/system/sampling.hpp"
 #include "gpu/core/error.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -28,7 +29,10 @@ class LoadsOfPoints {
 public:
   LoadsOfPoints(Space const& space, ReferenceElement const& element) : space_(space), element_(element), dofs_(space.n_local) {}
 
-  void add(LocatedPoint const& point, PointLoads::Place place, double value, std::size_t source) {
+  /// `at`: where the point is wanted.
+  void add(LocatedPoint const& point, Point3 const& at, PointLoads::Place place, double value, std::size_t source) {
+    result.moved.resize(std::max(result.moved.size(), source + 1));
+    result.moved[source] = std::max(result.moved[source], distance(at, point.x));
     result.integrals.sum += value;
     result.integrals.absolute += std::abs(value);
     place.found = point.cell >= 0;
@@ -65,15 +69,24 @@ void refuse_place(PointLoads::Place const& place, Point3 const& nearest) {
   throw InputError("problem.point_sources[" + number + "].at", "the point " + where);
 }
 
-PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec,
-                       std::vector<std::vector<double>> const& known_cuts) {
+PointLoads point_loads(Space const& space, ReferenceElement const& element, ProblemSpec const& spec, SharedPlaces const& shared) {
   LoadsOfPoints loads(space, element);
   std::vector<Point3> places;
+  std::size_t before = 0;
+  auto const located_places = [&] {
+    std::vector<Point3> at = places;
+    for (std::size_t i = 0; i < at.size(); ++i)
+      if (auto const moved = shared.moved.find(before + i); moved != shared.moved.end())
+        at[i] = moved->second;
+    before += at.size();
+    // Whether a point is near the mesh, and where, all parts find together.
+    return locate(space, element, at, space.n_cells_of_whole > 0 ? 0 : near_mesh);
+  };
   for (PointSource const& source : spec.point_sources)
     places.push_back(source.at);
-  auto const located = locate(space, element, places);
+  auto const located = located_places();
   for (std::size_t i = 0; i < located.size(); ++i)
-    loads.add(located[i], {i, false, false, {}}, spec.point_sources[i].value, i);
+    loads.add(located[i], places[i], {i, false, false, {}}, spec.point_sources[i].value, i);
 
   // Along a line in a brick a basis function is a polynomial of degree 3 p; elsewhere it is smooth.
   std::vector<double> gauss, weights;
@@ -85,7 +98,7 @@ PointLoads point_loads(Space const& space, ReferenceElement const& element, Prob
     if (!(length > 0))
       throw InputError(key, "the line has no length: both of its ends are at " + to_text(line.from));
     Function const density(line.value, key + ".value", spec.names());
-    std::vector<double> const cuts = known_cuts.empty() ? cell_crossings(space, element, line.from, line.to) : known_cuts[i];
+    std::vector<double> const cuts = shared.cuts.empty() ? cell_crossings(space, element, line.from, line.to) : shared.cuts[i];
     places.clear();
     std::vector<double> amounts;
     for (std::size_t piece = 0; piece + 1 < cuts.size(); ++piece)
@@ -94,9 +107,9 @@ PointLoads point_loads(Space const& space, ReferenceElement const& element, Prob
         places.push_back(point_between(line.from, line.to, cuts[piece] + gauss[q] * size));
         amounts.push_back(weights[q] * size * length * density.finite(places.back(), "the line source"));
       }
-    auto const points = locate(space, element, places);
+    auto const points = located_places();
     for (std::size_t k = 0; k < points.size(); ++k)
-      loads.add(points[k], {i, true, false, {}}, amounts[k], spec.point_sources.size() + i);
+      loads.add(points[k], places[k], {i, true, false, {}}, amounts[k], spec.point_sources.size() + i);
   }
   return std::move(loads.result);
 }

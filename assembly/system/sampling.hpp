@@ -18,6 +18,9 @@ namespace poisson::assembly {
 [[nodiscard]] HostVector<double> sample(Space const& space, ReferenceElement const& element, std::span<double const> u,
                                         Lattice const& lattice, HostVector<std::int64_t>* cells_of_points = nullptr);
 
+/// Points outside of the mesh by this share of a cell at most are taken for points on its surface.
+inline constexpr double near_mesh = 0.01;
+
 /// Finds the cells of points, all that hold them. A point in no cell, but within `near` times its size from one, is moved onto the
 /// nearest such cell. Threaded; the same result for any number of threads.
 [[nodiscard]] std::vector<LocatedPoint> locate(Space const& space, ReferenceElement const& element, std::span<Point3 const> points,

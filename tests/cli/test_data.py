@@ -200,3 +200,52 @@ def test_the_flux_at_nodes_between_cells_where_an_expression_jumps(poisson):
         grid = read_vtk(poisson.directory / "out" / name)
         flux = array(grid.GetPointData(), "flux_points" if "vti" in name else "flux")
         assert flux == pytest.approx(np.tile(expected, (grid.GetNumberOfPoints(), 1)), abs=1e-8)
+
+
+# On a line r = 1 of a round surface; the boundary takes all that enters, as alpha is 1: the integral of u over it is that of the sources.
+ROUND = CYLINDER.replace("line_sources: [{from: [-1, 0, 0], to: [1, 0, 0], value: 2}]", "SOURCES").replace(
+    "{ids: [0], type: dirichlet, value: 0}, {ids: all, type: neumann, value: 0}", '{ids: all, type: robin, alpha: 1, value: "0"}')
+
+
+def beside(refinements):
+    """A place outside by 0.0012, over the middle of a chord of the circle."""
+    angle = math.pi / 2**(refinements + 2)
+    r = math.cos(angle) + 0.0012
+    return f"{r * math.cos(angle)}, {r * math.sin(angle)}"
+
+
+@pytest.mark.parametrize("refinements", [1, 2])
+def test_sources_beside_a_curved_surface_are_moved_onto_it(poisson, refinements):
+    text = ROUND.replace("SOURCES", f"point_sources: [{{at: [0, 0, 0], value: 1}}, {{at: [0, {beside(refinements)}], value: 3}}]")
+    text = text.replace("refinements: 2", f"refinements: {refinements}")
+    one = run(poisson, text)
+    (told,) = warnings_on(one, "problem.point_sources[1].at")
+    assert "is outside the mesh by 0.0012; it was moved onto it" in told and len(one["warnings"]) == 1
+    found = one["quantities"]
+    assert found["integral_f"] == 4 and sum(found[f"flux.{i}"] for i in range(3)) == pytest.approx(4, rel=1e-9)
+    for n in (2, 3):
+        record = run(poisson, text, ranks=n)
+        assert [w for w in record["warnings"] if "sources" in w] == one["warnings"]
+        for name in ("energy", "integral_u", "max", "integral_f"):
+            assert record["quantities"][name] == pytest.approx(found[name], rel=1e-8)
+
+
+def test_a_line_source_along_a_curved_surface(poisson):
+    at = beside(2)
+    text = ROUND.replace("SOURCES", f"line_sources: [{{from: [-1, {at}], to: [1, {at}], value: 2}}]")
+    one = run(poisson, text)
+    (told,) = warnings_on(one, "problem.line_sources[0]")
+    assert "partly outside the mesh, by 0.0012 at most" in told
+    assert one["quantities"]["integral_f"] == pytest.approx(4, rel=1e-12)
+    assert sum(one["quantities"][f"flux.{i}"] for i in range(3)) == pytest.approx(4, rel=1e-9)
+    for n in (2, 3):
+        assert run(poisson, text, ranks=n)["quantities"]["energy"] == pytest.approx(one["quantities"]["energy"], rel=1e-8)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_sources_beside_a_box(poisson, ranks):
+    text = PLATES.replace("{ids: [5], type: dirichlet, value: 1}, ", "") + "  point_sources: [{at: [0.5, 1.0001, 0.5], value: 1}]\n"
+    record = run(poisson, text, ranks=ranks)
+    assert record["quantities"]["flux.4"] == pytest.approx(1, rel=1e-10)
+    (told,) = warnings_on(record, "problem.point_sources[0].at")
+    assert "by 0.0001;" in told
