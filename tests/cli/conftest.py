@@ -1,5 +1,6 @@
 """The program as a user meets it: run as a process, judged by exit code, output and files."""
 
+import collections
 import json
 import os
 import pathlib
@@ -22,6 +23,29 @@ problem:
 """
 # Many iterations: a test that stops or interrupts a solve must not come too late on a busy machine.
 SLOWLY = "solver: {precision: double_double, preconditioner: none}\nmatrix: {format: csr}\n"
+
+
+def numbers_of_ranks_in_turn(items):
+    """In files test_rank*.py a test has cases for several numbers of ranks, `n`. Of each setting one number is kept, in turn, so that
+    every setting and, with enough of them, every number is among them. A test without other settings keeps all."""
+    tests = collections.defaultdict(lambda: collections.defaultdict(list))
+    for item in items:
+        parameters = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        n = parameters.pop("n", None) if "/test_rank" in item.nodeid or item.nodeid.startswith("test_rank") else None
+        tests[item.nodeid.partition("[")[0]][repr(parameters) if n is not None and parameters else item.nodeid].append((n, item))
+    chosen = set()
+    for settings in tests.values():
+        for turn, cases in enumerate(settings.values()):
+            chosen.add(sorted(cases, key=lambda case: case[0] or 0)[turn % len(cases)][1].nodeid)
+    return [item for item in items if item.nodeid in chosen]
+
+
+def pytest_collection_modifyitems(config, items):
+    if os.environ.get("POISSON_ALL_TESTS") or any("[" in argument for argument in config.args):
+        return  # all of them (.ci/full), or a case that somebody names
+    chosen = numbers_of_ranks_in_turn(items)
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
 
 
 class Poisson:

@@ -10,7 +10,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from conftest import CUBE, EXECUTABLE, read_vtk
+from conftest import CUBE, EXECUTABLE, numbers_of_ranks_in_turn, read_vtk
 from test_records import DOCUMENTED, keys
 
 MPIRUN = shutil.which("mpirun")
@@ -616,3 +616,15 @@ output: {{picture: false, vtk: {{enabled: false}}}}
     if word == "near (x, y, z)":
         found = [float(told.split("about ")[1].split()[0]) for told in (one, other)]
         assert found[1] == pytest.approx(found[0], rel=0.02)
+
+
+def test_every_setting_and_every_number_of_ranks_has_a_case():
+    class Item:
+        def __init__(self, nodeid, **parameters):
+            self.nodeid = nodeid
+            self.callspec = type("Of", (), {"params": parameters})
+
+    of_both = [Item(f"test_ranks.py::both[{n}-{s}]", n=n, s=s) for n in (2, 3, 5) for s in "abcd"]
+    others = [Item(f"test_ranks.py::alone[{n}]", n=n) for n in (2, 3)] + [Item(f"test_run.py::both[{n}-{s}]", n=n, s=s) for n in (1, 2) for s in "ab"]
+    chosen = numbers_of_ranks_in_turn(of_both + others)
+    assert [item.nodeid[len("test_ranks.py::both["):-1] for item in chosen[:4]] == ["2-a", "2-d", "3-b", "5-c"] and chosen[4:] == others
