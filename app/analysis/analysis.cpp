@@ -3,12 +3,22 @@
 #include "gpu/core/error.hpp"
 #include "gpu/core/interrupt.hpp"
 
+#include <filesystem>
 #include <new>
 
 namespace poisson::app {
 
 std::string analysis_prefix(std::size_t index, AnalysisSpec const& spec) {
   return "svd" + std::to_string(index) + "_" + std::string(name_of(spec.of));
+}
+
+void write_plots(AnalysisOutput const& output, OutputSpec const& formats, std::string const& name,
+                 std::vector<output::Curve> const& curves, output::PlotOptions const& options) {
+  if (!formats.picture || !output::pictures_built())
+    return;
+  for (std::string const& ending : formats.picture_endings())
+    output.directory.write(output.file(name + ending),
+                           [&](std::filesystem::path const& path) { output::write_plot(path, curves, options); });
 }
 
 void try_analysis(std::size_t index, AnalysisSpec const& spec, AnalysisOutput const& output, std::exception_ptr& failure,

@@ -5,6 +5,7 @@
 #include "app/io/results_directory.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/formats/matrix.hpp"
+#include "output/picture/picture.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -45,8 +46,13 @@ struct AnalysisOutput {
   std::string prefix;            ///< of its files, "svd0_operator"
   nlohmann::ordered_json& json;  ///< its part of result.json
 
-  [[nodiscard]] std::string file(char const* name) const { return prefix + "_" + name; }
+  [[nodiscard]] std::string file(std::string const& name) const { return prefix + "_" + name; }
 };
+
+/// Writes a plot in every format of output.picture_formats: PREFIX_NAME.png and so on, where output.picture is set and the build
+/// has pictures. Throws EnvironmentError.
+void write_plots(AnalysisOutput const& output, OutputSpec const& formats, std::string const& name,
+                 std::vector<output::Curve> const& curves, output::PlotOptions const& options);
 
 /// Singular values, condition and modes of the matrix of the free unknowns; with more than spec.max_dense of them, estimates of the
 /// extreme eigenvalues. Throws InputError (no free unknown; too large and not symmetric), EnvironmentError (memory, files),

@@ -84,13 +84,11 @@ void write_spectra(TuckerApproximation const& all, bool plane, double error_aske
     curves.push_back(curve_of("error of rank i" + of, std::span(all.errors[k]).subspan(1)));
   }
   write_csv(output.directory, output.file("values.csv"), "i", 1, table);
-  if (!input.config.output.picture || !output::pictures_built())
-    return;
   output::PlotOptions plot;
   plot.title = plane ? "Singular values of the solution on a plane" : "Singular values of the solution in a box";
   plot.x_label = "i";
   plot.reference_y = error_asked;
-  output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { output::write_plot(path, curves, plot); });
+  write_plots(output, input.config.output, "spectrum", curves, plot);
 }
 
 /// The field, its approximation and the difference, as image data.

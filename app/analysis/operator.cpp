@@ -28,19 +28,15 @@ void write_convergence(CgBound const& bound, AnalysisInput const& input, Analysi
   }
   write_csv(output.directory, output.file("convergence.csv"), "iteration", 0,
             {{"relative_residual", history}, {"residual_bound", residual_bound}, {"energy_error_bound", error_bound}});
-  if (!input.config.output.picture || !output::pictures_built())
-    return;
   output::PlotOptions plot;
   plot.title = "What cg did, and what it had to do";
   plot.x_label = "iteration";
   plot.y_label = "relative to the start";
   plot.reference_y = input.config.solver.tolerance;
-  output.directory.write(output.file("convergence.png"), [&](fs::path const& path) {
-    output::write_plot(path,
-                       {curve_of("||r||, measured", history, 0), curve_of("bound on ||r||", residual_bound, 0),
-                        curve_of("bound on the error in the energy norm", error_bound, 0)},
-                       plot);
-  });
+  write_plots(output, input.config.output, "convergence",
+              {curve_of("||r||, measured", history, 0), curve_of("bound on ||r||", residual_bound, 0),
+               curve_of("bound on the error in the energy norm", error_bound, 0)},
+              plot);
 }
 
 /// The first and the last vectors as fields on the mesh, scaled to a largest value of 1.
@@ -208,13 +204,10 @@ void analyse_operator(AnalysisInput const& input, AnalysisSpec const& spec, Anal
   }
 
   write_csv(output.directory, output.file("values.csv"), "i", 1, {{"singular_value", result.values}});
-  if (input.config.output.picture && output::pictures_built()) {
-    output::PlotOptions plot;
-    plot.title = "Singular values of the operator";
-    plot.x_label = "i";
-    output.directory.write(output.file("spectrum.png"),
-                           [&](fs::path const& path) { output::write_plot(path, {curve_of("", result.values)}, plot); });
-  }
+  output::PlotOptions plot;
+  plot.title = "Singular values of the operator";
+  plot.x_label = "i";
+  write_plots(output, input.config.output, "spectrum", {curve_of("", result.values)}, plot);
   std::string second = no_bound(solver);
   if (bounded && spectrum.rank > 0) {
     CgBound const bound = cg_bound(spectrum.condition, preconditioned);

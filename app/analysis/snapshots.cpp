@@ -233,7 +233,8 @@ ModelErrors model_errors_of(ReducedModel const& model, DenseMatrix const& modes,
 }
 
 /// The errors over the number of modes.
-void write_error_plot(std::span<double const> training_errors, ModelErrors const& errors, AnalysisOutput const& output) {
+void write_error_plot(std::span<double const> training_errors, ModelErrors const& errors, OutputSpec const& formats,
+                      AnalysisOutput const& output) {
   output::PlotOptions plot;
   plot.title = "Proper orthogonal decomposition of the sweep";
   plot.x_label = "modes";
@@ -243,7 +244,7 @@ void write_error_plot(std::span<double const> training_errors, ModelErrors const
                                     curve_of("run left out, reduced model", errors.galerkin)};
   if (!errors.interpolated.empty())
     curves.push_back(curve_of("the same, operators interpolated", errors.interpolated));
-  output.directory.write(output.file("spectrum.png"), [&](fs::path const& path) { output::write_plot(path, curves, plot); });
+  write_plots(output, formats, "spectrum", curves, plot);
 }
 
 }  // namespace
@@ -330,8 +331,7 @@ void analyse_snapshots(std::vector<Snapshot> const& cases, std::vector<SweepAxis
     output::write_text_file(path, coefficients_text(axes, training, test, of_pod, best));
   });
   RunConfig const& config = test.configuration->config();
-  if (config.output.picture && output::pictures_built())
-    write_error_plot(training_errors, errors, output);
+  write_error_plot(training_errors, errors, config.output, output);
   write_fields(discretization, constrained, modes, u, coefficients, config.output.vtk, output);
 
   output.console.line("    snapshots: " + std::to_string(r) + " modes leave out " +

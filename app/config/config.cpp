@@ -275,6 +275,10 @@ Configuration Configuration::with(std::vector<std::string> const& sets, std::str
   changed.text_ = text_;
   changed.sets_ = sets_;
   changed.sets_.insert(changed.sets_.end(), sets.begin(), sets.end());
+  for (SweepAxis& axis : changed.config_.sweep.axes)
+    for (std::string const& set : sets)
+      if (set.starts_with(axis.path + "="))
+        axis.of_case = set.substr(axis.path.size() + 1);
   return changed;
 }
 

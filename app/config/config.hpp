@@ -36,7 +36,8 @@ public:
   [[nodiscard]] std::string locate(InputError const& error) const;
 
   /// This configuration with settings "key.path=value" applied in order, and checked again. The value is YAML; list elements are
-  /// written problem.boundary[0].value; missing maps are created. `origin` names the settings in messages. Throws ConfigError.
+  /// written problem.boundary[0].value; missing maps are created. `origin` names the settings in messages. A setting of an axis of
+  /// `sweep` becomes its SweepAxis::of_case. Throws ConfigError.
   [[nodiscard]] Configuration with(std::vector<std::string> const& sets, std::string_view origin = "--set") const;
 
 private:

@@ -203,7 +203,7 @@ struct OutputSpec {
   output::VtkOptions vtk;
   bool picture = true;
   std::vector<output::PictureFormat> picture_formats{output::PictureFormat::png};  ///< PNG is written in any case
-  /// ".png", and the endings of the other formats that are wanted.
+  /// ".png", and the endings of the other formats that are wanted, of every picture and plot.
   [[nodiscard]] std::vector<std::string> picture_endings() const {
     std::vector<std::string> endings{".png"};
     for (output::PictureFormat const format : picture_formats)
@@ -237,6 +237,7 @@ namespace poisson::app {
 struct SweepAxis {
   std::string path;                 ///< a key path, "problem.element.order" or "problem.boundary[0].value"
   std::vector<std::string> values;  ///< YAML text of each value, on one line; path + "=" + value is what Configuration::with takes
+  std::optional<std::string> of_case{};  ///< the value of a case; Configuration::with sets it
 };
 
 struct SweepSpec {

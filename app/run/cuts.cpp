@@ -1,6 +1,7 @@
 #include "app/run/cuts.hpp"
 
 #include "app/io/console.hpp"
+#include "app/run/solution_files.hpp"
 #include "output/vtk/level_set.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -150,7 +151,7 @@ Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fiel
   return cuts;
 }
 
-void write_cuts(Cuts const& cuts, RunConfig const& config, ResultsDirectory& directory) {
+void write_cuts(Cuts const& cuts, RunConfig const& config, assembly::MeshSummary const& mesh, ResultsDirectory& directory) {
   for (Cuts::File const& file : cuts.files) {
     std::vector<double> x, u, exact, error, flux;
     std::vector<std::int64_t> corners;
@@ -170,7 +171,8 @@ void write_cuts(Cuts const& cuts, RunConfig const& config, ResultsDirectory& dir
     if (cuts.has_exact)
       of_points.insert(of_points.end(), {{"exact", 1, exact, {}}, {"error", 1, error, {}}});
     directory.try_write(file.name, [&](std::filesystem::path const& path) {
-      output::write_vtp(path, x, corners, 3, of_points, {{"flux", 3, flux, {}}, {"material", 1, {}, material}}, config.output.vtk);
+      output::write_vtp(path, x, corners, 3, of_points, {{"flux", 3, flux, {}}, {"material", 1, {}, material}}, config.output.vtk,
+                        whole_arrays(config, mesh));
     });
   }
 }

@@ -54,7 +54,7 @@ struct RankPart {
 [[nodiscard]] Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config,
                                 RankPart const* part = nullptr);
 
-/// Writes the files (.vtp).
-void write_cuts(Cuts const& cuts, RunConfig const& config, ResultsDirectory& directory);
+/// Writes the files (.vtp). `mesh` is the whole one.
+void write_cuts(Cuts const& cuts, RunConfig const& config, assembly::MeshSummary const& mesh, ResultsDirectory& directory);
 
 }  // namespace poisson::app

@@ -94,8 +94,8 @@ void RankFiles::write_one_file(fs::path const& path) {
     mesh.emplace(as_output(output_->nodes));
   });
   try {
-    output::write_hdf_on_ranks(path, team_.communicator(), mesh ? &*mesh : nullptr, fields.points, fields.cells,
-                               config_.output.vtk);
+    output::write_hdf_on_ranks(path, team_.communicator(), mesh ? &*mesh : nullptr, fields.points, fields.cells, config_.output.vtk,
+                               whole_arrays(config_, mesh_.whole));
   } catch (EnvironmentError const& error) {
     failure_ = error.what();
   }
@@ -229,7 +229,7 @@ std::vector<std::string> RankFiles::write_files(ResultRecord& record, ResultsDir
     notes.emplace_back(no_pictures_note);
   if (config_.output.vtk_enabled)
     list_pieces(directory);
-  write_cuts(cuts_, config_, directory);
+  write_cuts(cuts_, config_, mesh_.whole, directory);
   write_drawn(pictures_, record, directory);
   if (surface_)
     write_surface(*surface_, mesh_.whole, config_, directory);

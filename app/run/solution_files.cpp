@@ -12,12 +12,15 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,33 +40,68 @@ std::string residuals_csv(std::vector<double> const& history) {
   return out.str();
 }
 
-/// The names of ids of the mesh.
-output::IdTable names_of(char const* what, std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
-  output::IdTable table{what, {}, {}};
+/// The names of ids of the mesh, as the arrays WHAT_ids and WHAT_names.
+void add_names(std::vector<output::WholeArray>& arrays, std::string const& what, std::set<unsigned> const& ids,
+               std::function<std::string(unsigned)> const& name_of_id) {
+  std::vector<int> numbers;
+  std::vector<std::string> names;
   for (unsigned const id : ids) {
-    table.ids.push_back(static_cast<int>(id));
-    table.names.push_back(groups.label(id));
+    numbers.push_back(static_cast<int>(id));
+    names.push_back(name_of_id(id));
   }
-  return table;
+  arrays.push_back({what + "_ids", std::move(numbers)});
+  arrays.push_back({what + "_names", std::move(names)});
 }
 
 void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<output::Field> const& points,
                std::vector<output::Field> const& cells, RunConfig const& config, assembly::MeshSummary const& summary,
                output::PiecePlace const* place = nullptr) {
-  std::vector<output::IdTable> names;
-  if (!summary.material_groups.names().empty())
-    names.push_back(names_of("material", summary.material_ids, summary.material_groups));
+  auto const of_all = whole_arrays(config, summary);
   if (vtk_format(config) == output::VtkFormat::vtu)
-    output::write_vtu(path, mesh, points, cells, config.output.vtk, names);
+    output::write_vtu(path, mesh, points, cells, config.output.vtk, of_all);
   else if (vtk_format(config) == output::VtkFormat::hdf)
-    output::write_hdf(path, mesh, points, cells, config.output.vtk);
+    output::write_hdf(path, mesh, points, cells, config.output.vtk, of_all);
   else if (output::ImageGrid const* const image = mesh.image())
-    output::write_vti(path, *image, points, cells, config.output.vtk, place, names);
+    output::write_vti(path, *image, points, cells, config.output.vtk, place, of_all);
   else
-    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place, names);
+    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place, of_all);
 }
 
 }  // namespace
+
+std::vector<output::WholeArray> arrays_of_case(RunConfig const& config) {
+  std::vector<output::WholeArray> arrays;
+  for (SweepAxis const& axis : config.sweep.axes) {
+    if (!axis.of_case)
+      continue;
+    std::string const& text = *axis.of_case;
+    double number = 0;
+    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    constexpr std::string_view of_parameters = "parameters.";
+    auto const parameter = axis.path.starts_with(of_parameters) ? config.parameters.find(axis.path.substr(of_parameters.size()))
+                                                                : config.parameters.end();
+    if (parameter != config.parameters.end())
+      arrays.push_back({axis.path, std::vector<double>{parameter->second}});
+    else if (error == std::errc() && end == text.data() + text.size())
+      arrays.push_back({axis.path, std::vector<double>{number}});
+    else
+      arrays.push_back({axis.path, std::vector<std::string>{text}});
+  }
+  return arrays;
+}
+
+std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::MeshSummary const& mesh) {
+  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
+  std::vector<output::WholeArray> arrays;
+  add_names(arrays, "material", mesh.material_ids, [&](unsigned id) { return mesh.material_groups.label(id); });
+  add_names(arrays, "boundary", mesh.boundary_ids, [&](unsigned id) {
+    std::string const label = mesh.boundary_groups.label(id);
+    return config.is_box() && id < sides.size() && label == std::to_string(id) ? sides[id] : label;
+  });
+  auto const of_case = arrays_of_case(config);
+  arrays.insert(arrays.end(), of_case.begin(), of_case.end());
+  return arrays;
+}
 
 PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& config) {
   PieceFields result;
@@ -125,7 +163,7 @@ std::vector<std::string> write_solution_files(assembly::Discretization const& di
   output::Mesh const mesh = as_output(nodes);
   if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); })) {
     auto const found = cut_solution(mesh, f, config);
-    write_cuts(found, config, directory);
+    write_cuts(found, config, discretization.summary(), directory);
     notes.insert(notes.end(), found.notes.begin(), found.notes.end());
   }
   auto const write_files = [&, &fields = f] {
@@ -201,23 +239,17 @@ PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs:
 
 void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary const& mesh, RunConfig const& config,
                    ResultsDirectory& directory) {
-  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
-  output::IdTable boundaries = names_of("boundary", mesh.boundary_ids, mesh.boundary_groups);
-  for (std::size_t i = 0; i < boundaries.ids.size(); ++i)
-    if (auto const id = static_cast<std::size_t>(boundaries.ids[i]);
-        config.is_box() && id < sides.size() && boundaries.names[i] == std::to_string(id))
-      boundaries.names[i] = sides[id];
   directory.try_write("surface.vtp", [&](fs::path const& path) {
     output::write_vtp(path, s.points, s.quads, 4, {{config.output.name, 1, s.u, {}}, {"flux", 3, s.flux, {}}},
                       {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
-                      config.output.vtk, {boundaries, names_of("material", mesh.material_ids, mesh.material_groups)});
+                      config.output.vtk, whole_arrays(config, mesh));
   });
 }
 
-void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory) {
+void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory) {
   auto const& history = record.result.history;
   directory.try_write("residuals.csv", [&](fs::path const& path) { output::write_text_file(path, residuals_csv(history)); });
-  if (!picture || !output::pictures_built())
+  if (!output.picture || !output::pictures_built())
     return;
   output::Curve curve{std::string(name_of(record.solver.method)), {}, history};
   for (std::size_t i = 0; i < history.size(); ++i)
@@ -227,7 +259,8 @@ void write_residual_files(ResultRecord const& record, bool picture, ResultsDirec
   options.x_label = "iteration";
   options.y_label = "||r|| / ||b||";
   options.reference_y = record.solver.tolerance;
-  directory.try_write("residuals.png", [&](fs::path const& path) { output::write_plot(path, {curve}, options); });
+  for (std::string const& ending : output.picture_endings())
+    directory.try_write("residuals" + ending, [&](fs::path const& path) { output::write_plot(path, {curve}, options); });
 }
 
 }  // namespace poisson::app

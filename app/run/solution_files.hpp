@@ -41,6 +41,11 @@ struct SolutionOutput {
 /// The nodes of that file: Lagrange cells need equidistant ones; all else takes those of the unknowns.
 [[nodiscard]] assembly::OutputNodes output_nodes(RunConfig const& config);
 
+/// What files for ParaView tell of a sweep's case: an array of one value for every swept key, by its path.
+[[nodiscard]] std::vector<output::WholeArray> arrays_of_case(RunConfig const& config);
+/// The same, and the names of materials and boundaries of the whole mesh; the sides of a box are -x, +x ...
+[[nodiscard]] std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::MeshSummary const& mesh);
+
 /// The fields of a file or a piece.
 struct PieceFields {
   std::vector<output::Field> points, cells;
@@ -63,6 +68,6 @@ void write_surface(assembly::BoundarySurface const& surface, assembly::MeshSumma
 void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record, ResultsDirectory& directory);
 
 /// Writes residuals.csv and, with `picture`, its plot. Throws EnvironmentError.
-void write_residual_files(ResultRecord const& record, bool picture, ResultsDirectory& directory);
+void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory);
 
 }  // namespace poisson::app

@@ -48,13 +48,14 @@ std::unique_ptr<Matrix> make_configured_matrix(Arguments&&... arguments) {
 
 /// Every file that a run or a solve may write.
 std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOptions const& internal) {
-  bool const picture = config.output.picture && output::pictures_built();
   std::vector<std::string> names{"residuals.csv", "resolved.yaml"};
   auto const add = [&](bool when, std::initializer_list<char const*> more) {
     if (when)
       names.insert(names.end(), more.begin(), more.end());
   };
-  add(picture, {"residuals.png"});
+  if (config.output.picture && output::pictures_built())
+    for (std::string const& ending : config.output.picture_endings())
+      names.push_back("residuals" + ending);
   add(config.output.report, {report_file});
   if (config.system) {
     add(true, {"solution.mtx", "solution_low.mtx"});

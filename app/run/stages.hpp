@@ -153,7 +153,7 @@ public:
   template <class WriteSolution>
   void output(WriteSolution&& write_solution) {
     record.clock.time(Stage::output, [&] {
-      attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output.picture, directory); });
+      attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output, directory); });
       attempt(write_solution);
     });
     report_stage(Stage::output, directory_ ? directory_->path().string() : "");

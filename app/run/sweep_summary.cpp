@@ -77,7 +77,7 @@ constexpr Column order_columns[] = {
 std::string series_text(std::vector<output::PvdEntry> const& steps) {
   Json files = Json::array();
   for (auto const& step : steps)
-    files.push_back({{"name", step.file}, {"time", step.time}});
+    files.push_back({{"name", step.file}, {"time", step.time}, {"values", step.name}});
   return Json{{"file-series-version", "1.0"}, {"files", files}}.dump(2) + "\n";
 }
 
@@ -188,7 +188,7 @@ void write_summary(std::vector<SweepCase> const& cases, RunConfig const& config,
     std::string const name = vtk_file_name(c.configuration->config());
     for (std::string const& file : {name, name_of_pieces(name)})
       if (fs::exists(directory.path() / c.directory / file)) {
-        steps.push_back({static_cast<double>(i), c.directory + "/" + file});
+        steps.push_back({static_cast<double>(i), c.directory + "/" + file, values_text(c, sweep.axes)});
         break;
       }
   }

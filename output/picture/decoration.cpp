@@ -184,9 +184,12 @@ void draw_axes(Canvas& canvas, View const& view, BoundingBox const& box, std::ar
     auto const name = axis.exponent() == 0 ? names[axis_number] : names[axis_number] + (" \u00d7" + format_decade(axis.exponent()));
     Canvas::TextStyle name_style{.size = 1.1 * size, .color = ink, .horizontal = Align::middle, .bold = true};
     name_style.upwards = beside && canvas.text_width(name, name_style) > 1.6 * size;
-    double const distance = beside  ? (name_style.upwards ? 2 : 1.6) * size + widest
-                            : below ? 2.3 * size
-                                    : 2.2 * size + 0.75 * widest;
+    // Beyond the tick labels, wherever they stand along the axis: how far these reach outwards, and the name reaches back.
+    double const across = std::abs(outwards.first), along = std::abs(outwards.second);
+    double const labels =
+        widest == 0 ? 0.4 * size : 0.95 * size + across * (align == Align::middle ? 0.5 : 1) * widest + along * 0.5 * size;
+    double const own = across * 0.5 * canvas.text_width(name, name_style) + along * 0.6 * size;
+    double const distance = beside ? (name_style.upwards ? 2 : 1.6) * size + widest : labels + 0.3 * size + own;
     canvas.text(shifted(middle, distance), name, name_style);
   }
 }

@@ -175,6 +175,24 @@ void HdfFile::group(std::string const& name) {
   check(made.close());
 }
 
+void HdfFile::strings(std::string const& name, std::vector<std::string> const& texts) {
+  QuietHdf const quiet;
+  HdfHandle const type = taken(H5Tcopy(H5T_C_S1), H5Tclose);
+  check(H5Tset_size(type.get(), H5T_VARIABLE) >= 0);
+  hsize_t const n = texts.size();
+  HdfHandle const space = taken(H5Screate_simple(1, &n, nullptr), H5Sclose);
+  HdfHandle const properties = taken(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+  check(H5Pset_obj_track_times(properties.get(), false) >= 0);
+  HdfHandle data_set =
+      taken(H5Dcreate2(root_.get(), name.c_str(), type.get(), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Dclose);
+  std::vector<char const*> values;
+  for (std::string const& text : texts)
+    values.push_back(text.c_str());
+  if (!values.empty())
+    check(H5Dwrite(data_set.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0);
+  check(data_set.close());
+}
+
 HdfFile::Layout HdfFile::layout_of(DataArray const& array) const {
   std::size_t const n_rows = array.bytes() / row_bytes(array);
   return {std::min(n_rows, std::max<std::size_t>(block_bytes / row_bytes(array), 1)),

@@ -29,6 +29,8 @@ public:
   void group(std::string const& name);
   /// Writes an array; the name may begin with that of a group and a slash. It has one row for `components` values.
   void array(DataArray const& array);
+  /// An array of texts, each of its own length: readers of VTK know no others.
+  void strings(std::string const& name, std::vector<std::string> const& texts);
   /// An array whose values come in pieces: `add` takes the next bytes of its rows, in their order, until all are there. Of `shape`
   /// the values are not looked at. One array at a time.
   void begin(DataArray const& shape);

@@ -194,22 +194,35 @@ void check_unstructured(Mesh const& mesh, std::vector<Field> const& point_fields
 }
 
 /// Field data in plain text; VTK has strings as the codes of their bytes, with a 0 after each.
-std::string field_data(std::vector<IdTable> const& tables) {
-  if (tables.empty())
+std::string field_data(std::vector<WholeArray> const& arrays) {
+  if (arrays.empty())
     return {};
   std::string text = "<FieldData>\n";
-  for (IdTable const& table : tables) {
-    std::string const name = xml_escaped(table.field), count = std::to_string(table.ids.size());
-    text += "<DataArray type=\"Int32\" Name=\"" + name + "_ids\" NumberOfTuples=\"" + count + "\" format=\"ascii\">";
-    for (int const id : table.ids)
-      text += " " + std::to_string(id);
-    text += "</DataArray>\n<Array type=\"String\" Name=\"" + name + "_names\" NumberOfTuples=\"" + count + "\" format=\"ascii\">";
-    for (std::string const& of_id : table.names) {
-      for (char const c : of_id)
-        text += " " + std::to_string(static_cast<int>(static_cast<unsigned char>(c)));
-      text += " 0";
+  for (WholeArray const& array : arrays) {
+    auto const begin = [&](std::string const& element, char const* type, std::size_t count) {
+      text += "<" + element + " type=\"" + type + "\" Name=\"" + xml_escaped(array.name) + "\" NumberOfTuples=\"" +
+              std::to_string(count) + "\" format=\"ascii\">";
+    };
+    if (auto const* const integers = std::get_if<std::vector<int>>(&array.values)) {
+      begin("DataArray", "Int32", integers->size());
+      for (int const value : *integers)
+        text += " " + std::to_string(value);
+      text += "</DataArray>\n";
+    } else if (auto const* const numbers = std::get_if<std::vector<double>>(&array.values)) {
+      begin("DataArray", "Float64", numbers->size());
+      for (double const value : *numbers)
+        text += " " + number(value);
+      text += "</DataArray>\n";
+    } else {
+      auto const& words = std::get<std::vector<std::string>>(array.values);
+      begin("Array", "String", words.size());
+      for (std::string const& word : words) {
+        for (char const c : word)
+          text += " " + std::to_string(static_cast<int>(static_cast<unsigned char>(c)));
+        text += " 0";
+      }
+      text += "</Array>\n";
     }
-    text += "</Array>\n";
   }
   return text + "</FieldData>\n";
 }
@@ -217,11 +230,11 @@ std::string field_data(std::vector<IdTable> const& tables) {
 }  // namespace
 
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<IdTable> const& names) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<WholeArray> const& of_all) {
   check_unstructured(mesh, point_fields, cell_fields);
   // Readers renumber the nodes of Lagrange cells in files older than 2.2.
   XmlFile file(path, "UnstructuredGrid", mesh.order() > 1 ? "2.2" : "1.0", options);
-  file.text("<UnstructuredGrid>\n" + field_data(names) + "<Piece NumberOfPoints=\"" + std::to_string(mesh.n_points()) +
+  file.text("<UnstructuredGrid>\n" + field_data(of_all) + "<Piece NumberOfPoints=\"" + std::to_string(mesh.n_points()) +
             "\" NumberOfCells=\"" + std::to_string(mesh.n_cells()) + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
 
@@ -243,13 +256,13 @@ void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<
 
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place,
-               std::vector<IdTable> const& names) {
+               std::vector<WholeArray> const& of_all) {
   check_sizes(grid, point_fields, cell_fields);
   XmlFile file(path, "ImageData", "1.0", options);
   PiecePlace const at = place != nullptr ? *place : PiecePlace{{}, grid.low};
   std::string const extent = extent_text(grid.n, at.first);
   file.text("<ImageData WholeExtent=\"" + extent + "\" Origin=\"" + vector_text(at.low) + "\" Spacing=\"" +
-            vector_text(spacing_for_vtk(grid.spacing)) + "\">\n" + field_data(names) + "<Piece Extent=\"" + extent + "\">\n");
+            vector_text(spacing_for_vtk(grid.spacing)) + "\">\n" + field_data(of_all) + "<Piece Extent=\"" + extent + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
   file.text("</Piece>\n</ImageData>\n");
   file.commit();
@@ -257,12 +270,12 @@ void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::ve
 
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place,
-               std::vector<IdTable> const& names) {
+               std::vector<WholeArray> const& of_all) {
   check_sizes(grid, point_fields, cell_fields);
   XmlFile file(path, "RectilinearGrid", "1.0", options);
   std::string const extent =
       extent_text({grid.n(0), grid.n(1), grid.n(2)}, place != nullptr ? place->first : std::array<std::int64_t, 3>{});
-  file.text("<RectilinearGrid WholeExtent=\"" + extent + "\">\n" + field_data(names) + "<Piece Extent=\"" + extent + "\">\n");
+  file.text("<RectilinearGrid WholeExtent=\"" + extent + "\">\n" + field_data(of_all) + "<Piece Extent=\"" + extent + "\">\n");
   write_fields(file, point_fields, cell_fields, options,
                [&](Field const& field) { return repeated(field, grid, options.precision); });
   file.text("<Coordinates>\n");
@@ -299,12 +312,12 @@ void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> co
 
 void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
                std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
-               std::vector<IdTable> const& names) {
+               std::vector<WholeArray> const& of_all) {
   auto const n_points = static_cast<std::int64_t>(points.size() / 3), n_faces = static_cast<std::int64_t>(faces.size()) / corners;
   check_sizes(point_fields, n_points);
   check_sizes(cell_fields, n_faces);
   XmlFile file(path, "PolyData", "1.0", options);
-  file.text("<PolyData>\n" + field_data(names) + "<Piece NumberOfPoints=\"" + std::to_string(n_points) +
+  file.text("<PolyData>\n" + field_data(of_all) + "<Piece NumberOfPoints=\"" + std::to_string(n_points) +
             "\" NumberOfVerts=\"0\" NumberOfLines=\"0\" NumberOfStrips=\"0\" NumberOfPolys=\"" + std::to_string(n_faces) + "\">\n");
   write_fields(file, point_fields, cell_fields, options, [&](Field const& field) { return array_of(field, options.precision); });
   file.text("<Points>\n");
@@ -368,20 +381,38 @@ void write_counts(HdfFile& file, std::vector<HdfCounts> const& pieces) {
   file.group("CellData");
 }
 
+void write_whole(HdfFile& file, std::vector<WholeArray> const& arrays) {
+  if (!arrays.empty())
+    file.group("FieldData");
+  for (WholeArray const& array : arrays) {
+    std::string name = array.name;
+    std::replace(name.begin(), name.end(), '/', '_');
+    name = "FieldData/" + name;
+    if (auto const* const integers = std::get_if<std::vector<int>>(&array.values))
+      file.array({name, ScalarType::int32, 1, std::ssize(*integers), integers->data()});
+    else if (auto const* const numbers = std::get_if<std::vector<double>>(&array.values))
+      file.array({name, ScalarType::float64, 1, std::ssize(*numbers), numbers->data()});
+    else
+      file.strings(name, std::get<std::vector<std::string>>(array.values));
+  }
+}
+
 }  // namespace
 
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options) {
+               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<WholeArray> const& of_all) {
   auto const arrays = hdf_arrays(mesh, point_fields, cell_fields, options);
   HdfFile file(path, "UnstructuredGrid", options);
   write_counts(file, {counts_of(mesh)});
+  write_whole(file, of_all);
   for (DataArray const& array : arrays)
     file.array(array);
   file.commit();
 }
 
 void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, Mesh const* mesh,
-                        std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options) {
+                        std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
+                        std::vector<WholeArray> const& of_all) {
   constexpr std::size_t message_bytes = std::size_t{1} << 22;
   bool const is_first = ranks.rank() == 0;
   auto const arrays = mesh != nullptr ? hdf_arrays(*mesh, point_fields, cell_fields, options) : std::vector<DataArray>();
@@ -402,6 +433,7 @@ void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, 
   attempt([&] {
     file.emplace(path, "UnstructuredGrid", options);
     write_counts(*file, pieces);
+    write_whole(*file, of_all);
   });
   auto const n_arrays = static_cast<std::size_t>(gather(ranks, std::ssize(arrays)).front());
   HostVector<unsigned char> memory, received(message_bytes);
@@ -457,8 +489,9 @@ void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& e
   std::string text = "<?xml version=\"1.0\"?>\n"
                      "<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n  <Collection>\n";
   for (auto const& entry : entries) {
-    text +=
-        "    <DataSet timestep=\"" + number(entry.time) + "\" group=\"\" part=\"0\" file=\"" + xml_escaped(entry.file) + "\"/>\n";
+    std::string const name = entry.name.empty() ? std::string() : "name=\"" + xml_escaped(entry.name) + "\" ";
+    text += "    <DataSet timestep=\"" + number(entry.time) + "\" group=\"\" part=\"0\" " + name + "file=\"" +
+            xml_escaped(entry.file) + "\"/>\n";
   }
   text += "  </Collection>\n</VTKFile>\n";
   write_text_file(path, text);

@@ -10,16 +10,16 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace poisson::output {
 
-/// Names of the ids that a field holds. A file gets two arrays of field data, FIELD_ids and FIELD_names, which ParaView shows as
-/// such.
-struct IdTable {
-  std::string field;
-  std::vector<int> ids;
-  std::vector<std::string> names;  ///< as many
+/// Values of a file as a whole, such as the names of materials: an array of VTK's field data. ParaView lists such arrays, and its
+/// annotations show them.
+struct WholeArray {
+  std::string name;
+  std::variant<std::vector<int>, std::vector<double>, std::vector<std::string>> values;
 };
 
 /// Writes an unstructured grid (VTU). Cells of order 1 are VTK_HEXAHEDRON, of higher orders VTK_LAGRANGE_HEXAHEDRON; image data are
@@ -27,7 +27,7 @@ struct IdTable {
 /// `path` only when it is complete; ParaView colours by the first point field, if it has one component. Throws EnvironmentError
 /// with file and reason (no space left, not writable ...).
 void write_vtu(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<IdTable> const& names = {});
+               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<WholeArray> const& of_all = {});
 
 /// Where a piece of a larger lattice is in that.
 struct PiecePlace {
@@ -38,13 +38,13 @@ struct PiecePlace {
 /// Writes image data (VTI): points and cells follow from a few numbers. `place`: as a piece of larger ones; null: it is all.
 void write_vti(std::filesystem::path const& path, ImageGrid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr,
-               std::vector<IdTable> const& names = {});
+               std::vector<WholeArray> const& of_all = {});
 
 /// Writes a rectilinear grid (VTR) of the nodes. Its cells are the p^3 cuboids between the nodes of a cell of order p; each has the
 /// cell fields of that cell.
 void write_vtr(std::filesystem::path const& path, RectilinearGrid const& grid, std::vector<Field> const& point_fields,
                std::vector<Field> const& cell_fields, VtkOptions const& options, PiecePlace const* place = nullptr,
-               std::vector<IdTable> const& names = {});
+               std::vector<WholeArray> const& of_all = {});
 
 /// A mesh in several files, each written by one of the functions above.
 struct PiecesOfMesh {
@@ -72,26 +72,29 @@ void write_vts(std::filesystem::path const& path, std::array<std::int64_t, 2> co
 /// Writes polygons (VTP) between points (x, y, z); `faces` has the numbers of `corners` points each.
 void write_vtp(std::filesystem::path const& path, std::span<double const> points, std::span<std::int64_t const> faces, int corners,
                std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
-               std::vector<IdTable> const& names = {});
+               std::vector<WholeArray> const& of_all = {});
 
 /// Writes the same as write_vtu, as VTKHDF 1.0. ParaView 5.11 knows the file by the ending .hdf alone, and does not read it from a
-/// PVD file. It colours by no field when it opens the file.
+/// PVD file. It colours by no field when it opens the file. A slash in the name of an array of `of_all`, where HDF5 cannot have
+/// one, becomes "_".
 void write_hdf(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-               std::vector<Field> const& cell_fields, VtkOptions const& options);
+               std::vector<Field> const& cell_fields, VtkOptions const& options, std::vector<WholeArray> const& of_all = {});
 
 /// The same from several ranks: the first one, which has a mesh, writes one file with a piece of every rank that has one (`mesh` is
-/// not null), and the others send it theirs, some megabytes at a time. Fields are alike on all. Collective. EnvironmentError is
-/// thrown on the first rank alone, when all is sent.
+/// not null), and the others send it theirs, some megabytes at a time. Fields are alike on all; `of_all` counts on the first.
+/// Collective. EnvironmentError is thrown on the first rank alone, when all is sent.
 void write_hdf_on_ranks(std::filesystem::path const& path, Communicator& ranks, Mesh const* mesh,
-                        std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options);
+                        std::vector<Field> const& point_fields, std::vector<Field> const& cell_fields, VtkOptions const& options,
+                        std::vector<WholeArray> const& of_all = {});
 
 /// Bytes that a writer takes besides the mesh and the fields, where the largest array of the file has `largest_array` bytes.
 [[nodiscard]] std::int64_t writer_bytes(VtkFormat format, VtkCompression compression, std::int64_t largest_array);
 
 /// One data set of a collection.
 struct PvdEntry {
-  double time = 0;   ///< shown by ParaView as the time value
-  std::string file;  ///< relative to the PVD file
+  double time = 0;     ///< shown by ParaView as the time value
+  std::string file;    ///< relative to the PVD file
+  std::string name{};  ///< what it is, for those who read the file; ParaView shows it nowhere
 };
 /// Writes a collection of data sets (PVD). Throws EnvironmentError.
 void write_pvd(std::filesystem::path const& path, std::vector<PvdEntry> const& entries);

@@ -281,6 +281,7 @@ def test_u_in_materials_and_on_boundaries(poisson, ranks, order):
         assert q[name] == pytest.approx(value, abs=1e-10), name
     assert q["min_at"] == [0, 0, 0] and q["max_at"] == [0, 0, 1]
     out = poisson.directory / "out"
+    assert (out / "residuals.svg").read_bytes().startswith(b"<?xml") and (out / "residuals.pdf").read_bytes().startswith(b"%PDF")
     if ranks == 1:
         grid = read_solution(out)
         assert array(grid.GetPointData(), "temperature").max() == pytest.approx(1)
@@ -288,6 +289,8 @@ def test_u_in_materials_and_on_boundaries(poisson, ranks, order):
         assert gradient[0] == pytest.approx([0, 0, 0.4], abs=1e-10) and gradient[-1] == pytest.approx([0, 0, 1.6], abs=1e-10)
         names = grid.GetFieldData().GetAbstractArray("material_names")
         assert [names.GetValue(i) for i in range(names.GetNumberOfValues())] == ["die", "lid"]
+        sides = grid.GetFieldData().GetAbstractArray("boundary_names")
+        assert [sides.GetValue(i) for i in range(sides.GetNumberOfValues())] == ["-x", "+x", "-y", "+y", "-z", "lid"]
     surface = read_vtk(out / "surface.vtp")
     names = surface.GetFieldData().GetAbstractArray("boundary_names")
     assert [names.GetValue(i) for i in range(names.GetNumberOfValues())] == ["-x", "+x", "-y", "+y", "-z", "lid"]

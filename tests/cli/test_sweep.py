@@ -22,6 +22,13 @@ def table(poisson, directory="out"):
         return list(csv.DictReader(f))
 
 
+def values_of_case(grid):
+    """The swept keys that a file for ParaView has, with their values."""
+    fields = grid.GetFieldData()
+    arrays = [fields.GetAbstractArray(i) for i in range(fields.GetNumberOfArrays())]
+    return {a.GetName(): a.GetValue(0) for a in arrays if "." in a.GetName()}
+
+
 def test_product_with_orders(poisson):
     config = poisson.write(SWEEP)
     done = poisson("sweep", config, "--output", "out")
@@ -39,6 +46,9 @@ def test_product_with_orders(poisson):
     assert len(steps) == 6
     for step in steps:
         assert (poisson.directory / "out" / step.get("file")).exists()
+    assert steps[4].get("name") == "order = 2, cells = [4, 4, 4]"
+    assert values_of_case(read_vtk(poisson.directory / "out" / steps[4].get("file"))) == {
+        "problem.element.order": 2, "problem.mesh.cells": "[4, 4, 4]"}
     # ParaView reads no collection of several kinds of grids.
     assert {step.get("file")[-4:] for step in steps} == {".vtu"}
     assert "output.vtk.format" in poisson("sweep", config, "--output", "no", "--set", "output.vtk.format=image", code=1).stderr
@@ -56,7 +66,10 @@ def test_vtkhdf_files_are_in_a_series(poisson):
     out = poisson.directory / "out"
     series = json.loads((out / "case.hdf.series").read_text())
     assert series["file-series-version"] == "1.0" and [f["time"] for f in series["files"]] == [0, 1]
-    assert [read_vtk(out / f["name"]).GetCellType(0) for f in series["files"]] == [12, 72]
+    grids = [read_vtk(out / f["name"]) for f in series["files"]]
+    assert [grid.GetCellType(0) for grid in grids] == [12, 72]
+    assert [values_of_case(grid) for grid in grids] == [{"problem.element.order": 1}, {"problem.element.order": 2}]
+    assert [f["values"] for f in series["files"]] == ["order = 1", "order = 2"]
     assert "case.hdf.series" in json.loads((out / "sweep.json").read_text())["files"] and not (out / "case.pvd").exists()
 
 

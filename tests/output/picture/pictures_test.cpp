@@ -899,6 +899,45 @@ TEST(Picture, ThinShapesFillIt) {
   EXPECT_EQ(height, 900);
 }
 
+/// Where an SVG has its letters, by the texts that they belong to.
+std::vector<std::vector<std::array<double, 2>>> letters_of(std::string const& svg) {
+  std::vector<std::vector<std::array<double, 2>>> texts;
+  std::istringstream in(svg);
+  for (std::string line; std::getline(in, line);) {
+    if (line.find("<g ") != std::string::npos)
+      texts.emplace_back();
+    auto const x = line.find(" x=\""), y = line.find(" y=\"");
+    if (!texts.empty() && line.find("\"#glyph") != std::string::npos && x != std::string::npos && y != std::string::npos)
+      texts.back().push_back({std::stod(line.substr(x + 4)), std::stod(line.substr(y + 4))});
+  }
+  std::erase_if(texts, [](auto const& text) { return text.empty(); });
+  return texts;
+}
+
+// Lengths far from 1 have a power of ten in the names of their axes, which are then long.
+TEST(Picture, NamesOfAxesAreClearOfTheirTicks) {
+  for (Vec const& lengths : {Vec{3e-4, 4e-5, 2e-6}, Vec{2e-4, 1e-4, 2e-5}, Vec{1, 1, 1}, Vec{1e5, 3e6, 1e6}, Vec{1e-5, 0.3, 0.3},
+                             Vec{12345, 12345, 99999}, Vec{1e-6, 1e-6, 5e-6}}) {
+    auto const block = make_block(
+        2, 2, 2, 1, [](Vec const& x) { return x[0]; },
+        [&](Vec const& x) {
+          return Vec{lengths[0] * x[0], lengths[1] * x[1], lengths[2] * x[2]};
+        });
+    PictureOptions options{"", "u"};
+    options.format = PictureFormat::svg;
+    options.shrink = true;
+    auto const texts = letters_of(picture_png(block.grid(), PointValues{block.u}, options));
+    if (texts.empty())
+      GTEST_SKIP() << "there are no fonts";
+    for (std::size_t a = 0; a < texts.size(); ++a)
+      for (std::size_t b = a + 1; b < texts.size(); ++b)
+        for (auto const& p : texts[a])
+          for (auto const& q : texts[b])
+            EXPECT_GT(std::hypot(p[0] - q[0], p[1] - q[1]), 12)
+                << lengths[0] << " x " << lengths[1] << " x " << lengths[2] << " at " << p[0] << ", " << p[1];
+  }
+}
+
 TEST(Picture, ViewsFromAnywhere) {
   // The side that faces the viewer has the color of its value, whatever the side.
   auto const value = [](Vec const& x) { return x[0] + 2 * x[1] + 4 * x[2]; };

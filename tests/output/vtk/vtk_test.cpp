@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <locale>
+#include <map>
 #include <omp.h>
 #include <random>
 #include <sstream>
@@ -19,16 +20,20 @@
 #include <vtkCellType.h>
 #include <vtkDataArray.h>
 #include <vtkDoubleArray.h>
+#include <vtkFieldData.h>
 #include <vtkFloatArray.h>
 #include <vtkHDFReader.h>
 #include <vtkImageData.h>
 #include <vtkIntArray.h>
 #include <vtkNew.h>
 #include <vtkPointData.h>
+#include <vtkPolyData.h>
 #include <vtkRectilinearGrid.h>
 #include <vtkSmartPointer.h>
 #include <vtkUnstructuredGrid.h>
+#include <vtkVariant.h>
 #include <vtkXMLImageDataReader.h>
+#include <vtkXMLPolyDataReader.h>
 #include <vtkXMLRectilinearGridReader.h>
 #include <vtkXMLUnstructuredGridReader.h>
 
@@ -69,12 +74,8 @@ struct Unstructured {
 void PrintTo(Unstructured const& format, std::ostream* out) {
   *out << format.name;
 }
-void write_vtu_without_names(std::filesystem::path const& path, Mesh const& mesh, std::vector<Field> const& point_fields,
-                             std::vector<Field> const& cell_fields, VtkOptions const& options) {
-  write_vtu(path, mesh, point_fields, cell_fields, options);
-}
-auto const formats = testing::Values(Unstructured{"vtu", "u.vtu", write_vtu_without_names, read_vtu},
-                                     Unstructured{"hdf", "u.hdf", write_hdf, read_hdf});
+auto const formats =
+    testing::Values(Unstructured{"vtu", "u.vtu", write_vtu, read_vtu}, Unstructured{"hdf", "u.hdf", write_hdf, read_hdf});
 
 std::string text_of(std::filesystem::path const& path) {
   std::ifstream file(path, std::ios::binary);
@@ -110,7 +111,7 @@ TEST_P(EveryOrder, VtkInterpolatesThePolynomialsThatTheNodesSample) {
   auto const block = make_block(
       n[0], n[1], n[2], p, [p = p](Vec const& x) { return polynomial(x, p); }, map);
   TemporaryDirectory directory;
-  format.write(directory / format.file, block.grid(), {{"u", 1, block.u, {}}}, {}, {});
+  format.write(directory / format.file, block.grid(), {{"u", 1, block.u, {}}}, {}, {}, {});
   auto const mesh = format.read(directory / format.file);
   ASSERT_NE(mesh, nullptr);
   ASSERT_EQ(mesh->GetNumberOfCells(), 12);
@@ -205,7 +206,7 @@ TEST_P(RoundTrip, EveryArrayComesBack) {
   TemporaryDirectory directory;
   format.write(directory / format.file, block.grid(), {{"u", 1, block.u, {}}, {"error", 1, error, {}}},
                {{"material", 1, {}, material}, {"coefficient", 1, coefficient, {}}, {"flux", 3, flux, {}}},
-               {compression, precision});
+               {compression, precision}, {});
   EXPECT_EQ(directory.names(), std::set<std::string>{format.file});
   // The ParaView of an up-to-date Debian 12 cannot read appended data.
   EXPECT_EQ(text_of(directory / format.file).find("<AppendedData"), std::string::npos);
@@ -229,7 +230,7 @@ TEST_P(RoundTrip, EveryArrayComesBack) {
   ASSERT_NE(ids, nullptr);
   for (std::size_t i = 0; i < n_cells; ++i)
     ASSERT_EQ(ids->GetValue(static_cast<vtkIdType>(i)), material[i]);
-  if (format.write == write_vtu_without_names) {
+  if (format.write == write_vtu) {
     ASSERT_NE(points->GetScalars(), nullptr);
     EXPECT_STREQ(points->GetScalars()->GetName(), "u");
   }
@@ -417,6 +418,53 @@ TEST(Hdf, LargeArraysComeBackWhateverTheThreads) {
     }
 }
 
+/// What VTK's reader has of the values of the whole file.
+std::map<std::string, std::vector<std::string>> whole_values(vtkDataSet& data) {
+  std::map<std::string, std::vector<std::string>> result;
+  auto* const fields = data.GetFieldData();
+  for (int a = 0; a < fields->GetNumberOfArrays(); ++a) {
+    auto* const array = fields->GetAbstractArray(a);
+    EXPECT_EQ(array->GetNumberOfComponents(), 1);
+    for (vtkIdType i = 0; i < array->GetNumberOfValues(); ++i)
+      result[array->GetName()].push_back(array->GetVariantValue(i).ToString());
+  }
+  return result;
+}
+
+TEST(Vtk, ValuesOfAllAreInEveryFormat) {
+  auto const block = make_block(2, 1, 1, 1, [](Vec const& x) { return x[0]; });
+  std::vector<double> const u(8, 1.0);
+  std::array<std::vector<double>, 3> const x{{{0, 1}, {0, 1}, {0, 1}}};
+  std::vector<std::int64_t> const face{0, 1, 3, 2};
+  std::vector<std::string> const words{"die", "", "heat sink", "\u00e9 <a&\"b\">"};
+  std::vector<WholeArray> const all{{"material_ids", std::vector<int>{1, -2, 7, 8}},
+                                    {"material_names", words},
+                                    {"parameters.k", std::vector<double>{0.125}},
+                                    {"a/b", std::vector<std::string>{"[1, 2]"}}};
+  std::map<std::string, std::vector<std::string>> expected{
+      {"material_ids", {"1", "-2", "7", "8"}}, {"material_names", words}, {"parameters.k", {"0.125"}}, {"a/b", {"[1, 2]"}}};
+  TemporaryDirectory directory;
+  for (VtkCompression const compression : {VtkCompression::none, VtkCompression::best}) {
+    VtkOptions const options{compression, VtkPrecision::double_};
+    write_vtu(directory / "u.vtu", block.grid(), {{"u", 1, block.u, {}}}, {}, options, all);
+    EXPECT_EQ(whole_values(*read_vtu(directory / "u.vtu")), expected);
+    write_vti(directory / "u.vti", {{}, {1, 1, 1}, {2, 2, 2}}, {{"u", 1, u, {}}}, {}, options, nullptr, all);
+    EXPECT_EQ(whole_values(*read<vtkXMLImageDataReader>(directory / "u.vti")), expected);
+    write_vtr(directory / "u.vtr", {1, {x[0], x[1], x[2]}}, {{"u", 1, u, {}}}, {}, options, nullptr, all);
+    EXPECT_EQ(whole_values(*read<vtkXMLRectilinearGridReader>(directory / "u.vtr")), expected);
+    write_vtp(directory / "u.vtp", block.points, face, 4, {{"u", 1, block.u, {}}}, {}, options, all);
+    EXPECT_EQ(whole_values(*read<vtkXMLPolyDataReader>(directory / "u.vtp")), expected);
+    auto in_hdf = expected;
+    in_hdf["a_b"] = in_hdf["a/b"];  // HDF5 has no slash in names
+    in_hdf.erase("a/b");
+    write_hdf(directory / "u.hdf", block.grid(), {{"u", 1, block.u, {}}}, {}, options, all);
+    auto const mesh = read_hdf(directory / "u.hdf");
+    ASSERT_NE(mesh, nullptr);
+    EXPECT_EQ(whole_values(*mesh), in_hdf);
+    expect_same<vtkDoubleArray>(mesh->GetPointData()->GetArray("u"), block.u);
+  }
+}
+
 TEST(Hdf, OneCell) {
   for (VtkCompression const compression : {VtkCompression::none, VtkCompression::fast, VtkCompression::best})
     for (int p = 1; p <= 4; ++p) {
@@ -578,16 +626,16 @@ TEST(Vtk, TheLocaleDoesNotMatter) {
 
 TEST(Pvd, NamesEveryFileWithItsTime) {
   TemporaryDirectory directory;
-  write_pvd(directory / "all.pvd", {{0, "u.vtu"}, {0.1, "case 2/<a&\"b\">.vtu"}, {1e300, "c.vtu"}});
-  EXPECT_EQ(text_of(directory / "all.pvd"),
-            "<?xml version=\"1.0\"?>\n"
-            "<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n"
-            "  <Collection>\n"
-            "    <DataSet timestep=\"0\" group=\"\" part=\"0\" file=\"u.vtu\"/>\n"
-            "    <DataSet timestep=\"0.1\" group=\"\" part=\"0\" file=\"case 2/&lt;a&amp;&quot;b&quot;&gt;.vtu\"/>\n"
-            "    <DataSet timestep=\"1e+300\" group=\"\" part=\"0\" file=\"c.vtu\"/>\n"
-            "  </Collection>\n"
-            "</VTKFile>\n");
+  write_pvd(directory / "all.pvd", {{0, "u.vtu"}, {0.1, "case 2/<a&\"b\">.vtu", "k = \"a\""}, {1e300, "c.vtu"}});
+  EXPECT_EQ(text_of(directory / "all.pvd"), "<?xml version=\"1.0\"?>\n"
+                                            "<VTKFile type=\"Collection\" version=\"0.1\" byte_order=\"LittleEndian\">\n"
+                                            "  <Collection>\n"
+                                            "    <DataSet timestep=\"0\" group=\"\" part=\"0\" file=\"u.vtu\"/>\n"
+                                            "    <DataSet timestep=\"0.1\" group=\"\" part=\"0\" name=\"k = &quot;a&quot;\" "
+                                            "file=\"case 2/&lt;a&amp;&quot;b&quot;&gt;.vtu\"/>\n"
+                                            "    <DataSet timestep=\"1e+300\" group=\"\" part=\"0\" file=\"c.vtu\"/>\n"
+                                            "  </Collection>\n"
+                                            "</VTKFile>\n");
 }
 
 TEST(Vtk, VersionIsThatOfTheLibrary) {
