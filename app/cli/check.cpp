@@ -30,11 +30,12 @@ Backend backend_of(RunConfig const& config) {
 struct CaseForecast {
   assembly::MeshSummary mesh;
   MemoryForecast memory;
+  std::vector<std::string> notes;  ///< on the mesh file
 };
 
 CaseForecast forecast_of_case(RunConfig const& config) {
   assembly::CheckedProblem const problem(problem_of(config));
-  return {problem.mesh(), forecast_memory(config, backend_of(config), problem)};
+  return {problem.mesh(), forecast_memory(config, backend_of(config), problem), problem.notes()};
 }
 
 /// The stages as "mesh 1 MiB, solve 2 MiB".
@@ -128,9 +129,14 @@ std::vector<assembly::IdGroup> groups_with_ids(assembly::IdGroups const& groups,
   return result;
 }
 
-/// The boundaries and materials with their names, sizes and places, as comments. What is wrong with the named places of the
-/// configuration shows as well. Errors: InputError.
-void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh, std::ostream& out) {
+/// The boundaries and materials with their names, sizes and places, as comments, and notes. What is wrong with the named places of
+/// the configuration shows as well. Of a large mesh, which is not made, the names and the notes on its file. Errors: InputError.
+void print_parts(RunConfig const& config, CaseForecast const& forecast, std::ostream& out) {
+  assembly::MeshSummary const& mesh = forecast.mesh;
+  auto const print_notes = [&](std::vector<std::string> const& notes) {
+    for (std::string const& note : notes)
+      out << "# note: " << note << "\n";
+  };
   if (mesh.cells > most_cells_for_parts) {
     auto const list = [](std::set<unsigned> const& ids, assembly::IdGroups const& groups) {
       std::string text;
@@ -141,6 +147,10 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh, std
     out << "#   boundary ids   " << list(mesh.boundary_ids, mesh.boundary_groups) << "\n#   material ids   "
         << list(mesh.material_ids, mesh.material_groups) << "\n#                  (their sizes are listed for up to "
         << with_thousands(most_cells_for_parts) << " cells)\n";
+    print_notes(forecast.notes);
+    if (!config.problem.mesh.regions.empty() || !config.problem.mesh.boundaries.empty())
+      out << "# note: whether mesh.regions and mesh.boundaries hold cells and faces, or cut them, is looked at for up to "
+          << with_thousands(most_cells_for_parts) << " cells; a run looks in any case\n";
     return;
   }
   assembly::Discretization const discretization(problem_of(config), assembly::AssembledInto::half_cds_on_host);
@@ -185,8 +195,7 @@ void print_parts(RunConfig const& config, assembly::MeshSummary const& mesh, std
   assembly::MeshSummary const& found = discretization.summary();
   print("Boundaries", "faces", "area", parts.boundaries, found.boundary_groups);
   print("Materials", "cells", "volume", parts.materials, found.material_groups);
-  for (std::string const& note : discretization.notes())
-    out << "# note: " << note << "\n";
+  print_notes(discretization.notes());
 }
 
 /// "25 x 10 x 0.5, from (0, 0, 0) to (25, 10, 0.5)": a wrong unit of length shows here.
@@ -250,7 +259,8 @@ int print_check_on_ranks(Configuration const& configuration, int ranks, CheckOpt
 
 int print_check(Configuration const& configuration, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
-  auto const [mesh, memory] = forecast_of_case(config);
+  CaseForecast const forecast = forecast_of_case(config);
+  auto const& [mesh, memory, notes] = forecast;
   char const* const about = mesh.exact_counts ? "" : "about ";
 
   std::ostream& out = begin(configuration, options);
@@ -277,7 +287,7 @@ int print_check(Configuration const& configuration, CheckOptions const& options)
         << "#     by stage     " << stages_text(memory.device) << "\n";
   else
     out << "#   device memory  none: the backend is cpu\n";
-  print_parts(config, mesh, out);
+  print_parts(config, forecast, out);
   if (!config.sweep.axes.empty())
     print_sweep(configuration, out);
   return 0;

@@ -147,8 +147,7 @@ RawMesh read_raw(MeshSpec const& spec) {
     });
   }
   if (!is({".msh", ".inp", ".ucd", ".unv", ".mesh"}))
-    fail_in_mesh_file(path, 0,
-                      std::string("the ending '") + extension + "' is not that of a mesh format; known are " + known_formats);
+    fail_in_mesh_file(path, 0, std::string("the ending '") + extension + "' belongs to no mesh format; known are " + known_formats);
   if (!content.starts_with("$MeshFormat") && content.find('\0') != std::string::npos)
     fail_in_mesh_file(path, 0, std::string("this is a binary file; known are ") + known_formats);
   bool abaqus = false;
@@ -297,8 +296,9 @@ std::int64_t check_shapes(std::string const& path, RawMesh& mesh) {
   return turned;
 }
 
-/// All faces of all cells, ascending by key. Every face has one or two cells, which see it from opposite sides.
-std::vector<RawFace> check_faces(std::string const& path, RawMesh const& mesh) {
+/// All faces of all cells, ascending by key. Every face has one or two cells, which see it from opposite sides. Errors end with
+/// `advice`.
+std::vector<RawFace> check_faces(std::string const& path, RawMesh const& mesh, std::string const& advice) {
   static constexpr std::array<std::array<std::size_t, 4>, 6> corners{
       {{0, 4, 6, 2}, {1, 3, 7, 5}, {0, 1, 5, 4}, {2, 6, 7, 3}, {0, 2, 3, 1}, {4, 5, 7, 6}}};
   std::vector<RawFace> faces;
@@ -331,14 +331,14 @@ std::vector<RawFace> check_faces(std::string const& path, RawMesh const& mesh) {
     if (i + 2 < faces.size() && faces[i + 2].key == a.key)
       fail_in_mesh_file(path, mesh.cells[faces[i + 2].cell].line,
                         "the mesh is not a manifold: the face with its centre at " + to_text(centre) +
-                            " belongs to more than two cells");
+                            " belongs to more than two cells" + advice);
     std::size_t const start =
         static_cast<std::size_t>(std::find(b.vertices.begin(), b.vertices.end(), a.vertices[0]) - b.vertices.begin());
     for (std::size_t v = 0; v < 4; ++v)
       if (b.vertices[(start + 4 - v) % 4] != a.vertices[v])
         fail_in_mesh_file(path, mesh.cells[b.cell].line,
                           "two cells overlap: both lie on the same side of their common face with its centre at " +
-                              to_text(centre) + ", or their edges cross there");
+                              to_text(centre) + ", or their edges cross there" + advice);
   }
   return faces;
 }
@@ -402,8 +402,8 @@ std::vector<Mesh::InnerFace> find_inner_faces(std::vector<FaceGroups::Inner> con
   return result;
 }
 
-/// Joins nodes at the same place, and says so.
-void join_coinciding_nodes(RawMesh& mesh) {
+/// Joins nodes at the same place, and says so. Returns what to add to messages about a mesh that is wrong then.
+std::string join_coinciding_nodes(RawMesh& mesh) {
   JoinedNodes const nodes = join_nodes(mesh);
   auto const coincide = [](std::int64_t n) {
     return std::to_string(n) + (n == 1 ? " node coincides with another and was" : " nodes coincide with others and were");
@@ -413,6 +413,8 @@ void join_coinciding_nodes(RawMesh& mesh) {
                          "; problem.mesh.join: false keeps such nodes apart");
   if (nodes.kept > 0)
     mesh.notes.push_back(coincide(nodes.kept) + " not joined, since a cell would have the same node twice");
+  return nodes.joined == 0 ? std::string()
+                           : "; " + coincide(nodes.joined) + " joined before: problem.mesh.join: false keeps such nodes apart";
 }
 
 /// Says how many parts the mesh has, where it has several.
@@ -444,14 +446,13 @@ Mesh read_mesh_file(MeshSpec const& spec) {
                       std::string("the ") + (is_exodus(lower_extension(path)) ? "Exodus " : "") + "file has no hexahedra" +
                           (mesh.quads.empty() ? "" : ", only " + std::to_string(mesh.quads.size()) + " quadrilaterals: a surface"));
   check_memory(static_cast<std::int64_t>(mesh.cells.size()) * bytes_per_created_cell, "the mesh");
-  if (spec.join)
-    join_coinciding_nodes(mesh);
+  std::string const advice = spec.join ? join_coinciding_nodes(mesh) : std::string();
   Mesh result;
   result.notes = std::move(mesh.notes);
   result.material_groups = resolve_cell_groups(path, mesh, result.notes);
   add_note_on_parts(mesh, result.notes);
   std::int64_t const turned = check_shapes(path, mesh);
-  FaceGroups faces = resolve_face_groups(path, mesh, check_faces(path, mesh), result.notes);
+  FaceGroups faces = resolve_face_groups(path, mesh, check_faces(path, mesh, advice), result.notes);
   result.boundary_groups = std::move(faces.boundary_groups);
   result.inner_groups = std::move(faces.inner_groups);
 
@@ -484,7 +485,7 @@ Mesh read_mesh_file(MeshSpec const& spec) {
   } catch (std::bad_alloc const&) {
     throw;
   } catch (std::exception const& exception) {
-    fail_in_mesh_file(path, 0, "deal.II cannot build this mesh: " + brief_message(exception));
+    fail_in_mesh_file(path, 0, "deal.II cannot build this mesh: " + brief_message(exception) + advice);
   }
   if (result.curved_cells)
     turn_frames(*result.curved_cells, in_file, *result.triangulation);

@@ -39,9 +39,27 @@ def test_check_lists_boundaries_and_materials(poisson):
     # too large a mesh is not made for a table
     large = poisson("check", config, "--set", "problem.mesh.cells=[400, 200, 200]").stdout
     assert "boundary ids" in large and "up to 1 000 000 cells" in large
+    assert "# note: whether mesh.regions and mesh.boundaries hold cells and faces" in large
     # what a run would refuse when it has its mesh
     assert "no cell has its centre where 'x > 9' holds" in poisson("check", config, "--set", "problem.mesh.regions=[{name: nowhere, where: 'x > 9'}]",
                                   "--set", "problem.coefficient=1", code=1).stderr
+
+
+def test_check_of_a_large_mesh_tells_what_its_file_is_like(poisson):
+    """Two cubes with nodes of their own, refined to more cells than check makes."""
+    cubes = [(x + shift, y, z) for shift in (0, 1) for z in (0, 1) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))]
+    nodes = "".join(f"{i + 1} {x} {y} {z}\n" for i, (x, y, z) in enumerate(cubes))
+    cells = "".join(f"{c + 1} 5 2 1 1 {' '.join(str(8 * c + v) for v in range(1, 9))}\n" for c in range(2))
+    poisson.write(f"$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n16\n{nodes}$EndNodes\n$Elements\n2\n{cells}$EndElements\n", "two.msh")
+    config = poisson.write("""
+        problem:
+          mesh: {file: two.msh}
+          boundary: [{ids: all, type: dirichlet, value: "0"}]
+        """)
+    note = "# note: mesh file 'two.msh': 4 nodes coincide with others and were joined with them"
+    for refinements in (0, 7):
+        assert note in poisson("check", config, "--set", f"problem.mesh.refinements={refinements}").stdout
+    assert note not in poisson("check", config, "--set", "problem.mesh.join=false").stdout
 
 
 def test_check_output_is_a_configuration(cube):

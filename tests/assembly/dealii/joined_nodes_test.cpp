@@ -169,5 +169,22 @@ TEST_F(JoinedNodes, CollapsedCellsKeepTheirNodes) {
   EXPECT_TRUE(says(mesh, "2 nodes coincide with others and were not joined, since a cell would have the same node twice"));
 }
 
+/// Cells at one place that were never meant to be joined: the error names the remedy, and the remedy works.
+TEST_F(JoinedNodes, WhatIsWrongOnceJoinedIsToldWithTheRemedy) {
+  auto const longer = [](std::vector<Place> nodes) {  // the last cell
+    for (std::size_t v : {1U, 2U, 5U, 6U})
+      nodes[nodes.size() - 8 + v][0] += 1;
+    return nodes;
+  };
+  std::string const three = write("three.msh", as_gmsh(longer(nodes_of_cubes({{0, 0, 0}, {1, 0, 0}, {1, 0, 0}}))));
+  std::string const two = write("two.msh", as_gmsh(longer(nodes_of_cubes({{0, 0, 0}, {0, 0, 0}}))));
+  expect_error(three, "not a manifold");
+  expect_error(three, "; 8 nodes coincide with others and were joined before: problem.mesh.join: false keeps such nodes apart");
+  expect_error(two, "two cells overlap");
+  expect_error(two, "; 4 nodes coincide with others and were joined before: problem.mesh.join: false keeps such nodes apart");
+  EXPECT_EQ(boundary_faces(read_kept_apart(three)), 18);
+  EXPECT_EQ(boundary_faces(read_kept_apart(two)), 12);
+}
+
 }  // namespace
 }  // namespace poisson::assembly
