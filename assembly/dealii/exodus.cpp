@@ -13,7 +13,8 @@
 namespace poisson::assembly {
 namespace {
 
-/// Reader of Exodus II: a netCDF file with blocks of elements of one kind (the materials) and side sets (the boundaries).
+/// Reader of Exodus II: a netCDF file with blocks of elements of one kind (the materials) and side sets (the boundaries). Element
+/// sets are groups of cells; node sets, face sets, shells and sets of them are groups of faces.
 class ExodusReader {
 public:
   explicit ExodusReader(MeshText& text) : text_(text), builder_(text) {
@@ -47,10 +48,8 @@ public:
     }
     builder_.mesh().quad_groups.insert(builder_.mesh().quad_groups.end(), shells.begin(), shells.end());
     read_node_sets();
-    for (char const* const other : {"num_elem_sets", "num_face_sets"})
-      if (std::size_t const n = length(other, 0); n > 0)
-        builder_.mesh().notes.push_back(std::to_string(n) + (other[4] == 'e' ? " element" : " face") +
-                                        " sets are passed over; blocks, side sets and node sets are read");
+    read_element_sets();
+    read_face_sets();
     return builder_.finish();
   }
 
@@ -191,6 +190,7 @@ private:
         builder_.add_quad({corners[0], corners[1], corners[2], corners[3]}, 0);
         shells.members.push_back(builder_.mesh().quads.size() - 1);
         corners_.push_back(corners);
+        places_.push_back(shells.members.back());
         continue;
       }
       if (nodes == 8)
@@ -198,6 +198,7 @@ private:
       else
         builder_.add_hexahedron(numbers, order, material);
       corners_.push_back(corners);
+      places_.push_back(builder_.mesh().cells.size() - 1);
     }
     if (quads)
       builder_.mesh().quad_groups.push_back(std::move(shells));
@@ -215,6 +216,85 @@ private:
         for (long long const node : integers("node_ns" + number, n))
           group.members.push_back(builder_.vertex_of(node));
       builder_.mesh().node_groups.push_back(std::move(group));
+    }
+  }
+
+  static std::string name_of(RawMesh::Group const& group) {
+    return group.name.empty() ? std::to_string(group.id) : "'" + group.name + "'";
+  }
+
+  /// The sets of one kind, without their members; one whose file gives no ids gets a free one.
+  std::vector<RawMesh::Group> sets_of(char const* dimension, std::string const& prefix) const {
+    std::size_t const sets = length(dimension, 0);
+    bool const has_ids = variable(prefix + "_prop1") >= 0;
+    auto const ids = integers_or_numbers(prefix + "_prop1", sets);
+    auto const names = texts(prefix + "_names", sets);
+    std::vector<RawMesh::Group> groups;
+    for (std::size_t s = 0; s < sets; ++s)
+      groups.push_back({names[s], has_ids ? ids[s] : -1, {}});
+    return groups;
+  }
+
+  void read_element_sets() {
+    std::size_t s = 0;
+    for (RawMesh::Group& group : sets_of("num_elem_sets", "els")) {
+      std::string const number = std::to_string(++s);
+      RawMesh::Group of_shells{group.name, group.id, {}};
+      std::size_t passed_over = 0;
+      if (std::size_t const n = length(("num_ele_els" + number).c_str(), 0); n > 0)
+        for (long long const element : integers("elem_els" + number, n)) {
+          auto const [at, shell] = element_at(element, "an element set");
+          if (at < corners_.size())
+            (shell ? of_shells : group).members.push_back(places_[at]);
+          else
+            ++passed_over;
+        }
+      if (passed_over > 0)
+        builder_.mesh().notes.push_back("of element set " + name_of(group) + " " + std::to_string(passed_over) +
+                                        " elements that are neither hexahedra nor shells are passed over");
+      if (!group.members.empty() || of_shells.members.empty())
+        builder_.mesh().cell_groups.push_back(std::move(group));
+      if (!of_shells.members.empty())
+        builder_.mesh().quad_groups.push_back(std::move(of_shells));
+    }
+  }
+
+  /// Face sets list faces of face blocks, which are counted from 1 through all of them.
+  void read_face_sets() {
+    std::size_t const blocks = length("num_fa_blk", 0);
+    std::vector<std::array<std::int64_t, 4>> faces;  // all 0: no quadrilateral
+    for (std::size_t b = 1; b <= blocks; ++b) {
+      std::string const number = std::to_string(b), name = "fbconn" + number;
+      std::size_t const n = length(("num_fa_in_blk" + number).c_str(), 0), nodes = length(("num_nod_per_fa" + number).c_str(), 0);
+      require_room(n, name);
+      bool const quads = (nodes == 4 || nodes == 8 || nodes == 9) && variable("fbepecnt" + number) < 0;
+      auto const list = quads ? integers(name, n * nodes) : std::vector<long long>();
+      for (std::size_t f = 0; f < n; ++f) {
+        faces.push_back({});
+        if (quads)
+          std::copy_n(list.begin() + static_cast<std::ptrdiff_t>(f * nodes), 4, faces.back().begin());
+      }
+    }
+    std::size_t s = 0;
+    for (RawMesh::Group& group : sets_of("num_face_sets", "fs")) {
+      std::string const number = std::to_string(++s);
+      std::size_t passed_over = 0;
+      if (std::size_t const n = length(("num_face_fs" + number).c_str(), 0); n > 0)
+        for (long long const face : integers("face_fs" + number, n)) {
+          if (face < 1 || static_cast<std::size_t>(face) > faces.size())
+            text_.fail("face set " + name_of(group) + " has face " + std::to_string(face) + ", which does not exist");
+          auto const& corners = faces[static_cast<std::size_t>(face - 1)];
+          if (corners == std::array<std::int64_t, 4>{}) {
+            ++passed_over;
+            continue;
+          }
+          builder_.add_quad(corners, 0);
+          group.members.push_back(builder_.mesh().quads.size() - 1);
+        }
+      if (passed_over > 0)
+        builder_.mesh().notes.push_back("of face set " + name_of(group) + " " + std::to_string(passed_over) +
+                                        " faces that are no quadrilaterals are passed over");
+      builder_.mesh().quad_groups.push_back(std::move(group));
     }
   }
 
@@ -246,8 +326,8 @@ private:
     std::size_t passed_over = 0;
     for (std::size_t i = 0; i < n; ++i) {
       auto side = static_cast<std::size_t>(sides_of[i] - 1);
-      auto const [corners, shell] = cell(elements[i]);
-      if (corners == nullptr || (shell && side >= 2 && side < 6)) {  // of a line or a point, or an edge of a shell
+      auto const [place, shell] = element_at(elements[i], "a side set");
+      if (place == corners_.size() || (shell && side >= 2 && side < 6)) {  // of a line or a point, or an edge of a shell
         ++passed_over;
         continue;
       }
@@ -255,26 +335,27 @@ private:
         text_.fail("side " + std::to_string(sides_of[i]) + " of element " + std::to_string(elements[i]) + " does not exist");
       // Both sides of a shell are the face that it is.
       auto const& at = shell ? shell_corners : sides[side];
-      builder_.add_quad({(*corners)[at[0]], (*corners)[at[1]], (*corners)[at[2]], (*corners)[at[3]]}, 0);
+      auto const& corners = corners_[place];
+      builder_.add_quad({corners[at[0]], corners[at[1]], corners[at[2]], corners[at[3]]}, 0);
       group.members.push_back(builder_.mesh().quads.size() - 1);
     }
     if (passed_over > 0)
-      builder_.mesh().notes.push_back("of side set " + (group.name.empty() ? std::to_string(group.id) : "'" + group.name + "'") +
-                                      " " + std::to_string(passed_over) + " sides that are no faces are passed over");
+      builder_.mesh().notes.push_back("of side set " + name_of(group) + " " + std::to_string(passed_over) +
+                                      " sides that are no faces are passed over");
   }
 
-  /// The corners of an element, counted from 1 through all blocks, and whether it is a shell, with four; null where it is neither
-  /// a hexahedron nor a shell.
-  [[nodiscard]] std::pair<std::array<std::int64_t, 8> const*, bool> cell(long long number) const {
+  /// The place in corners_ of an element, counted from 1 through all blocks, and whether it is a shell, with four corners;
+  /// corners_.size() where it is neither a hexahedron nor a shell. `what` lists it.
+  [[nodiscard]] std::pair<std::size_t, bool> element_at(long long number, char const* what) const {
     if (number >= 1) {
       auto left = static_cast<std::size_t>(number - 1);
       for (Block const& block : first_of_block_) {
         if (left < block.cells)
-          return {block.hexahedra || block.shells ? &corners_[block.first + left] : nullptr, block.shells};
+          return {block.hexahedra || block.shells ? block.first + left : corners_.size(), block.shells};
         left -= block.cells;
       }
     }
-    text_.fail("a side set has element " + std::to_string(number) + ", which does not exist");
+    text_.fail(std::string(what) + " has element " + std::to_string(number) + ", which does not exist");
   }
 
   struct Block {
@@ -286,6 +367,7 @@ private:
   int file_ = -1;
   std::vector<Block> first_of_block_;
   std::vector<std::array<std::int64_t, 8>> corners_;
+  std::vector<std::size_t> places_;  ///< of what has these corners, in `cells` or `quads` of the mesh
 };
 
 }  // namespace

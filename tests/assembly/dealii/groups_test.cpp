@@ -213,7 +213,8 @@ TEST_F(MeshFiles, UnvCellsAndFacesOfOrderTwo) {
   EXPECT_NEAR(parts.materials.at(0).size, 1 + 0.4 / 6, 1e-12);
 }
 
-/// k1.e of libexodusii in small: two cubes, a block of shells on x = 2 with the id of a side set, and sets of nodes.
+/// k1.e of libexodusii in small: two cubes, a block of shells on x = 2 with the id of a side set, and sets of nodes, elements and
+/// faces.
 void write_bar_exodus(std::string const& path) {
   int file = 0;
   auto const check = [](int status) { ASSERT_EQ(status, NC_NOERR) << nc_strerror(status); };
@@ -243,7 +244,8 @@ void write_bar_exodus(std::string const& path) {
   };
   dimension("num_dim", 3);
   int const n_nodes = dimension("num_nodes", 12), blocks = dimension("num_el_blk", 2), sides = dimension("num_side_sets", 2),
-            node_sets = dimension("num_node_sets", 3);
+            node_sets = dimension("num_node_sets", 3), element_sets = dimension("num_elem_sets", 3),
+            face_sets = dimension("num_face_sets", 1);
   std::array<int, 3> coordinates{};
   for (std::size_t d = 0; d < 3; ++d)
     check(nc_def_var(file, (std::string("coord") + "xyz"[d]).c_str(), NC_DOUBLE, 1, &n_nodes, &coordinates[d]));
@@ -266,6 +268,16 @@ void write_bar_exodus(std::string const& path) {
   integers("node_ns1", {dimension("num_nod_ns1", 6)}, {1, 2, 3, 4, 5, 6});  // z = 0
   integers("node_ns2", {dimension("num_nod_ns2", 4)}, square(0));
   integers("node_ns3", {dimension("num_nod_ns3", 1)}, {1});
+  integers("els_prop1", {element_sets}, {7, 8, 9});
+  names("els_names", element_sets, {"left", "plate", "nothing"});
+  integers("elem_els1", {dimension("num_ele_els1", 1)}, {1});
+  integers("elem_els2", {dimension("num_ele_els2", 1)}, {3});  // the shell
+  dimension("num_fa_blk", 2);
+  integers("fbconn1", {dimension("num_fa_in_blk1", 1), dimension("num_nod_per_fa1", 3)}, {1, 2, 4});
+  integers("fbconn2", {dimension("num_fa_in_blk2", 1), dimension("num_nod_per_fa2", 4)}, square(1));
+  integers("fs_prop1", {face_sets}, {11});
+  names("fs_names", face_sets, {"middle"});
+  integers("face_fs1", {dimension("num_face_fs1", 2)}, {1, 2});
   check(nc_enddef(file));
   for (std::size_t d = 0; d < 3; ++d) {
     std::vector<double> x;
@@ -284,7 +296,7 @@ void write_bar_exodus(std::string const& path) {
   check(nc_close(file));
 }
 
-TEST_F(MeshFiles, ShellsAndNodeSetsOfExodusAreBoundaries) {
+TEST_F(MeshFiles, ShellsAndSetsOfExodusAreGroups) {
   std::string const path = (folder_ / "bar.e").string();
   write_bar_exodus(path);
   Mesh const mesh = read(path);
@@ -294,19 +306,26 @@ TEST_F(MeshFiles, ShellsAndNodeSetsOfExodusAreBoundaries) {
   EXPECT_EQ(found.at("x high"), 1);
   EXPECT_EQ(found.at("ground"), 2);
   EXPECT_EQ(found.at("x nodes"), 1);
-  EXPECT_EQ(volumes(mesh), (Sizes{{"bar", 2}}));
+  EXPECT_EQ(found.at("plate"), 1);
+  EXPECT_EQ(volumes(mesh), (Sizes{{"bar", 2}, {"left", 1}}));
+  EXPECT_TRUE(mesh.material_groups.has_name("nothing"));  // and holds no cell
+  ASSERT_EQ(mesh.inner_faces.size(), 1U);
+  EXPECT_EQ(mesh.inner_groups.with_name("middle"), (std::set<unsigned>{mesh.inner_faces[0].id}));
   std::set<unsigned> ids;
   for (auto const& [id, faces] : count(mesh).faces_with_id)
     ids.insert(id);
   EXPECT_EQ(mesh.boundary_groups.with_id(5, ids), mesh.boundary_groups.with_name("x low"));
   EXPECT_EQ(mesh.boundary_groups.with_id(6, ids), mesh.boundary_groups.with_name("x high"));
   EXPECT_EQ(mesh.boundary_groups.with_id(1, ids), mesh.boundary_groups.with_name("ground"));
-  EXPECT_EQ(mesh.boundary_groups.ids_of(ids).size(), 6U);  // 0, x low, x high, ground, the shells, x nodes
+  EXPECT_EQ(mesh.boundary_groups.with_id(8, ids), mesh.boundary_groups.with_name("plate"));
+  EXPECT_EQ(mesh.boundary_groups.ids_of(ids).size(), 7U);  // 0, x low, x high, ground, the shells, plate, x nodes
   std::string notes;
   for (std::string const& note : mesh.notes)
     notes += note + "\n";
-  for (char const* const part : {"of side set 'x high' 1 sides that are no faces", "'x low' has the name of a set of faces",
-                                 "without a name has the number 5 in the file", "'x nodes' has the number 6 in the file"})
+  for (char const* const part :
+       {"of side set 'x high' 1 sides that are no faces", "of face set 'middle' 1 faces that are no quadrilaterals",
+        "'x low' has the name of a set of faces", "without a name has the number 5 in the file",
+        "'x nodes' has the number 6 in the file"})
     EXPECT_NE(notes.find(part), std::string::npos) << notes;
 }
 
