@@ -196,7 +196,7 @@ private:
     }
     session_.show(table);
     if (reference != all.end())
-      session_.console.line("  values: largest distance to those of " + reference->label +
+      session_.console.line("  values: largest distance to the values of " + reference->label +
                             ", over the largest value; x this: seconds over the fastest of two stages");
   }
 

@@ -32,9 +32,9 @@ po::options_description describe_bench(BenchArguments& a, BenchWords& w) {
   po::options_description visible("poisson bench spmv|convert|solve [CONFIG]\n\n"
                                   "Measures products (spmv), conversions from CSR (convert) or solvers (solve), of every matrix "
                                   "that is named, in every format that\n"
-                                  "holds it. With none named: --nodes 64 --band --random; of solve --nodes 64. The right-hand side "
-                                  "of solve is that of CONFIG, or\n"
-                                  "all ones. Dense matrices have a command of their own: poisson bench svd --help.\n\nMatrices");
+                                  "holds it. With none named: --nodes 64 --band --random; of solve --nodes 64. solve takes the "
+                                  "right-hand side of CONFIG, or all\n"
+                                  "ones. Dense matrices have another command: poisson bench svd --help.\n\nMatrices");
   auto matrices = visible.add_options();
   matrices("nodes", po::value(&w.nodes)->value_name("N[,N...]"), "box of N^3 nodes");
   matrices("order", po::value(&w.order)->value_name("P"),
@@ -87,7 +87,7 @@ void parse_matrices(po::variables_map const& map, BenchWords const& w, BenchOpti
   if (map.count("order") > 0)
     options.order = parse_integer("bench", "--order", w.order, 1, 8);
   if (options.order > 1 && options.nodes.empty())
-    throw usage_error("bench", "--order is that of the boxes' elements; give their size with --nodes");
+    throw usage_error("bench", "--order sets the order of elements on boxes; give the size of boxes with --nodes");
   if (map.count("rows") > 0)
     options.rows = parse_integer<std::int64_t>("bench", "--rows", w.rows, 1, std::int64_t{1} << 30);
   if (map.count("rows") > 0 && !options.band && !options.random)
@@ -196,7 +196,7 @@ int run_bench_on_ranks(std::vector<std::string> const& words, RankTeam& team, st
   BenchArguments a;
   team.together([&] {
     if (!words.empty() && words.front() == "svd")
-      throw usage_error("bench", "the svd is that of one rank, and only 'poisson bench spmv' and 'bench solve' work on several");
+      throw usage_error("bench", "bench svd works on one rank only; 'poisson bench spmv' and 'bench solve' work on several");
     a = parse_bench(words);
     if (!a.options.config.empty())
       configuration.emplace(load_configuration(a.options.config, a.sets));

@@ -106,7 +106,7 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
                      : "a key of matrix, solver or output as in a configuration; may be given several times; the value is YAML");
     add("output", po::value(&output)->value_name("DIR"),
         takes_config ? "results directory (default: output.directory of the configuration, or results/NAME)"
-                     : "results directory (default: results/NAME, NAME being that of the matrix without extensions)");
+                     : "results directory (default: results/NAME, NAME is the name of the matrix file without extensions)");
     add("backend", po::value(&backend)->value_name("auto|cpu|cuda"), "where to solve");
   }
   if (solves)
@@ -125,7 +125,7 @@ Arguments parse(std::string const& command, std::vector<std::string> const& word
   if (command == "sweep") {
     add("jobs", po::value(&a.options.jobs)->value_name("N"), "cases at a time (default: 1, or one on each of --gpus)");
     add("gpus", po::value(&a.options.gpus)->value_name("N|LIST"),
-        "share out N devices, or those of a list such as 0,2, among the cases that run at a time");
+        "share out N devices, or the devices of a list such as 0,2, among the cases that run at a time");
     add("resume", po::bool_switch(&a.options.resume), "keep finished cases, do only what is missing");
     add("list", po::bool_switch(&a.list), "only print the cases: number, name of the folder, settings; a tab between them");
     add("case", po::value(&a.sweep_case)->value_name("K"),

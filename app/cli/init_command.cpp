@@ -65,7 +65,7 @@ int run_init_command(std::vector<std::string> const& words) {
   if (to_file && file.empty())
     throw usage_error("init", "--output must name a file, found ''");
   if (overwrite && !to_file)
-    throw usage_error("init", "--overwrite is that of --output FILE");
+    throw usage_error("init", "--overwrite needs --output FILE");
   if (names.empty()) {
     if (to_file)
       throw usage_error("init", "the name of a template is needed: poisson init NAME --output FILE; 'poisson init' lists them");

@@ -52,7 +52,7 @@ SvdArguments parse_svd(std::vector<std::string> const& words) {
   if (given("random"))
     work.random = parse_integer<std::int64_t>("svd", "--random", random, 1, largest_dense);
   if (given("seed") && !given("random"))
-    refuse("--seed is that of --random, and the matrix is from a file");
+    refuse("--seed belongs to --random, and the matrix comes from a file");
   if (given("seed"))
     work.seed = parse_integer<std::int64_t>("svd", "--seed", seed, 0, std::int64_t{1} << 62);
   if (given("band-width"))

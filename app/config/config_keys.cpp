@@ -90,7 +90,7 @@ Keys<assembly::BoundaryCondition> const& boundary_keys() {
           .must_be_given("say which boundary ids, or all, or names", [](auto const& b) { return b.names.empty(); }),
       key<assembly::BoundaryCondition>(
           "names", NameList{}, [](auto& b) -> auto& { return b.names; }, "",
-          "Names that this entry is for: those of the mesh file or of problem.mesh.boundaries.")
+          "Names that this entry is for, from the mesh file or problem.mesh.boundaries.")
           .only("with names", [](auto const& b) { return !b.names.empty(); }),
       key<assembly::BoundaryCondition>(
           "type", Choice<assembly::BoundaryType>{}, [](auto& b) -> auto& { return b.type; }, "",
@@ -100,9 +100,9 @@ Keys<assembly::BoundaryCondition> const& boundary_keys() {
           .must_be_given("dirichlet, neumann, robin or periodic"),
       key<assembly::BoundaryCondition>(
           "value", ExpressionText{}, [](auto& b) -> auto& { return b.value; },
-          "that of u (dirichlet, periodic), of k u / length (neumann, robin)", "Right-hand side of the condition."),
+          "as u (dirichlet, periodic), as k u / length (neumann, robin)", "Right-hand side of the condition."),
       key<assembly::BoundaryCondition>(
-          "alpha", ExpressionText{}, [](auto& b) -> auto& { return b.alpha; }, "that of k / length", "Transfer coefficient, >= 0.")
+          "alpha", ExpressionText{}, [](auto& b) -> auto& { return b.alpha; }, "as k / length", "Transfer coefficient, >= 0.")
           .only("with type: robin", robin)
           .must_be_given("a robin condition needs it", robin),
   };
@@ -657,7 +657,7 @@ Keys<assembly::PointSource> const& point_source_keys() {
           "at", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.at; }, "length", "The point, which must be in the mesh.")
           .must_be_given("say where, [x, y, z]"),
       key<assembly::PointSource>(
-          "value", Number{}, [](auto& s) -> auto& { return s.value; }, "that of k u length", "What enters there.")
+          "value", Number{}, [](auto& s) -> auto& { return s.value; }, "as k u length", "What enters there.")
           .must_be_given("say how much enters there"),
   };
   return keys;
@@ -672,8 +672,7 @@ Keys<assembly::LineSource> const& line_source_keys() {
           "to", ThreeOf<Number>{}, [](auto& s) -> auto& { return s.to; }, "length", "Where it ends; it must not leave the mesh.")
           .must_be_given("say where, [x, y, z]"),
       key<assembly::LineSource>(
-          "value", ExpressionText{}, [](auto& s) -> auto& { return s.value; }, "that of k u",
-          "What enters for each unit of length.")
+          "value", ExpressionText{}, [](auto& s) -> auto& { return s.value; }, "as k u", "What enters for each unit of length.")
           .must_be_given("say how much enters for each unit of length"),
   };
   return keys;
@@ -826,7 +825,7 @@ Keys<PictureSpec> const& picture_keys() {
           .only("without quantity: materials", colored),
       key<PictureSpec>(
           "range", AutoOr<TwoOf<Number>>{TwoOf<Number>{Number{}, "[low, high]"}, true}, [](auto& p) -> auto& { return p.range; },
-          "that of the quantity", "Values of the first and the last color. auto: all values.")
+          "as the quantity", "Values of the first and the last color. auto: all values.")
           .only("without quantity: materials", colored),
       key<PictureSpec>(
           "mesh", AutoOr<Boolean>{}, [](auto& p) -> auto& { return p.mesh; }, "",
@@ -870,7 +869,7 @@ Keys<ContourSpec> const& contour_keys() {
           "name", PlainName{}, [](auto& c) -> auto& { return c.name; }, "", "The file is contour_NAME.vtp.")
           .must_be_given("contours have a name"),
       key<ContourSpec>(
-          "values", Numbers{}, [](auto& c) -> auto& { return c.values; }, "that of u", "Values of u.")
+          "values", Numbers{}, [](auto& c) -> auto& { return c.values; }, "as u", "Values of u.")
           .must_be_given("say which values of u"),
   };
   return keys;
@@ -890,7 +889,7 @@ struct Named {
                 for (std::size_t j = 0; j + 1 < out.size(); ++j)
                   if (out[j].name == spec.name)
                     reject(item.origin, of_item + ".name",
-                           "the name '" + spec.name + "' is that of " + path + "[" + std::to_string(j) + "] already");
+                           "the name '" + spec.name + "' belongs to " + path + "[" + std::to_string(j) + "] already");
               });
   }
   [[nodiscard]] std::string write(std::vector<T> const& value) const { return write_maps(keys(), value); }
@@ -1096,9 +1095,9 @@ Keys<RunConfig> make_run_keys() {
               POISSON_MEMBER(problem.frames), "", "Coordinate systems for coefficients, turned about an axis.")
           .or_null("none"),
       key<RunConfig>(
-          "problem.source", Source{}, [](auto& c) -> auto& { return c; }, "that of k u / length^2",
+          "problem.source", Source{}, [](auto& c) -> auto& { return c; }, "as k u / length^2",
           "f, the source density: one, or by material id or name of the mesh, 0 where neither that nor default says more."),
-      declare("problem.source_total", OptionalNumber{}, POISSON_MEMBER(problem.source_total), "that of k u length",
+      declare("problem.source_total", OptionalNumber{}, POISSON_MEMBER(problem.source_total), "as k u length",
               "The integral of f: f is multiplied by the number that makes it so. auto: f is taken as it is."),
       declare("problem.point_sources", List<assembly::PointSource>{point_source_keys, "{at: [0.5, 0.5, 0.5], value: 1}"},
               POISSON_MEMBER(problem.point_sources), "", "Sources at points, beside f.")
@@ -1108,9 +1107,9 @@ Keys<RunConfig> make_run_keys() {
               POISSON_MEMBER(problem.line_sources), "", "Sources along straight lines, beside f.")
           .or_null("none"),
       declare("problem.boundary", BoundaryList{}, POISSON_MEMBER(problem.boundary), "",
-              "Boundary conditions. Every boundary id of the mesh must be covered; those of a box are 0 .. 5 = -x +x -y +y -z +z.")
+              "Boundary conditions. Every boundary id of the mesh must be covered; a box has 0 .. 5 = -x +x -y +y -z +z.")
           .must_be_given("a list of conditions such as [{ids: all, type: dirichlet, value: \"0\"}]"),
-      declare("problem.exact", ExpressionText{}, POISSON_MEMBER(problem.exact), "that of u",
+      declare("problem.exact", ExpressionText{}, POISSON_MEMBER(problem.exact), "as u",
               "Exact solution, where known: errors are then reported.")
           .or_null("not known"),
       section<RunConfig>("matrix", "How the matrix is stored."),
@@ -1140,11 +1139,9 @@ Keys<RunConfig> make_run_keys() {
       section<RunConfig>("solver", "How the system is solved."),
       declare("solver.method", Choice<Method>{}, POISSON_MEMBER(solver.method), "",
               "Krylov method: cg for symmetric positive definite matrices, bicgstab for any."),
-      declare(
-          "solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
-          "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
-          "same until that gets no further, then iterations in double_double; auto: double, and refined from where that gets no "
-          "further."),
+      declare("solver.precision", Choice<Precision>{}, POISSON_MEMBER(solver.precision), "",
+              "Arithmetic of the solver. refined: iterations in double, the solution and its residual in double_double; mixed: the "
+              "same until it stagnates, then iterations in double_double; auto: double, and refined once double stagnates."),
       declare("solver.matrix_precision", Choice<MatrixPrecision>{}, POISSON_MEMBER(matrix.precision), "",
               "Precision in which matrix entries are stored, whatever the solver's; entries of assembled matrices are known in "
               "double."),
@@ -1161,8 +1158,9 @@ Keys<RunConfig> make_run_keys() {
       declare(
           "solver.tolerance", Tolerance{}, POISSON_MEMBER(solver), "",
           "The solver stops at this relative residual ||b - A x|| / ||b||; about 1e-15 is the least that double reaches on easy "
-          "systems, and 1e-28 what the other precisions do. discretization: it stops when its error is small beside that of the "
-          "discretisation, as the levels of multigrid estimate it; on boxes of trilinear elements, with initial: nested."),
+          "systems, and 1e-28 what the other precisions do. discretization: it stops when the algebraic error is far "
+          "below the discretisation error, which the levels of multigrid estimate; on boxes of trilinear elements, with initial: "
+          "nested."),
       declare("solver.initial", Choice<InitialGuess>{}, POISSON_MEMBER(solver.initial), "",
               "Where iterations begin: at 0, or nested, at what the levels of multigrid find from the coarsest on."),
       declare("solver.max_iterations", Integer{0, unlimited}, POISSON_MEMBER(solver.max_iterations), "",
@@ -1207,11 +1205,12 @@ Keys<RunConfig> make_run_keys() {
           "VTKHDF (.hdf), for any "
           "mesh. "
           "auto: image for boxes, else vtu."),
-      declare(
-          "output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
-          "What is written: u, exact and error at the nodes (the latter two with problem.exact), material, coefficient and flux on "
-          "the cells. Not by default: gradient, that of u on the cells, and flux_points, the flux at the nodes: the mean over the "
-          "cells around each, for streamlines."),
+      declare("output.vtk.fields", SetOf<SolutionField>{}, POISSON_MEMBER(output.vtk_fields), "",
+              "What is written: u, exact and error at the nodes (exact and error with problem.exact), material, coefficient and "
+              "flux on "
+              "the cells. Not by default: gradient, the gradient of u on the cells, and flux_points, the flux at the nodes: the "
+              "mean over the "
+              "cells around each, for streamlines."),
       declare("output.vtk.compression", Choice<output::VtkCompression>{}, POISSON_MEMBER(output.vtk.compression), "",
               "Compression of the file: fast is LZ4, best is LZMA; in .hdf both are deflate."),
       declare("output.vtk.precision", Choice<output::VtkPrecision>{}, POISSON_MEMBER(output.vtk.precision), "",
@@ -1220,7 +1219,7 @@ Keys<RunConfig> make_run_keys() {
               "Whether pictures and plots (.png) are drawn: of the solution, of the materials where there are several, of what is "
               "below."),
       declare("output.picture_formats", SetOf<output::PictureFormat>{}, POISSON_MEMBER(output.picture_formats), "",
-              "Formats in which pictures of the solution and plots along lines are written; png always.")
+              "Formats in which pictures and plots are written; png always.")
           .or_null("png alone"),
       declare("output.report", Boolean{}, POISSON_MEMBER(output.report), "",
               "Whether the results are also written as a page to read in a browser (report.html), which needs no other file."),
@@ -1533,8 +1532,7 @@ Keys<RunConfig> const& system_keys() {
       bool const of_mesh = k.path.starts_with("output.vtk") || k.path == "output.probes" || k.path == "output.lines" ||
                            k.path == "output.circles" || k.path == "output.planes" || k.path == "output.surface" ||
                            k.path == "output.slices" || k.path == "output.contours" || k.path == "output.pictures" ||
-                           k.path == "output.quantities" || k.path == "output.name" || k.path == "output.unit" ||
-                           k.path == "output.picture_formats";
+                           k.path == "output.quantities" || k.path == "output.name" || k.path == "output.unit";
       if (solves && !of_mesh)
         chosen.push_back(k);
     }

@@ -77,8 +77,8 @@ std::unique_ptr<Communicator> open_communicator(Launch const& launch) {
   if (ranks->size() != launch.size)
     throw EnvironmentError(
         "started as one of " + std::to_string(launch.size) + " ranks, but MPI knows of " + std::to_string(ranks->size()) +
-        (launch.seen ? ": the program was built with another MPI than that of this launcher"
-                     : ": no launcher is there, or that of another MPI than the program was built with; variables "
+        (launch.seen ? ": the program was built with another MPI than this launcher's"
+                     : ": there is no launcher, or it belongs to another MPI than the program was built with; variables "
                        "such as PMI_SIZE and OMPI_COMM_WORLD_SIZE may be left over from one"));
   return ranks;
 }

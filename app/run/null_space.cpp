@@ -125,8 +125,8 @@ double make_compatible(NullSpace const& null_space, CsrMatrix& matrix, std::span
                             ? "its rows sum to zero"
                             : "the rows of " + std::to_string(part.size()) + " unknowns (row " + std::to_string(part.front() + 1) +
                                   " and those it is coupled with) sum to zero and are coupled with no others") +
-                       "; b must sum to zero " + (null_space.constants ? "" : "there ") + "for a solution, and that of " +
-                       rhs_name + " sums to " + number_text(sum.hi) + ", " + number_text(100 * defect, 3) +
+                       "; b must sum to zero " + (null_space.constants ? "" : "there ") + "for a solution, but " + rhs_name +
+                       " sums to " + number_text(sum.hi) + ", " + number_text(100 * defect, 3) +
                        " % of the sum of its absolute values; give such a b with --rhs, or a matrix in which an unknown is fixed");
     largest = std::max(largest, defect);
     // The same as for a problem without Dirichlet values: b is shifted.
@@ -170,7 +170,7 @@ std::string null_space_note(NullSpace const& null_space, double defect) {
   if (null_space.unsymmetric)
     return "the matrix is singular: its rows sum to zero, and its columns do not; there is a solution only for some b, and it is "
            "unique up to a constant";
-  std::string const taken = defect > rounding_defect ? ", and that of this one, " + number_text(defect, 3) +
+  std::string const taken = defect > rounding_defect ? ", and this one's sum, " + number_text(defect, 3) +
                                                            " of the sum of its absolute values, was taken off"
                                                      : "";
   if (null_space.constants)

@@ -35,8 +35,8 @@ void require_same_configuration(RunConfig const& config, RankTeam& team) {
   team.together([&] {
     for (std::size_t rank = 1; rank < all.size(); ++rank)
       if (all[rank] != all[0])
-        throw InputError("the ranks have different configurations: that of rank " + std::to_string(rank) +
-                         " is not that of rank 0; give all of them the same file and options");
+        throw InputError("the ranks have different configurations: rank " + std::to_string(rank) +
+                         " has another one than rank 0; give all of them the same file and options");
   });
 }
 

@@ -284,7 +284,7 @@ void take_result(SweepCase& c, int exit_code, fs::path const& root) {
   c.error = read_log(root / c.directory / case_log).error;
   if (!says_why || c.error.empty())
     c.error =
-        "it ended with exit code " + std::to_string(exit_code) + ", and its record is not there, or that of another configuration";
+        "it ended with exit code " + std::to_string(exit_code) + ", and its record is missing, or belongs to another configuration";
   if (!says_why)
     c.exit_code = std::max<int>(exit_code, exit_environment);
 }

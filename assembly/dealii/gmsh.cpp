@@ -163,7 +163,7 @@ private:
 
   void read_format() {
     if (text_.word() != "$MeshFormat")
-      text_.fail("this is not a Gmsh file: it begins neither with $MeshFormat nor, as those of version 1 do, with $NOD");
+      text_.fail("this is not a Gmsh file: it begins neither with $MeshFormat nor with $NOD, as version 1 does");
     std::string_view const version = text_.word();
     version_ = version == "2" || version == "2.0" || version == "2.1" || version == "2.2" ? 22
                : version == "4" || version == "4.0"                                       ? 40

@@ -310,7 +310,7 @@ FaceGroups resolve_face_groups(std::string const& path, RawMesh const& mesh, std
       if (group.id == id && !group.name.empty())
         name = "'" + group.name + "'";
     notes.push_back("the boundary group " + name + " has " + std::to_string(count) +
-                    " faces between cells, too; conditions hold on those of the boundary alone");
+                    " faces between cells, too; conditions hold on the faces of the boundary alone");
   }
   return result;
 }

@@ -150,7 +150,7 @@ std::string advice_on(std::string const& name) {
   if (has("hexa") || has("Hexa") || has("HEXA"))
     return ". Curved hexahedra with all of their nodes are read from Gmsh's files (with Mesh.SecondOrderIncomplete 0), from VTU "
            "and "
-           "from those of MFEM; hexahedra of order 1 from all formats";
+           "from MFEM's; hexahedra of order 1 from all formats";
   return "; export the mesh as all-hexahedral";
 }
 

@@ -148,7 +148,7 @@ RawMesh read_unv(MeshText& text) {
     text.fail(std::string("the file has no dataset ") + (nodes ? "2412 (elements)" : "2411 (nodes)"));
   for (auto const& [dataset, lines] : older_groups)
     builder.mesh().notes.push_back("the groups of dataset " + std::to_string(dataset) + " (" + std::to_string(lines) +
-                                   " lines) are passed over; those of 2435, 2452, 2467 and 2477 are read");
+                                   " lines) are passed over; 2435, 2452, 2467 and 2477 are read");
   return builder.finish();
 }
 

@@ -320,7 +320,7 @@ private:
     if (auto const longer = in_quotes ? std::string_view() : unquoted_name(begin); longer.size() > word.size()) {
       if (names_.constants.contains(word))
         fail(begin, "this may be " + spelled(word) + " or " + spelled(longer) + "; write " + spelled(longer) +
-                        " for the latter, and parentheses for the former: (" + spelled(word) + ")");
+                        " for the second, and (" + spelled(word) + ") for the first");
       word = longer;
       position_ = begin + word.size();
     }

@@ -400,7 +400,8 @@ std::string SourceFindings::warning() const {
            " by the quadrature of the assembly and about " + short_text(fine) + " by a finer one, " + percent(net / scale) +
            " of it missed or wrong, near (x, y, z) = " + to_text(where) + advice;
   if (double const all = std::max(fine, even_fine); even_defect > largest_even_defect * all)
-    return "the mesh is too coarse for this source: it varies so much within cells that their integrals of f differ from those of "
+    return "the mesh is too coarse for this source: it varies so much within cells that their integrals of f differ from the "
+           "integrals of "
            "a finer "
            "quadrature, by " +
            percent(even_defect / all) + " of the integral of |f|" + advice;

@@ -463,7 +463,7 @@ private:
           compute_residual();
         } else {
           result_.residual_recursive = norm_ / b_norm_;
-          outcome.reason += "; the solution is that of iteration " + std::to_string(kept.iteration) +
+          outcome.reason += "; the solution comes from iteration " + std::to_string(kept.iteration) +
                             ", with a relative residual of " + number(result_.residual_recursive);
         }
       }

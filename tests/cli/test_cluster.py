@@ -192,7 +192,7 @@ def test_results_of_another_configuration_are_not_collected(poisson):
     record = folder_of(poisson, config, 1) / "result.json"
     record.write_text(record.read_text().replace(json.loads(record.read_text())["fingerprint"], "0123456789abcdef"))
     done = poisson("sweep", config, "--output", "out", "--collect", code=(3,))
-    assert "case 1" in done.stderr and "that of another configuration" in done.stderr
+    assert "case 1" in done.stderr and "belongs to another configuration" in done.stderr
 
 
 def test_collect_while_a_case_runs_and_after_it_was_stopped(poisson):

@@ -123,7 +123,7 @@ def test_bad_files(poisson, text, words):
     (["--random", 5, "--threads", 0], "--threads must be an integer from 1"),
     (["--random", 5, "--backend", "gpu"], "unknown backend 'gpu'"),
     (["--random", 5, "--set", "solver.tolerance=1e-3"], "--set takes backend, output.directory and output.picture"),
-    (["--matrix", "a.mtx", "--seed", 3], "--seed is that of --random"),
+    (["--matrix", "a.mtx", "--seed", 3], "--seed belongs to --random"),
     (["--matrix", "missing.mtx"], "there is no such file"),
     (["--random", 5, "--vector"], "unrecognised option"),
 ])
