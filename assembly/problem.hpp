@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,6 +49,9 @@ struct MeshSpec {
   bool join = true;               ///< file only: nodes of the file that coincide are one
   /// VTK's files only: the cell data with the materials of cells, and those with the ids of faces. Empty: found by usual names.
   std::string array, boundary_array;
+  std::optional<std::int64_t> step{};  ///< VTKHDF files of several steps only: which one, from 0; -1 the last
+  /// What is read in place of `file`, which messages name: the bytes of such a step as a file of its own.
+  std::shared_ptr<std::string const> content{};
   double scale = 1;                               ///< file only: every coordinate is multiplied by it, > 0
   std::array<double, 3> origin{0, 0, 0};          ///< box only
   std::array<double, 3> extent{1, 1, 1};          ///< box only: lengths of the edges, > 0

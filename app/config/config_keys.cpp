@@ -189,6 +189,23 @@ Json json_schema_by_material(Json const& value) {
   return {{"type", "object"}, {"additionalProperties", value}, {"minProperties", 1}};
 }
 
+/// The number of a step of a file, from 0, or the last one (-1).
+struct Step {
+  Integer number{0, 1'000'000'000};
+  [[nodiscard]] std::string allowed() const { return "last; or " + number.allowed(); }
+  void read(YamlNode const& node, std::string const& path, std::int64_t& out) const {
+    bool const scalar = node.kind == YamlNode::Kind::scalar;
+    if (scalar && !node.quoted && node.text == "last")
+      out = -1;
+    else if (scalar && !node.text.empty() && node.text.find_first_not_of("0123456789") == std::string::npos)
+      number.read(node, path, out);
+    else
+      reject_value(node, path, "auto; or " + allowed());
+  }
+  [[nodiscard]] std::string write(std::int64_t value) const { return value < 0 ? "last" : number.write(value); }
+  [[nodiscard]] Json json_schema() const { return {{"anyOf", Json::array({Json{{"const", "last"}}, number.json_schema()})}}; }
+};
+
 /// {file: ..., array: ..., interpolation: ...} where an expression may stand: a field of its own, and its name as the expression.
 struct FieldFile {
   static bool is(YamlNode const& node) { return node.kind == YamlNode::Kind::map && node.find("file") != nullptr; }
@@ -203,11 +220,14 @@ struct FieldFile {
         Text{"name of an array or a column"}.read(node.items[i], of_key, field.array);
       else if (key == "interpolation")
         Choice<output::FieldInterpolation>{}.read(node.items[i], of_key, field.interpolation);
+      else if (key == "step")
+        AutoOr<Step>{}.read(node.items[i], of_key, field.step);
       else
-        reject(node.keys[i].origin, of_key, "is not known beside file; allowed: file, array and interpolation");
+        reject(node.keys[i].origin, of_key, "is not known beside file; allowed: file, array, interpolation and step");
     }
     auto const same = [&](FieldSpec const& other) {
-      return other.file == field.file && other.array == field.array && other.interpolation == field.interpolation;
+      return other.file == field.file && other.array == field.array && other.interpolation == field.interpolation &&
+             other.step == field.step;
     };
     if (auto const there = std::find_if(fields.begin(), fields.end(), same); there != fields.end())
       return there->name;
@@ -221,7 +241,8 @@ struct FieldFile {
             {"properties",
              {{"file", {{"type", "string"}}},
               {"array", {{"type", "string"}}},
-              {"interpolation", Choice<output::FieldInterpolation>{}.json_schema()}}},
+              {"interpolation", Choice<output::FieldInterpolation>{}.json_schema()},
+              {"step", AutoOr<Step>{}.json_schema()}}},
             {"required", Json::array({"file"})},
             {"additionalProperties", false}};
   }
@@ -631,6 +652,9 @@ Keys<FieldSpec> const& field_keys() {
       key<FieldSpec>(
           "interpolation", Choice<output::FieldInterpolation>{}, [](auto& f) -> auto& { return f.interpolation; }, "",
           "linear: the functions of its cells, or a fit to the nearest points; nearest: the value of the nearest point."),
+      key<FieldSpec>(
+          "step", AutoOr<Step>{}, [](auto& f) -> auto& { return f.step; }, "",
+          "Of a VTKHDF file with several steps, which one, from 0. auto: it has one."),
   };
   return keys;
 }
@@ -1059,6 +1083,9 @@ Keys<RunConfig> make_run_keys() {
       declare("problem.mesh.boundary_array", Text{"name of an array"}, POISSON_MEMBER(problem.mesh.boundary_array), "",
               "Of a VTK file, the cell data with the ids of boundary faces, which are its quadrilaterals.")
           .or_null("boundary, boundary_id, ...; else the array of the materials")
+          .only("with problem.mesh.file", from_file),
+      declare("problem.mesh.step", AutoOr<Step>{}, POISSON_MEMBER(problem.mesh.step), "",
+              "Of a VTKHDF file with several steps, which one, from 0. auto: it has one.")
           .only("with problem.mesh.file", from_file),
       declare("problem.mesh.scale", Number{0}, POISSON_MEMBER(problem.mesh.scale), "",
               "Every coordinate of the file is multiplied by it: 1e-3 where the file is in mm and the problem in m.")

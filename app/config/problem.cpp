@@ -4,7 +4,9 @@
 #include "gpu/core/error.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace poisson::app {
 
@@ -22,15 +24,19 @@ assembly::ProblemSpec problem_of(RunConfig const& config) {
       }
     }
   };
-  if (std::string const& file = config.problem.mesh.file; file.ends_with(".hdf") || file.ends_with(".vtkhdf"))
+  assembly::MeshSpec const& mesh = config.problem.mesh;
+  if (mesh.file.ends_with(".hdf") || mesh.file.ends_with(".vtkhdf"))
     try {
-      output::try_one_step(file);
+      if (std::string step = output::try_step_of_hdf(mesh.file, mesh.step); !step.empty())
+        problem.mesh.content = std::make_shared<std::string const>(std::move(step));
     } catch (InputError const& error) {
-      throw InputError("problem.mesh.file", error.what());
+      throw InputError(mesh.step ? "problem.mesh.step" : "problem.mesh.file", error.what());
     }
-  for_fields([](FieldSpec const& field) { output::try_point_field(field.file, field.array, field.interpolation); });
+  else if (mesh.step)
+    throw InputError("problem.mesh.step", mesh.file + " has no steps that are read; `step` is for VTKHDF files (.hdf)");
+  for_fields([](FieldSpec const& field) { output::try_point_field(field.file, field.array, field.interpolation, field.step); });
   for_fields([&](FieldSpec const& field) {
-    problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation);
+    problem.fields[field.name] = output::open_point_field(field.file, field.array, field.interpolation, field.step);
   });
   return problem;
 }

@@ -98,6 +98,7 @@ struct FieldSpec {
   std::string name, file;
   std::string array;  ///< which array or column; empty: the only one
   output::FieldInterpolation interpolation = output::FieldInterpolation::linear;
+  std::optional<std::int64_t> step{};  ///< of a file with several, from 0; -1 the last
   std::string key;  ///< path of the key that names the file where an expression may stand; empty: an entry of problem.fields
 };
 

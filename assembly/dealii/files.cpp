@@ -6,6 +6,7 @@
 #include "assembly/dealii/sources.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/input_file.hpp"
+#include "gpu/core/temporary_file.hpp"
 
 #include <algorithm>
 #include <array>
@@ -129,7 +130,7 @@ RawMesh read_raw(MeshSpec const& spec) {
   auto const is = [&](std::initializer_list<char const*> names) {
     return std::find(names.begin(), names.end(), extension) != names.end();
   };
-  std::string content = read_text(path);
+  std::string content = spec.content ? *spec.content : read_text(path);
   bool const exodus = is_exodus(extension), vtkhdf = is({".hdf", ".vtkhdf"});
   bool const vtk = is({".vtk"}), vtu = is({".vtu"});
   for (auto const& [key, array] :
@@ -142,8 +143,14 @@ RawMesh read_raw(MeshSpec const& spec) {
       fail_in_mesh_file(path, 0, "this is no HDF5 file");
     MeshText text(path, std::move(content));
     text.has_no_lines();
+    std::optional<TemporaryFile> step;
+    if (spec.content)
+      step.emplace(*spec.content);
     return read_in_other_process(text, [&] {
-      return exodus ? read_exodus(text) : vtkhdf ? read_vtkhdf(text, spec) : vtk ? read_vtk(text, spec) : read_vtu(text, spec);
+      return exodus   ? read_exodus(text)
+             : vtkhdf ? read_vtkhdf(text, spec, step ? step->path() : path)
+             : vtk    ? read_vtk(text, spec)
+                      : read_vtu(text, spec);
     });
   }
   if (!is({".msh", ".inp", ".ucd", ".unv", ".mesh"}))

@@ -126,7 +126,8 @@ private:
 /// Those of libraries, to be called by read_in_other_process: VTK's legacy files, VTU and VTKHDF by VTK, Exodus II by netCDF.
 [[nodiscard]] RawMesh read_vtk(MeshText& text, MeshSpec const& spec);
 [[nodiscard]] RawMesh read_vtu(MeshText& text, MeshSpec const& spec);
-[[nodiscard]] RawMesh read_vtkhdf(MeshText& text, MeshSpec const& spec);
+/// `file` is what VTK reads: that of the text, or one with a step of it.
+[[nodiscard]] RawMesh read_vtkhdf(MeshText& text, MeshSpec const& spec, std::string const& file);
 [[nodiscard]] RawMesh read_exodus(MeshText& text);
 
 }  // namespace poisson::assembly

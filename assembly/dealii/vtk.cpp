@@ -572,9 +572,9 @@ RawMesh read_vtu(MeshText& text, MeshSpec const& spec) {
   return read_grid(text, spec, *reader);
 }
 
-RawMesh read_vtkhdf(MeshText& text, MeshSpec const& spec) {
+RawMesh read_vtkhdf(MeshText& text, MeshSpec const& spec, std::string const& file) {
   vtkNew<vtkHDFReader> reader;
-  reader->SetFileName(text.path().c_str());
+  reader->SetFileName(file.c_str());
   return read_grid(text, spec, *reader);
 }
 

@@ -2,6 +2,8 @@
 
 #include "gpu/core/error.hpp"
 #include "gpu/core/reader_process.hpp"
+#include "gpu/core/temporary_file.hpp"
+#include "output/vtk/hdf_steps.hpp"
 #include "output/vtk/hdf_storage.hpp"
 
 #include <vtkAbstractCellLocator.h>
@@ -241,13 +243,14 @@ std::string first_error(std::string const& messages) {
   return error.substr(0, 200);
 }
 
+/// `path` is what messages name, `content` what is read.
 template <class Reader>
-vtkSmartPointer<vtkDataSet> read_with(fs::path const& path) {
+vtkSmartPointer<vtkDataSet> read_with(fs::path const& path, fs::path const& content) {
   QuietHdf const quiet;
   vtkNew<vtkStringOutputWindow> messages;
   vtkOutputWindow::SetInstance(messages);
   vtkNew<Reader> reader;
-  reader->SetFileName(path.c_str());
+  reader->SetFileName(content.c_str());
   reader->Update();
   vtkOutputWindow::SetInstance(nullptr);
   std::string const error = first_error(messages->GetOutput());
@@ -617,51 +620,52 @@ bool is_of_vtk(std::string const& ending) {
   return ending == ".vti" || ending == ".vtr" || ending == ".vtu" || ending == ".hdf";
 }
 
-/// Refuses a VTKHDF file with several steps: VTK 9.1 puts all of them into one grid.
-void require_one_step(fs::path const& path) {
-  QuietHdf const quiet;
-  HdfHandle const file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  char const* const steps = "/VTKHDF/Steps";
-  if (file.get() < 0 || H5Lexists(file.get(), "/VTKHDF", H5P_DEFAULT) <= 0 || H5Lexists(file.get(), steps, H5P_DEFAULT) <= 0)
-    return;  // others say what is wrong
-  HdfHandle const attribute(H5Aopen_by_name(file.get(), steps, "NSteps", H5P_DEFAULT, H5P_DEFAULT), H5Aclose);
-  std::int64_t n = 0;
-  if (attribute.get() < 0 || H5Sget_simple_extent_npoints(HdfHandle(H5Aget_space(attribute.get()), H5Sclose).get()) != 1 ||
-      H5Aread(attribute.get(), H5T_NATIVE_INT64, &n) < 0)
-    refuse(path, "its group Steps has no attribute NSteps, a number");
-  if (n != 1)
-    refuse(path, "has " + std::to_string(n) +
-                     " steps, and one is needed; in ParaView, save the one that is meant without 'Write all timesteps'");
-}
-
-/// Calls `read` in a process of its own. What it refuses comes as an InputError.
-void try_in_other_process(fs::path const& path, std::function<void()> const& read) {
+/// Calls `read` in a process of its own; what it returns. What it refuses comes as an InputError.
+std::string try_in_other_process(fs::path const& path, std::function<std::string()> const& read) {
   std::error_code ignored;
   auto const size = static_cast<std::int64_t>(fs::file_size(path, ignored));
+  struct Head {
+    bool refused = false;
+    std::size_t size = 0;
+  };
   ReaderProcess process(size, reader_limits(size), [&](int descriptor) {
+    Head head;
+    std::string answer;
     try {
-      read();
+      answer = read();
     } catch (InputError const& error) {
-      write_answer(descriptor, error.what(), std::string_view(error.what()).size());
+      head.refused = true;
+      answer = error.what();
     }
+    head.size = answer.size();
+    write_answer(descriptor, &head, sizeof head);
+    write_answer(descriptor, answer.data(), answer.size());
   });
-  std::string refusal;
-  for (char c = 0; process.read(&c, 1);)
-    refusal += c;
+  Head head;
+  std::string answer;
+  if (process.read(&head, sizeof head)) {
+    answer.resize(head.size);
+    static_cast<void>(process.read(answer.data(), answer.size()));  // what ends it before is told next
+  }
   if (std::string const complaint = process.complaint(); !complaint.empty())
     refuse(path, complaint);
-  if (!refusal.empty())
-    throw InputError("", refusal);
+  if (head.refused)
+    throw InputError("", answer);
+  return answer;
 }
 
-PointField open_vtk_field(fs::path const& path, std::string const& ending, std::string const& array,
+/// A step of a file where it has several, for VTK to read; none: it reads the file.
+std::optional<TemporaryFile> file_of(std::string const& step) {
+  return step.empty() ? std::nullopt : std::optional<TemporaryFile>(std::in_place, step);
+}
+
+PointField open_vtk_field(fs::path const& path, std::optional<TemporaryFile> const& step, std::string const& array,
                           FieldInterpolation interpolation) {
-  if (ending == ".hdf")
-    require_one_step(path);
-  auto const data = ending == ".vti"   ? read_with<vtkXMLImageDataReader>(path)
-                    : ending == ".vtr" ? read_with<vtkXMLRectilinearGridReader>(path)
-                    : ending == ".vtu" ? read_with<vtkXMLUnstructuredGridReader>(path)
-                                       : read_with<vtkHDFReader>(path);
+  std::string const ending = path.extension().string();
+  auto const data = ending == ".vti"   ? read_with<vtkXMLImageDataReader>(path, path)
+                    : ending == ".vtr" ? read_with<vtkXMLRectilinearGridReader>(path, path)
+                    : ending == ".vtu" ? read_with<vtkXMLUnstructuredGridReader>(path, path)
+                                       : read_with<vtkHDFReader>(path, step ? fs::path(step->path()) : path);
   Array const found = find_array(*data, array, path);
   if (auto* const image = vtkImageData::SafeDownCast(data))
     return image_field(image, found, interpolation, path);
@@ -674,11 +678,14 @@ PointField open_vtk_field(fs::path const& path, std::string const& ending, std::
 
 }  // namespace
 
-PointField open_point_field(fs::path const& path, std::string const& array, FieldInterpolation interpolation) {
+PointField open_point_field(fs::path const& path, std::string const& array, FieldInterpolation interpolation,
+                            std::optional<std::int64_t> step) {
   std::error_code error;
   if (!fs::is_regular_file(path, error))
     refuse(path, fs::exists(path, error) ? "is no file" : "there is no such file");
   std::string const ending = path.extension().string();
+  if (step && ending != ".hdf")
+    refuse(path, "has no steps; `step` is for VTKHDF files (.hdf)");
   if (!is_of_vtk(ending)) {
     Table table = read_table(path, array);
     if (auto grid = as_grid(table))
@@ -687,18 +694,25 @@ PointField open_point_field(fs::path const& path, std::string const& array, Fiel
       };
     return shared<PointsField>(std::move(table), interpolation);
   }
-  return open_vtk_field(path, ending, array, interpolation);
+  return open_vtk_field(path, file_of(ending == ".hdf" ? step_of_hdf(path, step) : ""), array, interpolation);
 }
 
-void try_point_field(fs::path const& path, std::string const& array, FieldInterpolation interpolation) {
-  if (is_of_vtk(path.extension().string()))
-    try_in_other_process(path, [&] { static_cast<void>(open_point_field(path, array, interpolation)({0, 0, 0})); });
-}
-
-void try_one_step(fs::path const& path) {
+void try_point_field(fs::path const& path, std::string const& array, FieldInterpolation interpolation,
+                     std::optional<std::int64_t> step) {
   std::error_code ignored;
-  if (fs::is_regular_file(path, ignored))
-    try_in_other_process(path, [&] { require_one_step(path); });
+  std::string const ending = path.extension().string();
+  if (!is_of_vtk(ending) || !fs::is_regular_file(path, ignored))
+    return;
+  auto const file = file_of(ending == ".hdf" ? try_step_of_hdf(path, step) : "");  // it goes with this process, not with the other
+  static_cast<void>(try_in_other_process(path, [&] {
+    static_cast<void>(open_vtk_field(path, file, array, interpolation)({0, 0, 0}));
+    return std::string();
+  }));
+}
+
+std::string try_step_of_hdf(fs::path const& path, std::optional<std::int64_t> step) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored) ? try_in_other_process(path, [&] { return step_of_hdf(path, step); }) : std::string();
 }
 
 }  // namespace poisson::output

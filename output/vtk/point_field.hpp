@@ -3,8 +3,10 @@
 #include "gpu/core/names.hpp"
 
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace poisson::output {
@@ -24,10 +26,10 @@ namespace poisson::output {
 using PointField = std::function<double(std::array<double, 3> const&)>;
 
 /// Opens a field in a file, by its ending: VTK's image data (.vti), rectilinear (.vtr) and unstructured grids (.vtu, and .hdf as
-/// write_hdf makes them, of one step); else a table of points, one a line, whose columns are apart by semicolons, commas or blanks.
-/// A first line of names (or a comment with them) says where x, y, z are, also as X, Points:0, "x [m]"; without one there are four
-/// columns, x, y, z and the value. `array` names the array of points or cells, or the column; empty: the only one that is no
-/// coordinate, or "u".
+/// write_hdf makes them, of several steps `step`, as step_of_hdf takes it); else a table of points, one a line, whose columns are
+/// apart by semicolons, commas or blanks. A first line of names (or a comment with them) says where x, y, z are, also as X,
+/// Points:0, "x [m]"; without one there are four columns, x, y, z and the value. `array` names the array of points or cells, or the
+/// column; empty: the only one that is no coordinate, or "u".
 ///
 /// linear: the cell's own functions; between the centres of an image's or a rectilinear grid's cells, where the values are theirs;
 /// on points that form a grid trilinear; between other points a plane fitted to the twelve nearest (moving least squares). nearest:
@@ -35,15 +37,15 @@ using PointField = std::function<double(std::array<double, 3> const&)>;
 ///
 /// Errors: InputError without a key, that names file and reason.
 [[nodiscard]] PointField open_point_field(std::filesystem::path const& path, std::string const& array,
-                                          FieldInterpolation interpolation);
+                                          FieldInterpolation interpolation, std::optional<std::int64_t> step = {});
 
 /// Opens a field of VTK in a process of its own, with limits, since VTK and HDF5 crash on some damaged files, or take all time and
 /// memory: that is then an InputError. To be called before any field is opened, as what VTK's threads have begun does not go on in
 /// another process. Throws Interrupted; EnvironmentError where there is no process to be had.
-void try_point_field(std::filesystem::path const& path, std::string const& array, FieldInterpolation interpolation);
+void try_point_field(std::filesystem::path const& path, std::string const& array, FieldInterpolation interpolation,
+                     std::optional<std::int64_t> step = {});
 
-/// Refuses a VTKHDF file that has several steps, of which VTK 9.1 makes one grid. What else is wrong with it is left to its reader.
-/// In a process of its own, too. Errors: as try_point_field.
-void try_one_step(std::filesystem::path const& path);
+/// step_of_hdf in a process of its own. Errors: as it, and as try_point_field.
+[[nodiscard]] std::string try_step_of_hdf(std::filesystem::path const& path, std::optional<std::int64_t> step);
 
 }  // namespace poisson::output

@@ -119,7 +119,7 @@ def test_pure_neumann_has_the_constants(poisson):
 
 def test_separable_solution_has_rank_one(poisson):
     config = poisson.write(CUBE + "analysis: {svd: [{of: field, points: 33}, {of: field, sample: box, points: 9}]}\n")
-    done = poisson("run", config, "--output", "out")
+    done = poisson("run", config, "--output", "out", "--set", "output.picture_formats=[pdf]")
     plane, box = poisson.record()["analysis"]
     assert plane["rank"] == 1 and plane["n"] == 33 and plane["normal"] == "z" and plane["at"] == 0.5
     assert box["rank"] == [1, 1, 1] and box["points_outside"] == 0
@@ -129,7 +129,7 @@ def test_separable_solution_has_rank_one(poisson):
     spectrum = table(poisson, "svd0_field_values.csv")
     assert spectrum["error_of_rank"][0] < 1e-12 and len(spectrum["singular_value"]) == 33
     assert {"singular_value_x", "error_of_rank_z"} <= set(table(poisson, "svd1_field_values.csv"))
-    assert {"svd0_field_spectrum.png", "svd0_field_rank.vti", "svd1_field_rank.vti"} <= set(poisson.record()["files"])
+    assert {"svd0_field_spectrum.png", "svd0_field_spectrum.pdf", "svd0_field_rank.vti", "svd1_field_rank.vti"} <= set(poisson.record()["files"])
 
 
 # u = x y + z is harmonic and trilinear: the solution is exact, and its ranks are known.

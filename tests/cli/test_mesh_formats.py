@@ -1,12 +1,16 @@
 """Mesh files of other programs, and our own: names, curved cells, what is said of them."""
 
+import base64
+import functools
 import gzip
 import math
 import os
+import zlib
 
 import numpy as np
 import pytest
 from conftest import ROOT
+from test_ranks import on_ranks, pytestmark as needs_ranks
 from vtkmodules.vtkCommonCore import vtkIntArray, vtkPoints
 from vtkmodules.vtkCommonDataModel import VTK_LAGRANGE_HEXAHEDRON, vtkLagrangeHexahedron, vtkUnstructuredGrid
 from vtkmodules.vtkIOXML import vtkXMLUnstructuredGridWriter
@@ -192,3 +196,61 @@ def test_materials_that_are_not_there(poisson):
     assert "the mesh has no material 7" in error and "cell data: zone; none is known to hold materials" in error
     run(poisson, "zone.vtu", *more, "--set", "problem.mesh.array=zone")
     assert list(poisson.record()["mesh"]["material_ids"]) == [7]
+
+
+# A VTKHDF file of version 2.0 with two steps, compressed: the cell [0, 1]^3 of material 1, then the cells [1, 2], [2, 3] and [3, 4] x [0, 1]^2 of
+# materials 2, 3, 4, in two parts with points of their own.
+STEPS = """
+eNrr9HBx4+WS4mLi4GCAgf9QMEEewjeAirs//bbK38MliElhbRRnNjKuYBJC1ggDXEwMjAwMbIIMQIotLMQbaNdhmCXODNQAtcsPpWJ30lKIkyLZIQoLRCA0xEmiQgwsmM
+7l0WJgYGZgZeAASYZUFqQyCAN1CAAxExCH5hWXFJUml5QWpaa4F2Wm8DiCVHMw8DAAjQ5LLSrOzM9jEACGIiQgHRiYGBkZmaDuRKdhQOWypSZ2908RAFqsxQJRZsmA7HqQ
+TD0rRMQCKsOjAXINO9A1QC1+wSWpBcWojkGynE0MFCHcAYlFJf5pacWpJcUsElAZCZAMr19pblJqkX8aSEWxgiTCuV4rf+tjjwhy0oUwyDKO3MSS1KLMxJwXYlCjHKmQLj
+53ala4BQe7MkyDxjujNiPDVRAjfXasEU5tYF8oovuCgZERaAooOpmh6uA0DwMjciizAj3GzMUB9DQzI1SQQQJm+A6GIQsen1n5wN/ZwxuU8i6zQcScYKlJHBSNPAH5mXmw
+5GQjBdN4wsZRkJqBKjGMAnXbrjM9oEDFXhhBM6lzak4ONFQjpCH6YnTrVKkZpgbDKEyXNe9wBoUp9nKHTQEUpqLO+Xl5qcklmWWZJZWeKdDQLZGBmBA2s201NVziFuQRwM
+AOLnUFGDCqVmBpBAaw4glXBcFJpG0sSDohRisA6QmyMLEOwdPeWDVyoNECKIYgaCYC6lFBgz12PojGJocsjyyGjuHAAbt+kDg2s2DqMcxzQGXDjXdAtQtmloMDql0wMx0c
+UO2CmemAxoa7Gc0uuFvR7IK7Gc0uuB/gbB4gYECLM2a0uIM2JhigTQcGdlgJjhZ7A6WfAy3Rc8NaPbA2DpTmhdL8UJoPR5omxEdO60xQ97Jg8QcjjsYbBw5/45IfBaNgFI
+yCwQRwNiRVgOUdsCWpgFaWo/OZRRgYBRXkoeWmAoM4B4N4PaiMR2pgekALwgZYAblg8IfL3hqGH4Qa2Sxo9Rq4kQ2vBzhQwuAEJ6raodzI9rN8JEoobBTQ0wueDsgZTrQK
+dAiHjYNB4HxCYcOO1v7BGzZcqOM8QzlsPlTPfOkU4uECbAAyQVp3KRovRGBtPlgiaDmgxOgWDFTFAOskMeJoX7EwBDBUgFMYROY2tIEGG32A0VePJjU5hfi4MbDqTcv1Zu
+gGCgkyWDh29TCARiOFGH5r3ZjOoApkCjPkb1+2niETyFRi2KKjdYdhDriZeF1+x30GUTBzWcPjVwxrgExxBubi6DcMgeCOc/KfxH/gKJJkEJPRcButVoZOPYevLOdggNdr
+yHmShRut7zuE8+SelElfCIUN+tgEvvJKZBiFTezPf6upGTYqwyhsvE+qbqJm2JgMo7DxKBbaTs2wcRlGYaORspOqYRMyjMLGp+kaq5uHixN80hIEDpWtXcHIwAqe0WuGN4
+g4QPMCLokliR5MMCE++KwdaCammI8ZJgGfzgPpKU5mgYmLw8VRxsOLt7PCVLBBjIIFLtAZoFnRYhlBGJ8HWauFEEyYHTqmHiI82vAgEQAARH7kvQ==
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=needs_ranks)])
+def test_a_step_of_a_vtkhdf_file(poisson, ranks):
+    (poisson.directory / "steps.hdf").write_bytes(zlib.decompress(base64.b64decode(STEPS)))
+    run = poisson if ranks == 1 else functools.partial(on_ranks, poisson, ranks)
+    config = poisson.write("""
+        problem:
+          mesh: {file: steps.hdf}
+          coefficient: {default: "1"}
+          boundary: [{ids: all, type: dirichlet, value: "x"}]
+        output: {picture: false, report: false, vtk: {enabled: false}}
+        """)
+    for step, volumes in (("0", {1: 1}), ("1", {2: 1, 3: 1, 4: 1}), ("last", {2: 1, 3: 1, 4: 1})):
+        run("run", config, "--output", step, "--quiet", "--set", f"problem.mesh.step={step}", "--set", "problem.mesh.refinements=1")
+        found = {name: value for name, value in poisson.record(step)["quantities"].items() if name.startswith("volume.")}
+        assert found == pytest.approx({f"volume.{id}": size for id, size in volumes.items()})
+        assert poisson.record(step)["quantities"]["mean"] == pytest.approx(0.5 if step == "0" else 2.5)
+    # 1 / (1/2 + 1/3 + 1/4)
+    field = poisson.write("""
+        problem:
+          mesh: {origin: [1, 0, 0], extent: [3, 1, 1], cells: [3, 1, 1]}
+          coefficient: {file: steps.hdf, array: material, step: last}
+          boundary:
+            - {ids: [0], type: dirichlet, value: "0"}
+            - {ids: [1], type: dirichlet, value: "1"}
+            - {ids: all, type: neumann, value: "0"}
+        output: {picture: false, report: false, vtk: {enabled: false}}
+        """, "field.yaml")
+    if ranks == 1:
+        run("run", field, "--output", "field", "--quiet")
+        assert poisson.record("field")["quantities"]["flux.1"] == pytest.approx(-12 / 13)
+        assert "step: last" in (poisson.directory / "field/resolved.yaml").read_text()
+        for words, message in (((), "steps.hdf: has 2 steps, and one is needed: `step` says which, from 0 to 1, or last"),
+                               (("--set", "problem.mesh.step=2"), "problem.mesh.step: steps.hdf: has 2 steps, counted from 0; there is no step 2"),
+                               (("--set", "problem.mesh.step=first"), "problem.mesh.step: found 'first'; allowed: auto; or last; or integer"),
+                               (("--set", "problem.mesh={step: 1}"), "problem.mesh.step")):
+            assert message in poisson("check", config, *words, code=1).stderr
+        poisson.write("$MeshFormat\n", "a.msh")
+        assert "a.msh has no steps that are read" in poisson("check", config, "--set", "problem.mesh={file: a.msh, step: 1}", code=1).stderr

@@ -260,7 +260,7 @@ def test_every_key_and_resolved_yaml(poisson):
     assert set(resolved) == {"system", "matrix", "solver", "backend", "output"}
     assert resolved["system"] == {"matrix": str(poisson.directory / "a.mtx"), "rhs": "ones"}  # works from anywhere
     assert resolved["matrix"]["slice_size"] == 8 and resolved["solver"]["max_iterations"] == 77 and resolved["solver"]["method"] == "cg"
-    assert resolved["backend"] == "cpu" and resolved["output"] == {"directory": "out", "title": None, "picture": False, "report": True}
+    assert resolved["backend"] == "cpu" and resolved["output"] == {"directory": "out", "title": None, "picture": False, "picture_formats": ["png"], "report": True}
 
 
 def test_defaults_are_those_of_run(poisson):
