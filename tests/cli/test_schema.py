@@ -197,7 +197,7 @@ def test_it_has_every_key_with_type_default_and_description(poisson, schema):
         value = reference
         for name in path.split("."):
             value = value[name]
-        if path in ("problem.boundary", "problem.mesh.arguments", "problem.mesh.join", "problem.mesh.array", "problem.mesh.boundary_array",
+        if path in ("problem.boundary", "problem.mesh.arguments", "problem.mesh.join", "problem.mesh.array", "problem.mesh.boundary_array", "problem.mesh.step",
                         "problem.mesh.scale"):
             assert "default" not in key
         else:
