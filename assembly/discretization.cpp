@@ -908,6 +908,10 @@ DataFindings Discretization::data_findings() const {
   return check_data(impl_->space, impl_->element, impl_->data);
 }
 
+void Discretization::add_dirichlet_findings(std::span<std::uint8_t const> counted, DataFindings& found) const {
+  check_dirichlet(impl_->space, impl_->element, impl_->data, counted, found);
+}
+
 std::vector<std::vector<double>> Discretization::line_cuts() const {
   std::vector<std::vector<double>> cuts;
   for (LineSource const& line : impl_->sources.line_sources)

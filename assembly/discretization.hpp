@@ -175,6 +175,8 @@ public:
   [[nodiscard]] SourceFindings source_findings(double absolute, SourceLines const& lines) const;
   /// What the data are like at the Gauss points, by the host: see check_data.
   [[nodiscard]] DataFindings data_findings() const;
+  /// See check_dirichlet.
+  void add_dirichlet_findings(std::span<std::uint8_t const> counted, DataFindings& found) const;
   /// Of a part: for each line source the t in [0, 1] where it goes from one cell to another, as far as this part knows them,
   /// ascending; and the loads anew, with what all parts know.
   [[nodiscard]] std::vector<std::vector<double>> line_cuts() const;

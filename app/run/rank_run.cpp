@@ -83,13 +83,27 @@ assembly::DataFindings data_on_ranks(RankMesh const& mesh, RankTeam& team, RunCo
   team.together([&] {
     if (mesh.own)
       mine = mesh.own->data_findings();
-    mine.sources.resize(n_sources);
   });
   Communicator& ranks = team.communicator();
+  auto const ranges = gather(ranks, mine.ranges);
+  team.together([&] {
+    // Faces with other conditions at an unknown on the rim of own cells may be other ranks'; all cells around own rows are here.
+    if (mesh.around) {
+      assembly::DataFindings at_rows;
+      for (auto const& of_rank : ranges) {
+        assembly::DataFindings part;
+        part.ranges = of_rank;
+        at_rows.add(part);
+      }
+      mesh.around->add_dirichlet_findings(mesh.have_rows(), at_rows);
+      mine.meeting = at_rows.meeting;
+      mine.sources = at_rows.sources;
+    }
+    mine.sources.resize(n_sources);
+  });
   auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.jumps.size()));
   auto const jumps = gather_lists(ranks, mine.jumps);
   auto const sources = gather_lists(ranks, mine.sources);
-  auto const ranges = gather(ranks, mine.ranges);
   auto const meetings = gather(ranks, mine.meeting);
   auto next_jump = jumps.begin();
   auto next_source = sources.begin();

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace poisson::assembly {
 namespace {
@@ -245,8 +246,11 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
   }
 }
 
-/// Of unknowns on Dirichlet faces: what sources lose there, and where two conditions meet.
-void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
+}  // namespace
+
+void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                     std::span<std::uint8_t const> counted, DataFindings& found) {
+  auto const counts = [&](std::int32_t unknown) { return counted.empty() || counted[static_cast<std::size_t>(unknown)] != 0; };
   std::vector<std::size_t> conditions;
   for (std::size_t i = 0; i < data.boundary.size(); ++i)
     if (data.boundary[i].type == BoundaryType::dirichlet)
@@ -257,12 +261,15 @@ void check_dirichlet(Space const& space, ReferenceElement const& element, Proble
   };
   bool const may_meet = !conditions.empty() && !std::all_of(conditions.begin(), conditions.end(), same);
   for (PointLoads::Load const& load : data.point_loads.loads) {
+    if (!counts(load.unknown))
+      continue;
     found.sources.resize(std::max<std::size_t>(found.sources.size(), static_cast<std::size_t>(load.source) + 1));
     found.sources[static_cast<std::size_t>(load.source)].all += std::abs(load.value);
   }
   if (conditions.empty() || (!may_meet && data.point_loads.loads.empty()))
     return;
   std::unordered_map<std::int32_t, std::size_t> condition_at;
+  std::unordered_set<std::int32_t> met;
   std::array<std::vector<int>, 6> nodes;
   for (int face = 0; face < 6; ++face)
     nodes[face] = element.face_nodes(face);
@@ -273,6 +280,8 @@ void check_dirichlet(Space const& space, ReferenceElement const& element, Proble
       continue;
     space.dofs(face.cell, dofs.data());
     for (int const i : nodes[face.face]) {
+      if (!counts(dofs[i]))
+        continue;
       auto const [there, is_new] = condition_at.emplace(dofs[i], entry->second);
       if (is_new || there->second == entry->second)
         continue;
@@ -285,13 +294,15 @@ void check_dirichlet(Space const& space, ReferenceElement const& element, Proble
         continue;
       if (found.meeting.count == 0)
         found.meeting = {0, x, {a, b}, {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second)}};
-      ++found.meeting.count;
+      found.meeting.count += met.insert(dofs[i]).second ? 1 : 0;
     }
   }
   for (PointLoads::Load const& load : data.point_loads.loads)
     if (condition_at.contains(load.unknown))
       found.sources[static_cast<std::size_t>(load.source)].lost += std::abs(load.value);
 }
+
+namespace {
 
 std::string number(double value) {
   return to_text(value, 6);
@@ -319,7 +330,8 @@ DataFindings check_data(Space const& space, ReferenceElement const& element, Pro
   }
   check_cells(space, element, data, found);
   check_faces(space, element, data, found);
-  check_dirichlet(space, element, data, found);
+  if (space.n_cells_of_whole == 0)  // of a part, unknowns on its rim may have their faces elsewhere
+    check_dirichlet(space, element, data, {}, found);
   return found;
 }
 

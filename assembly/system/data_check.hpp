@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,13 @@ struct DataFindings {
 /// k is compared where it is not constant; f and boundary values only where their expressions can jump, and such a jump must stay
 /// one between points as near as rounding allows, since smooth functions may cross 0 anywhere. Meshes of many cells are sampled,
 /// and counts are then estimates. Threaded; the same result for any number of threads.
+/// Of a part of a mesh without `sources` and `meeting`: see check_dirichlet.
 [[nodiscard]] DataFindings check_data(Space const& space, ReferenceElement const& element, ProblemData const& data);
+
+/// Of unknowns on Dirichlet faces: adds what sources lose there, and where two conditions meet; of those with counted[i] != 0
+/// (empty: all). On parts that have all cells around these, the findings add up to those of the whole. Precondition: found.ranges
+/// are those of the whole.
+void check_dirichlet(Space const& space, ReferenceElement const& element, ProblemData const& data,
+                     std::span<std::uint8_t const> counted, DataFindings& found);
 
 }  // namespace poisson::assembly

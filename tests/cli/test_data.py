@@ -81,14 +81,21 @@ def test_sources_and_patches_that_jump_inside_cells_are_told(poisson, ranks):
     assert not warnings_on(smooth, "jumps"), smooth["warnings"]
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_what_is_lost_or_not_finite_is_told(poisson, ranks):
     lost = run(poisson, PLATES, "problem.point_sources=[{at: [0.5, 0.5, 0.4], value: 1}, {at: [0.3, 0.5, 1], value: 1}]", ranks=ranks)
     (told,) = [w for w in lost["warnings"] if "nothing of the source enters" in w]
     assert "problem.point_sources[1]" in told
     jump = run(poisson, PLATES.replace("ids: all, type: neumann", "ids: all, type: dirichlet"), ranks=ranks)
     (told,) = [w for w in jump["warnings"] if "Dirichlet values" in w]
-    assert "1 of problem.boundary[1] and 0 of this one" in told, told
+    assert "1 of problem.boundary[1] and 0 of this one meet at 8 nodes" in told, told
+    # On every cut between ranks, and where a source is on the rim of one face alone.
+    for cells in ("[4, 1, 1]", "[1, 4, 1]", "[1, 1, 4]"):
+        wall = run(poisson, PLATES.replace("ids: all, type: neumann", "ids: all, type: dirichlet"), f"problem.mesh.cells={cells}",
+                   "problem.point_sources=[{at: [0, 0, 0.5], value: 1}]", ranks=ranks)
+        (told,) = [w for w in wall["warnings"] if "Dirichlet values" in w and "meet" in w]
+        assert f"meet at {4 if cells == '[1, 1, 4]' else 10} nodes" in told, told
+        assert [w for w in wall["warnings"] if "nothing of the source enters" in w]
     none = run(poisson, PLATES, "output.quantities.bad=1/(flux.0 - flux.0)", ranks=ranks)
     (told,) = [w for w in none["warnings"] if "not a finite number" in w]
     assert "output.quantities.bad" in told
