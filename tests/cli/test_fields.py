@@ -201,7 +201,9 @@ def test_damaged_files_never_crash(poisson, order, format, compression):
             del damaged[first : first + random.integers(1, 200)]
         poisson.write(bytes(damaged), "damaged" + file.suffix)
         done = run(poisson, ONE.replace("FILE", "damaged" + file.suffix), code=(0, 1, 2, 3), timeout=60)
-        assert done.returncode in (0, 2) or done.stderr.startswith("poisson: error: "), done.stderr
+        # A warning, of values that jump, may come before.
+        assert done.returncode in (0, 2) or (done.stderr.startswith(("poisson: error: ", "poisson: warning: "))
+                                             and done.stderr.count("poisson: error: ") == 1), done.stderr
 
 
 def test_a_field_without_a_name_is_called_by_its_key(poisson):
