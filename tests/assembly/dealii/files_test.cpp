@@ -141,10 +141,10 @@ TEST_F(MeshFiles, TurnedCellsAreRenumbered) {
 std::string const unit_nodes =
     "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n12\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n5 0 0 1\n6 1 0 1\n7 1 1 1\n"
     "8 0 1 1\n9 0 0 2\n10 1 0 2\n11 1 1 2\n12 0 1 2\n$EndNodes\n$Elements\n";
-std::string const cube = " 5 2 1 1 1 2 3 4 5 6 7 8\n";
+std::string const unit_cell = " 5 2 1 1 1 2 3 4 5 6 7 8\n";
 
 std::string one_cube(std::string nodes) {
-  return nodes.append("1\n1").append(cube).append("$EndElements\n");
+  return nodes.append("1\n1").append(unit_cell).append("$EndElements\n");
 }
 
 TEST_F(MeshFiles, WrongFiles) {
@@ -177,23 +177,25 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
   expect_error(write("a.msh", "$MeshFormat\n5 0 8\n$EndMeshFormat\n"), "version '5' is not read");
   expect_error(write("b.msh", "$NOD\n1\n1 0 0 0\n$ENDNOD\n"), "no section $Elements");
   expect_error(write("c.msh", "$MeshFormat\n2.2 1 8\n"), "the number 1");
-  expect_error(write("d.msh", unit_nodes + "1\n1" + cube), "$EndElements");
-  expect_error(write("e.msh", unit_nodes + "2\n1" + cube + "$EndElements\n"), "before all elements");
+  expect_error(write("d.msh", unit_nodes + "1\n1" + unit_cell), "$EndElements");
+  expect_error(write("e.msh", unit_nodes + "2\n1" + unit_cell + "$EndElements\n"), "before all elements");
   expect_error(write("f.msh", unit_nodes + "0\n$EndElements\n"), "no hexahedra");
   expect_error(write("g.msh", unit_nodes + "1\n1 4 2 1 1 1 2 3 5\n$EndElements\n"), "4-node tetrahedron");
-  expect_error(write("h.msh", unit_nodes + "2\n1" + cube + "2 6 2 1 1 5 6 7 9 10 11\n$EndElements\n"),
+  expect_error(write("h.msh", unit_nodes + "2\n1" + unit_cell + "2 6 2 1 1 5 6 7 9 10 11\n$EndElements\n"),
                "line 22: elements of type 6 (6-node prism)");
   expect_error(write("i.msh", unit_nodes + "1\n1 5 2 1 1 1 2 3 4 5 6 7\n$EndElements\n"),
                "line 21: an element of type 5 has 8 nodes");
   expect_error(write("j.msh", unit_nodes + "1\n1 5 2 1 1 1 2 3 4 5 6 7 13\n$EndElements\n"), "node 13 is used");
   expect_error(write("k.msh", unit_nodes + "1\n1 5 2 1 1 1 2 3 4 5 6 7 7\n$EndElements\n"), "");
   expect_error(write("l.msh", unit_nodes + "1\n1 5 99999 1 1 1 2 3 4 5 6 7 8\n$EndElements\n"), "number of tags");
-  expect_error(write("m.msh", unit_nodes + "2\n1" + cube + "2 3 2 4 4 9 10 11 12\n$EndElements\n"), "not a face of any hexahedron");
+  expect_error(write("m.msh", unit_nodes + "2\n1" + unit_cell + "2 3 2 4 4 9 10 11 12\n$EndElements\n"),
+               "not a face of any hexahedron");
   // Two other cells on the side of a face where there is one.
   std::string more_nodes = unit_nodes;
   more_nodes.replace(more_nodes.find("\n12\n1 0"), 4, "\n13\n13 1 1 3\n");
   std::string const above = " 5 2 1 1 5 6 7 8 9 10 11 12\n", higher = " 5 2 1 1 5 6 7 8 9 10 13 12\n";
-  expect_error(write("o.msh", more_nodes + "3\n1" + cube + "2" + above + "3" + higher + "$EndElements\n"), "more than two cells");
+  expect_error(write("o.msh", more_nodes + "3\n1" + unit_cell + "2" + above + "3" + higher + "$EndElements\n"),
+               "more than two cells");
   expect_error(write("p.msh", more_nodes + "2\n1" + above + "2" + higher + "$EndElements\n"), "overlap");
   // Periodic faces: a condition of the file that must not be lost. A section without any says nothing.
   std::string const cube_alone = one_cube(unit_nodes);
@@ -203,7 +205,7 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
   expect_error(write("periodic.msh", cube_alone + "$Periodic\n1\n2 2 1\n1\n5 9\n$EndPeriodic\n"),
                "line 23: $Periodic joins the surfaces 2 and 1, which are one boundary");
   expect_error(write("cut.msh", cube_alone + "$Periodic\n"), "periodic entities");
-  std::string with_sides = unit_nodes + "3\n1" + cube + "2 3 2 4 11 1 2 3 4\n3 3 2 5 12 5 6 7 8\n$EndElements\n";
+  std::string with_sides = unit_nodes + "3\n1" + unit_cell + "2 3 2 4 11 1 2 3 4\n3 3 2 5 12 5 6 7 8\n$EndElements\n";
   Mesh const joined = read(write("joined.msh", with_sides + "$Periodic\n2\n2 12 11\n1\n5 1\n1 1 2\n0\n$EndPeriodic\n"));
   ASSERT_EQ(joined.periodic.size(), 1u);
   EXPECT_EQ(std::pair(joined.periodic[0].first, joined.periodic[0].second), std::pair(4u, 5u));
@@ -216,7 +218,7 @@ TEST_F(MeshFiles, GmshErrorsNameTheLine) {
   expect_error(write("r.msh", one_cube(twice)), "node 11 is defined twice");
   // Interior quadrilaterals and unused nodes are harmless.
   Mesh const two =
-      read(write("s.msh", unit_nodes + "3\n1" + cube + "2 5 2 7 7 5 6 7 8 9 10 11 12\n3 3 2 3 3 5 6 7 8\n$EndElements\n"));
+      read(write("s.msh", unit_nodes + "3\n1" + unit_cell + "2 5 2 7 7 5 6 7 8 9 10 11 12\n3 3 2 3 3 5 6 7 8\n$EndElements\n"));
   EXPECT_EQ(two.boundary_ids, (std::set<unsigned>{0}));
   EXPECT_EQ(two.material_ids, (std::set<unsigned>{1, 7}));
 }

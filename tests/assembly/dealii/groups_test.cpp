@@ -50,7 +50,7 @@ std::string nodes_of_bar(std::string const& behind = "") {
     text << n + 1 << ' ' << n % 3 << ' ' << n / 3 % 2 << ' ' << n / 6 << behind << '\n';
   return text.str();
 }
-std::vector<int> cube(int i) {
+std::vector<int> cube_of_row(int i) {
   return {node(i, 0, 0), node(i + 1, 0, 0), node(i + 1, 1, 0), node(i, 1, 0),
           node(i, 0, 1), node(i + 1, 0, 1), node(i + 1, 1, 1), node(i, 1, 1)};
 }
@@ -80,7 +80,7 @@ std::string bar_22(bool parametric = false) {
   for (auto const& [group, i] : {std::pair(1, 0), std::pair(3, 0), std::pair(2, 2), std::pair(3, 2), std::pair(4, 1)})
     text << ++n << " 3 2 " << group << ' ' << i + 1 << words(square(i)) << '\n';
   for (auto const& [group, i] : {std::pair(1, 0), std::pair(3, 0), std::pair(2, 1), std::pair(3, 1)})
-    text << ++n << " 5 2 " << group << ' ' << i + 1 << words(cube(i)) << '\n';
+    text << ++n << " 5 2 " << group << ' ' << i + 1 << words(cube_of_row(i)) << '\n';
   text << "$EndElements\n";
   return text.str();
 }
@@ -100,7 +100,7 @@ std::string bar_41() {
   for (int i = 0; i < 3; ++i)
     text << "2 " << i + 1 << " 3 1\n" << i + 1 << words(square(i)) << '\n';
   for (int i = 0; i < 2; ++i)
-    text << "3 " << i + 1 << " 5 1\n" << i + 4 << words(cube(i)) << '\n';
+    text << "3 " << i + 1 << " 5 1\n" << i + 4 << words(cube_of_row(i)) << '\n';
   text << "$EndElements\n";
   return text.str();
 }
@@ -142,7 +142,7 @@ std::string unv_bar(std::string const& groups) {
   for (int i = 0; i < 3; ++i)
     elements << i + 1 << " 94 2 1 7 4\n" << words(square(i)) << '\n';
   for (int i = 0; i < 2; ++i)
-    elements << i + 4 << " 115 2 1 7 8\n" << words(cube(i)) << '\n';
+    elements << i + 4 << " 115 2 1 7 8\n" << words(cube_of_row(i)) << '\n';
   elements << "6 11 2 1 7 2\n0 1 1\n1 2\n";
   return unv_dataset(2411, nodes.str()) + unv_dataset(2412, elements.str()) + unv_dataset(2467, groups);
 }
@@ -249,8 +249,8 @@ void write_bar_exodus(std::string const& path) {
   std::array<int, 3> coordinates{};
   for (std::size_t d = 0; d < 3; ++d)
     check(nc_def_var(file, (std::string("coord") + "xyz"[d]).c_str(), NC_DOUBLE, 1, &n_nodes, &coordinates[d]));
-  std::vector<int> cells = cube(0);
-  for (int const n : cube(1))
+  std::vector<int> cells = cube_of_row(0);
+  for (int const n : cube_of_row(1))
     cells.push_back(n);
   type(integers("connect1", {dimension("num_el_in_blk1", 2), dimension("num_nod_per_el1", 8)}, cells), "HEX8");
   type(integers("connect2", {dimension("num_el_in_blk2", 1), dimension("num_nod_per_el2", 4)}, square(2)), "SHELL4");

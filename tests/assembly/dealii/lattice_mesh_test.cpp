@@ -32,7 +32,7 @@ void expect_all(MeshSpec spec, int most_refinements = 2) {
   EXPECT_GE(cases, 3);
 }
 
-MeshSpec spec_of(std::string const& generator, std::string const& arguments = "") {
+MeshSpec generator_spec(std::string const& generator, std::string const& arguments = "") {
   MeshSpec spec;
   spec.generator = generator;
   spec.arguments = arguments;
@@ -44,25 +44,25 @@ TEST(LatticeMesh, EveryGeneratorIsRefinedAsByDealii) {
   EXPECT_GE(names.size(), 30u);
   for (std::string const& name : names)
     if (name != "box")
-      expect_all(spec_of(name));
+      expect_all(generator_spec(name));
 }
 
 TEST(LatticeMesh, VariantsOfGenerators) {
-  expect_all(spec_of("hyper_ball", "1,2,3 : 2 : true"), 3);
-  expect_all(spec_of("hyper_shell", "0,0,0 : 1 : 2 : 12 : true"));
-  expect_all(spec_of("hyper_shell", "100,0,0 : 1 : 2"), 3);
-  expect_all(spec_of("torus", "2 : 0.5 : 4 : 3.141592653589793"));
-  expect_all(spec_of("pipe_junction", "2,0,0 : 1; 0,2,0 : 1; 0,0,2 : 1 : 0,0,0 : 1 : 0.5"));
-  expect_all(spec_of("hyper_cross", "1,1,1,1,1,1 : true"));
-  expect_all(spec_of("enclosed_hyper_cube", "0 : 1 : 1 : true"));
-  expect_all(spec_of("hyper_cube_slit", "0 : 2 : true"), 3);
-  expect_all(spec_of("general_cell", "0,0,0; 2,0,0.2; 0,1,0; 2,1,0; 0,0.3,1; 2,0,1; 0.1,1,1; 2.5,1.5,1.2 : true"), 3);
-  expect_all(spec_of("simplex", "0,0,0; 1,0,0; 0,1,0; 0,0,1"), 3);
+  expect_all(generator_spec("hyper_ball", "1,2,3 : 2 : true"), 3);
+  expect_all(generator_spec("hyper_shell", "0,0,0 : 1 : 2 : 12 : true"));
+  expect_all(generator_spec("hyper_shell", "100,0,0 : 1 : 2"), 3);
+  expect_all(generator_spec("torus", "2 : 0.5 : 4 : 3.141592653589793"));
+  expect_all(generator_spec("pipe_junction", "2,0,0 : 1; 0,2,0 : 1; 0,0,2 : 1 : 0,0,0 : 1 : 0.5"));
+  expect_all(generator_spec("hyper_cross", "1,1,1,1,1,1 : true"));
+  expect_all(generator_spec("enclosed_hyper_cube", "0 : 1 : 1 : true"));
+  expect_all(generator_spec("hyper_cube_slit", "0 : 2 : true"), 3);
+  expect_all(generator_spec("general_cell", "0,0,0; 2,0,0.2; 0,1,0; 2,1,0; 0,0.3,1; 2,0,1; 0.1,1,1; 2.5,1.5,1.2 : true"), 3);
+  expect_all(generator_spec("simplex", "0,0,0; 1,0,0; 0,1,0; 0,0,1"), 3);
   for (int rotations = 0; rotations < 5; ++rotations)
-    expect_all(spec_of("moebius", "5 : " + std::to_string(rotations) + " : 2 : 0.5"));
+    expect_all(generator_spec("moebius", "5 : " + std::to_string(rotations) + " : 2 : 0.5"));
   for (int flags = 0; flags < 16; ++flags) {
     auto const flag = [&](int bit) { return flags >> bit & 1 ? std::string("true") : std::string("false"); };
-    expect_all(spec_of("non_standard_orientation_mesh", flag(0) + " : " + flag(1) + " : " + flag(2) + " : " + flag(3)));
+    expect_all(generator_spec("non_standard_orientation_mesh", flag(0) + " : " + flag(1) + " : " + flag(2) + " : " + flag(3)));
   }
 }
 
@@ -223,14 +223,14 @@ struct Crooked : dealii::Manifold<3> {
 
 TEST(LatticeMesh, WhatCannotBeDoneIsSaid) {
   std::vector<double> const nodes{0, 1};
-  Mesh refined = make_mesh(spec_of("hyper_L"));
+  Mesh refined = make_mesh(generator_spec("hyper_L"));
   refined.triangulation->refine_global(1);
   EXPECT_NE(LatticeMesh(refined, 1, nodes).obstacle.find("refined cells"), std::string::npos);
-  Mesh crooked = make_mesh(spec_of("hyper_L"));
+  Mesh crooked = make_mesh(generator_spec("hyper_L"));
   crooked.triangulation->set_all_manifold_ids(5);
   crooked.triangulation->set_manifold(5, Crooked());
   EXPECT_NE(LatticeMesh(crooked, 1, nodes).obstacle.find("manifold 5"), std::string::npos);
-  Mesh const fine = make_mesh(spec_of("hyper_L"));
+  Mesh const fine = make_mesh(generator_spec("hyper_L"));
   EXPECT_THROW(LatticeMesh(fine, 13, nodes), EnvironmentError);  // 158 TB
 }
 

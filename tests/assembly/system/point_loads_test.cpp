@@ -16,7 +16,7 @@ namespace {
 using namespace test;
 using Place = std::array<double, 3>;
 
-ProblemSpec problem_on(MeshSpec mesh, int order = 1) {
+ProblemSpec loaded_problem(MeshSpec mesh, int order = 1) {
   ProblemSpec spec;
   spec.mesh = std::move(mesh);
   spec.order = order;
@@ -36,7 +36,7 @@ double applied_to(Discretization const& discretization, std::function<double(dou
 }
 
 TEST(PointLoads, OfAPointInOneTrilinearCell) {
-  ProblemSpec spec = problem_on(box(1, 1, 1, {1, 2, 4}));
+  ProblemSpec spec = loaded_problem(box(1, 1, 1, {1, 2, 4}));
   spec.point_sources = {{{0.25, 1.5, 1}, 8}};
   Discretization const discretization(spec);
   std::array<double, 8> load{};
@@ -51,7 +51,7 @@ TEST(PointLoads, OfAPointInOneTrilinearCell) {
 
 TEST(PointLoads, ANodeTakesAll) {
   for (int const order : {1, 2, 3}) {
-    ProblemSpec spec = problem_on(box(2, 3, 2), order);
+    ProblemSpec spec = loaded_problem(box(2, 3, 2), order);
     spec.point_sources = {{{0.5, 1. / 3, 0.5}, -2}};  // a vertex of eight cells
     Discretization const discretization(spec);
     double largest = 0, rest = 0;
@@ -69,7 +69,7 @@ TEST(PointLoads, MomentsAreExactInCurvedCells) {
   for (auto const& mesh : {box(3, 2, 4, {1, 2, 0.5}), generator("hyper_ball", 1), generator("hyper_ball", 3),
                            generator("hyper_shell", 1, "0, 0, 0 : 0.2 : 1 : 6")})
     for (int const order : {1, 2}) {  // up to here output has the nodes themselves
-      ProblemSpec spec = problem_on(mesh, order);
+      ProblemSpec spec = loaded_problem(mesh, order);
       spec.point_sources = {{{0.31, 0.4, 0.2}, 3}, {{0.52, 0.1, 0.27}, -1}};
       spec.line_sources = {{{0.3, 0.1, 0.25}, {0.6, 0.4, 0.1}, "2 + x"}};
       Discretization const discretization(spec);
@@ -86,7 +86,7 @@ TEST(PointLoads, MomentsAreExactInCurvedCells) {
 
 TEST(PointLoads, LinesAreCutAtTheFacesOfCells) {
   // The interpolant of x^2 is a polygon: the trapezoidal rule integrates it.
-  ProblemSpec spec = problem_on(box(5, 2, 2));
+  ProblemSpec spec = loaded_problem(box(5, 2, 2));
   spec.line_sources = {{{0, 0.3, 0.6}, {1, 0.3, 0.6}, "1"}};
   double expected = 0;
   for (int i = 0; i < 5; ++i)
@@ -95,7 +95,7 @@ TEST(PointLoads, LinesAreCutAtTheFacesOfCells) {
 }
 
 TEST(PointLoads, LinesThroughRoundCellsEqualDenseSums) {
-  ProblemSpec spec = problem_on(generator("hyper_ball", 2));
+  ProblemSpec spec = loaded_problem(generator("hyper_ball", 2));
   Place const from{-0.5, -0.31, -0.22}, to{0.6, 0.4, 0.33};
   spec.line_sources = {{from, to, "1"}};
   Discretization const discretization(spec);
@@ -127,7 +127,7 @@ TEST(PointLoads, PlacesOutsideTheMeshAreRefused) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
   };
-  ProblemSpec spec = problem_on(generator("hyper_ball", 1));
+  ProblemSpec spec = loaded_problem(generator("hyper_ball", 1));
   spec.point_sources = {{{0, 0, 0}, 1}, {{0, 0, 1.5}, 1}};
   refused(spec, "problem.point_sources[1].at", "the point (0, 0, 1.5) is outside the mesh");
   spec.point_sources.clear();
@@ -140,7 +140,7 @@ TEST(PointLoads, PlacesOutsideTheMeshAreRefused) {
 }
 
 TEST(PointLoads, SourcesByMaterialAndTheirTotal) {
-  ProblemSpec spec = problem_on(box(4, 4, 4));
+  ProblemSpec spec = loaded_problem(box(4, 4, 4));
   spec.mesh.regions = {{"left", "x < 0.5"}, {"corner", "x > 0.5 && y > 0.5 && z > 0.5"}};
   spec.source = "2";
   spec.source_of_name = {{"left", "8*x"}, {"corner", "0"}};
