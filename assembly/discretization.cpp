@@ -158,7 +158,7 @@ bool has_source_on_host(ProblemData const& data) {
 
 /// Whether gpu/elements takes these coefficients and conditions, on a box of elements of order 1 whose sides have the ids.
 bool is_for_box_elements(ProblemData const& data) {
-  return !data.has_periodic_boundaries() &&
+  return !data.has_periodic_boundaries() && data.inner_of.empty() &&
          std::all_of(data.coefficients.begin(), data.coefficients.end(), [](Coefficient const& k) { return k.is_diagonal(); }) &&
          std::all_of(data.boundary.begin(), data.boundary.end(),
                      [](BoundaryData const& condition) { return condition.value.is_code() && condition.alpha.is_code(); });
@@ -183,8 +183,12 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
   mesh.material_ids = counts.material_ids;
   mesh.boundary_groups = counts.boundary_groups;
   mesh.material_groups = counts.material_groups;
-  if (data.has_periodic_boundaries()) {  // which couple far nodes
-    mesh.periodic = true;
+  mesh.inner_groups = counts.inner_groups;
+  for (auto const& [id, faces] : counts.inner_faces_with_id)
+    mesh.inner_ids.insert(id);
+  mesh.periodic = data.has_periodic_boundaries();
+  mesh.conditioned_surfaces = data.conditioned_surfaces();
+  if (mesh.periodic || !mesh.conditioned_surfaces.empty()) {  // which couple far nodes, or take rows inside
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
   } else if (!mesh.only_csr && counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
@@ -427,6 +431,17 @@ Estimate estimate(ProblemSpec const& spec, AssembledInto into) {
   return CheckedProblem(spec).estimate(into);
 }
 
+std::set<std::string> MeshSummary::free_surfaces() const {
+  std::set<std::string> result;
+  std::set<unsigned> free;
+  for (unsigned const id : inner_ids)
+    if (!conditioned_surfaces.contains(id) && !boundary_ids.contains(id))
+      free.insert(id);
+  for (auto const& group : inner_groups.labelled(free))
+    result.insert(group.label);
+  return result;
+}
+
 struct Discretization::Impl {
   explicit Impl(CheckedProblem::Impl checked)
       : element(element_of(checked.spec, checked.counts)),
@@ -476,6 +491,10 @@ struct Discretization::Impl {
     std::vector<std::int32_t> here(static_cast<std::size_t>(whole.data.point_loads.loads.empty() ? 0 : whole.space.n_dofs), -1);
     for (std::size_t i = 0; i < unknowns.size() && !here.empty(); ++i)
       here[unknowns[i]] = static_cast<std::int32_t>(i);
+    for (PointLoads::Load& load : data.point_loads.loads) {
+      auto const found = std::lower_bound(cells.begin(), cells.end(), load.cell);
+      load.cell = found != cells.end() && *found == load.cell ? static_cast<std::int32_t>(found - cells.begin()) : -1;
+    }
     std::erase_if(data.point_loads.loads, [&](PointLoads::Load& load) { return (load.unknown = here[load.unknown]) < 0; });
   }
 
@@ -655,7 +674,8 @@ std::optional<BoxProblem> Discretization::box_problem_of_order_one() const {
 }
 
 LatticeProblem Discretization::lattice_problem() const {
-  assert(impl_->data.diagonal_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries());
+  assert(impl_->data.diagonal_code() && impl_->data.one_source() && !impl_->data.has_periodic_boundaries() &&
+         impl_->data.inner_of.empty());
   auto problem = assembly::lattice_problem(impl_->space, impl_->element, impl_->data);
   problem.couplings = impl_->couplings;
   impl_->pure_neumann = problem.pure_neumann;
@@ -789,9 +809,8 @@ BoundaryFluxes Discretization::residual_fluxes(std::span<double const> u, std::s
   return result;
 }
 
-void Discretization::add_periodic_fluxes(std::span<PeriodicFlux const> of_whole,
-                                         std::map<unsigned, BoundaryFlux>& boundaries) const {
-  assembly::add_periodic_fluxes(of_whole, impl_->data, boundaries);
+void Discretization::add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, BoundaryFluxes& to) const {
+  assembly::add_periodic_fluxes(of_whole, impl_->data, to);
 }
 
 std::vector<PeriodicNode> Discretization::periodic_nodes() const {

@@ -46,8 +46,13 @@ struct MeshSummary {
   bool exact_counts = true;        ///< dofs and nnz are exact: the mesh is conforming, where closed forms give both
   std::set<unsigned> boundary_ids;
   std::set<unsigned> material_ids;
-  IdGroups boundary_groups, material_groups;  ///< those that have names, or parts
-  std::array<double, 3> low{}, high{};        ///< corners of the box around the vertices of the unrefined mesh
+  std::set<unsigned> inner_ids;                             ///< of surfaces inside the mesh
+  std::set<unsigned> conditioned_surfaces;                  ///< of these: those that have values of u, or sources
+  IdGroups boundary_groups, material_groups, inner_groups;  ///< those that have names, or parts
+  std::array<double, 3> low{}, high{};                      ///< corners of the box around the vertices of the unrefined mesh
+
+  /// Names (or ids) of the surfaces inside the mesh that have no condition: quantities tell what flows through them.
+  [[nodiscard]] std::set<std::string> free_surfaces() const;
 };
 
 /// Where the matrix is assembled: here, into CSR; or by gpu/elements, on the host or on a device, straight into half_cds or
@@ -215,7 +220,7 @@ public:
   /// See solution_residual; of a pure Neumann problem with the sources as they are given.
   [[nodiscard]] SolutionResidual residual(std::span<double const> u, std::span<double const> u_low) const;
   /// See boundary_flux.hpp; numbers of nodes are those of the whole mesh.
-  void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, std::map<unsigned, BoundaryFlux>& boundaries) const;
+  void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, BoundaryFluxes& to) const;
   /// The nodes on periodic boundaries of this part, and what ties those of all parts; see periodic.hpp.
   [[nodiscard]] std::vector<PeriodicNode> periodic_nodes() const;
   [[nodiscard]] std::vector<PeriodicTie> periodic_ties(std::span<PeriodicNode const> of_whole) const;

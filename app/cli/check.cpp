@@ -194,6 +194,8 @@ void print_parts(RunConfig const& config, CaseForecast const& forecast, std::ost
   };
   assembly::MeshSummary const& found = discretization.summary();
   print("Boundaries", "faces", "area", parts.boundaries, found.boundary_groups);
+  if (!parts.surfaces.empty())
+    print("Surfaces inside the mesh", "faces", "area", parts.surfaces, found.inner_groups);
   print("Materials", "cells", "volume", parts.materials, found.material_groups);
   print_notes(discretization.notes());
 }

@@ -90,7 +90,8 @@ Keys<assembly::BoundaryCondition> const& boundary_keys() {
           .must_be_given("say which boundary ids, or all, or names", [](auto const& b) { return b.names.empty(); }),
       key<assembly::BoundaryCondition>(
           "names", NameList{}, [](auto& b) -> auto& { return b.names; }, "",
-          "Names that this entry is for, from the mesh file or problem.mesh.boundaries.")
+          "Names that this entry is for, from the mesh file or problem.mesh.boundaries. Surfaces inside the mesh take "
+          "dirichlet, and neumann for a source on the surface.")
           .only("with names", [](auto const& b) { return !b.names.empty(); }),
       key<assembly::BoundaryCondition>(
           "type", Choice<assembly::BoundaryType>{}, [](auto& b) -> auto& { return b.type; }, "",

@@ -27,8 +27,8 @@ bool is_box(assembly::ProblemSpec const& problem, assembly::MeshSummary const& m
 
 /// Whether gpu/elements takes the problem, if its mesh fits.
 bool is_for_elements(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  return !mesh.periodic && !mesh.only_csr && config.problem.has_one_source() && !config.problem.has_full_tensor() &&
-         config.fields.empty();
+  return !mesh.periodic && !mesh.only_csr && mesh.conditioned_surfaces.empty() && config.problem.has_one_source() &&
+         !config.problem.has_full_tensor() && config.fields.empty();
 }
 
 /// Whether nothing that is asked for needs CSR.
@@ -110,6 +110,9 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
                        "use another format, or auto");
     if (mesh.periodic)
       throw InputError("matrix.format", "matrix_free does not join periodic boundaries; use another format, or auto");
+    if (!mesh.conditioned_surfaces.empty())
+      throw InputError("matrix.format",
+                       "matrix_free does not take conditions on surfaces inside the mesh; use another format, or auto");
     if (!config.problem.has_one_source() && !has_stencil(config, mesh))
       throw InputError("matrix.format", "matrix_free has one source for the whole mesh, and problem.source differs by material; "
                                         "use another format, or auto");

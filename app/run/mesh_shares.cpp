@@ -76,6 +76,7 @@ std::vector<char> packed(MeshShare const& share) {
   to.put_list(around.points);
   to.put_list(around.materials);
   to.put_list(around.boundary_faces);
+  to.put_list(around.inner_faces);
   to.put_set(around.boundary_ids);
   to.put_set(around.material_ids);
   to.put(around.n_cells_of_whole);
@@ -98,6 +99,7 @@ MeshShare unpacked_share(std::vector<char> const& bytes) {
   from.take_list(around.points);
   from.take_list(around.materials);
   from.take_list(around.boundary_faces);
+  from.take_list(around.inner_faces);
   from.take_set(around.boundary_ids);
   from.take_set(around.material_ids);
   from.take(around.n_cells_of_whole);

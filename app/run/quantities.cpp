@@ -107,6 +107,21 @@ public:
   std::vector<OnPart> list;
 };
 
+/// The groups of boundaries, and of surfaces inside the mesh.
+assembly::IdGroups groups_of_faces(assembly::MeshSummary const& mesh) {
+  assembly::IdGroups groups = mesh.boundary_groups;
+  for (assembly::IdGroup const& group : mesh.inner_groups.list())
+    groups.add(group);
+  return groups;
+}
+
+std::map<unsigned, assembly::BoundaryFlux> with_surfaces(assembly::Quantities const& of_solution) {
+  auto faces = of_solution.boundaries;
+  for (auto const& [id, surface] : of_solution.surfaces)
+    faces[id].add(surface);
+  return faces;
+}
+
 /// With more boundaries and materials than these the record does not have u on each of them; expressions may use them all the same.
 constexpr std::size_t most_parts_in_record = 20;
 
@@ -117,7 +132,8 @@ void add_parts(assembly::MeshSummary const& mesh, assembly::Quantities const& of
                assembly::Constants& more) {
   OnParts const materials(mesh.material_groups, of_solution.materials,
                           [&](unsigned id, auto const&) { return of_solution.volumes.at(id); });
-  OnParts const boundaries(mesh.boundary_groups, of_solution.boundaries, [](unsigned, auto const& values) { return values.area; });
+  OnParts const boundaries(groups_of_faces(mesh), with_surfaces(of_solution),
+                           [](unsigned, auto const& values) { return values.area; });
   bool const all = materials.list.size() + boundaries.list.size() <= most_parts_in_record;
   // A material without a name that is the whole mesh has the quantities of the mesh.
   bool const whole = materials.list.size() == 1 && mesh.material_groups.names().empty();
@@ -459,6 +475,9 @@ RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::Mesh
     assembly::Quantities of_solution;
     for (unsigned const id : mesh.boundary_ids)
       of_solution.boundaries[id].area = of_solution.boundaries[id].flux = 1;
+    for (unsigned const id : mesh.inner_ids)
+      if (!mesh.boundary_ids.contains(id))
+        of_solution.surfaces[id].area = of_solution.surfaces[id].flux = 1;
     for (unsigned const id : mesh.material_ids) {
       of_solution.volumes[id] = 1;
       of_solution.materials[id] = {};
@@ -500,8 +519,10 @@ QuantityTable RequestedQuantities::table(assembly::Quantities const& of_solution
     }
   };
   assembly::MeshSummary const& mesh = mesh_;
-  add("flux", mesh.boundary_groups, of_solution.boundaries, [](auto const& boundary) { return boundary.flux; });
-  add("area", mesh.boundary_groups, of_solution.boundaries, [](auto const& boundary) { return boundary.area; });
+  assembly::IdGroups const groups = groups_of_faces(mesh);
+  auto const faces = with_surfaces(of_solution);
+  add("flux", groups, faces, [](auto const& boundary) { return boundary.flux; });
+  add("area", groups, faces, [](auto const& boundary) { return boundary.area; });
   add("volume", mesh.material_groups, of_solution.volumes, [](double volume) { return volume; });
   auto const& own = config_.output.quantities;
   if (std::none_of(own.begin(), own.end(), [](auto const& quantity) { return quantity.name == "balance"; })) {  // theirs counts

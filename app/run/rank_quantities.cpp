@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace poisson::app {
@@ -88,6 +89,34 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   return all;
 }
 
+/// Surfaces inside the mesh from what the ranks' nodes have of them.
+std::map<unsigned, assembly::BoundaryFlux> sum_surfaces(Communicator& ranks, std::set<unsigned> const& ids,
+                                                        std::map<unsigned, assembly::BoundaryFlux> const& mine) {
+  std::vector<double> sums, least;
+  for (unsigned const id : ids) {
+    auto const found = mine.find(id);
+    assembly::BoundaryFlux const surface = found == mine.end() ? assembly::BoundaryFlux{} : found->second;
+    sums.insert(sums.end(), {surface.area, surface.flux, surface.integral_u});
+    least.insert(least.end(), {surface.min, -surface.max});
+  }
+  sums = sum_lists(ranks, sums);
+  least = least_of_lists(ranks, least);
+  std::map<unsigned, assembly::BoundaryFlux> all;
+  auto sum = sums.begin();
+  auto lowest = least.begin();
+  for (unsigned const id : ids) {
+    assembly::BoundaryFlux surface;
+    surface.area = *sum++;
+    surface.flux = *sum++;
+    surface.integral_u = *sum++;
+    surface.min = *lowest++;
+    surface.max = -*lowest++;
+    if (surface.area > 0)  // else it has the id of a boundary, and no condition
+      all.emplace(id, surface);
+  }
+  return all;
+}
+
 }  // namespace
 
 assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
@@ -115,7 +144,7 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
   all.max_at = *places.high;
   if (mesh.whole.periodic) {
     auto const periodic = gather_lists(team.communicator(), by_residuals.periodic);
-    team.on_first([&] { mesh.around->add_periodic_fluxes(periodic, by_residuals.boundaries); });  // of all, so one adds them
+    team.on_first([&] { mesh.around->add_periodic_fluxes(periodic, by_residuals); });  // of all, so one adds them
   }
   std::vector<double> fluxes;
   for (unsigned const id : mesh.whole.boundary_ids)
@@ -124,6 +153,7 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
   auto next = sums.begin();
   for (unsigned const id : mesh.whole.boundary_ids)
     all.boundaries[id].flux += *next++;
+  all.add_surfaces(sum_surfaces(team.communicator(), mesh.whole.inner_ids, by_residuals.surfaces), mesh.whole.conditioned_surfaces);
   return all;
 }
 

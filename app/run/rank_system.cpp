@@ -521,7 +521,8 @@ OrderOneProvider RankSystem::order_one(RunConfig const& config, Context& context
 }
 
 RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
-  if (mesh_.whole.periodic || lattices_ != nullptr || (config.problem.order == 1 && mesh_.nested == nullptr))
+  if (mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() || lattices_ != nullptr ||
+      (config.problem.order == 1 && mesh_.nested == nullptr))
     return {};
   return [this, &config] {
     RankNestedSpaces result;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,8 +25,8 @@ std::string point_text(nlohmann::ordered_json const& x) {
 }
 
 /// Extremes and integrals, what flows out where, then what the user asks for.
-void add_quantities(QuantityTable const& quantities, std::string const& name, std::string const& unit,
-                    std::vector<std::pair<std::string, std::string>>& rows) {
+void add_quantities(QuantityTable const& quantities, std::set<std::string> const& free_surfaces, std::string const& name,
+                    std::string const& unit, std::vector<std::pair<std::string, std::string>>& rows) {
   auto const of = [&](std::string_view wanted) -> nlohmann::ordered_json const& {
     return std::find_if(quantities.begin(), quantities.end(), [&](auto const& q) { return q.first == wanted; })->second;
   };
@@ -35,10 +36,12 @@ void add_quantities(QuantityTable const& quantities, std::string const& name, st
   rows.emplace_back("integrals", "of f " + number_text(of("integral_f"), 6) + ", of u " + number_text(of("integral_u"), 6) +
                                      "; energy " + number_text(of("energy"), 6) + " (1/2 int k |grad u|^2)");
   constexpr std::size_t most = 8;
-  std::string fluxes;
+  std::string fluxes, through;
   std::size_t count = 0;
   for (auto const& [quantity, value] : quantities) {
-    if (quantity.starts_with("flux.") && ++count <= most)
+    if (quantity.starts_with("flux.") && free_surfaces.contains(quantity.substr(5)))
+      through += (through.empty() ? "" : ", ") + quantity.substr(5) + ": " + number_text(value, 6);
+    else if (quantity.starts_with("flux.") && ++count <= most)
       fluxes += (count > 1 ? ", " : "") + quantity.substr(5) + ": " + number_text(value, 6);
     else if (quantity.starts_with("probe."))
       rows.emplace_back(quantity, value.is_number() ? number_text(value, 6) : point_text(value));
@@ -48,6 +51,8 @@ void add_quantities(QuantityTable const& quantities, std::string const& name, st
   if (count > 0)
     rows.emplace_back("flux",
                       "out of boundary " + fluxes + (count > most ? ", ... (" + std::to_string(count) + " boundaries)" : ""));
+  if (!through.empty())
+    rows.emplace_back("flux", "through surface " + through);
 }
 
 }  // namespace
@@ -69,7 +74,7 @@ void print_closing_table(ResultRecord const& r, fs::path const& directory, Conso
       {"residual", number_text(r.result.residual_recursive) + " recursive, " + number_text(r.residual_true) + " true (tolerance " +
                        number_text(r.solver.tolerance) + ")"}};
   if (!r.quantities.empty())
-    add_quantities(r.quantities, r.name, r.unit, rows);
+    add_quantities(r.quantities, r.mesh.free_surfaces(), r.name, r.unit, rows);
   if (r.errors)
     rows.emplace_back("error", "L2 " + number_text(r.errors->l2, 6) + ", H1 seminorm " + number_text(r.errors->h1_seminorm, 6) +
                                    ", max " + number_text(r.errors->linf, 6));

@@ -176,6 +176,7 @@ std::string to_json(ResultRecord const& r) {
   };
   add_groups("boundary", r.mesh.boundary_groups, r.mesh.boundary_ids);
   add_groups("material", r.mesh.material_groups, r.mesh.material_ids);
+  add_groups("surface", r.mesh.inner_groups, r.mesh.inner_ids);
   for (auto const& [name, value] : r.quantities)
     out["quantities"][name] = value;
   if (r.errors)

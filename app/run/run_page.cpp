@@ -12,6 +12,8 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
+#include <string>
 #include <string_view>
 
 namespace poisson::app {
@@ -70,7 +72,7 @@ std::string boundary_in_words(std::string_view name, RunConfig const& config) {
 }
 
 /// What a quantity is, for those that every run has.
-std::string meaning_of(std::string_view name, RunConfig const& config) {
+std::string meaning_of(std::string_view name, RunConfig const& config, std::set<std::string> const& free_surfaces) {
   std::string const u = config.output.label();
   if (name == "min" || name == "max")
     return "of " + u + ", over the nodes";
@@ -86,6 +88,8 @@ std::string meaning_of(std::string_view name, RunConfig const& config) {
     return "∫ f, all sources";
   if (name == "balance")
     return "|sum of fluxes − ∫ f|, of the largest flux";
+  if (name.starts_with("flux.") && free_surfaces.contains(std::string(name.substr(5))))
+    return "flux −k ∂u/∂n through that surface, from the material with the lower id to the other one, or to larger x";
   if (name.starts_with("flux."))
     return "flux −k ∂u/∂n out of " + boundary_in_words(name, config) + " (positive: leaves)";
   if (name.starts_with("area."))
@@ -141,7 +145,8 @@ void add_quantity_table(output::Page& page, RunConfig const& config, ResultRecor
   for (bool const of_user : {true, false})
     for (auto const& [name, value] : r.quantities)
       if (auto const spec = own(name); !is_of_part(name) && (spec != config.output.quantities.end()) == of_user)
-        table.rows.push_back({{name}, {value_text(value)}, {of_user ? spec->value : meaning_of(name, config)}});
+        table.rows.push_back(
+            {{name}, {value_text(value)}, {of_user ? spec->value : meaning_of(name, config, r.mesh.free_surfaces())}});
   page.table(table);
   add_parts_table(page, config, r);
 }

@@ -348,6 +348,8 @@ private:
 }  // namespace
 
 std::optional<ShareOfSpace> share_of_lattices(Mesh& mesh, int refinements, ReferenceElement const& element, int rank, int ranks) {
+  if (!mesh.inner_faces.empty())  // whose faces the pieces do not have
+    return std::nullopt;
   auto whole = std::make_shared<LatticeTopology const>(mesh);
   if (!whole->obstacle.empty() || !are_connected(*whole))
     return std::nullopt;

@@ -103,6 +103,9 @@ LatticeTopology::LatticeTopology(Mesh const& mesh, int refinements) {
     }
     lattices.push_back(lattice);
   }
+  if (refinements == 0)
+    for (Mesh::InnerFace const& face : mesh.inner_faces)
+      inner_faces.push_back({lattices[face.cell].faces[face.face], face.id});
   at_face = invert(
       lattices, face_number.size(), [](Lattice const& lattice) -> auto const& { return lattice.faces; });
   at_edge = invert(

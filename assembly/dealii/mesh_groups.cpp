@@ -309,8 +309,8 @@ FaceGroups resolve_face_groups(std::string const& path, RawMesh const& mesh, std
     for (IdGroup const& group : result.inner_groups.list())
       if (group.id == id && !group.name.empty())
         name = "'" + group.name + "'";
-    notes.push_back("the boundary group " + name + " has " + std::to_string(count) +
-                    " faces between cells, too; conditions hold on the faces of the boundary alone");
+    notes.push_back("the boundary group " + name + " has " + std::to_string(count) + (count == 1 ? " face" : " faces") +
+                    " between cells, too; dirichlet and neumann conditions hold there as well, others on the boundary alone");
   }
   return result;
 }

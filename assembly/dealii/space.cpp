@@ -8,6 +8,9 @@
 #include <deal.II/fe/fe_q.h>
 #include <deal.II/fe/fe_tools.h>
 #include <deal.II/fe/mapping_q.h>
+#include <deal.II/grid/cell_id.h>
+#include <map>
+#include <utility>
 
 namespace poisson::assembly {
 namespace {
@@ -17,6 +20,34 @@ struct CurvedNodes : dealii::MappingQ<3> {
   using dealii::MappingQ<3>::MappingQ;
   using dealii::MappingQ<3>::compute_mapping_support_points;
 };
+
+/// The faces of the cells on the surfaces inside the mesh, from both sides.
+std::vector<BoundaryFace> inner_sides(Mesh const& mesh) {
+  std::vector<BoundaryFace> sides;
+  if (mesh.inner_faces.empty())
+    return sides;
+  dealii::Triangulation<3> const& triangulation = *mesh.triangulation;
+  std::map<std::pair<unsigned, int>, unsigned> of_coarse;  // ids by cell and face
+  for (Mesh::InnerFace const& face : mesh.inner_faces) {
+    dealii::Triangulation<3>::cell_iterator const cell(&triangulation, 0, face.cell);
+    of_coarse[{static_cast<unsigned>(face.cell), face.face}] = face.id;
+    of_coarse[{static_cast<unsigned>(cell->neighbor(face.face)->index()),
+               static_cast<int>(cell->neighbor_of_neighbor(face.face))}] = face.id;
+  }
+  std::int32_t c = 0;
+  for (auto const& cell : triangulation.active_cell_iterators()) {
+    dealii::CellId const id = cell->id();
+    for (int face = 0; face < 6; ++face) {
+      auto const found = of_coarse.find({static_cast<unsigned>(id.get_coarse_cell_id()), face});
+      auto const children = id.get_child_indices();
+      if (found != of_coarse.end() &&
+          std::all_of(children.begin(), children.end(), [&](auto child) { return (child >> (face / 2) & 1) == face % 2; }))
+        sides.push_back({c, found->second, face});
+    }
+    ++c;
+  }
+  return sides;
+}
 
 }  // namespace
 
@@ -88,6 +119,7 @@ Space::Space(Mesh const& mesh, ReferenceElement const& element)
       }
     }
   });
+  set_inner_faces(inner_sides(mesh));
   number_and_sort_cells();
 }
 

@@ -91,6 +91,11 @@ struct LatticeTopology {
   std::string obstacle;  ///< empty unless there is one; all else is then unspecified
   std::vector<Lattice> lattices;
   LatticeParts at_face, at_edge, at_vertex;
+  struct InnerFace {
+    std::int32_t face;
+    std::uint32_t id;
+  };
+  std::vector<InnerFace> inner_faces;  ///< of an unrefined mesh: those of its named surfaces inside
 
   [[nodiscard]] std::int32_t n_lattices() const { return static_cast<std::int32_t>(lattices.size()); }
 

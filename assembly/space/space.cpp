@@ -136,6 +136,18 @@ Space::Space(LatticeMesh const& mesh, ReferenceElement const& element, LatticeMe
   }
   if (shape != nullptr)
     take_maps(*shape);
+  std::vector<BoundaryFace> sides;
+  for (auto const& [face, id] : topology.inner_faces)
+    for (auto p = topology.at_face.offsets[face]; p < topology.at_face.offsets[face + 1]; ++p) {
+      auto const [l, number] = topology.at_face.parts[p];
+      int const d = number / 2;
+      std::array<std::int64_t, 3> const stride{1, n, n * n};
+      std::int64_t const first = l * cells_of_lattice + (number % 2 == 0 ? 0 : (n - 1) * stride[d]);
+      for (std::int64_t j = 0; j < n; ++j)
+        for (std::int64_t i = 0; i < n; ++i)
+          sides.push_back({static_cast<std::int32_t>(first + i * stride[d == 0 ? 1 : 0] + j * stride[d == 2 ? 1 : 2]), id, number});
+    }
+  set_inner_faces(sides);
   if (mesh.refinements < fewest_refinements_of_lattices) {
     number_and_sort_cells();
     return;
@@ -206,6 +218,14 @@ SpaceArrays Space::arrays_of(std::span<std::int32_t const> cells, std::span<std:
       face.cell = static_cast<std::int32_t>(found - cells.begin());
       arrays.boundary_faces.push_back(face);
     }
+  for (InnerFace face : inner_faces) {
+    for (std::int32_t& cell : face.cells) {
+      auto const found = std::lower_bound(cells.begin(), cells.end(), cell);
+      cell = found != cells.end() && *found == cell ? static_cast<std::int32_t>(found - cells.begin()) : -1;
+    }
+    if (face.cells[0] >= 0 || face.cells[1] >= 0)
+      arrays.inner_faces.push_back(face);
+  }
   return arrays;
 }
 
@@ -225,6 +245,7 @@ Space::Space(int order_of_element, int n_nodes, SpaceArrays arrays)
       boundary_ids(std::move(arrays.boundary_ids)),
       material_ids(std::move(arrays.material_ids)),
       boundary_faces(std::move(arrays.boundary_faces)),
+      inner_faces(std::move(arrays.inner_faces)),
       n_cells_of_whole(arrays.n_cells_of_whole),
       cells_per_part(std::max<std::int64_t>(n_parts(n_cells, 128), 64)),
       cell_dofs_(std::move(arrays.cell_dofs)),
@@ -358,6 +379,62 @@ void Space::number_and_sort_cells() {
     face.cell = new_cell[face.cell];
   std::sort(boundary_faces.begin(), boundary_faces.end(),
             [](auto const& a, auto const& b) { return std::tie(a.cell, a.face) < std::tie(b.cell, b.face); });
+  for (InnerFace& face : inner_faces)
+    for (std::int32_t& cell : face.cells)
+      cell = new_cell[cell];
+}
+
+std::array<std::int32_t, 4> Space::face_vertices(std::int64_t cell, int face) const {
+  std::vector<std::int32_t> own(n_local);
+  dofs(cell, own.data());
+  std::array<std::int32_t, 4> result{};
+  int const d = face / 2, n = order + 1;
+  std::array<int, 3> const stride{1, n, n * n};
+  for (int corner = 0; corner < 4; ++corner)
+    result[corner] = own[order * (face % 2 * stride[d] + (corner & 1) * stride[(d + 1) % 3] + (corner >> 1) * stride[(d + 2) % 3])];
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+bool Space::points_up(BoundaryFace const& face) const {
+  std::vector<std::int32_t> own(n_local);
+  dofs(face.cell, own.data());
+  int const d = face.face / 2, n = order + 1;
+  std::array<int, 3> const stride{1, n, n * n};
+  auto const corner = [&](int side, int u, int v) {
+    return point(own[order * (side * stride[d] + u * stride[(d + 1) % 3] + v * stride[(d + 2) % 3])]);
+  };
+  // The normal by the diagonals, and a direction out of the cell.
+  int const side = face.face % 2;
+  std::array<Point3, 4> const at{corner(side, 0, 0), corner(side, 1, 0), corner(side, 0, 1), corner(side, 1, 1)};
+  Point3 a{}, b{}, out{};
+  for (int i = 0; i < 3; ++i) {
+    a[i] = at[3][i] - at[0][i];
+    b[i] = at[2][i] - at[1][i];
+    for (int v = 0; v < 2; ++v)
+      for (int u = 0; u < 2; ++u)
+        out[i] += corner(side, u, v)[i] - corner(1 - side, u, v)[i];
+  }
+  Point3 normal{a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
+  double const sign = normal[0] * out[0] + normal[1] * out[1] + normal[2] * out[2] < 0 ? -1 : 1;
+  double const size = std::hypot(normal[0], normal[1], normal[2]);
+  for (double const component : normal)
+    if (std::abs(component) > 1e-6 * size)
+      return sign * component > 0;
+  return true;
+}
+
+void Space::set_inner_faces(std::vector<BoundaryFace> const& sides) {
+  std::vector<std::pair<std::array<std::int32_t, 4>, std::size_t>> by_vertices;
+  for (std::size_t i = 0; i < sides.size(); ++i)
+    by_vertices.emplace_back(face_vertices(sides[i].cell, sides[i].face), i);
+  std::sort(by_vertices.begin(), by_vertices.end());
+  for (std::size_t i = 0; i + 1 < by_vertices.size(); i += 2) {
+    BoundaryFace const &a = sides[by_vertices[i].second], &b = sides[by_vertices[i + 1].second];
+    bool const a_first = points_up(a);
+    BoundaryFace const &first = a_first ? a : b, &second = a_first ? b : a;
+    inner_faces.push_back({{first.cell, second.cell}, {first.face, second.face}, a.boundary_id});
+  }
 }
 
 void Space::set_boundary_ids(std::vector<std::int64_t> const& entries, unsigned first) {

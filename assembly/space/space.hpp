@@ -25,6 +25,14 @@ struct BoundaryFace {
   int face;  ///< 0..5 in the cell's own frame: -x +x -y +y -z +z
 };
 
+/// A face of two cells that is part of a surface inside the mesh. Its normal leads out of the first cell: to larger x, or y where
+/// it has no part along x, or z. In a part of a mesh one of the cells may be missing: -1.
+struct InnerFace {
+  std::array<std::int32_t, 2> cells;
+  std::array<int, 2> faces;  ///< as BoundaryFace::face
+  std::uint32_t id;
+};
+
 /// The cells that contain unknown i: cells[offsets[i]] ... cells[offsets[i + 1] - 1], ascending.
 struct DofCells {
   HostVector<std::int64_t> offsets;
@@ -37,6 +45,7 @@ struct SpaceArrays {
   HostVector<double> points;                      ///< 3 of every unknown; those of ghosts may come later (Space::set_points)
   HostVector<unsigned> materials;                 ///< of every cell
   std::vector<BoundaryFace> boundary_faces;       ///< by cell, then face
+  std::vector<InnerFace> inner_faces;             ///< with one or both of their cells here
   std::set<unsigned> boundary_ids, material_ids;  ///< of the whole mesh
   std::int64_t n_cells_of_whole = 0;
   bool isoparametric = false;
@@ -83,6 +92,7 @@ public:
   bool sides_have_ids = true;               ///< of a box: its side f has the boundary id f
   std::set<unsigned> boundary_ids, material_ids;
   std::vector<BoundaryFace> boundary_faces;
+  std::vector<InnerFace> inner_faces;
   std::optional<LatticeNumbering> lattices;  ///< where unknowns are numbered by lattices
   std::int32_t n_components = 1;             ///< connected components of the mesh; of a part of a mesh 1
   std::int64_t n_cells_of_whole = 0;         ///< of the mesh that this is a part of; 0: it is all of it
@@ -94,6 +104,8 @@ public:
   [[nodiscard]] double const* map_nodes(std::int64_t cell) const { return map_nodes_.data() + cell * map_size(); }
   [[nodiscard]] std::int64_t map_size() const { return std::int64_t{3} * (map_order + 1) * (map_order + 1) * (map_order + 1); }
   [[nodiscard]] std::vector<double> const& map_nodes_1d() const { return map_nodes_1d_; }
+  /// The unknowns at the vertices of a face of a cell, ascending: the same from both of its cells.
+  [[nodiscard]] std::array<std::int32_t, 4> face_vertices(std::int64_t cell, int face) const;
   /// Coordinates of the node of an unknown.
   [[nodiscard]] Point3 point(std::int64_t dof) const;
   /// Places the nodes of unknowns from `first` on, of a part from its arrays; 3 coordinates each.
@@ -141,6 +153,10 @@ private:
 
   Space(int order_of_element, int n_nodes, SpaceArrays arrays);
   void take_maps(LatticeMesh const& shape);
+  /// Makes inner_faces of the faces of cells, each of which is there from both sides.
+  void set_inner_faces(std::vector<BoundaryFace> const& sides);
+  /// Whether the normal out of a cell leads to larger x (y, z).
+  [[nodiscard]] bool points_up(BoundaryFace const& face) const;
   void number_and_sort_cells();
   void find_components(LatticeTopology const& topology, std::int64_t cells_of_lattice);
   /// Calls action(unknown) for all unknowns that a cell writes to. `own` is scratch of n_local entries.

@@ -1,10 +1,15 @@
 #include "assembly/system/boundary_flux.hpp"
 
 #include "assembly/parallel.hpp"
+#include "assembly/system/flows.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <set>
 #include <utility>
 
 namespace poisson::assembly {
@@ -13,15 +18,26 @@ namespace {
 constexpr std::int64_t faces_per_part = 256;
 
 /// -k du/dn times a basis function, or 1, integrated over the faces of one boundary where u is prescribed, or tied to another
-/// boundary.
+/// boundary; or of a surface inside the mesh where u is prescribed, from one side.
 struct FaceShare {
   std::int32_t unknown;
   unsigned id;
   double flux;    ///< int k du/dn phi
   double weight;  ///< int phi
+  std::int32_t cell;
+  bool inside;  ///< of a surface inside the mesh
 };
+/// The same of a surface inside the mesh without a condition: k du/dn from its first side, as the mean of both.
+struct FreeShare {
+  std::int32_t unknown;
+  unsigned id;
+  double flux, weight;
+  std::array<std::int32_t, 2> cells;
+};
+/// What a cell, or a face of it, contributes to an unknown.
 struct Residual {
   std::int32_t unknown;  ///< or its place among those on such faces
+  std::int32_t cell;
   double value;
 };
 
@@ -188,8 +204,132 @@ std::vector<std::int64_t> cells_at_faces(std::array<std::int64_t, 3> const& cell
 /// What a part of the faces found.
 struct FaceSums {
   std::map<unsigned, BoundaryFlux> known;  ///< areas, and fluxes of boundaries with Neumann or Robin values
-  std::vector<FaceShare> shares;           ///< of unknowns on the others
-  std::vector<Residual> loads;             ///< Neumann and Robin values times basis functions
+  std::vector<FaceShare> shares;           ///< of unknowns where u is prescribed or tied
+  std::vector<FreeShare> free;
+  std::vector<Residual> loads;      ///< Neumann and Robin values times basis functions
+  std::vector<FaceShare> surfaces;  ///< of surfaces inside the mesh; flux is 0, or the load where they have Neumann values
+};
+
+/// int k du/dn phi over a face, out of its cell, and int phi, by node of the face.
+struct FaceIntegrals {
+  std::vector<double> flux, weight;
+};
+FaceIntegrals integrals_of(Cell const& cell, ReferenceElement const& element, Tables const& tables, int face) {
+  auto const& nodes = tables.face_nodes[face];
+  FaceIntegrals result{std::vector<double>(nodes.size(), 0), std::vector<double>(nodes.size(), 0)};
+  for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
+    auto const at = cell.face_point(face, q);
+    double const* const values =
+        tables.face_shape[face].values.data() + static_cast<std::size_t>(q) * static_cast<std::size_t>(element.n_nodes);
+    for (std::size_t a = 0; a < nodes.size(); ++a) {
+      result.flux[a] += at.weight * at.conormal * values[nodes[a]];
+      result.weight[a] += at.weight * values[nodes[a]];
+    }
+  }
+  return result;
+}
+
+/// A source on a face of a surface inside the mesh times the basis functions, by node of the face.
+std::vector<double> loads_of(BoundaryData const& source, Cell const& cell, ReferenceElement const& element, Tables const& tables,
+                             int face) {
+  auto const& nodes = tables.face_nodes[face];
+  std::vector<double> load(nodes.size(), 0);
+  for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
+    auto const at = cell.face_point(face, q);
+    double const g = at.weight * source.value.finite(at.x, "the boundary value");
+    double const* const values =
+        tables.face_shape[face].values.data() + static_cast<std::size_t>(q) * static_cast<std::size_t>(element.n_nodes);
+    for (std::size_t a = 0; a < nodes.size(); ++a)
+      load[a] += g * values[nodes[a]];
+  }
+  return load;
+}
+
+/// Of a face inside the mesh, both of whose cells are here.
+void add_inner_face(InnerFace const& face, Space const& space, ReferenceElement const& element, Tables const& tables, Cell& cell,
+                    FaceSums& sums) {
+  BoundaryData const* const condition = cell.data.inner_at(face.id);
+  if (condition == nullptr && space.boundary_ids.contains(face.id))
+    return;
+  cell.reset(face.cells[0]);
+  auto const& nodes = tables.face_nodes[face.faces[0]];
+  FaceIntegrals const first = integrals_of(cell, element, tables, face.faces[0]);
+  std::vector<std::int32_t> unknowns;
+  for (int const node : nodes)
+    unknowns.push_back(cell.dofs[node]);
+  if (condition != nullptr && condition->is_natural()) {
+    auto const load = loads_of(*condition, cell, element, tables, face.faces[0]);
+    for (std::size_t a = 0; a < nodes.size(); ++a) {
+      sums.surfaces.push_back({unknowns[a], face.id, load[a], first.weight[a], face.cells[0], true});
+      for (std::int32_t const side : face.cells)
+        sums.loads.push_back({unknowns[a], side, load[a] / 2});
+    }
+    return;
+  }
+  cell.reset(face.cells[1]);
+  FaceIntegrals const second = integrals_of(cell, element, tables, face.faces[1]);
+  auto const& others = tables.face_nodes[face.faces[1]];
+  for (std::size_t a = 0; a < nodes.size(); ++a) {
+    std::size_t b = 0;
+    while (cell.dofs[others[b]] != unknowns[a])
+      ++b;
+    sums.surfaces.push_back({unknowns[a], face.id, 0, first.weight[a], face.cells[0], true});
+    if (condition != nullptr) {
+      sums.shares.push_back({unknowns[a], face.id, first.flux[a], first.weight[a], face.cells[0], true});
+      sums.shares.push_back({unknowns[a], face.id, second.flux[b], second.weight[b], face.cells[1], true});
+    } else {
+      sums.free.push_back({unknowns[a], face.id, (first.flux[a] - second.flux[b]) / 2, first.weight[a], face.cells});
+    }
+  }
+}
+
+/// The cells around nodes on surfaces inside the mesh, by the side that they are on.
+class Sides {
+public:
+  /// Faces in `cuts` (Space::face_vertices) divide sides.
+  Sides(Space const& space, std::set<std::array<std::int32_t, 4>> const& cuts) : space_(space), cuts_(cuts), dofs_(space.n_local) {}
+
+  /// Divides these cells around a node, ascending, and numbers the sides.
+  void add(std::int32_t unknown, std::vector<std::int32_t> const& cells) {
+    std::vector<std::size_t> label(cells.size());
+    std::iota(label.begin(), label.end(), std::size_t{0});
+    std::map<std::array<std::int32_t, 4>, std::size_t> seen;  // faces, with a cell that has them
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      space_.dofs(cells[i], dofs_.data());
+      int const node = static_cast<int>(std::find(dofs_.begin(), dofs_.end(), unknown) - dofs_.begin()), n = space_.order + 1;
+      std::array<int, 3> const at{node % n, node / n % n, node / (n * n)};
+      for (int face = 0; face < 6; ++face) {
+        if (at[face / 2] != face % 2 * space_.order)
+          continue;
+        auto const key = space_.face_vertices(cells[i], face);
+        auto const [other, is_new] = seen.emplace(key, i);
+        if (!is_new && !cuts_.contains(key)) {
+          std::size_t const low = std::min(label[i], label[other->second]), high = std::max(label[i], label[other->second]);
+          std::replace(label.begin(), label.end(), high, low);
+        }
+      }
+    }
+    std::map<std::size_t, std::size_t> number;
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      place_[{unknown, cells[i]}] = number.emplace(label[i], n_).second ? n_++ : number[label[i]];
+  }
+  [[nodiscard]] std::size_t size() const { return n_; }
+  /// Precondition: the cell is one of those around the unknown.
+  [[nodiscard]] std::size_t operator()(std::int32_t unknown, std::int32_t cell) const { return place_.at({unknown, cell}); }
+  /// All sides of a node; empty: it was not added.
+  [[nodiscard]] std::set<std::size_t> of(std::int32_t unknown) const {
+    std::set<std::size_t> result;
+    for (auto at = place_.lower_bound({unknown, -1}); at != place_.end() && at->first.first == unknown; ++at)
+      result.insert(at->second);
+    return result;
+  }
+
+private:
+  Space const& space_;
+  std::set<std::array<std::int32_t, 4>> const& cuts_;
+  std::vector<std::int32_t> dofs_;
+  std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> place_;
+  std::size_t n_ = 0;
 };
 
 }  // namespace
@@ -203,9 +343,18 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
   place.resize(space.n_dofs, -1);
   std::int32_t n_fixed = 0;
 
-  std::vector<FaceSums> parts(n_parts(n_faces, faces_per_part));
+  auto const n_inner = static_cast<std::int64_t>(space.inner_faces.size());
+  std::int64_t const n_of_boundary = n_parts(n_faces, faces_per_part);
+  std::vector<FaceSums> parts(n_of_boundary + n_parts(n_inner, faces_per_part));
   parallel_for(static_cast<std::int64_t>(parts.size()), make_cell, [&](Cell& cell, std::int64_t const p) {
     FaceSums& sums = parts[p];
+    if (p >= n_of_boundary) {
+      auto const [begin, end] = part(n_inner, faces_per_part, p - n_of_boundary);
+      for (auto i = begin; i < end; ++i)
+        if (InnerFace const& face = space.inner_faces[i]; face.cells[0] >= 0 && face.cells[1] >= 0)
+          add_inner_face(face, space, element, tables, cell, sums);
+      return;
+    }
     auto const [begin, end] = part(n_faces, faces_per_part, p);
     for (auto i = begin; i < end; ++i) {
       BoundaryFace const& face = space.boundary_faces[i];
@@ -237,12 +386,13 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       }
       for (std::size_t a = 0; a < nodes.size(); ++a)
         if (std::int32_t const unknown = cell.dofs[nodes[a]]; !condition.is_natural())
-          sums.shares.push_back({unknown, face.boundary_id, flux[a], weight[a]});
+          sums.shares.push_back({unknown, face.boundary_id, flux[a], weight[a], face.cell, false});
         else
-          sums.loads.push_back({unknown, flux[a]});
+          sums.loads.push_back({unknown, face.cell, flux[a]});
     }
   });
 
+  auto const counts = [&](std::int32_t unknown) { return counted.empty() || counted[unknown] != 0; };
   BoundaryFluxes found;
   std::map<unsigned, BoundaryFlux>& result = found.boundaries;
   for (FaceSums const& sums : parts) {
@@ -253,16 +403,43 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       result[id].min = std::min(result[id].min, known.min);
       result[id].max = std::max(result[id].max, known.max);
     }
-    for (FaceShare const& share : sums.shares)
-      if (place[share.unknown] < 0 && (counted.empty() || counted[share.unknown] != 0))
-        place[share.unknown] = n_fixed++;
+    // Every node counts once, so that the sums over parts of a mesh are those of the whole.
+    for (FaceShare const& share : sums.surfaces)
+      if (counts(share.unknown)) {
+        double const value = u[share.unknown];
+        found.surfaces[share.id].add({share.weight, -share.flux, share.weight * value, value, value});
+      }
+    auto const take = [&](auto const& shares) {
+      for (auto const& share : shares)
+        if (place[share.unknown] < 0 && counts(share.unknown))
+          place[share.unknown] = n_fixed++;
+    };
+    take(sums.shares);
+    take(sums.free);
   }
   if (n_fixed == 0)
     return found;
+  auto const for_shares = [&](auto const& action) {
+    for (FaceSums const& sums : parts)
+      for (FaceShare const& share : sums.shares)
+        if (std::int32_t const at = place[share.unknown]; at >= 0)
+          action(share, at);
+  };
+  // Nodes on periodic boundaries, and those that have sides: of free surfaces, but for the former.
+  std::vector<std::uint8_t> is_periodic(n_fixed, 0), has_sides(n_fixed, 0);
+  for_shares([&](FaceShare const& share, std::int32_t at) {
+    if (!share.inside && data.boundary_at(share.id).type == BoundaryType::periodic)
+      is_periodic[at] = 1;
+  });
+  for (FaceSums const& sums : parts)
+    for (FreeShare const& share : sums.free)
+      if (std::int32_t const at = place[share.unknown]; at >= 0 && is_periodic[at] == 0)
+        has_sides[at] = 1;
 
   // The residuals of these unknowns, from the cells around them: of a box those at its faces.
-  std::vector<std::int64_t> const at_faces = space.box ? cells_at_faces(space.box->cells) : std::vector<std::int64_t>{};
-  std::int64_t const n_candidates = space.box ? static_cast<std::int64_t>(at_faces.size()) : space.n_cells;
+  bool const at_surface_of_box = space.box && space.inner_faces.empty();
+  std::vector<std::int64_t> const at_faces = at_surface_of_box ? cells_at_faces(space.box->cells) : std::vector<std::int64_t>{};
+  std::int64_t const n_candidates = at_surface_of_box ? static_cast<std::int64_t>(at_faces.size()) : space.n_cells;
   std::vector<std::vector<Residual>> of_cells(n_parts(n_candidates, space.cells_per_part));
   struct State {
     Cell cell;
@@ -277,7 +454,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
       [&](State& state, std::int64_t const p) {
         auto const [begin, end] = part(n_candidates, space.cells_per_part, p);
         for (auto candidate = begin; candidate < end; ++candidate) {
-          std::int64_t const c = space.box ? at_faces[candidate] : candidate;
+          std::int64_t const c = at_surface_of_box ? at_faces[candidate] : candidate;
           space.dofs(c, state.dofs.data());
           if (std::none_of(state.dofs.begin(), state.dofs.end(), [&](auto dof) { return place[dof] >= 0; }))
             continue;
@@ -285,34 +462,56 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
           state.cell.residual(state.residual);
           for (std::size_t i = 0; i < state.dofs.size(); ++i)
             if (std::int32_t const at = place[state.dofs[i]]; at >= 0)
-              of_cells[p].push_back({at, state.residual[i]});
+              of_cells[p].push_back({at, static_cast<std::int32_t>(c), state.residual[i]});
         }
       });
   std::vector<double> residual(n_fixed, 0);
+  std::map<std::int32_t, std::vector<std::int32_t>> around;  // the cells around nodes that have sides
+  for (auto const& list : of_cells)
+    for (Residual const& r : list) {
+      residual[r.unknown] += r.value;
+      if (has_sides[r.unknown] != 0)
+        around[r.unknown].push_back(r.cell);
+    }
+  std::set<std::array<std::int32_t, 4>> cuts;
+  if (!around.empty())
+    for (InnerFace const& face : space.inner_faces)
+      if (BoundaryData const* const condition = data.inner_at(face.id); condition == nullptr || !condition->is_natural()) {
+        std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+        cuts.insert(space.face_vertices(face.cells[side], face.faces[side]));
+      }
+  Sides sides(space, cuts);
+  std::vector<std::int32_t> unknown_at(n_fixed, -1);
+  for (std::int32_t unknown = 0; !around.empty() && unknown < space.n_dofs; ++unknown)
+    if (place[unknown] >= 0)
+      unknown_at[place[unknown]] = unknown;
+  for (auto const& [at, cells] : around)
+    sides.add(unknown_at[at], cells);
+  std::vector<double> of_sides(sides.size(), 0);
   for (auto const& list : of_cells)
     for (Residual const& r : list)
-      residual[r.unknown] += r.value;
-  auto const subtract = [&](std::int32_t unknown, double load) {
-    if (std::int32_t const at = place[unknown]; at >= 0)
-      residual[at] -= load;
+      if (has_sides[r.unknown] != 0)
+        of_sides[sides(unknown_at[r.unknown], r.cell)] += r.value;
+  auto const subtract = [&](std::int32_t unknown, std::int32_t cell, double load) {
+    std::int32_t const at = place[unknown];
+    if (at < 0)
+      return;
+    residual[at] -= load;
+    if (has_sides[at] == 0)
+      return;
+    if (cell >= 0) {
+      of_sides[sides(unknown, cell)] -= load;
+      return;
+    }
+    auto const all = sides.of(unknown);
+    for (std::size_t const side : all)
+      of_sides[side] -= load / static_cast<double>(all.size());
   };
   for (FaceSums const& sums : parts)
     for (Residual const& load : sums.loads)
-      subtract(load.unknown, load.value);
+      subtract(load.unknown, load.cell, load.value);
   for (auto const& load : data.point_loads.loads)
-    subtract(load.unknown, load.value);
-
-  std::vector<std::uint8_t> is_periodic(n_fixed, 0);
-  auto const for_shares = [&](auto const& action) {
-    for (FaceSums const& sums : parts)
-      for (FaceShare const& share : sums.shares)
-        if (std::int32_t const at = place[share.unknown]; at >= 0)
-          action(share, at);
-  };
-  for_shares([&](FaceShare const& share, std::int32_t at) {
-    if (data.boundary_at(share.id).type == BoundaryType::periodic)
-      is_periodic[at] = 1;
-  });
+    subtract(load.unknown, load.cell, load.value);
 
   // What the boundaries of an unknown have together; then the share of each.
   std::vector<double> weight(n_fixed, 0), rest = residual;
@@ -320,21 +519,51 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
     weight[at] += share.weight;
     rest[at] -= share.flux;
   });
-  std::map<unsigned, double> conormal;
-  std::map<std::pair<std::int32_t, unsigned>, PeriodicFlux> periodic;
+  using Boundary = std::pair<unsigned, bool>;  // id, and whether it is a surface inside the mesh
+  std::map<Boundary, double> conormal;
+  std::map<std::pair<std::int32_t, Boundary>, PeriodicFlux> periodic;
+  std::vector<Flow> flows;        // of nodes that have sides
+  std::vector<Boundary> flow_of;  // the boundary that they leave through
+  std::vector<double> sign_of;
   for_shares([&](FaceShare const& share, std::int32_t at) {
-    if (is_periodic[at] == 0) {
-      conormal[share.id] += share.flux + share.weight / weight[at] * rest[at];
+    Boundary const boundary{share.id, share.inside};
+    if (has_sides[at] != 0) {
+      flows.push_back({sides(share.unknown, share.cell), Flow::outside, share.flux, std::abs(share.weight)});
+      flow_of.push_back(boundary);
+      sign_of.push_back(1);
       return;
     }
-    PeriodicFlux& flux = periodic[{share.unknown, share.id}];
+    if (is_periodic[at] == 0) {
+      conormal[boundary] += share.flux + share.weight / weight[at] * rest[at];
+      return;
+    }
+    PeriodicFlux& flux = periodic[{share.unknown, boundary}];
     flux.node = {share.id, false, share.unknown, space.point(share.unknown)};
+    flux.inside = share.inside;
     flux.conormal += share.flux;
     flux.weight += share.weight;
     flux.residual = residual[at];
   });
-  for (auto const& [id, value] : conormal)
-    result[id].flux = -value;
+  for (FaceSums const& sums : parts)
+    for (FreeShare const& share : sums.free) {
+      std::int32_t const at = place[share.unknown];
+      if (at < 0)
+        continue;
+      double const sign = space.material(share.cells[0]) > space.material(share.cells[1]) ? -1 : 1;
+      if (is_periodic[at] != 0) {
+        conormal[{share.id, true}] += sign * share.flux;
+        continue;
+      }
+      flows.push_back(
+          {sides(share.unknown, share.cells[0]), sides(share.unknown, share.cells[1]), share.flux, std::abs(share.weight)});
+      flow_of.emplace_back(share.id, true);
+      sign_of.push_back(sign);
+    }
+  correct_flows(of_sides, flows);
+  for (std::size_t i = 0; i < flows.size(); ++i)
+    conormal[flow_of[i]] += sign_of[i] * flows[i].value;
+  for (auto const& [boundary, value] : conormal)
+    (boundary.second ? found.surfaces : result)[boundary.first].flux -= value;
   for (auto const& [of, flux] : periodic)
     found.periodic.push_back(flux);
   return found;
@@ -393,6 +622,17 @@ SolutionResidual solution_residual(Space const& space, ReferenceElement const& e
       for (int const node : tables.face_nodes[face.face])
         values[cell.dofs[node]] += at.weight * conormal * functions[node];
     }
+  }
+  for (InnerFace const& face : space.inner_faces) {
+    BoundaryData const* const condition = cell.data.inner_at(face.id);
+    if (condition == nullptr || !condition->is_natural())
+      continue;
+    std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+    cell.reset(face.cells[side]);
+    std::vector<int> const& nodes = tables.face_nodes[face.faces[side]];
+    auto const load = loads_of(*condition, cell, element, tables, face.faces[side]);
+    for (std::size_t a = 0; a < nodes.size(); ++a)
+      values[cell.dofs[nodes[a]]] += load[a];
   }
   for (auto const& load : data.point_loads.loads)
     values[load.unknown] += load.value;

@@ -19,6 +19,14 @@ namespace poisson::assembly {
 /// boundary-flux calculations, Computer Methods in Applied Mechanics and Engineering 50 (1985). So all fluxes together equal the
 /// integral of f up to the solver's residual. The residual of an unknown on several Dirichlet boundaries is divided among them:
 /// each gets the integral of k du/dn phi_i over itself, and of the rest a share that goes with the integral of phi_i.
+/// Surfaces inside the mesh: where they have Dirichlet or Neumann values, the flux is what leaves the domain there, of both sides,
+/// so that all fluxes of these and of the boundaries equal the integral of f. Through one without a condition it is what goes from
+/// the material with the lower id to that with the higher one; within a material to larger x, or y where the normal has no part
+/// along x, or z (InnerFace). A node there has a residual of the cells on each side; what flows from side to side, and to Dirichlet
+/// boundaries, adds up to these. So a material that such surfaces and boundaries enclose is in balance, too. At the rim of a
+/// surface that ends inside the mesh the mean of both gradients counts, and on periodic boundaries. A surface with the id of a
+/// boundary, and without a condition, is left out.
+///
 /// Nodes on periodic boundaries need those that they are tied to: add_periodic_fluxes. Threaded; the same bits for any number of
 /// threads. Of residuals only those of unknowns with counted[i] != 0 count (empty: all): on a part of a mesh that has all cells
 /// around these, the sums over parts are then those of the whole. Errors: InputError for values that a coefficient, source or
@@ -49,8 +57,7 @@ struct SolutionResidual {
 /// those of the gradient of u with the least correction that does this; the square of a correction counts over the integral of phi.
 /// So the fluxes of two periodic boundaries cancel, and Dirichlet boundaries have all of the residuals of nodes that are tied to
 /// theirs.
-void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, ProblemData const& data,
-                         std::map<unsigned, BoundaryFlux>& boundaries);
+void add_periodic_fluxes(std::span<PeriodicFlux const> of_whole, ProblemData const& data, BoundaryFluxes& to);
 
 /// u (n_dofs values) and its flux on the boundary. The flux is that of the polynomials of the cells. Memory: of the size of the
 /// boundary. The same bits for any number of threads. Errors: InputError for values that a coefficient must not take.

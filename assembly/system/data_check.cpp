@@ -175,6 +175,18 @@ std::vector<Point3> middles_of_face(int face) {
   return points;
 }
 
+/// Calls action(face, index of its condition) for the boundary faces, and the faces of surfaces inside the mesh, that have one. Of
+/// several parts of a mesh one has the first cell of a face inside.
+template <class Action>
+void for_faces_with_conditions(Space const& space, ProblemData const& data, Action const& action) {
+  for (BoundaryFace const& face : space.boundary_faces)
+    if (auto const entry = data.boundary_of.find(face.boundary_id); entry != data.boundary_of.end())
+      action(face, entry->second);
+  for (InnerFace const& face : space.inner_faces)
+    if (auto const entry = data.inner_of.find(face.id); entry != data.inner_of.end() && face.cells[0] >= 0)
+      action(BoundaryFace{face.cells[0], face.id, face.faces[0]}, entry->second);
+}
+
 void check_faces(Space const& space, ReferenceElement const& element, ProblemData const& data, DataFindings& found) {
   auto const& map_nodes = geometry_nodes_1d(space, element);
   std::array<PointTables, 6> gauss, fine;
@@ -185,20 +197,16 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
     nodes[face] = element.face_nodes(face);
   CellPoints cell(space, data);
   DataFindings::Ranges& ranges = found.ranges;
-  std::map<unsigned, std::size_t> const& condition_of = data.boundary_of;
   std::vector<bool> jump;
   for (BoundaryData const& condition : data.boundary)
     jump.push_back(condition.value.can_jump());
-  for (BoundaryFace const& face : space.boundary_faces) {
-    auto const entry = condition_of.find(face.boundary_id);
-    if (entry == condition_of.end())
-      continue;
-    BoundaryData const& condition = data.boundary[entry->second];
+  for_faces_with_conditions(space, data, [&](BoundaryFace const& face, std::size_t entry) {
+    BoundaryData const& condition = data.boundary[entry];
     bool const dirichlet = condition.type == BoundaryType::dirichlet;
     if (condition.type == BoundaryType::periodic || condition.type == BoundaryType::robin)
       ranges.known = 0;
     if (condition.type == BoundaryType::periodic)
-      continue;
+      return;
     auto const add_inflow = [&](double g) {
       ranges.inflow_low = std::min(ranges.inflow_low, g);
       ranges.inflow_high = std::max(ranges.inflow_high, g);
@@ -209,22 +217,22 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
     };
     if (condition.value.is_constant()) {
       dirichlet ? add_value(condition.value({})) : add_inflow(condition.value({}));
-      continue;
+      return;
     }
     cell.reset(face.cell);
     if (dirichlet)
       for (int const i : nodes[face.face])
         add_value(condition.value(space.point(cell.dofs[i])));
-    if (dirichlet && !jump[entry->second])
-      continue;
+    if (dirichlet && !jump[entry])
+      return;
     cell.place(gauss[face.face]);
-    DataFindings::Jumps& jumps = found.jumps[2 + entry->second];
+    DataFindings::Jumps& jumps = found.jumps[2 + entry];
     jumps.dirichlet = dirichlet ? 1 : 0;
-    bool const here = jump[entry->second] && value_jumps(cell, condition.value, element.n_gauss(), 2);
+    bool const here = jump[entry] && value_jumps(cell, condition.value, element.n_gauss(), 2);
     if (here)
       count(jumps, 1, cell.x[cell.x.size() / 2]);
     if (dirichlet)
-      continue;
+      return;
     double integral = 0;
     for (std::size_t q = 0; q < cell.x.size(); ++q) {
       double const g = condition.value(cell.x[q]);
@@ -243,7 +251,7 @@ void check_faces(Space const& space, ReferenceElement const& element, ProblemDat
     }
     jumps.integral += integral;
     jumps.finer += finer;
-  }
+  });
 }
 
 }  // namespace
@@ -274,19 +282,18 @@ void check_dirichlet(Space const& space, ReferenceElement const& element, Proble
   for (int face = 0; face < 6; ++face)
     nodes[face] = element.face_nodes(face);
   std::vector<std::int32_t> dofs(space.n_local);
-  for (BoundaryFace const& face : space.boundary_faces) {
-    auto const entry = data.boundary_of.find(face.boundary_id);
-    if (entry == data.boundary_of.end() || data.boundary[entry->second].type != BoundaryType::dirichlet)
-      continue;
+  for_faces_with_conditions(space, data, [&](BoundaryFace const& face, std::size_t entry) {
+    if (data.boundary[entry].type != BoundaryType::dirichlet)
+      return;
     space.dofs(face.cell, dofs.data());
     for (int const i : nodes[face.face]) {
       if (!counts(dofs[i]))
         continue;
-      auto const [there, is_new] = condition_at.emplace(dofs[i], entry->second);
-      if (is_new || there->second == entry->second)
+      auto const [there, is_new] = condition_at.emplace(dofs[i], entry);
+      if (is_new || there->second == entry)
         continue;
       Point3 const x = space.point(dofs[i]);
-      std::size_t const first = std::min(there->second, entry->second), second = std::max(there->second, entry->second);
+      std::size_t const first = std::min(there->second, entry), second = std::max(there->second, entry);
       double const a = data.boundary[first].value(x), b = data.boundary[second].value(x);
       double const range = found.ranges.dirichlet_high - found.ranges.dirichlet_low;
       there->second = first;
@@ -296,7 +303,7 @@ void check_dirichlet(Space const& space, ReferenceElement const& element, Proble
         found.meeting = {0, x, {a, b}, {static_cast<std::int32_t>(first), static_cast<std::int32_t>(second)}};
       found.meeting.count += met.insert(dofs[i]).second ? 1 : 0;
     }
-  }
+  });
   for (PointLoads::Load const& load : data.point_loads.loads)
     if (condition_at.contains(load.unknown))
       found.sources[static_cast<std::size_t>(load.source)].lost += std::abs(load.value);

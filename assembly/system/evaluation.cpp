@@ -540,8 +540,9 @@ Quantities solution_quantities(Space const& space, ReferenceElement const& eleme
   result.energy = 0.5 * all.gradients;
   BoundaryFluxes fluxes = boundary_fluxes(space, element, data, u, counted, u_low);
   if (!fluxes.periodic.empty())
-    add_periodic_fluxes(fluxes.periodic, data, fluxes.boundaries);
+    add_periodic_fluxes(fluxes.periodic, data, fluxes);
   result.boundaries = std::move(fluxes.boundaries);
+  result.add_surfaces(fluxes.surfaces, data.conditioned_surfaces());
   return result;
 }
 

@@ -3,11 +3,13 @@
 #include "assembly/system/periodic_nodes.hpp"
 #include "gpu/core/host_vector.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -33,11 +35,21 @@ struct BoundaryFlux {
   double area = 0, flux = 0;
   double integral_u = 0;
   double min = std::numeric_limits<double>::infinity(), max = -std::numeric_limits<double>::infinity();
+
+  /// Of two parts.
+  void add(BoundaryFlux const& other) {
+    area += other.area;
+    flux += other.flux;
+    integral_u += other.integral_u;
+    min = std::min(min, other.min);
+    max = std::max(max, other.max);
+  }
 };
 
 /// What boundary_fluxes finds.
 struct BoundaryFluxes {
   std::map<unsigned, BoundaryFlux> boundaries;  ///< by boundary id
+  std::map<unsigned, BoundaryFlux> surfaces;    ///< inside the mesh, by id
   std::vector<PeriodicFlux> periodic;  ///< what is missing there: of nodes on periodic boundaries, by number, then boundary
 };
 
@@ -91,11 +103,17 @@ struct Quantities {
   double energy = 0;                             ///< 1/2 int grad u . k grad u; boundary terms are not included
   std::map<unsigned, double> volumes;            ///< by material id
   std::map<unsigned, MaterialValues> materials;  ///< by material id
-  std::map<unsigned, BoundaryFlux> boundaries;   ///< by boundary id
+  std::map<unsigned, BoundaryFlux> boundaries;   ///< by boundary id; with surfaces inside the mesh that have a condition
+  std::map<unsigned, BoundaryFlux> surfaces;     ///< inside the mesh, without a condition: what flows through them
 
   /// Values between these and the extremes count as equal to them: where values tie, rounding must not choose the place.
   [[nodiscard]] double most_low() const { return min + 1e-9 * (max - min); }
   [[nodiscard]] double least_high() const { return max - 1e-9 * (max - min); }
+  /// Adds surfaces inside the mesh, some of which have conditions.
+  void add_surfaces(std::map<unsigned, BoundaryFlux> const& found, std::set<unsigned> const& with_condition) {
+    for (auto const& [id, surface] : found)
+      (with_condition.contains(id) ? boundaries : surfaces)[id].add(surface);
+  }
 };
 
 /// Places where u is low and where it is high; none where no node is.
@@ -130,7 +148,7 @@ private:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
 };
 struct MeshParts {
-  std::map<unsigned, MeshPart> boundaries, materials;  ///< by id
+  std::map<unsigned, MeshPart> boundaries, materials, surfaces;  ///< by id; the last are inside the mesh
 };
 
 /// n_x n_y n_z equidistant points low + (i h_x, j h_y, k h_z), numbered x fastest, with h the spacing; n >= 1 in each direction.

@@ -19,6 +19,7 @@ struct PointLoads {
     std::int32_t unknown;
     std::int32_t source;  ///< its number: point sources first, then lines
     double value;
+    std::int32_t cell;  ///< that the point was located in; -1: it is not here
   };
   /// A point of the sources: that of a point source, or one of a line.
   struct Place {

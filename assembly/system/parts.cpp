@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace poisson::assembly {
@@ -63,25 +64,33 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
     face_maps[face] = tabulate(map_nodes, element.face_points[face]);
     face_nodes[face] = element.face_nodes(face);
   }
+  auto const make_cell = [&] { return PlacedCell(space); };
+  auto const add_face = [&](PlacedCell& cell, std::int64_t c, int face, MeshPart& of_id) {
+    cell.reset(c);
+    ++of_id.count;
+    for (std::size_t q = 0; q < element.face_weights.size(); ++q) {
+      auto const j = cell.cofactors_at(face_maps[face], q);
+      int const d = face / 2;
+      of_id.size += element.face_weights[q] * std::hypot(j[d], j[3 + d], j[6 + d]);
+    }
+    for (int const node : face_nodes[face])
+      add_point(of_id.extent, space.point(cell.dofs[node]));
+  };
   auto const n_faces = static_cast<std::int64_t>(space.boundary_faces.size());
   std::vector<Parts> of_faces(n_parts(n_faces, faces_of_part));
-  auto const make_cell = [&] { return PlacedCell(space); };
   parallel_for(static_cast<std::int64_t>(of_faces.size()), make_cell, [&](PlacedCell& cell, std::int64_t const p) {
     auto const [begin, end] = part(n_faces, faces_of_part, p);
     for (auto i = begin; i < end; ++i) {
       BoundaryFace const& face = space.boundary_faces[i];
-      cell.reset(face.cell);
-      MeshPart& of_id = of_faces[p][face.boundary_id];
-      ++of_id.count;
-      for (std::size_t q = 0; q < element.face_weights.size(); ++q) {
-        auto const c = cell.cofactors_at(face_maps[face.face], q);
-        int const d = face.face / 2;
-        of_id.size += element.face_weights[q] * std::hypot(c[d], c[3 + d], c[6 + d]);
-      }
-      for (int const node : face_nodes[face.face])
-        add_point(of_id.extent, space.point(cell.dofs[node]));
+      add_face(cell, face.cell, face.face, of_faces[p][face.boundary_id]);
     }
   });
+  Parts surfaces;
+  PlacedCell beside = make_cell();
+  for (InnerFace const& face : space.inner_faces) {
+    std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+    add_face(beside, face.cells[side], face.faces[side], surfaces[face.id]);
+  }
 
   PointTables const map = tabulate(map_nodes, element.volume_points);
   std::vector<Parts> of_cells(n_parts(space.n_cells, space.cells_per_part));
@@ -101,7 +110,7 @@ MeshParts mesh_parts(Space const& space, ReferenceElement const& element) {
         add_point(of_id.extent, space.point(dof));
     }
   });
-  return {sum_of(of_faces), sum_of(of_cells)};
+  return {sum_of(of_faces), sum_of(of_cells), std::move(surfaces)};
 }
 
 std::vector<MeshPart> component_sizes(Space const& space, ReferenceElement const& element) {

@@ -157,6 +157,15 @@ std::vector<PeriodicNode> periodic_nodes(Space const& space, ReferenceElement co
         fixed.insert(dofs[i]);
     }
   }
+  for (InnerFace const& face : space.inner_faces) {
+    BoundaryData const* const condition = sides.empty() ? nullptr : data.inner_at(face.id);
+    if (condition == nullptr || condition->type != BoundaryType::dirichlet)
+      continue;
+    std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+    space.dofs(face.cells[side], dofs.data());
+    for (int const i : element.face_nodes(face.faces[side]))
+      fixed.insert(dofs[i]);
+  }
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<PeriodicNode> nodes;

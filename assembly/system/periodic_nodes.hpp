@@ -28,6 +28,7 @@ struct PeriodicNodePair {
 /// values.
 struct PeriodicFlux {
   PeriodicNode node;    ///< and the boundary
+  bool inside = false;  ///< it is no boundary, but a surface inside the mesh with Dirichlet values
   double conormal = 0;  ///< int k du/dn phi over the boundary, from the gradient of u; phi is the basis function of the node
   double weight = 0;    ///< int phi over it
   double residual = 0;  ///< int k grad u . grad phi - int f phi - int g phi: of the node, whatever the boundary

@@ -47,7 +47,7 @@ public:
     space_.dofs(point.cell, dofs_.data());
     for (std::size_t i = 0; i < dofs_.size(); ++i)
       if (double const load = value * values[i]; load != 0)
-        result.loads.push_back({dofs_[i], static_cast<std::int32_t>(source), load});
+        result.loads.push_back({dofs_[i], static_cast<std::int32_t>(source), load, static_cast<std::int32_t>(point.cell)});
   }
 
   PointLoads result;

@@ -104,8 +104,16 @@ bool is_same(BoundaryCondition const& a, BoundaryCondition const& b) {
   return a.type == b.type && a.value == b.value && a.alpha == b.alpha;
 }
 
-[[noreturn]] void refuse_inner(std::string const& text, std::string const& key) {
-  throw InputError(key, "the " + text + " lies inside the mesh: no face of it is on the boundary, where conditions hold");
+/// Conditions on a surface inside the mesh are values of u, and sources.
+bool holds_inside(BoundaryType type) {
+  return type == BoundaryType::dirichlet || type == BoundaryType::neumann;
+}
+
+void check_inner(BoundaryType type, std::string const& text, std::string const& key) {
+  if (!holds_inside(type))
+    throw InputError(key,
+                     text + " lies inside the mesh, where conditions are dirichlet, or neumann for a source on the surface; not " +
+                         std::string(name_of(type)));
 }
 
 }  // namespace
@@ -342,6 +350,16 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
                          "'all' is used twice, first in problem.boundary[" + std::to_string(*rest) + "]; use it once");
       rest = i;
     }
+    auto const add_inner = [&](std::set<unsigned> const& ids, std::string const& text, std::string const& at) {
+      if (!ids.empty())
+        check_inner(condition.type, text, at);
+      for (unsigned const id : ids) {
+        auto const [entry, is_first] = inner_of.emplace(id, i);
+        if (!is_first && !is_same(spec.boundary[entry->second], condition))
+          throw InputError(at, text + " has another condition by problem.boundary[" + std::to_string(entry->second) +
+                                   "]; give every surface one");
+      }
+    };
     // What belongs to several groups may be given by several of them, if all say the same.
     auto const add_sides = [&](std::set<unsigned> const& ids, std::string const& text, std::string const& at) {
       if (periodic && ids.size() > 1)
@@ -362,14 +380,21 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
     for (std::size_t k = 0; k < condition.names.size(); ++k) {
       std::string const& name = condition.names[k];
       std::string const name_key = key + ".names[" + std::to_string(k) + "]";
-      if (names.boundary_groups.with_name(name).empty() && names.inner_groups.has_name(name))
-        refuse_inner("boundary '" + name + "'", name_key);
+      std::set<unsigned> const inside = names.inner_groups.with_name(name);
+      bool const on_boundary = !names.boundary_groups.with_name(name).empty();
+      if (!on_boundary || holds_inside(condition.type))
+        add_inner(inside, "the surface '" + name + "'", name_key);
+      if (!inside.empty() && !on_boundary)
+        continue;
       add_sides(ids_of(name, names.boundary_groups, "boundary", name_key), "the boundary '" + name + "'", name_key);
     }
     for (auto const id : condition.ids) {
       auto const ids = names.boundary_groups.with_id(id, boundary_ids);
-      if (ids.empty() && !names.inner_groups.with_id(id, names.inner_ids).empty())
-        refuse_inner("boundary id " + std::to_string(id), key + ".ids");
+      std::set<unsigned> const inside = names.inner_groups.with_id(id, names.inner_ids);
+      if (ids.empty() || holds_inside(condition.type))
+        add_inner(inside, "the surface with the id " + std::to_string(id), key + ".ids");
+      if (!inside.empty() && ids.empty())
+        continue;
       if (ids.empty())
         throw InputError(key + ".ids", "the mesh has no boundary id " + std::to_string(id) +
                                            "; it has: " + list(names.boundary_groups.ids_of(boundary_ids)));
@@ -397,6 +422,13 @@ ProblemData::ProblemData(ProblemSpec const& spec, PlaceNames const& names, bool 
                                              ": name the missing ones in a condition, or use 'ids: all' for what is left");
   if (spec.exact)
     exact.emplace(*spec.exact, "problem.exact", names_);
+}
+
+std::set<unsigned> ProblemData::conditioned_surfaces() const {
+  std::set<unsigned> ids;
+  for (auto const& [id, condition] : inner_of)
+    ids.insert(id);
+  return ids;
 }
 
 bool ProblemData::has_periodic_boundaries() const {

@@ -83,6 +83,13 @@ struct ProblemData {
   /// Multiplies f.
   void scale_source(double factor);
   [[nodiscard]] BoundaryData const& boundary_at(unsigned id) const { return boundary[boundary_of.at(id)]; }
+  /// The condition on a surface inside the mesh; null: it has none.
+  [[nodiscard]] BoundaryData const* inner_at(unsigned id) const {
+    auto const found = inner_of.find(id);
+    return found == inner_of.end() ? nullptr : &boundary[found->second];
+  }
+  /// The ids of surfaces inside the mesh that have a condition.
+  [[nodiscard]] std::set<unsigned> conditioned_surfaces() const;
   [[nodiscard]] bool has_periodic_boundaries() const;
   [[nodiscard]] bool constant_coefficient() const;
   /// Whether k is so in all materials (Coefficient::is_diagonal_code).
@@ -97,6 +104,7 @@ struct ProblemData {
   PointLoads point_loads;                          ///< added when there is a space
   std::vector<BoundaryData> boundary;
   std::map<unsigned, std::size_t> boundary_of;  ///< by boundary id
+  std::map<unsigned, std::size_t> inner_of;     ///< by the id of a surface inside the mesh: of those that have a condition
   std::optional<Function> exact;
 
 private:

@@ -110,13 +110,12 @@ private:
     HostVector<std::uint16_t> set_by;
     set_by.resize(space_.n_dofs, 0);
     std::vector<std::int32_t> dofs(space_.n_local);
-    for (auto const& face : space_.boundary_faces) {
-      auto const index = data_.boundary_of.at(face.boundary_id);
+    auto const set_nodes = [&](std::size_t index, std::int64_t cell, int face) {
       auto const& condition = data_.boundary[index];
       if (condition.type != BoundaryType::dirichlet)
-        continue;
-      space_.dofs(face.cell, dofs.data());
-      for (int const i : face_nodes[face.face]) {
+        return;
+      space_.dofs(cell, dofs.data());
+      for (int const i : face_nodes[face]) {
         auto const dof = dofs[i];
         bool const of_space = set_by[dof] == 0 && constraints().constrained(dof);
         if (of_space || (set_by[dof] != 0 && set_by[dof] <= index + 1))
@@ -124,7 +123,14 @@ private:
         set_by[dof] = static_cast<std::uint16_t>(index + 1);
         constraints().set(dof, condition.value.finite(space_.point(dof), "the Dirichlet value"));
       }
-    }
+    };
+    for (auto const& face : space_.boundary_faces)
+      set_nodes(data_.boundary_of.at(face.boundary_id), face.cell, face.face);
+    for (InnerFace const& face : space_.inner_faces)
+      if (auto const found = data_.inner_of.find(face.id); found != data_.inner_of.end()) {
+        std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+        set_nodes(found->second, face.cells[side], face.faces[side]);
+      }
     constraints().close();
   }
 
@@ -141,6 +147,30 @@ private:
     CellGeometry cell(space_);
     auto const n_points = element_.face_weights.size();
     std::vector<double> robin(n_points);
+    for (InnerFace const& face : space_.inner_faces) {
+      BoundaryData const* const condition = data_.inner_at(face.id);
+      if (condition == nullptr)
+        continue;
+      std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+      if (condition->type == BoundaryType::dirichlet) {
+        anchored_[static_cast<std::size_t>(space_.component(face.cells[side]))] = true;
+        continue;
+      }
+      space_.dofs(face.cells[side], dofs.data());
+      cell.reset(face.cells[side], dofs.data());
+      int const f = face.faces[side];
+      for (std::size_t q = 0; q < n_points; ++q) {
+        auto const [x, weight] = face_point(cell, geometry[f], f, q);
+        double const g = weight * condition->value.finite(x, "the boundary value");
+        if (side == 0) {  // of several parts one has the first cell
+          boundary_.sum += g;
+          boundary_.absolute += std::abs(g);
+        }
+        if (g != 0)
+          for (int a = 0; a < space_.n_local; ++a)
+            add_load(dofs[a], g * face_shape_[f].values[q * space_.n_local + a]);
+      }
+    }
     for (std::size_t i = 0; i < space_.boundary_faces.size(); ++i) {
       auto const& face = space_.boundary_faces[i];
       auto const& condition = data_.boundary_at(face.boundary_id);
@@ -154,10 +184,7 @@ private:
       cell.reset(face.cell, dofs.data());
       bool effective = false;
       for (std::size_t q = 0; q < n_points; ++q) {
-        auto const x = cell.point(geometry[face.face].values.data() + q * cell.n_nodes());
-        auto const c = cofactors(cell.jacobian(geometry[face.face].gradients.data() + 3 * q * cell.n_nodes()));
-        int const d = face.face / 2;
-        double const weight = element_.face_weights[q] * std::sqrt(c[d] * c[d] + c[3 + d] * c[3 + d] + c[6 + d] * c[6 + d]);
+        auto const [x, weight] = face_point(cell, geometry[face.face], face.face, q);
         double const g = weight * condition.value.finite(x, "the boundary value");
         boundary_.sum += g;
         boundary_.absolute += std::abs(g);
@@ -178,6 +205,18 @@ private:
         robin_weights_.insert(robin_weights_.end(), robin.begin(), robin.end());
       }
     }
+  }
+
+  struct FacePoint {
+    Point3 x;
+    double weight;  ///< dS
+  };
+  /// `map`: the geometry functions at the points of this face of the cell.
+  [[nodiscard]] FacePoint face_point(CellGeometry const& cell, PointTables const& map, int face, std::size_t q) const {
+    auto const c = cofactors(cell.jacobian(map.gradients.data() + 3 * q * cell.n_nodes()));
+    int const d = face / 2;
+    return {cell.point(map.values.data() + q * cell.n_nodes()),
+            element_.face_weights[q] * std::sqrt(c[d] * c[d] + c[3 + d] * c[3 + d] + c[6 + d] * c[6 + d])};
   }
 
   /// Part of C^T f. C^T A g is taken off with the matrices.

@@ -41,7 +41,9 @@ def expect(record):
     assert quantities["flux.ends"] == pytest.approx(0, abs=1e-9)
     assert [quantities[f"area.{name}"] for name in ("in", "out", "ends", "0")] == pytest.approx([1, 1, 2, 8])
     assert [quantities[f"volume.{name}"] for name in ("left-1", "right-1", "all")] == pytest.approx([1, 1, 2])
-    assert sum(name.startswith("area.") for name in quantities) == 4  # and none of the surface inside the mesh
+    assert sum(name.startswith("area.") for name in quantities) == 5  # the last is the surface inside the mesh
+    assert quantities["flux.middle"] == pytest.approx(flux, rel=1e-9) and quantities["area.middle"] == pytest.approx(1)
+    assert quantities["max.middle"] == quantities["mean.middle"] == pytest.approx(1 - flux / 10)
     names, groups = record["mesh"]["boundary_names"], record["mesh"]["boundary_groups"]
     assert sorted(names.values()) == ["in + ends", "out + ends"]
     assert sorted(groups["ends"]) == sorted(map(int, names)) and len(groups["in"]) == 1
@@ -68,8 +70,12 @@ def test_check_lists_groups_and_what_they_share(poisson):
     assert "in several of them: 4 cells (volume 1) belong to left-1 + all" in text
 
 
-def test_a_surface_inside_the_mesh_is_no_boundary(poisson):
+def test_a_surface_inside_the_mesh_holds_u(poisson):
     poisson.write(bar(), "bar.msh")
     for value in ("names: [middle]", "ids: [4]"):
-        done = poisson("run", poisson.write(CASE.replace("ids: [2]", value)), "--output", "out", "--quiet", code=1)
-        assert "lies inside the mesh" in done.stderr
+        poisson("run", poisson.write(CASE.replace("ids: [2]", value)), "--output", "out", "--quiet", "--overwrite", "--backend", "cpu")
+        quantities = poisson.record()["quantities"]
+        assert quantities["flux.in"] == pytest.approx(-10) and quantities["flux.middle"] == pytest.approx(10)
+        assert quantities["energy"] == pytest.approx(5) and quantities["balance"] < 1e-12
+    robin = CASE.replace("ids: [2], type: dirichlet, value: \"0\"", "names: [middle], type: robin, alpha: \"1\"")
+    assert "lies inside the mesh" in poisson("run", poisson.write(robin), "--output", "bad", "--quiet", code=1).stderr

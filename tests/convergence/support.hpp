@@ -2,6 +2,7 @@
 
 #include "assembly/discretization.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <deal.II/lac/precondition.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -144,13 +146,40 @@ public:
     return *this;
   }
 
+  /// Quadrilaterals with an id on all faces of cells whose four corners are where `holds` says, each once.
+  MeshFile& add_surface(int id, std::function<bool(std::array<double, 3> const& x)> const& holds) {
+    constexpr std::array<std::array<int, 4>, 6> faces{
+        {{0, 3, 7, 4}, {1, 2, 6, 5}, {0, 1, 5, 4}, {3, 2, 6, 7}, {0, 1, 2, 3}, {4, 5, 6, 7}}};
+    std::set<std::array<std::size_t, 4>> known;
+    for (auto const& cell : cells_)
+      for (auto const& face : faces) {
+        std::array<std::size_t, 4> quad{};
+        bool all = true;
+        for (std::size_t v = 0; v < 4; ++v) {
+          quad[v] = cell[static_cast<std::size_t>(face[v])];
+          all = all && holds(points_[quad[v]]);
+        }
+        auto sorted = quad;
+        std::sort(sorted.begin(), sorted.end());
+        if (all && known.insert(sorted).second)
+          quads_.push_back({id, quad});
+      }
+    return *this;
+  }
+
   [[nodiscard]] MeshSpec spec() const {
     std::ofstream out(path_);
     out.precision(17);
     out << "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n" << points_.size() << '\n';
     for (std::size_t i = 0; i < points_.size(); ++i)
       out << i + 1 << ' ' << points_[i][0] << ' ' << points_[i][1] << ' ' << points_[i][2] << '\n';
-    out << "$EndNodes\n$Elements\n" << cells_.size() << '\n';
+    out << "$EndNodes\n$Elements\n" << quads_.size() + cells_.size() << '\n';
+    for (std::size_t i = 0; i < quads_.size(); ++i) {
+      out << cells_.size() + i + 1 << " 3 2 " << quads_[i].id << ' ' << quads_[i].id;
+      for (auto const node : quads_[i].nodes)
+        out << ' ' << node + 1;
+      out << '\n';
+    }
     for (std::size_t i = 0; i < cells_.size(); ++i) {
       out << i + 1 << " 5 2 " << materials_[i] << ' ' << materials_[i];
       for (auto const node : cells_[i])
@@ -167,6 +196,11 @@ private:
   std::string path_;
   std::vector<std::array<double, 3>> points_;
   std::vector<std::array<std::size_t, 8>> cells_;
+  struct Quad {
+    int id;
+    std::array<std::size_t, 4> nodes;
+  };
+  std::vector<Quad> quads_;
   std::vector<int> materials_;
 };
 

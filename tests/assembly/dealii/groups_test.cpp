@@ -177,7 +177,7 @@ TEST_F(MeshFiles, AGroupOnTheBoundaryAndInsideIsTold) {
       "3 3 2 7 1 1 2 3 4\n4 3 2 7 2 5 6 7 8\n$EndElements\n";
   Mesh const mesh = read(write("a.msh", text));
   ASSERT_EQ(mesh.notes.size(), 1u);
-  EXPECT_NE(mesh.notes[0].find("the boundary group 7 has 1 faces between cells, too"), std::string::npos) << mesh.notes[0];
+  EXPECT_NE(mesh.notes[0].find("the boundary group 7 has 1 face between cells, too"), std::string::npos) << mesh.notes[0];
 }
 
 TEST_F(MeshFiles, UnvCellsAndFacesOfOrderTwo) {
@@ -382,10 +382,19 @@ TEST_F(Groups, ContradictionsAreErrorsAndOverlapsAreNot) {
 
 TEST_F(Groups, NamesThatHoldNoBoundaryFaceAreErrors) {
   ProblemSpec inner = spec();
+  for (BoundaryType const type : {BoundaryType::robin, BoundaryType::periodic}) {
+    inner.boundary.push_back(condition({}, {"middle"}, "0"));
+    inner.boundary.back().type = type;
+    expect(inner, "problem.boundary[2].names[0]", "'middle' lies inside the mesh");
+    inner.boundary.back() = condition({4}, {}, "0");
+    inner.boundary.back().type = type;
+    expect(inner, "problem.boundary[2].ids", "the surface with the id 4 lies inside the mesh");
+    inner.boundary.pop_back();
+  }
   inner.boundary.push_back(condition({}, {"middle"}, "0"));
-  expect(inner, "problem.boundary[2].names[0]", "'middle' lies inside the mesh");
-  inner.boundary.back() = condition({4}, {}, "0");
-  expect(inner, "problem.boundary[2].ids", "boundary id 4 lies inside the mesh");
+  EXPECT_NO_THROW(CheckedProblem{inner});
+  inner.boundary.push_back(condition({4}, {}, "1"));
+  expect(inner, "problem.boundary[3].ids", "another condition by problem.boundary[2]");
   ProblemSpec nothing = spec();
   nothing.boundary.push_back(condition({}, {"nothing"}, "0"));
   expect(nothing, "problem.boundary[2].names[0]", "'nothing' holds no face");

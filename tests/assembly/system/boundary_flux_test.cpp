@@ -175,7 +175,7 @@ TEST(PeriodicFlux, PartsOfAMeshAddUpToTheFluxesOfTheWhole) {
   auto const u = solve(whole);
   Quantities const expected = whole.quantities(u);
   for (int const ranks : {2, 3}) {
-    std::map<unsigned, BoundaryFlux> fluxes;
+    BoundaryFluxes fluxes;
     std::vector<PeriodicFlux> on_sides;
     for (int rank = 0; rank < ranks; ++rank) {
       PartOfSpace const part = whole.divided(ranks).part(rank);
@@ -187,7 +187,7 @@ TEST(PeriodicFlux, PartsOfAMeshAddUpToTheFluxesOfTheWhole) {
       std::fill_n(counted.begin(), part.n_rows, std::uint8_t{1});
       BoundaryFluxes found = around.residual_fluxes(own, counted);
       for (auto const& [boundary, flux] : found.boundaries)
-        fluxes[boundary].flux += flux.flux;
+        fluxes.boundaries[boundary].flux += flux.flux;
       for (PeriodicFlux& flux : found.periodic) {
         flux.node.number = part.unknowns[static_cast<std::size_t>(flux.node.number)];
         on_sides.push_back(flux);
@@ -195,7 +195,7 @@ TEST(PeriodicFlux, PartsOfAMeshAddUpToTheFluxesOfTheWhole) {
     }
     whole.add_periodic_fluxes(on_sides, fluxes);
     for (auto const& [boundary, flux] : expected.boundaries)
-      EXPECT_NEAR(fluxes[boundary].flux, flux.flux, 1e-12 * expected.energy) << "boundary " << boundary;
+      EXPECT_NEAR(fluxes.boundaries[boundary].flux, flux.flux, 1e-12 * expected.energy) << "boundary " << boundary;
   }
 }
 

@@ -28,7 +28,7 @@ ProblemSpec loaded_problem(MeshSpec mesh, int order = 1) {
 double applied_to(Discretization const& discretization, std::function<double(double, double, double)> const& g) {
   auto const nodes = nodes_of(discretization).points;
   double sum = 0;
-  for (auto const& [unknown, source, load] : discretization.point_loads().loads) {
+  for (auto const& [unknown, source, load, cell] : discretization.point_loads().loads) {
     double const* const x = nodes.data() + 3 * static_cast<std::ptrdiff_t>(unknown);
     sum += load * g(x[0], x[1], x[2]);
   }
@@ -40,7 +40,7 @@ TEST(PointLoads, OfAPointInOneTrilinearCell) {
   spec.point_sources = {{{0.25, 1.5, 1}, 8}};
   Discretization const discretization(spec);
   std::array<double, 8> load{};
-  for (auto const& [unknown, source, value] : discretization.point_loads().loads)
+  for (auto const& [unknown, source, value, cell] : discretization.point_loads().loads)
     load.at(static_cast<std::size_t>(unknown)) += value;
   // 8 times (3/4, 1/4) x (1/4, 3/4) x (3/4, 1/4), x fastest
   std::array<double, 8> const expected{9. / 8, 3. / 8, 27. / 8, 9. / 8, 3. / 8, 1. / 8, 9. / 8, 3. / 8};
@@ -55,7 +55,7 @@ TEST(PointLoads, ANodeTakesAll) {
     spec.point_sources = {{{0.5, 1. / 3, 0.5}, -2}};  // a vertex of eight cells
     Discretization const discretization(spec);
     double largest = 0, rest = 0;
-    for (auto const& [unknown, source, load] : discretization.point_loads().loads)
+    for (auto const& [unknown, source, load, cell] : discretization.point_loads().loads)
       if (std::abs(load) > std::abs(largest))
         largest = load;
       else
