@@ -2,6 +2,7 @@
 #include "assembly/dealii/mesh.hpp"
 #include "assembly/discretization.hpp"
 #include "assembly/space/space.hpp"
+#include "assembly/system/boundary_flux.hpp"
 #include "gpu/core/error.hpp"
 #include "tests/convergence/support.hpp"
 
