@@ -276,7 +276,7 @@ void compare_general(MeshSpec const& mesh, int order, std::set<unsigned> const& 
     values.reinit(cell);
     for (unsigned const q : values.quadrature_point_indices()) {
       auto const x = values.quadrature_point(q);
-      Tensor<1, 3> const k({1 + x[0] * x[0], 2, 3 + std::sin(x[2])});
+      dealii::Tensor<1, 3> const k({1 + x[0] * x[0], 2, 3 + std::sin(x[2])});
       for (unsigned i = 0; i < n; ++i) {
         reference.rhs(dofs[i]) += values.shape_value(i, q) * (x[0] + x[1]) * values.JxW(q);
         for (unsigned j = 0; j < n; ++j)
