@@ -329,18 +329,19 @@ KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary con
                               name_of(next->side, *next->other) + "; move it by a little into " +
                               name_of(*next->other, next->side) + " for those there");
   }
-  for_each_set(config, [&](std::string const& key, std::size_t, std::size_t end) {
+  for_each_set(config, [&](std::string const& key, std::size_t begin, std::size_t end) {
     auto const first = next;
     next = std::find_if(first, jumps.end(), [&](auto const& of) { return of.side.point >= static_cast<std::int64_t>(end); });
-    auto const count = next - first;
-    if (count == 0)
+    auto const count = static_cast<std::size_t>(next - first);
+    // A curve that crosses such a face has a point there; one that runs along it sees one side only.
+    if (2 * count < end - begin)
       return;
     std::string const where = text_of(points[static_cast<std::size_t>(first->side.point)]) + " " + between(*first);
-    warnings.emplace_back(key, (count == 1 ? "1 point lies where k jumps, "
-                                           : std::to_string(count) + " points lie where k jumps, the first of them ") +
-                                   where + ": its gradient and flux are those in " + name_of(first->side, *first->other) +
-                                   (count == 1 ? "" : ", and so on: where two materials meet those in the one with the lower id") +
-                                   "; move " + (count == 1 ? "it" : "them") + " by a little for those on the other side");
+    warnings.emplace_back(
+        key, std::to_string(count) + " of " + std::to_string(end - begin) + " points lie where k jumps, the first of them " +
+                 where + ": its gradient and flux are those in " + name_of(first->side, *first->other) +
+                 ", and so on: where two materials meet those in the one with the lower id; move them by a little "
+                 "for those on the other side");
   });
   return warnings;
 }

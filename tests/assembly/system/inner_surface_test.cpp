@@ -64,7 +64,7 @@ TEST(InnerSurface, AnElectrodeHoldsItsValue) {
     Quantities const q = solved(spec);
     EXPECT_NEAR(q.energy, 1, 1e-12) << "order " << order << ", " << refinements << " refinements";
     EXPECT_NEAR(q.boundaries.at(inner).flux, -2, 1e-11);  // what leaves the domain there
-    EXPECT_NEAR(q.surfaces.at(inner).area, 1, 1e-12);
+    EXPECT_NEAR(q.boundaries.at(inner).area, 1, 1e-12);
     EXPECT_NEAR(q.boundaries.at(left).flux, 1, 1e-11);
     EXPECT_NEAR(q.boundaries.at(right).flux, 1, 1e-11);
   });
