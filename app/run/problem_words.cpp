@@ -166,4 +166,9 @@ std::vector<std::pair<std::string, std::string>> problem_in_words(RunConfig cons
   return rows;
 }
 
+std::string side_of_box(std::string_view id, RunConfig const& config) {
+  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
+  return config.is_box() && id.size() == 1 && id[0] >= '0' && id[0] <= '5' ? sides[static_cast<std::size_t>(id[0] - '0')] : "";
+}
+
 }  // namespace poisson::app

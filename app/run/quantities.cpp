@@ -308,14 +308,21 @@ KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary con
   if (jumps.empty())
     return warnings;
   std::vector<Point> const points = requested_points(config);
+  auto const is_between_sides = [](assembly::PointSide const& a, assembly::PointSide const& b) {
+    return a.surface != 0 && b.surface != 0 && a.surface != b.surface;
+  };
   auto const name_of = [&](assembly::PointSide const& side, assembly::PointSide const& other) {
     std::string const label = mesh.material_groups.label(side.material);
+    if (side.material == other.material && is_between_sides(side, other))
+      return std::string("the cell at its side of ") + (side.surface == 1 ? "smaller" : "larger") + " x (of y or z along x)";
     if (side.material == other.material)
       return "the cell with k = " + text_of_k(side.k);
     return mesh.material_groups.names().empty() ? "material " + label : "'" + label + "'";
   };
   auto const between = [&](assembly::ChosenSide const& chosen) {
     auto const& [side, other] = chosen;
+    if (side.material == other->material && is_between_sides(side, *other))
+      return std::string("on a surface with a condition, where the gradient jumps");
     if (side.material == other->material)
       return "where k jumps from " + text_of_k(side.k) + " to " + text_of_k(other->k) + " between two cells";
     return "between " + name_of(side, *other) + " (k = " + text_of_k(side.k) + ") and " + name_of(*other, side) +
@@ -337,11 +344,12 @@ KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary con
     if (2 * count < end - begin)
       return;
     std::string const where = text_of(points[static_cast<std::size_t>(first->side.point)]) + " " + between(*first);
-    warnings.emplace_back(
-        key, std::to_string(count) + " of " + std::to_string(end - begin) + " points lie where k jumps, the first of them " +
-                 where + ": its gradient and flux are those in " + name_of(first->side, *first->other) +
-                 ", and so on: where two materials meet those in the one with the lower id; move them by a little "
-                 "for those on the other side");
+    warnings.emplace_back(key,
+                          std::to_string(count) + " of " + std::to_string(end - begin) +
+                              " points lie where the gradient jumps, the first of them " + where +
+                              ": its gradient and flux are those in " + name_of(first->side, *first->other) +
+                              ", and so on: where two materials meet those in the one with the lower id; move them by a little "
+                              "for those on the other side");
   });
   return warnings;
 }

@@ -102,7 +102,8 @@ using KeyWarnings = std::vector<std::pair<std::string, std::string>>;
 [[nodiscard]] KeyWarnings warnings_of_moved(RunConfig const& config, std::vector<double> const& moved);
 /// Which sources were moved onto the mesh, how far each at most: PointLoads::moved.
 [[nodiscard]] KeyWarnings warnings_of_moved_sources(RunConfig const& config, std::vector<double> const& moved);
-/// Which probes lie where k jumps, and which sets of points for the most part, and from which side their gradients are.
+/// Which probes lie where the gradient jumps (at a jump of k, or on a surface with a condition), and which sets of points for the
+/// most part, and from which side their gradients are.
 [[nodiscard]] KeyWarnings warnings_of_sides(RunConfig const& config, assembly::MeshSummary const& mesh,
                                             std::vector<assembly::ChosenSide> const& sides);
 /// Which quantities are not finite.

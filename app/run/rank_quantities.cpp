@@ -33,6 +33,27 @@ std::vector<double> least_of_lists(Communicator& ranks, std::vector<double> cons
   return least;
 }
 
+/// Boundaries, or surfaces inside the mesh, from what the ranks have of them; all of these ids.
+std::map<unsigned, assembly::BoundaryFlux> sum_faces(Communicator& ranks, std::set<unsigned> const& ids,
+                                                     std::map<unsigned, assembly::BoundaryFlux> const& mine) {
+  std::vector<double> sums, least;  // of largest values their negatives
+  for (unsigned const id : ids) {
+    auto const found = mine.find(id);
+    assembly::BoundaryFlux const faces = found == mine.end() ? assembly::BoundaryFlux{} : found->second;
+    sums.insert(sums.end(), {faces.area, faces.flux, faces.integral_u});
+    least.insert(least.end(), {faces.min, -faces.max});
+  }
+  sums = sum_lists(ranks, sums);
+  least = least_of_lists(ranks, least);
+  std::map<unsigned, assembly::BoundaryFlux> all;
+  std::size_t i = 0;
+  for (unsigned const id : ids) {
+    all[id] = {sums[3 * i], sums[3 * i + 1], sums[3 * i + 2], least[2 * i], -least[2 * i + 1]};
+    ++i;
+  }
+  return all;
+}
+
 /// The quantities of the whole from those of parts, without the places of the extremes.
 assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mesh,
                            std::optional<assembly::Quantities> const& mine) {
@@ -46,8 +67,6 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   auto const add_range = [&](auto const& values) { least.insert(least.end(), {values.min, -values.max}); };
   for (unsigned const id : mesh.material_ids)
     add_range(mine ? of(mine->materials, id) : assembly::MaterialValues{});
-  for (unsigned const id : mesh.boundary_ids)
-    add_range(mine ? of(mine->boundaries, id) : assembly::BoundaryFlux{});
   least = least_of_lists(ranks, least);
   auto next_least = least.begin();
   auto const set_range = [&](auto& values) {
@@ -58,17 +77,11 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
   set_range(all);
   for (unsigned const id : mesh.material_ids)
     set_range(all.materials[id]);
-  for (unsigned const id : mesh.boundary_ids)
-    set_range(all.boundaries[id]);
 
   std::vector<double> list{mine ? mine->integral_u : 0, mine ? mine->energy : 0};
   for (unsigned const id : mesh.material_ids) {
     assembly::MaterialValues const values = mine ? of(mine->materials, id) : assembly::MaterialValues{};
     list.insert(list.end(), {mine ? of(mine->volumes, id) : 0, values.integral_u, values.energy});
-  }
-  for (unsigned const id : mesh.boundary_ids) {
-    assembly::BoundaryFlux const boundary = mine ? of(mine->boundaries, id) : assembly::BoundaryFlux{};
-    list.insert(list.end(), {boundary.area, boundary.flux, boundary.integral_u});
   }
   auto const sums = sum_lists(ranks, list);
   auto next = sums.begin();
@@ -80,40 +93,8 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
     all.materials[id].integral_u = *next++;
     all.materials[id].energy = *next++;
   }
-  for (unsigned const id : mesh.boundary_ids) {
-    all.boundaries[id].area = *next++;
-    all.boundaries[id].flux = *next++;
-    all.boundaries[id].integral_u = *next++;
-  }
+  all.boundaries = sum_faces(ranks, mesh.boundary_ids, mine ? mine->boundaries : std::map<unsigned, assembly::BoundaryFlux>{});
   all.mean = all.integral_u / volume;
-  return all;
-}
-
-/// Surfaces inside the mesh from what the ranks' nodes have of them.
-std::map<unsigned, assembly::BoundaryFlux> sum_surfaces(Communicator& ranks, std::set<unsigned> const& ids,
-                                                        std::map<unsigned, assembly::BoundaryFlux> const& mine) {
-  std::vector<double> sums, least;
-  for (unsigned const id : ids) {
-    auto const found = mine.find(id);
-    assembly::BoundaryFlux const surface = found == mine.end() ? assembly::BoundaryFlux{} : found->second;
-    sums.insert(sums.end(), {surface.area, surface.flux, surface.integral_u});
-    least.insert(least.end(), {surface.min, -surface.max});
-  }
-  sums = sum_lists(ranks, sums);
-  least = least_of_lists(ranks, least);
-  std::map<unsigned, assembly::BoundaryFlux> all;
-  auto sum = sums.begin();
-  auto lowest = least.begin();
-  for (unsigned const id : ids) {
-    assembly::BoundaryFlux surface;
-    surface.area = *sum++;
-    surface.flux = *sum++;
-    surface.integral_u = *sum++;
-    surface.min = *lowest++;
-    surface.max = -*lowest++;
-    if (surface.area > 0)  // else it has the id of a boundary, and no condition
-      all.emplace(id, surface);
-  }
   return all;
 }
 
@@ -153,7 +134,9 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
   auto next = sums.begin();
   for (unsigned const id : mesh.whole.boundary_ids)
     all.boundaries[id].flux += *next++;
-  all.add_surfaces(sum_surfaces(team.communicator(), mesh.whole.inner_ids, by_residuals.surfaces), mesh.whole.conditioned_surfaces);
+  auto surfaces = sum_faces(team.communicator(), mesh.whole.inner_ids, by_residuals.surfaces);
+  std::erase_if(surfaces, [](auto const& of) { return of.second.area == 0; });  // the id of a boundary, and no condition
+  all.add_surfaces(surfaces, mesh.whole.conditioned_surfaces);
   return all;
 }
 

@@ -60,14 +60,9 @@ std::string value_text(nlohmann::ordered_json const& value) {
   return text + ")";
 }
 
-/// "-x" for a quantity or part that ends in the id of a side of a box without a name; else empty.
-std::string side_of_box(std::string_view name, RunConfig const& config) {
-  std::string_view const id = name.substr(name.rfind('.') + 1);  // all of it without a '.'
-  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
-  return config.is_box() && id.size() == 1 && id[0] >= '0' && id[0] <= '5' ? sides[static_cast<std::size_t>(id[0] - '0')] : "";
-}
+/// Of a quantity, whose name ends in that of a boundary.
 std::string boundary_in_words(std::string_view name, RunConfig const& config) {
-  std::string const side = side_of_box(name, config);
+  std::string const side = side_of_box(name.substr(name.rfind('.') + 1), config);
   return side.empty() ? "that boundary" : "the side " + side;
 }
 
@@ -121,7 +116,7 @@ void add_parts_table(output::Page& page, RunConfig const& config, ResultRecord c
   output::PageTable table{{config.output.label() + " in or on"}, {}, false};
   table.head.insert(table.head.end(), kinds.begin(), kinds.end());
   for (std::string const& part : parts) {
-    std::string const side = side_of_box(part, config);
+    std::string const side = side_of_box(std::string_view(part).substr(part.rfind('.') + 1), config);
     std::vector<output::PageCell> row{{part + (side.empty() ? "" : " (" + side + ")")}};
     for (std::string const& kind : kinds) {
       auto const value = values.find({kind, part});
@@ -142,11 +137,11 @@ void add_quantity_table(output::Page& page, RunConfig const& config, ResultRecor
     return std::find_if(config.output.quantities.begin(), config.output.quantities.end(),
                         [&](QuantitySpec const& q) { return q.name == name; });
   };
+  std::set<std::string> const free_surfaces = r.mesh.free_surfaces();
   for (bool const of_user : {true, false})
     for (auto const& [name, value] : r.quantities)
       if (auto const spec = own(name); !is_of_part(name) && (spec != config.output.quantities.end()) == of_user)
-        table.rows.push_back(
-            {{name}, {value_text(value)}, {of_user ? spec->value : meaning_of(name, config, r.mesh.free_surfaces())}});
+        table.rows.push_back({{name}, {value_text(value)}, {of_user ? spec->value : meaning_of(name, config, free_surfaces)}});
   page.table(table);
   add_parts_table(page, config, r);
 }

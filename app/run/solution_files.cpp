@@ -5,6 +5,7 @@
 #include "app/io/output_mesh.hpp"
 #include "app/run/cuts.hpp"
 #include "app/run/pictures.hpp"
+#include "app/run/problem_words.hpp"
 #include "gpu/core/threads.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/picture/picture.hpp"
@@ -91,12 +92,12 @@ std::vector<output::WholeArray> arrays_of_case(RunConfig const& config) {
 }
 
 std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  constexpr std::array<char const*, 6> sides{"-x", "+x", "-y", "+y", "-z", "+z"};
   std::vector<output::WholeArray> arrays;
   add_names(arrays, "material", mesh.material_ids, [&](unsigned id) { return mesh.material_groups.label(id); });
   add_names(arrays, "boundary", mesh.boundary_ids, [&](unsigned id) {
     std::string const label = mesh.boundary_groups.label(id);
-    return config.is_box() && id < sides.size() && label == std::to_string(id) ? sides[id] : label;
+    std::string const side = side_of_box(label, config);
+    return side.empty() ? label : side;
   });
   auto const of_case = arrays_of_case(config);
   arrays.insert(arrays.end(), of_case.begin(), of_case.end());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <numeric>
 #include <tuple>
@@ -430,6 +431,7 @@ void Space::set_inner_faces(std::vector<BoundaryFace> const& sides) {
     by_vertices.emplace_back(face_vertices(sides[i].cell, sides[i].face), i);
   std::sort(by_vertices.begin(), by_vertices.end());
   for (std::size_t i = 0; i + 1 < by_vertices.size(); i += 2) {
+    assert(by_vertices[i].first == by_vertices[i + 1].first);
     BoundaryFace const &a = sides[by_vertices[i].second], &b = sides[by_vertices[i + 1].second];
     bool const a_first = points_up(a);
     BoundaryFace const &first = a_first ? a : b, &second = a_first ? b : a;

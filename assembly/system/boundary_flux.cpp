@@ -229,14 +229,20 @@ FaceIntegrals integrals_of(Cell const& cell, ReferenceElement const& element, Ta
   return result;
 }
 
-/// A source on a face of a surface inside the mesh times the basis functions, by node of the face.
-std::vector<double> loads_of(BoundaryData const& source, Cell const& cell, ReferenceElement const& element, Tables const& tables,
+/// k du/dn as a natural condition gives it.
+double conormal_of(BoundaryData const& condition, Cell::FacePoint const& at) {
+  double const g = condition.value.finite(at.x, "the boundary value");
+  return condition.type == BoundaryType::robin ? g - condition.alpha.finite(at.x, "alpha") * at.u : g;
+}
+
+/// That on a face times the basis functions, by node of the face.
+std::vector<double> loads_of(BoundaryData const& condition, Cell const& cell, ReferenceElement const& element, Tables const& tables,
                              int face) {
   auto const& nodes = tables.face_nodes[face];
   std::vector<double> load(nodes.size(), 0);
   for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
     auto const at = cell.face_point(face, q);
-    double const g = at.weight * source.value.finite(at.x, "the boundary value");
+    double const g = at.weight * conormal_of(condition, at);
     double const* const values =
         tables.face_shape[face].values.data() + static_cast<std::size_t>(q) * static_cast<std::size_t>(element.n_nodes);
     for (std::size_t a = 0; a < nodes.size(); ++a)
@@ -369,9 +375,7 @@ BoundaryFluxes boundary_fluxes(Space const& space, ReferenceElement const& eleme
         known.integral_u += at.weight * at.u;
         double conormal = at.conormal;
         if (condition.is_natural()) {
-          conormal = condition.value.finite(at.x, "the boundary value");
-          if (condition.type == BoundaryType::robin)
-            conormal -= condition.alpha.finite(at.x, "alpha") * at.u;
+          conormal = conormal_of(condition, at);
           known.flux -= at.weight * conormal;
         }
         double const* const values = tables.face_shape[face.face].values.data() + static_cast<std::size_t>(q) * space.n_local;
@@ -608,31 +612,20 @@ SolutionResidual solution_residual(Space const& space, ReferenceElement const& e
   result.largest_k = range.largest;
 
   Cell cell(space, element, tables, data, u, u_low);
-  for (BoundaryFace const& face : space.boundary_faces) {
-    auto const& condition = cell.data.boundary_at(face.boundary_id);
-    if (!condition.is_natural())
-      continue;
-    cell.reset(face.cell);
-    for (int q = 0; q < static_cast<int>(element.face_weights.size()); ++q) {
-      auto const at = cell.face_point(face.face, q);
-      double conormal = condition.value.finite(at.x, "the boundary value");
-      if (condition.type == BoundaryType::robin)
-        conormal -= condition.alpha.finite(at.x, "alpha") * at.u;
-      double const* const functions = tables.face_shape[face.face].values.data() + static_cast<std::size_t>(q) * space.n_local;
-      for (int const node : tables.face_nodes[face.face])
-        values[cell.dofs[node]] += at.weight * conormal * functions[node];
-    }
-  }
-  for (InnerFace const& face : space.inner_faces) {
-    BoundaryData const* const condition = cell.data.inner_at(face.id);
+  auto const add_loads = [&](BoundaryData const* condition, std::int64_t of_cell, int face) {
     if (condition == nullptr || !condition->is_natural())
-      continue;
-    std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
-    cell.reset(face.cells[side]);
-    std::vector<int> const& nodes = tables.face_nodes[face.faces[side]];
-    auto const load = loads_of(*condition, cell, element, tables, face.faces[side]);
+      return;
+    cell.reset(of_cell);
+    std::vector<int> const& nodes = tables.face_nodes[face];
+    auto const load = loads_of(*condition, cell, element, tables, face);
     for (std::size_t a = 0; a < nodes.size(); ++a)
       values[cell.dofs[nodes[a]]] += load[a];
+  };
+  for (BoundaryFace const& face : space.boundary_faces)
+    add_loads(&cell.data.boundary_at(face.boundary_id), face.cell, face.face);
+  for (InnerFace const& face : space.inner_faces) {
+    std::size_t const side = face.cells[0] >= 0 ? 0 : 1;
+    add_loads(cell.data.inner_at(face.id), face.cells[side], face.faces[side]);
   }
   for (auto const& load : data.point_loads.loads)
     values[load.unknown] += load.value;

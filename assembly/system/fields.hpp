@@ -66,8 +66,9 @@ struct PointSide {
   std::int64_t point = 0, cell = 0;
   unsigned material = 0;
   std::array<double, 6> k{};  ///< in this cell, at the point: xx, yy, zz, xy, xz, yz
+  int surface = 0;  ///< the point is on a surface inside the mesh with a condition: at its first side, 1, or at its second, 2
 
-  /// By how much k differs there, as a share of the larger one.
+  /// By how much k differs there, as a share of the larger one; more where a surface with a condition lies between them.
   [[nodiscard]] double difference(PointSide const& other) const;
 };
 
@@ -75,7 +76,7 @@ struct PointSide {
 /// line in an interface has them all from one side, whatever the number of ranks.
 struct ChosenSide {
   PointSide side;
-  /// The side on which k differs most. None: k does not jump there.
+  /// The side on which k differs most, or beyond a surface with a condition. None: the gradient does not jump there.
   std::optional<PointSide> other;
 };
 /// By point, of all sides in any order.

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -592,6 +593,8 @@ bool on_surface(LocatedPoint const& point) {
 }  // namespace
 
 double PointSide::difference(PointSide const& other) const {
+  if (surface != 0 && other.surface != 0 && surface != other.surface)
+    return std::numeric_limits<double>::infinity();
   double most = 0, largest = 0;
   for (std::size_t e = 0; e < k.size(); ++e) {
     most = std::max(most, std::abs(k[e] - other.k[e]));
@@ -623,8 +626,15 @@ std::vector<PointSide> sides_of(Space const& space, ReferenceElement const& elem
                                 std::span<LocatedPoint const> points) {
   bool const can_jump = data.coefficients.size() > 1 || std::any_of(data.coefficients.begin(), data.coefficients.end(),
                                                                     [](Coefficient const& k) { return k.can_jump(); });
+  struct SideOfFace {
+    int face, side;
+  };
+  std::multimap<std::int64_t, SideOfFace> at_surfaces;  // by cell, of surfaces with a condition
+  for (InnerFace const& face : space.inner_faces)
+    for (int side = 0; side < 2 && data.inner_at(face.id) != nullptr; ++side)
+      at_surfaces.insert({face.cells[side], {face.faces[side], side + 1}});
   std::vector<PointSide> sides;
-  if (!can_jump)
+  if (!can_jump && at_surfaces.empty())
     return sides;
   Locator locator(space, element);
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -636,7 +646,14 @@ std::vector<PointSide> sides_of(Space const& space, ReferenceElement const& elem
       locator.reset(cell);
       unsigned const material = space.material(cell);
       Tensor const k = data.coefficient(material).seen_from(locator.middle(), point.x, material);
-      sides.push_back({static_cast<std::int64_t>(i), cell, material, k.entries});
+      PointSide& side = sides.emplace_back(PointSide{static_cast<std::int64_t>(i), cell, material, k.entries});
+      auto const [first, last] = at_surfaces.equal_range(cell);
+      if (first == last)
+        return;
+      auto const reference = locator.find(point.x);
+      for (auto at = first; at != last && reference; ++at)
+        if (std::abs((*reference)[at->second.face / 2] - at->second.face % 2) <= slack)
+          side.surface = at->second.side;
     };
     add(point.cell);
     for (std::int64_t const cell : point.others)

@@ -181,7 +181,7 @@ def test_a_gradient_between_two_materials_says_its_side(poisson, sets, ranks, si
     (told,) = warnings_on(record, "output.probes[1].at")
     assert "(0.5, 0.5, 0.5)" in told and f"are those in {'the cell with ' if '=' in side else ''}{side}" in told and "k = 100" in told, told
     (told,) = warnings_on(record, "output.planes[0]")  # which lies in the interface; the line crosses it
-    assert "12 of 12 points lie where k jumps" in told, told
+    assert "12 of 12 points lie where the gradient jumps" in told, told
     assert len(record["warnings"]) == 2
     for name in ("line_up", "plane_cut"):
         rows = (poisson.directory / "out" / f"{name}.csv").read_text().splitlines()

@@ -10,7 +10,7 @@ def number(x, y, z):
     return NODES.index((x, y, z)) + 1
 
 
-def plate():
+def plate(materials=(5, 4)):
     """[0, 2] x [0, 1]^2 with the surface x = 1 between two materials."""
     lines = []
     for tag, x in ((1, 0), (2, 2), (7, 1)):
@@ -22,7 +22,7 @@ def plate():
         for j in (0, 0.5):
             for i in (0, 0.5, 1, 1.5):
                 corners = [(0, 0, 0), (0.5, 0, 0), (0.5, 0.5, 0), (0, 0.5, 0), (0, 0, 0.5), (0.5, 0, 0.5), (0.5, 0.5, 0.5), (0, 0.5, 0.5)]
-                lines.append(f"5 2 {5 if i < 1 else 4} 1 " + " ".join(str(number(i + a, j + b, k + c)) for a, b, c in corners))
+                lines.append(f"5 2 {materials[0] if i < 1 else materials[1]} 1 " + " ".join(str(number(i + a, j + b, k + c)) for a, b, c in corners))
     names = ['2 1 "left"', '2 2 "right"', '2 7 "electrode"', '3 4 "board"', '3 5 "die"']
     return ("$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n%d\n%s\n$EndPhysicalNames\n" % (len(names), "\n".join(names))
             + "$Nodes\n%d\n%s\n$EndNodes\n" % (len(NODES), "\n".join(f"{i + 1} {x} {y} {z}" for i, (x, y, z) in enumerate(NODES)))
@@ -83,6 +83,16 @@ def test_a_source_and_a_flux_on_ranks(poisson):
     q = poisson.record()["quantities"]
     assert q["flux.electrode"] == pytest.approx(q["flux.left"] - 1, rel=1e-9)  # from board (4) to die (5)
     assert q["flux.electrode"] == pytest.approx(-q["flux.right"], rel=1e-9)
+
+
+def test_a_probe_on_an_electrode_says_its_side(poisson):
+    path = config(poisson, ELECTRODE)
+    probe = "output.probes=[{name: tip, at: [1, 0.3, 0.4]}]"
+    for materials, side, gradient in (((5, 4), "'board'", -1), ((4, 4), "smaller x", 1)):
+        (poisson.directory / "plate.msh").write_text(plate(materials))
+        done = poisson("run", path, "--output", "out", "--overwrite", "--quiet", "--backend", "cpu", "--set", probe)
+        assert f"its gradient and flux are those in {'the cell at its side of ' if gradient > 0 else ''}{side}" in done.stderr
+        assert poisson.record()["quantities"]["probe.tip.gradient"] == pytest.approx([gradient, 0, 0], abs=1e-9)
 
 
 def test_check_lists_it_and_other_conditions_are_refused(poisson):

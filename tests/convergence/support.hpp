@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <set>
+#include <span>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -21,6 +22,17 @@
 namespace poisson::assembly::test {
 
 using DealVector = dealii::Vector<double>;
+
+/// The fluxes that a part of a mesh finds by its own rows. `u` has all unknowns.
+inline BoundaryFluxes fluxes_of_part(Discretization const& whole, PartOfSpace const& part, std::span<double const> u) {
+  Discretization const around(whole, part.around_cells, part.unknowns);
+  std::vector<double> here;
+  for (std::int32_t const i : part.unknowns)
+    here.push_back(u[static_cast<std::size_t>(i)]);
+  std::vector<std::uint8_t> counted(part.unknowns.size(), 0);
+  std::fill_n(counted.begin(), part.n_rows, std::uint8_t{1});
+  return around.residual_fluxes(here, counted);
+}
 
 struct CsrOperator {
   CsrMatrix const& matrix;

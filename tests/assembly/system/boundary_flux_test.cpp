@@ -179,13 +179,7 @@ TEST(PeriodicFlux, PartsOfAMeshAddUpToTheFluxesOfTheWhole) {
     std::vector<PeriodicFlux> on_sides;
     for (int rank = 0; rank < ranks; ++rank) {
       PartOfSpace const part = whole.divided(ranks).part(rank);
-      Discretization const around(whole, part.around_cells, part.unknowns);
-      std::vector<double> own;
-      for (std::int32_t const i : part.unknowns)
-        own.push_back(u[static_cast<std::size_t>(i)]);
-      std::vector<std::uint8_t> counted(part.unknowns.size(), 0);
-      std::fill_n(counted.begin(), part.n_rows, std::uint8_t{1});
-      BoundaryFluxes found = around.residual_fluxes(own, counted);
+      BoundaryFluxes found = fluxes_of_part(whole, part, u);
       for (auto const& [boundary, flux] : found.boundaries)
         fluxes.boundaries[boundary].flux += flux.flux;
       for (PeriodicFlux& flux : found.periodic) {

@@ -70,6 +70,30 @@ TEST(InnerSurface, AnElectrodeHoldsItsValue) {
   });
 }
 
+TEST(InnerSurface, AProbeOnAnElectrodeHasTheGradientOfOneSide) {
+  Plate const plate;
+  for_meshes([&](int order, int refinements) {
+    ProblemSpec spec = plate.problem(order, refinements);
+    spec.boundary = {dirichlet("0", {left}), dirichlet("3", {right}), dirichlet("1", {inner}), neumann("0")};
+    Discretization discretization(spec);
+    auto const u = solve(discretization);
+    auto points = discretization.locate(std::vector<std::array<double, 3>>{{1, 0.3, 0.4}, {0.9, 0.3, 0.4}});
+    auto const sides = choose_sides(discretization.sides_of(points));
+    ASSERT_EQ(sides.size(), 1U);
+    EXPECT_EQ(sides[0].side.point, 0);
+    EXPECT_EQ(sides[0].side.material, 1U);  // the lowest id: the right one
+    ASSERT_TRUE(sides[0].other);
+    EXPECT_EQ(sides[0].other->material, 2U);
+    discretization.move_to_cell(points[0], sides[0].side.cell);
+    auto const at = discretization.values_at(u, points);
+    EXPECT_NEAR(at[0].gradient[0], 2, 1e-10);
+    EXPECT_NEAR(at[1].gradient[0], 1, 1e-10);
+    spec.boundary = {dirichlet("0", {left}), dirichlet("3", {right}), neumann("0")};
+    Discretization const free(spec);  // k is 1 on both sides
+    EXPECT_TRUE(free.sides_of(free.locate(std::vector<std::array<double, 3>>{{1, 0.3, 0.4}})).empty());
+  });
+}
+
 TEST(InnerSurface, AnElectrodeThatEndsInsideIsInBalance) {
   Plate const plate(true);
   for_meshes([&](int order, int refinements) {
@@ -162,14 +186,7 @@ TEST(InnerSurface, PartsOfAMeshAddUpToTheWhole) {
     for (int const ranks : {2, 3}) {
       BoundaryFlux found;
       for (int rank = 0; rank < ranks; ++rank) {
-        PartOfSpace const part = whole.divided(ranks).part(rank);
-        Discretization const around(whole, part.around_cells, part.unknowns);
-        std::vector<double> own;
-        for (std::int32_t const i : part.unknowns)
-          own.push_back(u[static_cast<std::size_t>(i)]);
-        std::vector<std::uint8_t> counted(part.unknowns.size(), 0);
-        std::fill_n(counted.begin(), part.n_rows, std::uint8_t{1});
-        found.add(around.residual_fluxes(own, counted).surfaces[inner]);
+        found.add(fluxes_of_part(whole, whole.divided(ranks).part(rank), u).surfaces[inner]);
       }
       BoundaryFlux const of_whole = (held ? expected.boundaries : expected.surfaces).at(inner);
       EXPECT_NEAR(found.flux, of_whole.flux, 1e-11);
