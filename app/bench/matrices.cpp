@@ -88,7 +88,7 @@ CsrMatrix random_matrix(std::int64_t n) {
 }
 
 /// Sets the sizes of all rows.
-BenchMatrix with_sizes(BenchMatrix matrix, Communicator* ranks) {
+BenchMatrix with_sizes(BenchMatrix matrix, Communicator& ranks) {
   CsrView const& a = matrix.csr->view();
   matrix.n_rows = sum_over(ranks, a.n_rows);
   matrix.n_columns = sum_over(ranks, a.n_columns);
@@ -101,7 +101,7 @@ BenchMatrix in_memory_of(Context& context, CsrMatrix csr) {
   require_memory(context, csr.bytes(), "the matrix in csr");
   BenchMatrix result;
   result.csr = std::make_unique<Csr>(std::make_shared<CsrMatrix const>(std::move(csr)), context);
-  return with_sizes(std::move(result), nullptr);
+  return with_sizes(std::move(result), alone());
 }
 
 BenchMatrix in_memory_of(Context& context, assembly::LinearSystem system) {
@@ -134,7 +134,7 @@ BenchMatrix in_memory_of(Context& context, RankRows rows, bool symmetric, RankTe
     require_memory(context, local->bytes(), "the rank's matrix in csr");
     result.csr = std::make_unique<Csr>(local, context);
   });
-  return with_sizes(std::move(result), &team.communicator());
+  return with_sizes(std::move(result), team.communicator());
 }
 
 /// What `make` returns, which the first rank calls; shared out. Collective.
@@ -227,7 +227,7 @@ BenchMatrix block_of_box(Context& context, std::int64_t n, RankTeam& team) {
     own.rim_rows.n_columns = block.size() + couplings->n_columns;
     own.split.couplings = std::move(couplings);
   });
-  return with_sizes(std::move(result), &team.communicator());
+  return with_sizes(std::move(result), team.communicator());
 }
 
 /// The problem of a configuration, each rank with its rows. Collective.
@@ -276,7 +276,7 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
               result.box_nodes = {nodes, nodes, nodes};
               return team != nullptr ? shared_by_first(
                                            context, [&] { return result.csr->to_csr(); }, *team)
-                                     : with_sizes(std::move(result), nullptr);
+                                     : with_sizes(std::move(result), alone());
             },
             {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);

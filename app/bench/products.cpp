@@ -83,7 +83,7 @@ private:
     // Of several ranks all entries of own rows, and of x with those of other ranks, on the host.
     std::shared_ptr<Context> const host = make_context(Backend::cpu);
     BenchRows const& rows = *matrix.rows;
-    GhostExchange<double> exchange(*host, *session_.ranks, rows.neighbors);
+    GhostExchange<double> exchange(*host, session_.ranks, rows.neighbors);
     exchange.start(x_host.data());
     double const* const ghosts = exchange.finish();
     std::int64_t const n_ghosts = rows.split.couplings->n_columns;
@@ -131,7 +131,7 @@ private:
     double cusparse_seconds = std::nan("");
     auto const finish = [&] {  // also after an interrupt: what there is
       products_table(matrix, rows, csr_time.median, cusparse_seconds);
-      if (session_.ranks == nullptr)
+      if (session_.ranks.is_alone())
         judge_auto(csr, rows);
       auto& results = session_.of_matrix()["results"];
       for (std::size_t i = 0; i < results.size(); ++i)

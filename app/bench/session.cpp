@@ -28,8 +28,8 @@ BenchSession::BenchSession(std::string const& name, BenchTarget const& target, s
                : where.backend() == Backend::cuda ? why_no_peers()
                                                   : no_cuda) {
   auto const measured = [&](auto const& measure) {  // by all at the same time, since they may share memory
-    if (ranks != nullptr)
-      ranks->barrier();
+    if (!ranks.is_alone())
+      ranks.barrier();
     return sum_over(ranks, measure(context));
   };
   copy_bandwidth = measured([](Context& c) { return measure_copy_bandwidth(c); });
@@ -192,7 +192,7 @@ Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSessio
   auto const entries = static_cast<double>(csr.view().nnz);  // of this rank
   result.padding_ratio = sum_over(session.ranks, result.padding_ratio * entries) / sum_over(session.ranks, entries);
   result.of_ranks =
-      std::make_unique<RankMatrix>(std::move(result.matrix), matrix.rows->split, matrix.rows->neighbors, *session.ranks);
+      std::make_unique<RankMatrix>(std::move(result.matrix), matrix.rows->split, matrix.rows->neighbors, session.ranks);
   result.bytes = sum_over(session.ranks, result.of_ranks->bytes());
   return result;
 }

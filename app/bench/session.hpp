@@ -33,7 +33,7 @@ public:
   Context& context;
   Console& console;
   RankTeam* const team;                           ///< null: one rank
-  Communicator* const ranks;                      ///< those of the team
+  Communicator& ranks;                            ///< those of the team
   double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second, of all ranks at the same time
   std::string no_peers;                           ///< why no other library is measured; empty: they are
   json report;

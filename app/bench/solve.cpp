@@ -197,7 +197,7 @@ private:
   /// The peers do conjugate gradients.
   [[nodiscard]] bool peers_wanted(bool symmetric) const {
     auto const methods = methods_for(symmetric);
-    return symmetric && session_.ranks == nullptr && session_.context.backend() == Backend::cuda &&
+    return symmetric && session_.ranks.is_alone() && session_.context.backend() == Backend::cuda &&
            std::find(methods.begin(), methods.end(), Method::cg) != methods.end();
   }
 
@@ -205,7 +205,7 @@ private:
   [[nodiscard]] bool multigrid_peer_wanted(bool symmetric) const {
     auto const methods = methods_for(symmetric);
     auto const& preconditioners = options_.preconditioners;
-    return symmetric && session_.ranks == nullptr && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
+    return symmetric && session_.ranks.is_alone() && std::find(methods.begin(), methods.end(), Method::cg) != methods.end() &&
            std::find(preconditioners.begin(), preconditioners.end(), PreconditionerKind::multigrid) != preconditioners.end();
   }
 
@@ -236,8 +236,8 @@ private:
         if (session_.team == nullptr || session_.team->is_first())
           format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
       });
-      if (session_.ranks != nullptr)
-        format = gather(*session_.ranks, format).front();
+      if (!session_.ranks.is_alone())
+        format = gather(session_.ranks, format).front();
       result.push_back({format, options, "auto: " + std::string(name_of(format))});
     }
     if (!options_.automatic || !options_.formats.empty())
@@ -298,7 +298,7 @@ private:
     options.max_iterations = options_.max_iterations;
     options.constant_null_space = constant_null_space_;
     options.box_nodes = box_nodes_;
-    if (Communicator* const ranks = session_.ranks; ranks != nullptr) {
+    if (Communicator& ranks = session_.ranks; !ranks.is_alone()) {
       options.ranks = ranks;
       options.blocks = rows_->blocks;
       options.csr = {};
@@ -311,8 +311,8 @@ private:
     Timer const total;
     bool same = true, out_of_time = false, enough = false;
     do {
-      if (session_.ranks != nullptr)
-        session_.ranks->barrier();
+      if (!session_.ranks.is_alone())
+        session_.ranks.barrier();
       Timer const timer;
       // A solver ends by itself for an interrupt only, so that is what the end of its time is.
       options.monitor = [&](std::int64_t, double) {
@@ -385,7 +385,7 @@ private:
                         rows_->numbers};
     if (RankBlocks const* const blocks = rows_->blocks.get(); blocks != nullptr) {
       NodeBox const whole{{}, blocks->nodes};
-      blocks->own[static_cast<std::size_t>(session_.ranks->rank())].for_all(
+      blocks->own[static_cast<std::size_t>(session_.ranks.rank())].for_all(
           [&](std::array<std::int64_t, 3> const& node) { result.numbers.push_back(whole.index(node)); });
     }
     return result;
@@ -396,7 +396,7 @@ private:
     if (rows_ == nullptr)
       return;
     auto const host = make_context(Backend::cpu);
-    GhostExchange<double> exchange(*host, *session_.ranks, rows_->neighbors);
+    GhostExchange<double> exchange(*host, session_.ranks, rows_->neighbors);
     auto const with_ghosts = [&](HostVector<double> const& own) {
       exchange.start(own.data());
       double const* const ghosts = exchange.finish();
@@ -416,7 +416,7 @@ private:
 
   [[nodiscard]] double norm_of_all(std::span<double const> v) const {
     double const largest = max_over(session_.ranks, norm(v));
-    if (session_.ranks == nullptr || !(largest > 0))
+    if (session_.ranks.is_alone() || !(largest > 0))
       return largest;
     double const share = norm(v) / largest;
     return largest * std::sqrt(sum_over(session_.ranks, share * share));

@@ -8,9 +8,9 @@ namespace poisson::app {
 
 BackendChoice choose_backend(std::optional<Backend> wanted, RankTeam* team) {
   BackendChoice choice;
-  Communicator* const ranks = communicator_of(team);
-  if (ranks != nullptr && wanted != Backend::cpu)
-    if (int const count = cuda_device_count(), number = rank_on_host(*ranks); count > 0)
+  Communicator& ranks = communicator_of(team);
+  if (!ranks.is_alone() && wanted != Backend::cpu)
+    if (int const count = cuda_device_count(), number = rank_on_host(ranks); count > 0)
       choice.device = number % count;
   if (wanted != Backend::cpu)
     choice.no_cuda = why_no_cuda(choice.device);

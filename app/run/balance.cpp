@@ -54,7 +54,7 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities) {
   ResultRecord& record = stages.record;
   double const tolerance = record.solver.tolerance;
-  Communicator* const ranks = stages.ranks();
+  Communicator& ranks = stages.ranks();
   auto const total = [&](std::span<double const> r) {
     double sum = 0;
     for (double const value : r)
@@ -64,7 +64,7 @@ void settle_balance(Stages& stages, Console& console, std::span<double const> b,
   // `residuals` gives their total, where that counts.
   auto const find = [&](auto const& residuals) {
     Balance const mine = balance_of(quantities, record.integral_f, tolerance);
-    Balance found = ranks != nullptr ? gather(*ranks, mine).front() : mine;
+    Balance found = gather(ranks, mine).front();
     if (all_given)
       found.relative = found.scale > 0 ? residuals() / found.scale : 0;
     return found;

@@ -45,7 +45,7 @@ public:
   Cutter(output::Mesh const& mesh, assembly::SolutionFields const& fields, RankPart const* part)
       : mesh_(mesh), fields_(fields), part_(part) {}
 
-  [[nodiscard]] Communicator* ranks() const { return part_ != nullptr ? &part_->team.communicator() : nullptr; }
+  [[nodiscard]] Communicator& ranks() const { return part_ != nullptr ? part_->team.communicator() : alone(); }
 
   /// Adds the triangles where a function of the nodes has this value. Returns whether there are any.
   bool add(std::function<double(std::int64_t)> const& value, double level, CutTriangles& to) const {

@@ -25,7 +25,7 @@ void gather_in_turns(std::span<std::int64_t const> numbers, RankTeam& team, Add 
   std::vector<std::size_t> order(numbers.size());  // of own rows, by their numbers
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
-  std::int64_t const n = sum_over(&ranks, std::ssize(numbers));
+  std::int64_t const n = sum_over(ranks, std::ssize(numbers));
   constexpr std::int64_t at_a_time = 1 << 14;  // rows of the whole: some megabytes of entries
   auto next = order.begin();
   for (std::int64_t first = 0; first < n; first += at_a_time) {
@@ -77,7 +77,7 @@ HostVector<double> gathered_values(std::span<double const> values, std::span<std
 }
 
 CsrMatrix gathered_matrix(RankRows const& rows, std::span<std::int64_t const> numbers, RankTeam& team) {
-  Communicator* const ranks = &team.communicator();
+  Communicator& ranks = team.communicator();
   std::int64_t const n = sum_over(ranks, std::ssize(numbers)), nnz = sum_over(ranks, rows.matrix->nnz());
   std::vector<std::int64_t> const columns = column_numbers(rows, numbers, team);
   CsrMatrix all;

@@ -63,8 +63,8 @@ double shown_coefficient(assembly::SolutionFields const& fields, std::size_t cel
   return n == 1 ? k[0] : (k[0] + k[1] + k[2]) / 3;
 }
 
-/// Whether k spans more than two decades. `ranks` have parts of it, or are null.
-bool coefficient_spans_decades(assembly::SolutionFields const& fields, Communicator* ranks) {
+/// Whether k spans more than two decades. `ranks` have parts of it.
+bool coefficient_spans_decades(assembly::SolutionFields const& fields, Communicator& ranks) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   std::size_t const n = fields.coefficient.size() / static_cast<std::size_t>(fields.coefficient_components);
   for (std::size_t cell = 0; cell < n; ++cell) {
@@ -83,7 +83,7 @@ struct Plan {
 };
 
 Plan plan_of(RunConfig const& config, PictureSpec const& picture, PictureMesh const& of_mesh,
-             assembly::SolutionFields const& fields, std::string const& title, Communicator* ranks) {
+             assembly::SolutionFields const& fields, std::string const& title, Communicator& ranks) {
   Plan plan;
   output::PictureOptions& options = plan.options;
   options.title = title;
@@ -193,7 +193,7 @@ std::vector<DrawnPicture> draw_pictures(RunConfig const& config, PictureMesh con
     DrawnPicture result;
     result.file = file_of(picture);
     auto const prepare = [&] {
-      Plan plan = plan_of(config, picture, of_mesh, fields, title, part != nullptr ? &part->ranks : nullptr);
+      Plan plan = plan_of(config, picture, of_mesh, fields, title, part != nullptr ? part->ranks : alone());
       result.caption = plan.caption;
       output::PictureSurface surface = output::picture_surface(mesh, plan.field, plan.options, part);
       return std::pair(std::move(plan), std::move(surface));

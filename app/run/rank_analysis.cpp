@@ -154,7 +154,7 @@ std::exception_ptr analyse_on_ranks(AnalysedParts const& parts, ResultRecord& re
     }
     run.end();
   }
-  if (any_of_ranks(&parts.team.communicator(), interrupted))
+  if (any_of_ranks(parts.team.communicator(), interrupted))
     throw Interrupted();
   return failure;
 }

@@ -76,7 +76,7 @@ bool RankFiles::write_piece(fs::path const& folder) {
       clear_interrupt();
       interrupted = true;
     }
-  failure_ = first_message(&team_.communicator(), failure_);
+  failure_ = first_message(team_.communicator(), failure_);
   return interrupted;
 }
 

@@ -51,8 +51,8 @@ assembly::PlaceCounts merged(Communicator& ranks, assembly::PlaceCounts const& m
   assembly::PlaceCounts all = mine;
   for (auto const list : {&assembly::PlaceCounts::boundaries, &assembly::PlaceCounts::regions})
     for (auto& entry : all.*list) {
-      entry.held = sum_over(&ranks, entry.held);
-      entry.cut = sum_over(&ranks, entry.cut);
+      entry.held = sum_over(ranks, entry.held);
+      entry.cut = sum_over(ranks, entry.cut);
     }
   auto const unite = [&](std::set<unsigned>& ids) {
     std::string text;
@@ -107,7 +107,7 @@ void scale_source(RankMesh& mesh, RankTeam& team, double total) {
     if (mesh.own)
       sums = mesh.own->source_integral();
   });
-  sums = {sum_over(&team.communicator(), sums.sum), sum_over(&team.communicator(), sums.absolute)};
+  sums = {sum_over(team.communicator(), sums.sum), sum_over(team.communicator(), sums.absolute)};
   team.together([&] {
     if (mesh.around)  // a rank may have rows without cells of its own
       mesh.around->scale_source(total, sums);
@@ -334,7 +334,7 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
     mesh.whole = problem->mesh();
     found = problem->share(team.rank(), team.size());
   });
-  if (any_of_ranks(&team.communicator(), !found))
+  if (any_of_ranks(team.communicator(), !found))
     return std::nullopt;
   assembly::PartOfSpace& part = *found;
   std::vector<std::vector<double>> points(static_cast<std::size_t>(team.size()));

@@ -146,7 +146,7 @@ assembly::ErrorNorms errors_on_ranks(RankMesh const& mesh, RankTeam& team, std::
     if (mesh.own)
       mine = mesh.own->errors(u);
   });
-  Communicator* const ranks = &team.communicator();
+  Communicator& ranks = team.communicator();
   return {std::sqrt(sum_over(ranks, mine.l2 * mine.l2)), std::sqrt(sum_over(ranks, mine.h1_seminorm * mine.h1_seminorm)),
           max_over(ranks, mine.linf)};
 }

@@ -236,7 +236,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
       u_around = system->reconstruct(x);
       take_own();
     });
-    bool const finite = !any_of_ranks(&ranks, first_not_finite(u) < u.size());
+    bool const finite = !any_of_ranks(ranks, first_not_finite(u) < u.size());
     assembly::Quantities quantities;
     bool measured = finite;
     if (finite)

@@ -121,7 +121,7 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
     : RankSystem(mesh, team, Empty()) {
   assemble_rows(config, context);
   sum_sources();
-  Communicator* const ranks = &team.communicator();
+  Communicator& ranks = team.communicator();
   if (!block_)
     nnz = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
@@ -174,7 +174,7 @@ bool RankSystem::takes_blocks(RunConfig const& config) const {
     mine = mine && std::any_of(problem->faces.begin(), problem->faces.end(),
                                [](auto const& face) { return face.type == Type::cut || face.type == Type::dirichlet; });
   }
-  return !any_of_ranks(&team_.communicator(), !mine);
+  return !any_of_ranks(team_.communicator(), !mine);
 }
 
 bool RankSystem::takes_lattices(RunConfig const& config) const {
@@ -193,7 +193,7 @@ bool RankSystem::takes_lattices(RunConfig const& config) const {
 /// Whether every own cell of a box becomes a lattice, without entries.
 bool RankSystem::takes_cells(RunConfig const& config) const {
   bool const may = format_of_blocks(plan_) == Format::matrix_free && config.is_box() && config.problem.order > 1;
-  return may && !any_of_ranks(&team_.communicator(), !mesh_.own);
+  return may && !any_of_ranks(team_.communicator(), !mesh_.own);
 }
 
 /// Own cells, with unknowns as mesh_.places numbers them. `around`: the Dirichlet values of the unknowns around.
@@ -276,7 +276,7 @@ void RankSystem::assemble_lattices(Context& context) {
     emptied = rows.emptied;
     block_ = std::move(rows.block);
   }
-  nnz = mesh_.whole.nnz - sum_over(&team_.communicator(), emptied);
+  nnz = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
   b = std::move(block_->rhs);
   lattices_ = std::move(lattices);
   team_.together([&] { add_point_loads(); });
@@ -364,7 +364,7 @@ void RankSystem::assemble() {
   });
   if (!mesh_.whole.periodic)
     return;
-  has_ties_ = any_of_ranks(&team_.communicator(), !mesh_.ties.empty());
+  has_ties_ = any_of_ranks(team_.communicator(), !mesh_.ties.empty());
   TiedRows tied = tie_rows(mesh_, team_, system.matrix, system.rhs);
   rows_ = std::move(tied.rows);
   b = std::move(tied.rhs);
@@ -428,7 +428,7 @@ void RankSystem::sum_sources() {
       of_points = mesh_.around->point_loads().integrals.sum;
   });
   Communicator& ranks = team_.communicator();
-  integral_f = sum_over(&ranks, of_parts) + gather(ranks, of_points).front();  // every part knows all points
+  integral_f = sum_over(ranks, of_parts) + gather(ranks, of_points).front();  // every part knows all points
 }
 
 void RankSystem::store(RunConfig const& config, Stages& stages) {
@@ -440,7 +440,7 @@ void RankSystem::store(RunConfig const& config, Stages& stages) {
 }
 
 void RankSystem::make_compatible() {
-  Communicator* const ranks = &team_.communicator();
+  Communicator& ranks = team_.communicator();
   double absolute = 0, of_points = 0;
   assembly::ExactMean exact;
   bool has_exact = false;
@@ -459,7 +459,7 @@ void RankSystem::make_compatible() {
   if (has_ties_)
     restrict_to_free(mesh_, team_, weights);
   double const total = sum_over(ranks, std::accumulate(b.begin(), b.end(), 0.0));
-  absolute = sum_over(ranks, absolute) + gather(*ranks, of_points).front();
+  absolute = sum_over(ranks, absolute) + gather(ranks, of_points).front();
   volume_ = sum_over(ranks, std::accumulate(weights_.begin(), weights_.end(), 0.0));
   exact = {sum_over(ranks, exact.integral), sum_over(ranks, exact.volume)};
   team_.together([&] {
@@ -636,7 +636,7 @@ HostVector<double> RankSystem::residual(std::span<double const> u, std::span<dou
   });
   HostVector<double> r = mesh_.of_own_rows(values);
   if (pure_neumann())
-    subtract_constant_source(r, sum_over(&team_.communicator(), std::accumulate(r.begin(), r.end(), 0.0)), weights_);
+    subtract_constant_source(r, sum_over(team_.communicator(), std::accumulate(r.begin(), r.end(), 0.0)), weights_);
   if (mesh_.whole.periodic)
     restrict_to_free(mesh_, team_, r);
   return r;
@@ -691,7 +691,7 @@ void RankSystem::subtract_mean(std::span<double> u) const {
   for (std::size_t i = 0; i < u.size(); ++i)
     if (mesh_.places[i] < mesh_.n_rows)
       integral += weights_[static_cast<std::size_t>(mesh_.places[i])] * u[i];
-  double const mean = sum_over(&team_.communicator(), integral) / volume_;
+  double const mean = sum_over(team_.communicator(), integral) / volume_;
   for (double& value : u)
     value -= mean;
 }

@@ -63,8 +63,8 @@ private:
 
 // Of a team that may be null: one rank has all.
 
-[[nodiscard]] inline Communicator* communicator_of(RankTeam const* team) {
-  return team != nullptr ? &team->communicator() : nullptr;
+[[nodiscard]] inline Communicator& communicator_of(RankTeam const* team) {
+  return team != nullptr ? team->communicator() : alone();
 }
 
 template <class Body>

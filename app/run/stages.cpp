@@ -202,7 +202,7 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
   record.clock.time(Stage::convert, [&] {
     SplitRows parts;
     std::unique_ptr<Matrix> local;
-    std::int64_t const n = sum_over(&ranks, rows_.matrix->n_rows);
+    std::int64_t const n = sum_over(ranks, rows_.matrix->n_rows);
     Format format = config_.matrix.format.value_or(Format::csr);
     FormatOptions const options = config_.matrix.format_options();
     bool const chooses = !config_.matrix.format;
@@ -234,7 +234,7 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
     rank_matrix_ = std::make_unique<RankMatrix>(std::move(local), parts, rows_.neighbors, ranks);
   });
   auto const own_entries = static_cast<double>(rows_.matrix->nnz());
-  record.padding_ratio = sum_over(&ranks, rank_matrix_->local().padding_ratio() * own_entries) / sum_over(&ranks, own_entries);
+  record.padding_ratio = sum_over(ranks, rank_matrix_->local().padding_ratio() * own_entries) / sum_over(ranks, own_entries);
   record_matrix_of_ranks();
 }
 
@@ -254,7 +254,7 @@ void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::
   double stored = static_cast<double>(record.dofs);  // nodes
   if (lattices != nullptr) {
     std::int64_t const m = lattices->layout.nodes();
-    stored = static_cast<double>(sum_over(&team_->communicator(), lattices->layout.n_lattices * m * m * m));
+    stored = static_cast<double>(sum_over(team_->communicator(), lattices->layout.n_lattices * m * m * m));
   }
   record.padding_ratio =
       record.format == Format::matrix_free ? 1 : 14.0 * stored / (0.5 * static_cast<double>(record.nnz + record.dofs));
@@ -264,7 +264,7 @@ void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::
 void Stages::record_matrix_of_ranks() {
   Communicator& ranks = team_->communicator();
   record_devices();
-  record.matrix_bytes = sum_over(&ranks, rank_matrix_->bytes());
+  record.matrix_bytes = sum_over(ranks, rank_matrix_->bytes());
   record.bytes_of_ranks = RankFigures(gather(ranks, static_cast<double>(rank_matrix_->bytes())));
   report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)) +
                                    " on " + std::to_string(team_->size()) + " ranks");
@@ -321,8 +321,8 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   solver.csr = [this] { return csr(); };
   solver.order_one = std::move(order_one);
   solver.element_order = config_.problem.order;
-  Communicator* const ranks = team_ != nullptr ? &team_->communicator() : nullptr;
-  if (ranks != nullptr) {
+  Communicator& ranks = communicator_of(team_);
+  if (!ranks.is_alone()) {
     solver.ranks = ranks;
     solver.blocks = blocks_;
     solver.box_nodes = {};
@@ -337,8 +337,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
     console_.progress(iteration, residual, tolerance);
   };
   record.clock.time(Stage::solve, [&] { record.result = poisson::solve(a, b, x, solver); });
-  if (ranks != nullptr)
-    record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
+  record.result.bytes_per_iteration = sum_over(ranks, record.result.bytes_per_iteration);
   clear_interrupt();
   console_.end_progress();
   for (std::string const& note : record.result.notes)
@@ -392,7 +391,7 @@ HostVector<double> Stages::true_residual_of(std::span<double const> b, std::span
     all.insert(all.end(), ghosts, ghosts + rows_.n_ghosts());
     return all;
   };
-  bool const extended = any_of_ranks(&ranks, !x_low.empty());
+  bool const extended = any_of_ranks(ranks, !x_low.empty());
   HostVector<double> const all = with_ghosts(x), low = extended ? with_ghosts(x_low) : HostVector<double>{};
   Matrix const& local = rank_matrix_->local();
   if (rows_.matrix != nullptr || local.n_rows() == 0)

@@ -96,7 +96,7 @@ public:
 
   [[nodiscard]] Backend backend() const { return backend_; }
   /// Null with one rank.
-  [[nodiscard]] Communicator* ranks() const { return communicator_of(team_); }
+  [[nodiscard]] Communicator& ranks() const { return communicator_of(team_); }
   /// The results directory, on every rank. Collective.
   [[nodiscard]] std::filesystem::path shared_path() {
     return team_->of_first(directory_ ? std::filesystem::absolute(directory_->path()).string() : "");

@@ -90,15 +90,15 @@ void SystemFiles::write_on_ranks(RankRows const& rows, std::span<std::int64_t co
                                  std::string const& fingerprint, RankTeam& team, Console& console) const {
   Communicator& ranks = team.communicator();
   CsrMatrix const& matrix = *rows.matrix;
-  if (warns(!any_of_ranks(&ranks, !all_finite(matrix.values) || !all_finite(rhs)), console))
+  if (warns(!any_of_ranks(ranks, !all_finite(matrix.values) || !all_finite(rhs)), console))
     return;
   std::vector<std::int64_t> const columns = column_numbers(rows, numbers, team);
   std::int64_t entries = 0;
   for (std::size_t row = 0; row < numbers.size(); ++row)
     for (auto e = matrix.row_ptr[row]; e < matrix.row_ptr[row + 1]; ++e)
       entries += columns[static_cast<std::size_t>(matrix.columns[e])] <= numbers[row] ? 1 : 0;
-  entries = sum_over(&ranks, entries);
-  std::int64_t const n = sum_over(&ranks, std::ssize(numbers));
+  entries = sum_over(ranks, entries);
+  std::int64_t const n = sum_over(ranks, std::ssize(numbers));
 
   std::optional<SymmetricMatrixMarketFile> matrix_file;
   std::optional<MatrixMarketVectorFile> rhs_file;

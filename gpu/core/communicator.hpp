@@ -50,7 +50,17 @@ public:
                                                                 std::span<Message const> receives) = 0;
   /// Ends the processes of all ranks with this exit code. One rank is enough to call it.
   [[noreturn]] virtual void end_all(int exit_code) = 0;
+  /// Whether this is alone(). A team of one rank that is not alone() works as any team does.
+  [[nodiscard]] inline bool is_alone() const;
 };
+
+/// The one rank of a run that has no others, without MPI and threads. Whoever may have several ranks takes a Communicator&, and
+/// gets this one where there is no other rank; results then have the same bits as if there were no communicator.
+[[nodiscard]] Communicator& alone();
+
+bool Communicator::is_alone() const {
+  return this == &alone();
+}
 
 /// The value of every rank.
 template <class T>
@@ -188,12 +198,11 @@ template <class T>
   return "rank " + std::to_string(rank) + ": " + message;
 }
 
-/// The message of the lowest rank that has one, with its rank unless all say the same; empty where none has. `ranks` may be null:
-/// then it is the own one.
-[[nodiscard]] inline std::string first_message(Communicator* ranks, std::string const& mine) {
-  if (ranks == nullptr)
+/// The message of the lowest rank that has one, with its rank unless all say the same; empty where none has.
+[[nodiscard]] inline std::string first_message(Communicator& ranks, std::string const& mine) {
+  if (ranks.is_alone())
     return mine;
-  auto const all = gather_texts(*ranks, mine);
+  auto const all = gather_texts(ranks, mine);
   if (std::count(all.begin(), all.end(), all.front()) == std::ssize(all))
     return all.front();
   for (std::size_t r = 0; r < all.size(); ++r)
@@ -202,25 +211,25 @@ template <class T>
   return "";
 }
 
-// Sums, maxima and conditions over the ranks that may be null: one rank has all, and nothing is communicated. All ranks get the
-// same bits, since they add in the order of the ranks.
+// Sums, maxima and conditions over the ranks. All ranks get the same bits, since they add in the order of the ranks. One rank that
+// is alone gets its own value, bit for bit, and nothing is allocated.
 
 template <class T>
-[[nodiscard]] T sum_over(Communicator* ranks, T const& mine) {
-  if (ranks == nullptr)
+[[nodiscard]] T sum_over(Communicator& ranks, T const& mine) {
+  if (ranks.is_alone())
     return mine;
   T sum = 0;
-  for (T const& value : gather(*ranks, mine))
+  for (T const& value : gather(ranks, mine))
     sum = sum + value;
   return sum;
 }
 /// NaN where one of them is.
-[[nodiscard]] inline double max_over(Communicator* ranks, double mine) {
-  if (ranks == nullptr)
+[[nodiscard]] inline double max_over(Communicator& ranks, double mine) {
+  if (ranks.is_alone())
     return mine;
   double largest = mine;
   bool first = true;
-  for (double const value : gather(*ranks, mine)) {
+  for (double const value : gather(ranks, mine)) {
     largest = first || value > largest || value != value ? value : largest;
     first = false;
     if (largest != largest)
@@ -229,10 +238,10 @@ template <class T>
   return largest;
 }
 /// Whether it is so on one rank at least.
-[[nodiscard]] inline bool any_of_ranks(Communicator* ranks, bool mine) {
-  if (ranks == nullptr)
+[[nodiscard]] inline bool any_of_ranks(Communicator& ranks, bool mine) {
+  if (ranks.is_alone())
     return mine;
-  auto const all = gather(*ranks, static_cast<std::int32_t>(mine ? 1 : 0));
+  auto const all = gather(ranks, static_cast<std::int32_t>(mine ? 1 : 0));
   return std::any_of(all.begin(), all.end(), [](std::int32_t value) { return value != 0; });
 }
 

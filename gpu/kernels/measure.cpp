@@ -18,7 +18,7 @@ double monotonic_seconds() {
 }
 
 Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples, std::function<double()> const& clock,
-                        Communicator* ranks) {
+                        Communicator& ranks) {
   auto const mean_of = [&](int count) {
     context.synchronize();
     if (any_of_ranks(ranks, interrupt_requested()))

@@ -24,7 +24,7 @@ struct Seconds {
 /// Tests pass a `clock` of their own: seconds that never decrease. With `ranks` the call is collective, and so is this function:
 /// times are those of the slowest rank, and all throw Interrupted.
 [[nodiscard]] Seconds measure_seconds(Context& context, std::function<void()> const& call, int samples = 15,
-                                      std::function<double()> const& clock = monotonic_seconds, Communicator* ranks = nullptr);
+                                      std::function<double()> const& clock = monotonic_seconds, Communicator& ranks = alone());
 
 /// Bytes per second of a sum over an array far larger than the caches, best of a few; takes well under a second. What products with
 /// a matrix, which read far more than they write, are compared with.

@@ -18,8 +18,8 @@ constexpr double least_growth = 1e-10;
 
 /// *value = its sum over ranks. Both are in the backend's memory.
 template <class Number>
-void sum_in_place(Communicator* ranks, Context& context, Number* value) {
-  if (ranks == nullptr)
+void sum_in_place(Communicator& ranks, Context& context, Number* value) {
+  if (ranks.is_alone())
     return;
   Number own{};
   context.download(&own, value, sizeof own);
@@ -58,7 +58,7 @@ double largest_of_tridiagonal(std::span<double const> diagonal, std::span<double
 }
 
 template <class V>
-double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start, Communicator* ranks) {
+double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start, Communicator& ranks) {
   LinearOperator<V> const& a = *level.matrix;
   Context& context = level.matrix->context();
   std::int64_t const n = a.n_rows();
@@ -108,7 +108,7 @@ double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start,
 
 template Array<float> pseudo_random_vector(Context&, std::int64_t);
 template Array<double> pseudo_random_vector(Context&, std::int64_t);
-template double largest_by_lanczos(MultigridLevel<float> const&, Array<float> const&, Communicator*);
-template double largest_by_lanczos(MultigridLevel<double> const&, Array<double> const&, Communicator*);
+template double largest_by_lanczos(MultigridLevel<float> const&, Array<float> const&, Communicator&);
+template double largest_by_lanczos(MultigridLevel<double> const&, Array<double> const&, Communicator&);
 
 }  // namespace poisson

@@ -18,7 +18,7 @@ template <class V>
 /// 6 % too small, as the power method is after 14 steps. `start` has at least as many entries as the level has rows here. NaN where
 /// D^-1 A is not positive semidefinite. V is float or double, in which the level's matrix has products. With `ranks` collective.
 template <class V>
-[[nodiscard]] double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start, Communicator* ranks = nullptr);
+[[nodiscard]] double largest_by_lanczos(MultigridLevel<V> const& level, Array<V> const& start, Communicator& ranks = alone());
 
 /// The largest eigenvalue of a symmetric tridiagonal matrix with this diagonal and these squares of entries beside it, to rounding.
 /// Precondition: squares.size() + 1 == diagonal.size().

@@ -485,9 +485,9 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
       analysis = kernels.analyse(context, fine, free.data());
       fine.free = free.data();
       for (double& coupling : analysis.coupling)
-        coupling = sum_over(&ranks, coupling);
-      analysis.largest = max_over(&ranks, analysis.largest);
-      analysis.bound = max_over(&ranks, analysis.bound);
+        coupling = sum_over(ranks, coupling);
+      analysis.largest = max_over(ranks, analysis.largest);
+      analysis.bound = max_over(ranks, analysis.bound);
     }
     if (!(analysis.largest > 0) || !std::isfinite(analysis.bound)) {
       result.failure = "the matrix is not positive definite on level " + std::to_string(result.levels.size()) + " of multigrid";
@@ -499,7 +499,7 @@ MultigridHierarchy<V> rank_box_hierarchy(RankMatrix const& a, RankBlocks const& 
     if (!coarsening)
       return result;
     set_smoother(level, analysis, *coarsening, stencil.has_value(), [&] {
-      return max_over(&ranks, weighted_bound<V>(context, fine, level.diagonal, [&](V* z) { level.halo->fill(z); }));
+      return max_over(ranks, weighted_bound<V>(context, fine, level.diagonal, [&](V* z) { level.halo->fill(z); }));
     });
     options.done(context, "analysis");
     if (stencil) {

@@ -195,7 +195,7 @@ MultigridHierarchy<V> rank_hierarchy_of_rows(RankMatrix const& a, RankNestedSpac
     } else {
       Couplings const of_all = with_ghosts(ranks, *host, rows, couplings);
       RankAggregates const aggregates = aggregated(ranks, rows, of_all);
-      auto const count = static_cast<double>(sum_over(&ranks, aggregates.count));
+      auto const count = static_cast<double>(sum_over(ranks, aggregates.count));
       options.done(context, "aggregates");
       if (count == 0 || count > shrink_worth_a_level * static_cast<double>(rows.numbering.n_of_all()))
         return result;

@@ -66,7 +66,7 @@ std::vector<std::int32_t> values_along(Communicator& ranks, RankRows const& rows
     std::iota(untold.back().begin(), untold.back().end(), 0);
   }
   for (bool finished = false; !finished;) {
-    finished = !any_of_ranks(&ranks, done < n);
+    finished = !any_of_ranks(ranks, done < n);
     std::vector<std::vector<News>> news(static_cast<std::size_t>(ranks.size()));
     for (std::size_t k = 0; k < rows.neighbors.size(); ++k) {
       RankNeighbor const& neighbor = rows.neighbors[k];
@@ -393,7 +393,7 @@ RankIncompleteLu::RankIncompleteLu(NumberedRows const& own, double shift, bool p
   bool zero = false;
   for (std::int64_t row = 0; row < n && !zero; ++row)
     zero = a.values[place_of_diagonal(a, row)] == 0;
-  has_zero_on_diagonal_ = any_of_ranks(&ranks, zero);
+  has_zero_on_diagonal_ = any_of_ranks(ranks, zero);
 
   RankNumbering const by_rank(ranks, n);
   std::vector<std::int64_t> numbers = own.numbers;

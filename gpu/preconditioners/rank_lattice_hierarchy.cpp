@@ -494,8 +494,8 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
   if (auto const* const of_rank = dynamic_cast<OperatorOfRank const*>(&a.local()); of_rank != nullptr) {
     OrderOne order_one = options.order_one ? options.order_one() : OrderOne{};
     bool const is_box = level.lattices.layout.all_on_rim;
-    if (any_of_ranks(&ranks, is_box ? order_one.own_rows == nullptr
-                                    : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
+    if (any_of_ranks(ranks, is_box ? order_one.own_rows == nullptr
+                                   : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
       // As one rank does: from the entries.
       RankRows const rows{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
       SplitRows const parts = split(rows);

@@ -176,8 +176,8 @@ double largest_of_any(Communicator& ranks, LevelRows const& level, std::span<dou
       before += std::abs(diagonal[i]) * x[i] * x[i];
       after += std::abs(diagonal[i]) * y[i] * y[i];
     }
-    before = sum_over(&ranks, before);
-    after = sum_over(&ranks, after);
+    before = sum_over(ranks, before);
+    after = sum_over(ranks, after);
     if (!(before > 0) || !(after > 0))
       return std::nan("");
     estimate = std::sqrt(after / before);

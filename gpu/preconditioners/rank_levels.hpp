@@ -113,7 +113,7 @@ double largest_of_symmetric(Communicator& ranks, MultigridLevel<V> const& level,
   std::vector<V> start(static_cast<std::size_t>(level.n()));
   for (std::int64_t i = 0; i < level.n(); ++i)
     start[static_cast<std::size_t>(i)] = static_cast<V>(pseudo_random(numbering.first[numbering.me] + i));
-  return largest_by_lanczos(level, Array<V>(level.matrix->context(), std::span<V const>(start)), &ranks);
+  return largest_by_lanczos(level, Array<V>(level.matrix->context(), std::span<V const>(start)), ranks);
 }
 
 /// The same in host memory of its own.
@@ -293,7 +293,7 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
               row_text(couplings.bad_row) + " of this rank has " + number(couplings.bad_value) +
               (hierarchy.levels.empty() ? "" : " on level " + std::to_string(hierarchy.levels.size() + 1)) +
               (positive ? ": the matrix is not positive definite" : "");
-  hierarchy.failure = first_message(&ranks, failure);
+  hierarchy.failure = first_message(ranks, failure);
   if (!hierarchy.failure.empty())
     return nullptr;
   CsrMatrix const& matrix = *rows.matrix;
@@ -304,8 +304,8 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
   level.diagonal = Array<V>(context, std::span<V const>(diagonal));
   level.halo = std::make_unique<BlockHalo<V>>(exchange_of<V>(context, ranks, rows.numbering, rows.ghosts));
   level.rows_of_all = rows.numbering.n_of_all();
-  level.nnz = sum_over(&ranks, matrix.nnz());
-  double const bound = max_over(&ranks, couplings.bound),
+  level.nnz = sum_over(ranks, matrix.nnz());
+  double const bound = max_over(ranks, couplings.bound),
                largest = positive
                              ? largest_of_symmetric(ranks, level, rows.numbering)
                              : largest_of_any(ranks, rows, {couplings.diagonal.data(), static_cast<std::size_t>(matrix.n_rows)});
@@ -315,7 +315,7 @@ MultigridLevel<V>* add_level(MultigridHierarchy<V>& hierarchy, LevelRows const& 
 
 /// Whether a rank has none of these rows, and kernels of a device: they are not launched for nothing.
 [[nodiscard]] inline bool any_has_none(Context& context, Communicator& ranks, Numbering const& numbering) {
-  return any_of_ranks(&ranks, context.backend() != Backend::cpu && numbering.n_own() == 0);
+  return any_of_ranks(ranks, context.backend() != Backend::cpu && numbering.n_own() == 0);
 }
 
 }  // namespace poisson::rank_levels

@@ -11,14 +11,14 @@
 namespace poisson {
 
 /// Sums over the ranks of a communicator. Every rank gathers the numbers of all and adds them in the order of the ranks, so that
-/// all have the same bits in every run, and decide alike. On devices without the host where rank_transport can. `ranks` may be
-/// null; then there is nothing to add, and or_null() is null.
+/// all have the same bits in every run, and decide alike. On devices without the host where rank_transport can. A rank that
+/// is alone has nothing to add, and or_null() is null.
 template <class T>
 class GatheredSum final : public RankSum<T> {
 public:
   /// Collective. `context` is that of the numbers.
-  GatheredSum(Context& context, Communicator* ranks)
-      : ranks_(ranks), devices_(ranks == nullptr ? nullptr : rank_transport(context, *ranks).devices.get()) {}
+  GatheredSum(Context& context, Communicator& ranks)
+      : ranks_(ranks), devices_(ranks.is_alone() ? nullptr : rank_transport(context, ranks).devices.get()) {}
 
   void add(Context& context, T* sums, int count) override {
     if (devices_ != nullptr) {
@@ -27,10 +27,10 @@ public:
     }
     auto const n = static_cast<std::size_t>(count);
     mine_.resize(n);
-    all_.resize(n * static_cast<std::size_t>(ranks_->size()));
+    all_.resize(n * static_cast<std::size_t>(ranks_.size()));
     auto const bytes = static_cast<std::int64_t>(n * sizeof(T));
     context.download(mine_.data(), sums, bytes);
-    ranks_->all_gather(mine_.data(), bytes, all_.data());
+    ranks_.all_gather(mine_.data(), bytes, all_.data());
     for (std::size_t i = 0; i < n; ++i) {
       T sum = all_[i];
       for (std::size_t place = n + i; place < all_.size(); place += n)
@@ -40,10 +40,10 @@ public:
     context.upload(sums, mine_.data(), bytes);
   }
 
-  [[nodiscard]] RankSum<T>* or_null() { return ranks_ == nullptr ? nullptr : this; }
+  [[nodiscard]] RankSum<T>* or_null() { return ranks_.is_alone() ? nullptr : this; }
 
 private:
-  Communicator* ranks_;
+  Communicator& ranks_;
   DeviceRanks* devices_;
   std::vector<T> mine_, all_;
 };

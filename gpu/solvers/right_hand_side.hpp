@@ -18,9 +18,9 @@ namespace poisson {
 template <class T>
 class RightHandSide {
 public:
-  /// b holds the entries of this rank; `ranks` is null where that are all, and outlives this. Preconditions: b is finite, and not
+  /// b holds the entries of this rank; `ranks` share them, and outlive this. Preconditions: b is finite, and not
   /// zero on all ranks. Collective.
-  RightHandSide(std::span<double const> b, bool constant_null_space, Communicator* ranks = nullptr)
+  RightHandSide(std::span<double const> b, bool constant_null_space, Communicator& ranks = alone())
       : high_(b.size()), project_(constant_null_space), ranks_(ranks) {
     auto const n = static_cast<std::int64_t>(b.size());
     double largest = 0;
@@ -102,7 +102,7 @@ private:
   HostVector<double> high_, low_;  ///< low parts are empty where all are 0
   int exponent_ = 0;
   bool project_;
-  Communicator* ranks_;
+  Communicator& ranks_;
 };
 
 }  // namespace poisson

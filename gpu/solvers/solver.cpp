@@ -105,7 +105,7 @@ constexpr double long_enough = 0.5;
 struct DiagonalRange {
   double largest = 0, span = 0;
 
-  DiagonalRange(LinearOperator<double> const& a, Context& context, Communicator* ranks) {
+  DiagonalRange(LinearOperator<double> const& a, Context& context, Communicator& ranks) {
     Array<double> diagonal(context, a.n_rows()), extreme(context, 1);
     a.diagonal(diagonal.data());
     auto const& kernels = kernels_for<RefinementKernels>(context);
@@ -386,7 +386,7 @@ private:
 
   double norm_of_residual() {
     vectors().dot(context_, n_, r_.data(), r_.data(), square_.data());
-    if (options_.ranks != nullptr)
+    if (!options_.ranks.get().is_alone())
       sum_.add(context_, square_.data(), 1);
     X square{};
     square_.download(std::span<X>(&square, 1));
@@ -500,7 +500,7 @@ private:
         return false;
       std::int64_t const before = control.iteration;
       std::int64_t const count = std::min(batch.next(before), options_.max_iterations - before);
-      if (!tried_graph && options_.ranks == nullptr && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
+      if (!tried_graph && options_.ranks.get().is_alone() && n_ <= rows_worth_graph && before >= first + iterations_before_graph) {
         tried_graph = true;
         graph = kernels_for<GraphKernels>(context_).capture(context_, [&] {
           for (std::int64_t i = 0; i < iterations_of_graph; ++i)
@@ -694,7 +694,7 @@ public:
           outcome = attempt(plan_[i]);
           result_.notes.push_back(found + "; went on as refined");
         } catch (OutOfMemoryError const& error) {  // what double has found counts
-          if (options_.ranks != nullptr)
+          if (!options_.ranks.get().is_alone())
             throw;
           precision_ = Precision::double_;
           outcome.reason += "; refined was not tried: " + std::string(error.what());
@@ -737,9 +737,9 @@ private:
                free_on_ranks = rank_lattices && of_rank->local().format() == Format::matrix_free;
     traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (rank_lattices && !free_on_ranks);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    bool const lowers = options_.ranks == nullptr || free_on_ranks ? bool(options_.order_one) : bool(options_.nested_spaces);
+    bool const lowers = options_.ranks.get().is_alone() || free_on_ranks ? bool(options_.order_one) : bool(options_.nested_spaces);
     traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
-    if (options_.ranks == nullptr && !options_.csr)
+    if (options_.ranks.get().is_alone() && !options_.csr)
       traits.no_entries = "there are no entries";
     else if (matrix != nullptr && matrix->format() == Format::matrix_free)
       traits.no_entries = no_entries_of_matrix_free;
@@ -785,7 +785,7 @@ private:
       try {
         setup_ = make_preconditioner(a_, of_preconditioner);
       } catch (OutOfMemoryError const& error) {  // `automatic` has another one
-        if (options_.preconditioner != PreconditionerKind::automatic || options_.ranks != nullptr)
+        if (options_.preconditioner != PreconditionerKind::automatic || !options_.ranks.get().is_alone())
           throw;
         return not_begun(error.what());
       }
@@ -879,7 +879,7 @@ private:
 };
 
 /// Throws where one rank has a message.
-void throw_first(Communicator* ranks, std::string const& mine) {
+void throw_first(Communicator& ranks, std::string const& mine) {
   if (std::string const message = first_message(ranks, mine); !message.empty())
     throw InputError(message);
 }

@@ -89,8 +89,8 @@ struct SolverOptions {
   /// For preconditioners that are made from the entries of the matrix (needs_csr); may be empty with the others.
   CsrProvider csr{};
   SetupSteps* setup_steps = nullptr;  ///< see PreconditionerOptions::steps
-  /// The ranks that share the rows of A (formats/rank_matrix.hpp); null: this one has all. It outlives the call.
-  Communicator* ranks = nullptr;
+  /// The ranks that share the rows of A (formats/rank_matrix.hpp). They outlive the call.
+  std::reference_wrapper<Communicator> ranks = alone();
 };
 
 struct SolverResult {

@@ -48,15 +48,15 @@ double norm(std::span<double const> v) {
 }
 
 /// From the norms of parts; NaN where one is NaN.
-double norm_over(Communicator* ranks, double of_part) {
+double norm_over(Communicator& ranks, double of_part) {
   double const largest = max_over(ranks, of_part);
-  if (ranks == nullptr || !(largest > 0))
+  if (ranks.is_alone() || !(largest > 0))
     return largest;
   double const share = of_part / largest;
   return largest * std::sqrt(sum_over(ranks, share * share));
 }
 
-double relative_norm(std::span<double const> r, std::span<double const> b, Communicator* ranks) {
+double relative_norm(std::span<double const> r, std::span<double const> b, Communicator& ranks) {
   double const r_norm = norm_over(ranks, norm(r)), b_norm = norm_over(ranks, norm(b));
   return b_norm == 0 ? r_norm : r_norm / b_norm;
 }
@@ -124,12 +124,12 @@ HostVector<double> residual_of(ResidualCheck const& system, std::span<double con
 }
 
 double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
-                     std::span<double const> x_low, Communicator* ranks) {
+                     std::span<double const> x_low, Communicator& ranks) {
   return relative_norm(residual_of(system, x, b, x_low), b, ranks);
 }
 
 ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std::span<double const> diagonal,
-                             Communicator* ranks) {
+                             Communicator& ranks) {
   ResidualNorms result;
   result.relative = relative_norm(r, b, ranks);
   double largest = 0;

@@ -77,13 +77,13 @@ struct ResidualNorms {
 /// Both norms of r, the residual of x for b: as true_residual, from the residual and the main diagonal, of all rows of this rank.
 /// r is overwritten.
 [[nodiscard]] ResidualNorms residual_norms(std::span<double> r, std::span<double const> b, std::span<double const> diagonal,
-                                           Communicator* ranks = nullptr);
+                                           Communicator& ranks = alone());
 
 /// ||b - A (x + x_low)|| / ||b|| in the 2-norm, or ||b - A (x + x_low)|| when b = 0; NaN where an entry is NaN. Squares neither
 /// overflow nor underflow. x_low may be empty. With `ranks` the system has the rows of this rank, and the norms are those of all;
 /// then it is collective. Throws InputError when sizes do not fit.
 [[nodiscard]] double true_residual(ResidualCheck const& system, std::span<double const> x, std::span<double const> b,
-                                   std::span<double const> x_low = {}, Communicator* ranks = nullptr);
+                                   std::span<double const> x_low = {}, Communicator& ranks = alone());
 [[nodiscard]] double true_residual(CsrMatrix const& matrix, std::span<double const> x, std::span<double const> b,
                                    std::span<double const> x_low = {});
 /// That residual itself, b - A (x + x_low). Throws as true_residual.

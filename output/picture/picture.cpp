@@ -371,15 +371,15 @@ Legend legend_of(std::vector<int> const& ids, std::map<int, std::string> const& 
 
 // What parts of a mesh have together; of a mesh that is all (no ranks) what is given.
 
-BoundingBox merged(BoundingBox box, bool any, Communicator* ranks) {
-  if (ranks == nullptr)
+BoundingBox merged(BoundingBox box, bool any, Communicator& ranks) {
+  if (ranks.is_alone())
     return box;
   struct Part {
     BoundingBox box;
     bool any;
   };
   bool first = true;
-  for (Part const& part : gather(*ranks, Part{box, any})) {
+  for (Part const& part : gather(ranks, Part{box, any})) {
     for (std::size_t d = 0; part.any && d < 3; ++d) {
       box.low[d] = first ? part.box.low[d] : std::min(box.low[d], part.box.low[d]);
       box.high[d] = first ? part.box.high[d] : std::max(box.high[d], part.box.high[d]);
@@ -389,24 +389,24 @@ BoundingBox merged(BoundingBox box, bool any, Communicator* ranks) {
   return box;
 }
 
-ValueRange merged(ValueRange const& mine, Communicator* ranks) {
-  if (ranks == nullptr)
+ValueRange merged(ValueRange const& mine, Communicator& ranks) {
+  if (ranks.is_alone())
     return mine;
   std::vector<double> ends;
-  for (ValueRange const& part : gather(*ranks, mine))
+  for (ValueRange const& part : gather(ranks, mine))
     if (part.any)
       ends.insert(ends.end(), {part.low, part.high});
   return range_of(
       static_cast<std::int64_t>(ends.size()), [&](std::int64_t i) { return ends[static_cast<std::size_t>(i)]; }, false);
 }
 
-std::vector<int> merged(std::vector<int> const& mine, Communicator* ranks) {
-  if (ranks == nullptr)
+std::vector<int> merged(std::vector<int> const& mine, Communicator& ranks) {
+  if (ranks.is_alone())
     return mine;
   std::string bytes(mine.size() * sizeof(int), '\0');
   std::memcpy(bytes.data(), mine.data(), bytes.size());
   std::set<int> all;
-  for (std::string const& part : gather_texts(*ranks, bytes)) {
+  for (std::string const& part : gather_texts(ranks, bytes)) {
     std::vector<int> ids(part.size() / sizeof(int));
     std::memcpy(ids.data(), part.data(), part.size());
     all.insert(ids.begin(), ids.end());
@@ -414,8 +414,8 @@ std::vector<int> merged(std::vector<int> const& mine, Communicator* ranks) {
   return {all.begin(), all.end()};
 }
 
-std::vector<SurfaceTriangle> merged(std::vector<SurfaceTriangle> triangles, Communicator* ranks) {
-  return ranks == nullptr ? std::move(triangles) : joined_on_first(*ranks, std::move(triangles));
+std::vector<SurfaceTriangle> merged(std::vector<SurfaceTriangle> triangles, Communicator& ranks) {
+  return ranks.is_alone() ? std::move(triangles) : joined_on_first(ranks, std::move(triangles));
 }
 
 void require_size(std::size_t found, std::int64_t wanted, char const* of) {
@@ -437,7 +437,7 @@ struct Painting {
 
   Painting(Mesh const& mesh, PictureField const& what, bool positive, std::span<BoundaryFace const> faces,
            std::vector<std::int64_t> const& cut_through, PicturePart const* part) {
-    Communicator* const ranks = part != nullptr ? &part->ranks : nullptr;
+    Communicator& ranks = part != nullptr ? part->ranks : alone();
     int const n_local = mesh.nodes_per_cell();
     auto const in_cells = [n_local](auto const& value_of) {
       return CellField{1, [n_local, value_of](std::int64_t cell, double* out) { std::fill_n(out, n_local, value_of(cell)); }};
@@ -498,7 +498,7 @@ std::int64_t picture_bytes(std::int64_t n_cells, std::int64_t n_boundary_faces, 
 }
 
 PictureSurface picture_surface(Mesh const& mesh, PictureField const& what, PictureOptions const& options, PicturePart const* part) {
-  Communicator* const ranks = part != nullptr ? &part->ranks : nullptr;
+  Communicator& ranks = part != nullptr ? part->ranks : alone();
   auto const mesh_box = merged(bounding_box(mesh), mesh.n_points() > 0, ranks);
   Eye const eye = eye_of(options);
   bool const section = options.plane && !options.view;  // the plane alone

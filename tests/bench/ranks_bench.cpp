@@ -145,7 +145,7 @@ double seconds_of(Context& context, Communicator& ranks, int count, Action const
     if (run > 0)
       best = std::min(best, since(start) / count);
   }
-  return max_over(&ranks, best);
+  return max_over(ranks, best);
 }
 
 struct Settings {
@@ -210,12 +210,12 @@ void measure_multigrid(MultiPrecisionOperator const& a, std::span<double const> 
   first.setup_steps = &steps;
   static_cast<void>(solve(a, b, x, first));
   for (auto const& [name, took] : steps.seconds())
-    report["multigrid_setup_steps"][name] = max_over(&ranks, took);
+    report["multigrid_setup_steps"][name] = max_over(ranks, took);
   for (int run = 0; run < 2; ++run) {
     ranks.barrier();
     result = solve(a, b, x, options);
-    setup = std::min(setup, max_over(&ranks, result.setup_seconds));
-    seconds = std::min(seconds, max_over(&ranks, result.seconds));
+    setup = std::min(setup, max_over(ranks, result.setup_seconds));
+    seconds = std::min(seconds, max_over(ranks, result.seconds));
   }
   report["multigrid_levels"] = result.multigrid_levels.size();
   report["multigrid_setup_seconds"] = setup;
@@ -255,7 +255,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
               {"build_seconds", built}};
 
   GhostExchange<double> exchange(*context, ranks, system.neighbors);
-  GatheredSum<double> sum(*context, &ranks);
+  GatheredSum<double> sum(*context, ranks);
   {
     Array<double> x(*context, n), y(*context, n), numbers(*context, 8);
     Array<std::int32_t> running(*context, 1);
@@ -275,7 +275,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
 
   if (settings.iterations > 0) {
     SolverOptions options;
-    options.ranks = ranks.size() > 1 ? &ranks : nullptr;
+    options.ranks = ranks.size() > 1 ? ranks : alone();
     options.max_iterations = settings.iterations;
     options.tolerance = 1e-300;
     HostVector<double> solution(system.b.size());
@@ -283,7 +283,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
     SolverResult result;
     for (int run = 0; run < 2; ++run) {
       result = solve(a, system.b, solution, options);
-      seconds = std::min(seconds, max_over(&ranks, result.seconds));
+      seconds = std::min(seconds, max_over(ranks, result.seconds));
     }
     report["iterations"] = result.iterations;
     report["residual"] = result.residual_recursive;
@@ -293,7 +293,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
   if (settings.multigrid) {
     SolverOptions options = settings.solver;
     if (ranks.size() > 1) {
-      options.ranks = &ranks;
+      options.ranks = ranks;
       options.blocks = std::make_shared<RankBlocks const>(cut.blocks);
       measure_multigrid(a, system.b, options, ranks, report);
     } else {
@@ -301,7 +301,7 @@ json measure(Job const& job, Settings const& settings, Communicator& ranks) {
       measure_multigrid(a.local(), system.b, options, ranks, report);
     }
   }
-  report["device_peak_bytes"] = static_cast<std::int64_t>(max_over(&ranks, static_cast<double>(context->memory_peak())));
+  report["device_peak_bytes"] = static_cast<std::int64_t>(max_over(ranks, static_cast<double>(context->memory_peak())));
   return report;
 }
 

@@ -291,7 +291,7 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
       reason = error.what();
     }
   auto const by_host = [](std::string const& why) { return RankTransport{nullptr, "host memory: " + why}; };
-  if (std::string const why = first_message(&ranks, reason); !why.empty())
+  if (std::string const why = first_message(ranks, reason); !why.empty())
     return by_host(why);
   id = gather(ranks, id).front();
   try {
@@ -299,7 +299,7 @@ RankTransport make_rank_transport(cuda::CudaContext& device, Communicator& ranks
   } catch (EnvironmentError const& error) {
     reason = error.what();
   }
-  if (std::string const why = first_message(&ranks, reason); !why.empty()) {
+  if (std::string const why = first_message(ranks, reason); !why.empty()) {
     devices->give_up();
     return by_host(why);
   }

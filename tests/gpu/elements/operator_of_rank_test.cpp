@@ -166,7 +166,7 @@ void test_products(SharedMesh const& which, LatticeReference const& of, Communic
   expect_rows(expected, 1, "product with dot");
   std::vector<double> found(1);
   dot.download(found);
-  EXPECT_NEAR(sum_over(&ranks, found[0]), dot_of_whole, 1e-11 * std::abs(dot_of_whole)) << which.text();
+  EXPECT_NEAR(sum_over(ranks, found[0]), dot_of_whole, 1e-11 * std::abs(dot_of_whole)) << which.text();
   matrix.diagonal(y.data());
   expect_rows(diagonal, 1, "diagonal");
 
@@ -257,7 +257,7 @@ void test_solve(SharedMesh const& which, LatticeReference const& of, std::int64_
                 std::int64_t gathered, Communicator& ranks, Context& context) {
   RankOperator const rank = rank_operator(which, of, ranks, context);
   SolverOptions options = multigrid_options(rank.problem, context);
-  options.ranks = &ranks;
+  options.ranks = ranks;
   options.multigrid.precision = precision;
   options.multigrid.gathered_size = gathered;
   if (which.mesh.all_on_rim)
@@ -279,7 +279,7 @@ void test_solve(SharedMesh const& which, LatticeReference const& of, std::int64_
   double const* const ghosts = exchange.finish();
   std::vector<double> all(x.begin(), x.end());
   all.insert(all.end(), ghosts, ghosts + rank.share.ghosts.size());
-  EXPECT_LE(true_residual(StoredResidualCheck(rank.matrix->local()), all, rank.rhs, {}, &ranks), 2e-10) << which.text();
+  EXPECT_LE(true_residual(StoredResidualCheck(rank.matrix->local()), all, rank.rhs, {}, ranks), 2e-10) << which.text();
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ TEST(Measure, OfRanksThatOfTheSlowest) {
       ++mine;
     };
     Seconds const seconds = measure_seconds(
-        *context, call, 15, [&] { return now; }, &ranks);
+        *context, call, 15, [&] { return now; }, ranks);
     EXPECT_EQ(seconds.samples, 8);
     EXPECT_EQ(seconds.min, 0.25);
     EXPECT_EQ(seconds.median, 0.25);

@@ -127,7 +127,7 @@ void test_products(Shared const& which, Communicator& ranks, Context& context) {
   expect_rows(expected, 1, "product with dot");
   std::vector<double> found(1);
   dot.download(found);
-  EXPECT_NEAR(sum_over(&ranks, found[0]), dot_of_whole, 1e-9);
+  EXPECT_NEAR(sum_over(ranks, found[0]), dot_of_whole, 1e-9);
   matrix.diagonal(y.data());
   expect_rows(diagonal, 1, "diagonal");
 
@@ -167,7 +167,7 @@ void test_products(Shared const& which, Communicator& ranks, Context& context) {
   std::int64_t couplings = 1;
   for (std::int64_t const nodes : box.nodes)
     couplings *= 3 * nodes - 2;
-  EXPECT_EQ(couplings - sum_over(&ranks, rank.emptied), csr.nnz()) << which.lattices.text();
+  EXPECT_EQ(couplings - sum_over(ranks, rank.emptied), csr.nnz()) << which.lattices.text();
 }
 
 /// Iterations to 1e-10 on one rank, which has the lattices that are not cut.
@@ -189,7 +189,7 @@ std::int64_t iterations_of_whole(Shared const& which, Context& context, SolverOp
 
 void test_solve(Shared const& which, Communicator& ranks, Context& context, SolverOptions options, std::int64_t expected) {
   RankCase const rank = rank_case(which, ranks, context);
-  options.ranks = &ranks;
+  options.ranks = ranks;
   HostVector<double> b, x(rank.share.rows.size());
   for (std::int32_t const unknown : rank.share.rows)
     b.push_back(entry(unknown));
@@ -208,7 +208,7 @@ void test_solve(Shared const& which, Communicator& ranks, Context& context, Solv
     residual += (b[i] - ax[i]) * (b[i] - ax[i]);
     norm += b[i] * b[i];
   }
-  EXPECT_LE(std::sqrt(sum_over(&ranks, residual) / sum_over(&ranks, norm)), 2e-10) << which.lattices.text();
+  EXPECT_LE(std::sqrt(sum_over(ranks, residual) / sum_over(ranks, norm)), 2e-10) << which.lattices.text();
 }
 
 SolverOptions multigrid_options() {
@@ -256,7 +256,7 @@ TEST(RankLattices, RunsAreRepeated) {
       auto const context = make_context(Backend::cpu);
       RankCase const rank = rank_case(which, ranks, *context);
       SolverOptions options = multigrid_options();
-      options.ranks = &ranks;
+      options.ranks = ranks;
       HostVector<double> const b(rank.share.rows.size(), 1.0);
       HostVector<double> x(b.size());
       EXPECT_EQ(solve(*rank.matrix, b, x, options).status, SolverStatus::converged);

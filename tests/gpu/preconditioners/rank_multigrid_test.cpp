@@ -335,7 +335,7 @@ TYPED_TEST(RankMultigrid, SolvesWithoutEntriesAsOneRank) {
       options.box_nodes = {};
       ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
         SolverOptions of_rank = options;
-        of_rank.ranks = &ranks;
+        of_rank.ranks = ranks;
         auto const own = make_context(this->context->backend());
         auto const a = operator_on_rank(box, blocks, *own, ranks);
         auto const b_own = part(b, blocks, ranks.rank()), right = part(x, blocks, ranks.rank());
@@ -405,7 +405,7 @@ TYPED_TEST(RankMultigrid, OfAnyRows) {
       for (Precision const precision : {Precision::double_, Precision::refined})
         ThreadRanks::run(static_cast<int>(blocks.own.size()), [&](Communicator& ranks) {
           SolverOptions of_ranks = options;
-          of_ranks.ranks = &ranks;
+          of_ranks.ranks = ranks;
           of_ranks.precision = precision;
           of_ranks.multigrid.gathered_size = gathered;
           auto const own = make_context(this->context->backend());
@@ -556,8 +556,8 @@ TYPED_TEST(RankMultigrid, GoesOnInNestedSpacesAsOneRank) {
           EXPECT_GE(make_multigrid(*a, of_rank)->multigrid_levels().size(), 3U);
           auto const mine = part(r, blocks, ranks.rank()), other = part(s, blocks, ranks.rank());
           auto const z = this->applied(*a, of_rank, mine), w = this->applied(*a, of_rank, other);
-          double const left = sum_over(&ranks, std::inner_product(z.begin(), z.end(), other.begin(), 0.0)),
-                       right = sum_over(&ranks, std::inner_product(w.begin(), w.end(), mine.begin(), 0.0));
+          double const left = sum_over(ranks, std::inner_product(z.begin(), z.end(), other.begin(), 0.0)),
+                       right = sum_over(ranks, std::inner_product(w.begin(), w.end(), mine.begin(), 0.0));
           EXPECT_NEAR(left, right, 1e-10 * std::abs(left));
           if (one) {
             expected = z;
@@ -598,7 +598,7 @@ TEST_F(RankMultigridOnDevices, HasTheBitsOfThatThroughHostMemory) {
         std::vector<double>& x = (through_host ? expected : found)[static_cast<std::size_t>(ranks.rank())];
         x.resize(own.size());
         SolverOptions with_ranks = options;
-        with_ranks.ranks = &ranks;
+        with_ranks.ranks = ranks;
         SolverResult const result = poisson::solve(*a, own, x, with_ranks);
         EXPECT_EQ(result.status, SolverStatus::converged) << result.reason;
         EXPECT_LT(result.iterations, 20);

@@ -95,7 +95,7 @@ void add_up(Communicator& ranks, Context& context) {
     expected.push_back(sum);
   }
   Array<T> numbers(context, std::span<T const>(mine));
-  GatheredSum<T>(context, &ranks).add(context, numbers.data(), n);
+  GatheredSum<T>(context, ranks).add(context, numbers.data(), n);
   numbers.download(std::span<T>(mine));
   expect_bits(mine, expected, "other bits than sums in the order of the ranks have");
 }
@@ -196,7 +196,7 @@ TEST_F(DevicesOfRanks, GiveSolvesTheBitsOfThoseThroughHostMemory) {
           for (Method const method : {Method::cg, Method::bicgstab})
             for (Precision const precision : {Precision::double_, Precision::refined, Precision::double_double}) {
               SolverOptions options;
-              options.ranks = &ranks;
+              options.ranks = ranks;
               options.method = method;
               options.precision = precision;
               options.preconditioner = PreconditionerKind::jacobi;
