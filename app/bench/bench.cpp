@@ -50,19 +50,15 @@ void measure(BenchSource const& source, Benchmark& benchmark, BenchSession& sess
 
 }  // namespace
 
-ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, RankTeam* team) {
+ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console, RankTeam& team) {
   std::vector<BenchSource> sources;
-  together(team, [&] {
-    if (team != nullptr && options.kind == BenchKind::convert)
+  team.together([&] {
+    if (!team.is_alone() && options.kind == BenchKind::convert)
       throw InputError("'poisson bench convert' measures one rank, and only 'poisson bench spmv' and 'bench solve' several; run it "
                        "without mpirun");
     sources = bench_sources(options, problem);
   });
-  auto const check_files = [&] { require_matrix_files(options); };
-  if (team != nullptr)
-    team->on_first(check_files);
-  else
-    check_files();
+  team.on_first([&] { require_matrix_files(options); });
   auto const body = [&](BenchSession& session) {
     session.report["options"] = json_of(options);
     auto const benchmark = options.kind == BenchKind::spmv    ? make_product_bench(options, session)

@@ -69,10 +69,10 @@ struct BenchOptions : BenchTarget {
 /// `auto` with the fastest format measured, conversion and products together. solve measures all combinations of the formats,
 /// methods, precisions and preconditioners requested. `problem` (may be null) is a configuration whose assembled matrix is measured
 /// too. Returns exit_done; exit_not_converged when a result was wrong; interrupted_code() after an interrupt, with what was
-/// measured until then. With a team (null: one rank), of which all call it alike, ranks share every matrix, times are those of the
+/// measured until then. The ranks of a team all call it alike: they share every matrix, times are those of the
 /// slowest one, and only spmv and solve are measured. Throws InputError or EnvironmentError, after the JSON of what was measured is
 /// written.
 [[nodiscard]] ExitCode run_bench(BenchOptions const& options, Configuration const* problem, Console& console,
-                                 RankTeam* team = nullptr);
+                                 RankTeam& team = alone_team());
 
 }  // namespace poisson::app

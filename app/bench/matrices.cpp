@@ -155,8 +155,8 @@ BenchMatrix shared_by_first(Context& context, Make const& make, RankTeam& team) 
 
 /// What `make` returns; of several ranks the first calls it, and shares it out.
 template <class Make>
-BenchMatrix of_rows(Context& context, Make const& make, RankTeam* team) {
-  return team != nullptr ? shared_by_first(context, make, *team) : in_memory_of(context, make());
+BenchMatrix of_rows(Context& context, Make const& make, RankTeam& team) {
+  return !team.is_alone() ? shared_by_first(context, make, team) : in_memory_of(context, make());
 }
 
 /// The rows of this rank's block of box_laplacian(n, n, n). Collective.
@@ -265,30 +265,30 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
   if (order == 1)
     return {"box, " + cube(nodes) + " nodes",
             "box",
-            [nodes](Context& context, RankTeam* team) {
-              if (team != nullptr && nodes > 1)
-                return block_of_box(context, nodes, *team);
+            [nodes](Context& context, RankTeam& team) {
+              if (!team.is_alone() && nodes > 1)
+                return block_of_box(context, nodes, team);
               std::int64_t const n_rows = nodes * nodes * nodes, side = 3 * nodes - 2;
               require_memory(context, CsrMatrix::csr_bytes(n_rows, side * side * side),
                              "a box of " + cube(nodes) + " nodes in csr");
               BenchMatrix result;
               result.csr = box_laplacian(context, nodes, nodes, nodes);
               result.box_nodes = {nodes, nodes, nodes};
-              return team != nullptr ? shared_by_first(
-                                           context, [&] { return result.csr->to_csr(); }, *team)
-                                     : with_sizes(std::move(result), alone());
+              return !team.is_alone() ? shared_by_first(
+                                            context, [&] { return result.csr->to_csr(); }, team)
+                                      : with_sizes(std::move(result), alone());
             },
             {"--nodes", std::to_string(nodes)}};
   std::int64_t const cells = std::max<std::int64_t>((nodes - 1) / order, 1);
   return {"box, " + cube(cells * order + 1) + " nodes of order " + std::to_string(order),
           "box",
-          [=](Context& context, RankTeam* team) {
+          [=](Context& context, RankTeam& team) {
             assembly::ProblemSpec problem = box_problem(cells, order, to_solve);
-            if (team == nullptr)
+            if (team.is_alone())
               return in_memory_of(context, assembly::Discretization(std::move(problem)).assemble());
             RunConfig config;
             config.problem = std::move(problem);
-            return rows_of_problem(context, std::move(config), *team);
+            return rows_of_problem(context, std::move(config), team);
           },
           {}};
 }
@@ -296,14 +296,14 @@ BenchSource box_source(std::int64_t nodes, int order, bool to_solve) {
 BenchSource file_source(std::string const& path) {
   return {path,
           "file",
-          [path](Context& context, RankTeam* team) {
+          [path](Context& context, RankTeam& team) {
             std::optional<CooMatrix> coo;
             BenchMatrix matrix = of_rows(
                 context,
                 [&] {
                   CooMatrix read = read_matrix_market(path);
                   CsrMatrix csr = csr_from_coo(read);
-                  if (team == nullptr)  // conversions are measured on one rank
+                  if (team.is_alone())  // conversions are measured on one rank
                     coo = std::move(read);
                   return csr;
                 },
@@ -334,7 +334,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.band || (nothing_named && !to_solve))
     sources.push_back({"band, " + std::to_string(n) + " rows",
                        "band",
-                       [n](Context& context, RankTeam* team) {
+                       [n](Context& context, RankTeam& team) {
                          return of_rows(
                              context, [n] { return band_matrix(n); }, team);
                        },
@@ -342,7 +342,7 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (options.random || (nothing_named && !to_solve))
     sources.push_back({"random, " + std::to_string(n) + " rows",
                        "random",
-                       [n](Context& context, RankTeam* team) {
+                       [n](Context& context, RankTeam& team) {
                          return of_rows(
                              context, [n] { return random_matrix(n); }, team);
                        },
@@ -352,9 +352,9 @@ std::vector<BenchSource> bench_sources(BenchOptions const& options, Configuratio
   if (problem != nullptr)
     sources.push_back({options.config,
                        "problem",
-                       [config = problem->config()](Context& context, RankTeam* team) {
-                         return team != nullptr ? rows_of_problem(context, config, *team)
-                                                : in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
+                       [config = problem->config()](Context& context, RankTeam& team) {
+                         return !team.is_alone() ? rows_of_problem(context, config, team)
+                                                 : in_memory_of(context, assembly::Discretization(problem_of(config)).assemble());
                        },
                        {}});
   return sources;

@@ -42,7 +42,7 @@ struct BenchMatrix {
 struct BenchSource {
   std::string name;
   std::string kind;                                      ///< "box", "band", "random", "file", "problem"
-  std::function<BenchMatrix(Context&, RankTeam*)> make;  ///< with ranks collective
+  std::function<BenchMatrix(Context&, RankTeam&)> make;  ///< collective
   std::vector<std::string> script_words;  ///< arguments for a script of tests/bench to make the same matrix; empty: not possible
 };
 

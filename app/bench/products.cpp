@@ -90,7 +90,7 @@ private:
     HostVector<double> all = x_host;
     all.insert(all.end(), ghosts, ghosts + n_ghosts);
     std::shared_ptr<Csr const> whole;
-    session_.team->together([&] {
+    session_.team.together([&] {
       require_memory(*host, 2 * matrix.csr->bytes(), "the rank's matrix in csr, to check products,");
       auto joined = std::make_shared<CsrMatrix const>(join_rows(matrix.csr->to_csr(), rows.split.rim, rows.rim_rows, n_ghosts));
       whole = std::make_shared<Csr const>(std::move(joined), *host);
@@ -147,7 +147,7 @@ private:
           row.variant = &variant;
           Converted const made = convert(matrix, variant, session_);
           MultiPrecisionOperator const& product = made.product();
-          together(session_.team, [&] {
+          session_.team.together([&] {
             if (product.first_row_not_finite() >= 0)
               throw InputError(row_text(product.first_row_not_finite()) + " of the matrix holds a value that is not finite");
           });

@@ -19,12 +19,12 @@ namespace poisson::app {
 using json = nlohmann::ordered_json;
 
 BenchSession::BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where,
-                           Console& out, RankTeam* ranks_of_it)
+                           Console& out, RankTeam& ranks_of_it)
     : context(where),
       console(out),
       team(ranks_of_it),
-      ranks(communicator_of(ranks_of_it)),
-      no_peers(ranks_of_it != nullptr             ? "other libraries are measured on one rank only"
+      ranks(ranks_of_it.communicator()),
+      no_peers(!ranks_of_it.is_alone()            ? "other libraries are measured on one rank only"
                : where.backend() == Backend::cuda ? why_no_peers()
                                                   : no_cuda) {
   auto const measured = [&](auto const& measure) {  // by all at the same time, since they may share memory
@@ -35,22 +35,22 @@ BenchSession::BenchSession(std::string const& name, BenchTarget const& target, s
   copy_bandwidth = measured([](Context& c) { return measure_copy_bandwidth(c); });
   read_bandwidth = measured([](Context& c) { return measure_read_bandwidth(c); });
   DeviceDescription const device = context.description();
-  std::string const on_ranks = team != nullptr ? " on " + std::to_string(team->size()) + " ranks" : "";
+  std::string const on_ranks = !team.is_alone() ? " on " + std::to_string(team.size()) + " ranks" : "";
   console.line("poisson " POISSON_VERSION ": bench " + name + on_ranks);
   if (context.backend() == Backend::cpu)
     console.line(target.backend || no_cuda.empty() ? "  measured on the CPU backend"
                                                    : "  no CUDA device here (" + no_cuda + "): measured on the CPU backend");
   console.table({{"device", device.name},
-                 {"threads", std::to_string(thread_count()) + (team != nullptr ? " on the host for each rank" : " on the host")},
+                 {"threads", std::to_string(thread_count()) + (!team.is_alone() ? " on the host for each rank" : " on the host")},
                  {"bandwidth", "copy " + number_text(copy_bandwidth / 1e9, 4) + " GB/s (read and written), read " +
                                    number_text(read_bandwidth / 1e9, 4) + " GB/s"}});
-  if ((context.backend() == Backend::cuda || team != nullptr) && !no_peers.empty())
+  if ((context.backend() == Backend::cuda || !team.is_alone()) && !no_peers.empty())
     console.line("  peers are left out: " + no_peers);
   report = {{"poisson_version", POISSON_VERSION},
             {"bench", name},
             {"backend", name_of(context.backend())},
             {"device", device.name},
-            {"ranks", team != nullptr ? team->size() : 1},
+            {"ranks", team.size()},
             {"threads", thread_count()},
             {"copy_bytes_per_second", copy_bandwidth},
             {"read_bytes_per_second", read_bandwidth},
@@ -81,19 +81,19 @@ void BenchSession::show(std::vector<std::vector<std::string>> const& table) {
 }
 
 ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
-                       std::function<void(BenchSession&)> const& body, RankTeam* team) {
+                       std::function<void(BenchSession&)> const& body, RankTeam& team) {
   // The file is created now, so that a folder that is not there does not cost the measurements.
-  bool const is_first = team == nullptr || team->is_first();
+  bool const is_first = team.is_first();
   std::optional<output::AtomicFile> file;
-  together(team, [&] {
+  team.together([&] {
     if (is_first && !target.json.empty() && target.json != "-")
       file.emplace(target.json);
   });
 
-  together(team, [&] { set_thread_count(target.threads); });
+  team.together([&] { set_thread_count(target.threads); });
   BackendChoice const choice = choose_backend(target.backend, team);
   std::unique_ptr<Context> context;
-  together(team, [&] { context = make_context(choice.backend, choice.device); });
+  team.together([&] { context = make_context(choice.backend, choice.device); });
   BenchSession session(name, target, choice.no_cuda, *context, console, team);
 
   auto const write_report = [&] {
@@ -112,8 +112,8 @@ ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Conso
   try {
     body(session);
   } catch (Interrupted const&) {  // with ranks thrown on all
-    if (team != nullptr)
-      share_interrupt(team->communicator());
+    if (!team.is_alone())
+      share_interrupt(team.communicator());
     clear_interrupt();
     console.end_progress();
     session.report["interrupted"] = true;
@@ -177,7 +177,7 @@ Converted convert(BenchMatrix const& matrix, Variant const& variant, BenchSessio
   Format const format = matrix.rows && csr.n_rows() == 0 ? Format::csr : variant.format;
   Converted result;
   session.working("converting to " + variant.label);
-  together(session.team, [&] {
+  session.team.together([&] {
     if (session.context.backend() == Backend::cpu && !shares_csr(format))
       require_memory(session.context, csr.bytes(), "one more matrix, about as large as csr,");
     result.matrix = repeated([&] { return make_matrix(format, csr, variant.options); }, conversion_seconds, result.seconds);

@@ -26,13 +26,13 @@ public:
   using json = nlohmann::ordered_json;
 
   /// Measures the bandwidths and prints the device. `no_cuda`: why a CUDA device cannot be used; empty if
-  /// it can, or if the CPU was requested. `ranks` is null for one.
+  /// it can, or if the CPU was requested.
   BenchSession(std::string const& name, BenchTarget const& target, std::string const& no_cuda, Context& where, Console& out,
-               RankTeam* ranks);
+               RankTeam& ranks);
 
   Context& context;
   Console& console;
-  RankTeam* const team;                           ///< null: one rank
+  RankTeam& team;
   Communicator& ranks;                            ///< those of the team
   double copy_bandwidth = 0, read_bandwidth = 0;  ///< bytes per second, of all ranks at the same time
   std::string no_peers;                           ///< why no other library is measured; empty: they are
@@ -59,12 +59,11 @@ public:
     } catch (InputError const& error) {
       leave_out(label, row, error.what());
     } catch (EnvironmentError const& error) {
-      if (team != nullptr && !team->agreed())
+      if (!team.is_alone() && !team.agreed())
         throw;
       leave_out(label, row, error.what());
     }
-    if (team != nullptr)
-      team->caught();
+    team.caught();
   }
 
 private:
@@ -72,9 +71,9 @@ private:
 };
 
 /// Calls `body` with a session on the backend of the target, and writes its JSON even when the body fails. Exit codes and
-/// exceptions are those of run_bench. With a team it is collective.
+/// exceptions are those of run_bench. Collective.
 [[nodiscard]] ExitCode run_benchmark(std::string const& name, BenchTarget const& target, Console& console,
-                                     std::function<void(BenchSession&)> const& body, RankTeam* team = nullptr);
+                                     std::function<void(BenchSession&)> const& body, RankTeam& team = alone_team());
 
 /// A benchmark that measures one matrix after the other.
 class Benchmark {

@@ -232,8 +232,8 @@ private:
       double const products = expected_products(n_of_all_, options_.tolerance, options_.max_iterations,
                                                 products_per_iteration(methods_for(symmetric).front()));
       Format format{};
-      together(session_.team, [&] {  // of several ranks that of the first decides
-        if (session_.team == nullptr || session_.team->is_first())
+      session_.team.together([&] {  // of several ranks that of the first decides
+        if (session_.team.is_first())
           format = choose_format(csr, options, session_.context.backend(), {products, session_.copy_bandwidth}).format;
       });
       if (!session_.ranks.is_alone())

@@ -206,7 +206,7 @@ int run_bench_on_ranks(std::vector<std::string> const& words, RankTeam& team, st
   if (configuration)
     require_same_configuration(configuration->config(), team);
   Console console = team.is_first() ? Console(a.quiet) : Console::silent();
-  return run_bench(a.options, configuration ? &*configuration : nullptr, console, &team);
+  return run_bench(a.options, configuration ? &*configuration : nullptr, console, team);
 }
 
 int run_bench_command(std::vector<std::string> const& words) {

@@ -276,7 +276,7 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
     if (command == "solve")
       return solve_system_on_ranks(*configuration, a.options.run, console, team);
     if (command == "sweep")
-      return run_sweep_case(*configuration, a.sweep_case, a.options.run, console, &team);
+      return run_sweep_case(*configuration, a.sweep_case, a.options.run, console, team);
     tell_of_sweep(*configuration, console);
     return run_case_on_ranks(*configuration, a.options.run, console, team);
   } catch (...) {

@@ -6,15 +6,15 @@
 
 namespace poisson::app {
 
-BackendChoice choose_backend(std::optional<Backend> wanted, RankTeam* team) {
+BackendChoice choose_backend(std::optional<Backend> wanted, RankTeam& team) {
   BackendChoice choice;
-  Communicator& ranks = communicator_of(team);
+  Communicator& ranks = team.communicator();
   if (!ranks.is_alone() && wanted != Backend::cpu)
     if (int const count = cuda_device_count(), number = rank_on_host(ranks); count > 0)
       choice.device = number % count;
   if (wanted != Backend::cpu)
     choice.no_cuda = why_no_cuda(choice.device);
-  together(team, [&] {
+  team.together([&] {
     if (wanted == Backend::cuda && !choice.no_cuda.empty())
       throw EnvironmentError("backend cuda: " + choice.no_cuda);
   });

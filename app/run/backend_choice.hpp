@@ -16,8 +16,8 @@ struct BackendChoice {
 };
 
 /// `wanted`, or without a value cuda where there is a device, on several ranks for each of them. Ranks of a machine take its
-/// devices in turns. `team` is null for one rank; else this is collective. Throws EnvironmentError where cuda is wanted and there
+/// devices in turns. Collective. Throws EnvironmentError where cuda is wanted and there
 /// is no device.
-[[nodiscard]] BackendChoice choose_backend(std::optional<Backend> wanted, RankTeam* team);
+[[nodiscard]] BackendChoice choose_backend(std::optional<Backend> wanted, RankTeam& team);
 
 }  // namespace poisson::app

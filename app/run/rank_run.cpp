@@ -142,7 +142,7 @@ ExitCode run_case_on_ranks(Configuration const& configuration, RunOptions const&
     if (system_files && team.is_first())
       system_files->require_free(options.overwrite);
   });
-  internal.team = &team;
+  internal.team = team;
   Stages stages(config, options, console, options.path + " on " + std::to_string(team.size()) + " ranks", internal);
   ResultRecord& record = stages.record;
   record.configuration_file = options.path;

@@ -45,6 +45,11 @@ RankFailure rank_failure_of(std::exception_ptr const& failure) {
 
 }  // namespace
 
+RankTeam& alone_team() {
+  static RankTeam team(alone());
+  return team;
+}
+
 void RankTeam::agree(std::exception_ptr const& failure, bool tells_rank) {
   RankFailure const mine = rank_failure_of(failure);
   auto const kinds = gather(communicator_, mine.kind);
@@ -76,7 +81,7 @@ void RankTeam::agree(std::exception_ptr const& failure, bool tells_rank) {
 }
 
 std::string RankTeam::of_first(std::string const& text) {
-  return gather_texts(communicator_, text).front();
+  return is_alone() ? text : gather_texts(communicator_, text).front();
 }
 
 std::vector<char> RankTeam::sent_by_first(int receiver, std::vector<char> const& bytes) {

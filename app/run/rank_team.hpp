@@ -11,7 +11,8 @@
 namespace poisson::app {
 
 /// The ranks of a run, and how they end together. What one of them throws inside of together(), all throw; what one throws
-/// elsewhere, while the others go on, ends the processes of all.
+/// elsewhere, while the others go on, ends the processes of all. The team of a run without other ranks is alone_team(): there
+/// together(body) is body().
 class RankTeam {
 public:
   explicit RankTeam(Communicator& communicator) : communicator_(communicator) {}
@@ -20,18 +21,25 @@ public:
   [[nodiscard]] int rank() const { return communicator_.rank(); }
   [[nodiscard]] int size() const { return communicator_.size(); }
   [[nodiscard]] bool is_first() const { return rank() == 0; }
+  [[nodiscard]] bool is_alone() const { return communicator_.is_alone(); }
 
   /// Calls body(), which must not communicate, on every rank. Where one throws, all throw an exception of the same kind: that of
   /// the lowest rank, with its number unless all say the same. Collective.
   template <class Body>
   void together(Body&& body) {
-    agree(thrown_by(body), true);
+    if (is_alone())
+      body();
+    else
+      agree(thrown_by(body), true);
   }
 
   /// Calls body() on the first rank alone. What it throws, all throw, without a number. Collective.
   template <class Body>
   void on_first(Body&& body) {
-    agree(is_first() ? thrown_by(body) : nullptr, false);
+    if (is_alone())
+      body();
+    else
+      agree(is_first() ? thrown_by(body) : nullptr, false);
   }
 
   /// All get the text of the first rank.
@@ -61,18 +69,7 @@ private:
   bool agreed_ = false;
 };
 
-// Of a team that may be null: one rank has all.
-
-[[nodiscard]] inline Communicator& communicator_of(RankTeam const* team) {
-  return team != nullptr ? team->communicator() : alone();
-}
-
-template <class Body>
-void together(RankTeam* team, Body&& body) {
-  if (team != nullptr)
-    team->together(body);
-  else
-    body();
-}
+/// The team of alone(): of a run without other ranks.
+[[nodiscard]] RankTeam& alone_team();
 
 }  // namespace poisson::app

@@ -19,13 +19,11 @@ struct RunOptions {
   std::string matrix_out;  ///< the file to write the assembled matrix to, as SystemFiles takes it; empty: none
 };
 
-class RankTeam;
-
 /// Options of a run that the program sets and not the user; for cases of a sweep.
 struct InternalRunOptions {
-  bool own_folder = false;     ///< the program created the results directory for this run
-  bool keep_unknowns = false;  ///< also write the solution as solution.mtx, for analyses of several cases
-  RankTeam* team = nullptr;    ///< the ranks that share the run; null: there is one
+  bool own_folder = false;                               ///< the program created the results directory for this run
+  bool keep_unknowns = false;                            ///< also write the solution as solution.mtx, for analyses of several cases
+  std::reference_wrapper<RankTeam> team = alone_team();  ///< the ranks that share the run
 };
 
 /// Runs one configuration from the mesh to the files, and prints its stages. Returns exit_done, exit_not_converged (results are

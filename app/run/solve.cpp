@@ -212,7 +212,7 @@ ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions co
   require_same_configuration(config, team);
   team.on_first([&] { require_files(*config.system); });
   InternalRunOptions internal;
-  internal.team = &team;
+  internal.team = team;
   Stages stages(config, options, console, config.system->matrix + " on " + std::to_string(team.size()) + " ranks", internal);
   ResultRecord& record = stages.record;
   record.system = *config.system;

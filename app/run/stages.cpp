@@ -65,7 +65,7 @@ std::vector<std::string> names_of_files(RunConfig const& config, InternalRunOpti
   if (config.output.vtk_enabled) {
     names.push_back(vtk_file_name(config));
     add(pvd_may_name(names.back()), {"solution.pvd"});
-    if (internal.team != nullptr)  // the file that names the pieces, and these
+    if (!internal.team.get().is_alone())  // the file that names the pieces, and these
       add(true, {"solution.pvti", "solution.pvtr", "solution.pvtu", "solution_*"});
   }
   for (std::string const& name : picture_files(config))
@@ -106,11 +106,11 @@ Stages::Stages(RunConfig const& config, RunOptions const& options, Console& cons
     directory_.emplace(config.output.directory, "result.json", names_of_files(config, internal), options.overwrite,
                        internal.own_folder);
   };
-  together(team_, [&] {
-    if (team_ == nullptr || team_->is_first())
+  team_.together([&] {
+    if (team_.is_first())
       open_directory();
   });
-  together(team_, [&] { set_thread_count(options.threads); });
+  team_.together([&] { set_thread_count(options.threads); });
   BackendChoice const choice = choose_backend(config.backend, team_);
   backend_ = choice.backend;
   // Creating a CUDA context takes a good part of a second: it happens while the matrix is made.
@@ -197,7 +197,7 @@ void Stages::adopt(std::unique_ptr<Matrix> matrix, std::optional<FormatChoice> c
 void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
   rows_ = std::move(rows);
   blocks_ = std::move(blocks);
-  Communicator& ranks = team_->communicator();
+  Communicator& ranks = team_.communicator();
   static_cast<void>(context());
   record.clock.time(Stage::convert, [&] {
     SplitRows parts;
@@ -206,9 +206,9 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
     Format format = config_.matrix.format.value_or(Format::csr);
     FormatOptions const options = config_.matrix.format_options();
     bool const chooses = !config_.matrix.format;
-    team_->together([&] {
+    team_.together([&] {
       parts = split(rows_);
-      if (chooses && team_->is_first()) {  // the others take what it takes, as far as they can
+      if (chooses && team_.is_first()) {  // the others take what it takes, as far as they can
         local = make_configured_matrix(forecast_of(config_.matrix, config_.solver, n), parts.local, *context_, options,
                                        record.choice.emplace());
         tell_choice(*record.choice);
@@ -216,7 +216,7 @@ void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
       }
     });
     format = gather(ranks, format).front();
-    team_->together([&] {
+    team_.together([&] {
       if (local != nullptr)
         return;
       if (parts.local->n_rows == 0)
@@ -249,12 +249,12 @@ void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::
     tell_choice(*record.choice);
   record.clock.time(Stage::convert, [&] {
     record.format = block.local->format();
-    rank_matrix_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team_->communicator(), lattices);
+    rank_matrix_ = std::make_unique<RankMatrix>(std::move(block.local), rim_, rows_.neighbors, team_.communicator(), lattices);
   });
   double stored = static_cast<double>(record.dofs);  // nodes
   if (lattices != nullptr) {
     std::int64_t const m = lattices->layout.nodes();
-    stored = static_cast<double>(sum_over(team_->communicator(), lattices->layout.n_lattices * m * m * m));
+    stored = static_cast<double>(sum_over(team_.communicator(), lattices->layout.n_lattices * m * m * m));
   }
   record.padding_ratio =
       record.format == Format::matrix_free ? 1 : 14.0 * stored / (0.5 * static_cast<double>(record.nnz + record.dofs));
@@ -262,17 +262,17 @@ void Stages::adopt(BlockSystem block, std::vector<RankNeighbor> neighbors, std::
 }
 
 void Stages::record_matrix_of_ranks() {
-  Communicator& ranks = team_->communicator();
+  Communicator& ranks = team_.communicator();
   record_devices();
   record.matrix_bytes = sum_over(ranks, rank_matrix_->bytes());
   record.bytes_of_ranks = RankFigures(gather(ranks, static_cast<double>(rank_matrix_->bytes())));
   report_stage(Stage::convert, std::string(name_of(record.format)) + ", " + bytes_text(static_cast<double>(record.matrix_bytes)) +
-                                   " on " + std::to_string(team_->size()) + " ranks");
+                                   " on " + std::to_string(team_.size()) + " ranks");
 }
 
 /// On several ranks: whose devices they are, and how messages go between them.
 void Stages::record_devices() {
-  Communicator& ranks = team_->communicator();
+  Communicator& ranks = team_.communicator();
   DeviceDescription const mine = context_->description();
   record.devices_of_ranks = gather_texts(ranks, mine.name);
   if (backend_ == Backend::cpu)
@@ -321,7 +321,7 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
   solver.csr = [this] { return csr(); };
   solver.order_one = std::move(order_one);
   solver.element_order = config_.problem.order;
-  Communicator& ranks = communicator_of(team_);
+  Communicator& ranks = team_.communicator();
   if (!ranks.is_alone()) {
     solver.ranks = ranks;
     solver.blocks = blocks_;
@@ -378,10 +378,10 @@ HostVector<double> Stages::solve(std::span<double const> b, bool constant_null_s
 
 HostVector<double> Stages::true_residual_of(std::span<double const> b, std::span<double const> x) {
   std::span<double const> const x_low = record.result.x_low;
-  if (team_ == nullptr)
+  if (team_.is_alone())
     return matrix_ != nullptr ? residual_of(CsrResidualCheck(*matrix_), x, b, x_low)
                               : residual_of(StoredResidualCheck(*stored_), x, b, x_low);
-  Communicator& ranks = team_->communicator();
+  Communicator& ranks = team_.communicator();
   auto const host = make_context(Backend::cpu);
   GhostExchange<double> exchange(*host, ranks, rows_.neighbors);
   auto const with_ghosts = [&](std::span<double const> own) {
@@ -408,7 +408,7 @@ void Stages::record_residual(HostVector<double> r, std::span<double const> b) {
     static_cast<LinearOperator<double> const&>(solved_matrix()).diagonal(on_backend.data());
     on_backend.download(std::span<double>(diagonal));
   }
-  auto const norms = residual_norms(r, b, diagonal, communicator_of(team_));
+  auto const norms = residual_norms(r, b, diagonal, team_.communicator());
   record.residual_true = norms.relative;
   record.residual_scaled = norms.scaled;
 }
@@ -434,7 +434,7 @@ void Stages::verify(std::span<double const> b, std::span<double> x) {
                       ": what the solver saw was rounding; ask for a tolerance above that, or for the precision refined";
     }
   }
-  if (team_ == nullptr)
+  if (team_.is_alone())
     measure_bandwidth();
   report_stage(Stage::verify, "true residual " + number_text(record.residual_true) + ", scaled by the diagonal " +
                                   number_text(record.residual_scaled));
@@ -460,7 +460,7 @@ HostVector<double> Stages::correction(std::span<double const> r, double toleranc
 
 /// Peaks are those of the rank that has most; times of stages are those of the first rank, beside those of all.
 void Stages::gather_figures() {
-  Communicator& ranks = team_->communicator();
+  Communicator& ranks = team_.communicator();
   record.ranks = ranks.size();
   for (auto const& [stage, name] : Names<Stage>::values)
     record.seconds_of_ranks.emplace_back(stage, RankFigures(gather(ranks, record.clock.seconds(stage))));
@@ -482,13 +482,13 @@ void Stages::write_configuration(Configuration const& configuration) {
 }
 
 ExitCode Stages::finish() {
-  if (team_ == nullptr)
+  if (team_.is_alone())
     return finish_on_first();
   gather_figures();
-  share_interrupt(team_->communicator());
+  share_interrupt(team_.communicator());
   ExitCode code = exit_done;
-  team_->on_first([&] { code = finish_on_first(); });
-  return gather(team_->communicator(), code).front();
+  team_.on_first([&] { code = finish_on_first(); });
+  return gather(team_.communicator(), code).front();
 }
 
 ExitCode Stages::finish_on_first() {

@@ -75,9 +75,9 @@ public:
     try {
       write();
     } catch (EnvironmentError const&) {
-      if (!team_->agreed())
+      if (!team_.agreed())
         throw;
-      team_->caught();
+      team_.caught();
       keep(std::current_exception());
     }
   }
@@ -95,11 +95,10 @@ public:
   }
 
   [[nodiscard]] Backend backend() const { return backend_; }
-  /// Null with one rank.
-  [[nodiscard]] Communicator& ranks() const { return communicator_of(team_); }
+  [[nodiscard]] Communicator& ranks() const { return team_.communicator(); }
   /// The results directory, on every rank. Collective.
   [[nodiscard]] std::filesystem::path shared_path() {
-    return team_->of_first(directory_ ? std::filesystem::absolute(directory_->path()).string() : "");
+    return team_.of_first(directory_ ? std::filesystem::absolute(directory_->path()).string() : "");
   }
   /// Waits until it is there.
   [[nodiscard]] Context& context();
@@ -205,7 +204,7 @@ private:
 
   RunConfig const& config_;
   Console& console_;
-  RankTeam* team_;
+  RankTeam& team_;
   std::optional<ResultsDirectory> directory_;  ///< of the first rank
   Backend backend_{};
   std::exception_ptr output_error_;

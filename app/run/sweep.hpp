@@ -40,13 +40,11 @@ struct SweepOptions {
 /// key.path=value; a tab between them.
 void list_sweep(Configuration const& configuration);
 
-class RankTeam;
-
 /// Runs one case, called as sweep_case (sweep_cases.hpp) takes it, in its folder of the sweep's directory, and keeps it if it is
 /// finished and `options.overwrite` is not set. Writes nothing else there, so that other cases may run at the same time, elsewhere
-/// too. With `team` collective. Returns the exit code of the case; its log tells of its errors, and so does standard error. Throws
+/// too. Collective. Returns the exit code of the case; its log tells of its errors, and so does standard error. Throws
 /// InputError.
 [[nodiscard]] ExitCode run_sweep_case(Configuration const& configuration, std::string const& name, RunOptions const& options,
-                                      Console& console, RankTeam* team = nullptr);
+                                      Console& console, RankTeam& team = alone_team());
 
 }  // namespace poisson::app

@@ -39,16 +39,10 @@ void make_folder(fs::path const& folder) {
 }  // namespace
 
 ExitCode run_sweep_case(Configuration const& configuration, std::string const& name, RunOptions const& options, Console& console,
-                        RankTeam* team) {
+                        RankTeam& team) {
   fs::path const root = configuration.config().output.directory;
   std::optional<NumberedCase> found;
-  auto const on_all = [&](auto&& body) {
-    if (team == nullptr)
-      body();
-    else
-      team->together(body);
-  };
-  on_all([&] {
+  team.together([&] {
     found = sweep_case(configuration, name);
     if (!found->sweep_case.configuration)
       throw ConfigError("", "case " + std::to_string(found->number) + " is not valid: " + found->sweep_case.error);
@@ -56,9 +50,9 @@ ExitCode run_sweep_case(Configuration const& configuration, std::string const& n
   SweepCase& c = found->sweep_case;
   std::string const text = "case " + std::to_string(found->number) + " of " + std::to_string(found->of) + " (" +
                            values_text(c, configuration.config().sweep.axes) + ")";
-  bool const is_first = team == nullptr || team->is_first();
+  bool const is_first = team.is_first();
   auto const on_first = [&](auto&& body) {
-    on_all([&] {
+    team.together([&] {
       if (is_first)
         body();
     });
@@ -67,7 +61,7 @@ ExitCode run_sweep_case(Configuration const& configuration, std::string const& n
   if (!options.overwrite)
     on_first([&] { reuse_finished({&c, 1}, root); });
   std::string const kept = c.reused ? std::to_string(c.exit_code) : "";
-  if (std::string const code = team == nullptr ? kept : team->of_first(kept); !code.empty()) {
+  if (std::string const code = team.of_first(kept); !code.empty()) {
     console.line(text + " is finished, in " + (root / c.directory).string() + "; --overwrite runs it again");
     return static_cast<ExitCode>(std::stoi(code));
   }
@@ -83,17 +77,16 @@ ExitCode run_sweep_case(Configuration const& configuration, std::string const& n
   internal.own_folder = true;
   internal.keep_unknowns = has_snapshots(configuration.config());
   try {
-    ExitCode const code = team != nullptr ? run_case_on_ranks(*c.configuration, case_options, console, *team, internal)
-                                          : run_case(*c.configuration, case_options, console, internal);
+    ExitCode const code = team.is_alone() ? run_case(*c.configuration, case_options, console, internal)
+                                          : run_case_on_ranks(*c.configuration, case_options, console, team, internal);
     if (log)
       log->line(exit_code_text(code));
     return code;
   } catch (...) {
     Failure const failure = failure_of(&*c.configuration, std::current_exception());
-    bool const alone = team != nullptr && !team->agreed();  // the caller tells it, and ends the other ranks
-    if (alone) {
+    if (!team.is_alone() && !team.agreed()) {  // the caller tells it, and ends the other ranks
       std::ofstream(root / c.directory / case_log, std::ios::app)
-          << "poisson: error: " << told_by(team->rank(), failure.message) << "\n"
+          << "poisson: error: " << told_by(team.rank(), failure.message) << "\n"
           << exit_code_text(failure.code) << std::endl;
       if (failure.code == exit_usage)
         throw ConfigError("", failure.message);  // with its place in the configuration of the case
