@@ -95,9 +95,9 @@ def less_time_with_slices_of_8():
     return f"{min(shares):.0f} to {max(shares):.0f} %"
 
 
-# What the text of README and docs/usage.md says, and the record's answer. A new figure in the text needs a line here, or belongs into
-# the table.
-TEXTS = ("README.md", "docs/usage.md")
+# What the text of README and the pages on usage says, and the record's answer. A new figure in the text needs a line here, or belongs
+# into the table.
+TEXTS = ("README.md", "docs/usage.md", *sorted(path.relative_to(ROOT).as_posix() for path in ROOT.glob("docs/usage/*.md")))
 SAYINGS = {r"(\d+ to \d+ %) less time with slices of 8 rows than with the 32": less_time_with_slices_of_8}
 FIGURE = r"\d[\d.]*(?:\s+to\s+\d[\d.]*)?\s?(?:%|(?:times|ms|s|seconds|milliseconds|microseconds|[MGT]B(?:/s)?|GFLOP/s)\b)"
 
@@ -108,6 +108,7 @@ def prose(text):
 
 
 def test_figures_in_the_text_are_in_the_record():
+    assert len(TEXTS) > 10
     text = " ".join(prose((ROOT / name).read_text(encoding="utf-8")) for name in TEXTS)
     for saying, answer in SAYINGS.items():
         said = re.findall(saying, text)

@@ -1,0 +1,177 @@
+"""The documents: examples that the program takes, links that lead somewhere, pages that are short."""
+
+import functools
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import EXECUTABLE, ROOT
+
+USAGE = sorted((ROOT / "docs/usage").glob("*.md"))
+DOCUMENTS = sorted({*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"),
+                    *(path for room in ("app", "assembly", "configs", "gpu", "meshes", "output") for path in ROOT.glob(f"{room}/**/*.md"))})
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def name_of(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks(path, language):
+    return [text for kind, text in FENCED.findall(path.read_text(encoding="utf-8")) if kind == language]
+
+
+def prose(path):
+    return FENCED.sub("", path.read_text(encoding="utf-8"))
+
+
+def is_prose(line):
+    return not line.startswith(("|", "#"))
+
+
+# ------------------------------------------------------------------------------------------------------------------------------- links
+
+
+def anchors(path):
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if re.match(r"https?:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (path.parent / file).resolve() if file else path
+        assert there.exists(), target
+        assert not anchor or anchor in anchors(there), target
+
+
+def test_documents_that_sources_name_are_there():
+    named = set()
+    for folder in ("app", "assembly", "gpu", "output", "tests", "tools", "configs", "docs", "."):
+        files = (ROOT / folder).rglob("*") if folder != "." else ROOT.glob("*")
+        for path in files:
+            if path.is_file() and path.suffix in (".cpp", ".hpp", ".cu", ".cuh", ".py", ".yaml", ".md", ".txt", ""):
+                named |= {(name_of(path), name) for name in re.findall(r"\b(?:docs|gpu|assembly|output|app)/[\w/]*\w\.md\b",
+                                                                       path.read_text(encoding="utf-8", errors="replace"))}
+    assert len(named) > 20
+    assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+# ------------------------------------------------------------------------------------------------------------------------------- pages
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_lines_fit_a_window(path):
+    if path.name != "CHANGELOG.md":
+        lines = re.sub(r"<!-- table: .*?<!-- end -->", "", prose(path), flags=re.DOTALL).splitlines()
+        assert [line for line in lines if is_prose(line) and not line.startswith(("<!--", "![", "$$")) and len(line) > 140] == []
+
+
+def test_the_index_names_every_page():
+    index = (ROOT / "docs/usage.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\(usage/(\w+\.md)\)", index)
+    assert sorted(linked) == [path.name for path in USAGE] and len(linked) >= 9
+
+
+@pytest.mark.parametrize("path", USAGE, ids=name_of)
+def test_a_page_is_read_in_five_minutes_and_begins_with_an_example(path):
+    words = " ".join(line for line in prose(path).splitlines() if is_prose(line)).split()
+    assert len(words) <= 1000
+    before = path.read_text(encoding="utf-8").split("```")[0]
+    assert len(before.split()) <= 40
+
+
+# ---------------------------------------------------------------------------------------------------------------------------- examples
+
+# A box of eight cells, whose materials have the ids 7 (copper) and 8, and its lower side the name inlet.
+CHIP = """$MeshFormat
+2.2 0 8
+$EndMeshFormat
+$PhysicalNames
+3
+2 3 "inlet"
+3 7 "copper"
+3 8 "rest"
+$EndPhysicalNames
+$Nodes
+12
+1 0 0 0
+2 1 0 0
+3 1 1 0
+4 0 1 0
+5 0 0 1
+6 1 0 1
+7 1 1 1
+8 0 1 1
+9 0 0 2
+10 1 0 2
+11 1 1 2
+12 0 1 2
+$EndNodes
+$Elements
+3
+1 3 2 3 1 1 2 3 4
+2 5 2 7 1 1 2 3 4 5 6 7 8
+3 5 2 8 2 5 6 7 8 9 10 11 12
+$EndElements
+"""
+BOUNDARY = 'problem: {boundary: [{ids: all, type: dirichlet, value: "0"}]}\n'
+NAMED = re.compile(r"^`(\w+\.yaml)`:\n\n```yaml\n(.*?)^```$", re.DOTALL | re.MULTILINE)  # files that another example includes
+EXAMPLES = [(path, text) for path in [ROOT / "README.md", *USAGE] for text in blocks(path, "yaml")
+            if not text.startswith("#") and text not in dict(NAMED.findall(path.read_text(encoding="utf-8"))).values()]
+
+
+@pytest.fixture(scope="module")
+def files_of_examples(tmp_path_factory):
+    """The files that examples read."""
+    folder = tmp_path_factory.mktemp("examples")
+    (folder / "boundary.yaml").write_text(BOUNDARY)
+    (folder / "chip.msh").write_text(CHIP)
+    table = [text for text in blocks(ROOT / "docs/usage/fields.md", "") if text.startswith("id;")]
+    assert len(table) == 1
+    (folder / "boreholes.csv").write_text(table[0])
+    small = ["--set", "problem.mesh.cells=[2,2,2]", "--set", "output.picture=false", "--quiet"]
+    for name, setting in {"coarse": "output.vtk.format=vtu", "scan": "output.name=phi", "heat": "output.name=u"}.items():
+        subprocess.run([EXECUTABLE, "run", "boundary.yaml", "--output", f"results/{name}", *small, "--set", setting], cwd=folder, check=True)
+    for name in ("scan", "heat"):
+        shutil.copy(folder / f"results/{name}/solution.vti", folder / f"{name}.vti")
+    return folder
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)), ids=[f"{path.stem}-{text.split(':')[0].strip()}" for path, text in EXAMPLES])
+def test_the_program_takes_every_example(files_of_examples, number):
+    """An example without boundary conditions gets some; everything else is as the page has it."""
+    path, text = EXAMPLES[number]
+    for name, content in NAMED.findall(path.read_text(encoding="utf-8")):
+        (files_of_examples / name).write_text(content)
+    if not re.search(r"^ +boundary:", text, re.MULTILINE):
+        included = re.search(r"^include: (\S+).*\n", text, re.MULTILINE)
+        others = f", {included[1]}" if included else ""
+        text = f"include: [boundary.yaml{others}]\n" + (text.replace(included[0], "") if included else text)
+    done = subprocess.run([EXECUTABLE, "check", "-", "--quiet"], input=text, cwd=files_of_examples, text=True, capture_output=True)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+@functools.cache
+def options_of(command):
+    return set(re.findall(r"--[\w-]+", subprocess.run([EXECUTABLE, *command, "--help"], capture_output=True, text=True, check=True).stdout))
+
+
+def test_options_in_command_lines_exist():
+    seen = set()
+    for path in DOCUMENTS:
+        text = path.read_text(encoding="utf-8")
+        lines = [line for block in FENCED.findall(text) for line in block[1].splitlines()]
+        lines += re.findall(r"`([^`]+)`", FENCED.sub("", text))
+        for line in lines:
+            for command, bench, words in re.findall(r"(?:^|[ |])poisson (init|run|sweep|check|solve|svd|bench|schema|info)( (?:spmv|convert|solve|svd)\b)?([^|#]*)", line.replace("\n", " ")):
+                known = options_of((command, bench.strip()) if command == "bench" and bench else (command,))
+                used = {option for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", words)}
+                assert used <= known, f"{name_of(path)}: {line}"
+                seen |= used
+    assert len(seen) > 15
