@@ -3,8 +3,10 @@
 #include "app/config/config.hpp"
 #include "app/io/console.hpp"
 #include "app/run/exit_code.hpp"
+#include "app/run/rank_team.hpp"
 #include "app/run/result_record.hpp"
 
+#include <functional>
 #include <string>
 
 namespace poisson::app {
