@@ -62,6 +62,38 @@ def test_documents_that_sources_name_are_there():
     assert [(path, name) for path, name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+CODE_PAGES = [ROOT / "docs/architecture.md", *(path for path in DOCUMENTS if name_of(path).split("/")[0] in ("app", "assembly", "gpu", "output"))]
+
+
+@functools.cache
+def sources():
+    return {name_of(path): path.read_text(encoding="utf-8") for layer in ("app", "assembly", "gpu", "output", "tests") for path in (ROOT / layer).rglob("*")
+            if path.suffix in (".hpp", ".cpp", ".cu", ".cuh", ".py", ".txt")}
+
+
+@functools.cache
+def words_of_sources():
+    return set(re.findall(r"\w+", " ".join(sources().values())))
+
+
+@pytest.mark.parametrize("path", CODE_PAGES, ids=name_of)
+def test_names_in_pages_on_the_code_exist(path):
+    """Types, functions and files in backticks: who renames one finds the sentences that speak of it."""
+    missing = []
+    for code in re.findall(r"`([^`\n]+)`", prose(path)):
+        if re.search(r"NAME|Name[A-Z]|\(context\)", code):  # of what a reader adds
+            continue
+        if re.fullmatch(r"[\w/]+\.(?:hpp|cpp|py|cu|md|csv)", code):
+            if not any(other.exists() for other in (ROOT / code, path.parent / code, ROOT / "gpu" / code, ROOT / "assembly" / code, ROOT / "app/run" / code)):
+                missing.append(code)
+        elif re.fullmatch(r"[a-z]+(?:/[a-z]+)+", code):
+            if not any(list((ROOT / start).glob(code + "*")) for start in (".", "gpu", "assembly")):
+                missing.append(code)
+        elif re.fullmatch(r"[A-Za-z_]\w*(?:(?:::|\.)\w+)*(?:<\w+>)?(?:\(\w*\))?", code) and "." not in code:
+            missing += [code for word in re.findall(r"\w+", code) if word not in words_of_sources()]
+    assert missing == []
+
+
 # ------------------------------------------------------------------------------------------------------------------------------- pages
 
 
