@@ -118,6 +118,10 @@ def test_a_page_is_read_in_five_minutes_and_begins_with_an_example(path):
     assert len(before.split()) <= 40
 
 
+def test_the_page_on_architecture_stays_short():
+    assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) <= 2000
+
+
 # ---------------------------------------------------------------------------------------------------------------------------- examples
 
 # A box of eight cells, whose materials have the ids 7 (copper) and 8, and its lower side the name inlet.
