@@ -59,7 +59,7 @@ public:
     } catch (InputError const& error) {
       leave_out(label, row, error.what());
     } catch (EnvironmentError const& error) {
-      if (!team.is_alone() && !team.agreed())
+      if (!team.agreed())
         throw;
       leave_out(label, row, error.what());
     }

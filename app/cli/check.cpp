@@ -254,7 +254,7 @@ std::ostream& begin(Configuration const& configuration, CheckOptions const& opti
 
 int print_check_on_ranks(Configuration const& configuration, int ranks, CheckOptions const& options) {
   RunConfig const& config = configuration.config();
-  require_runs_on_ranks(config);
+  require_runs_on_ranks(config, ranks);
   print_forecast(config, ranks, forecast_of_ranks(config, backend_of(config), ranks), begin(configuration, options));
   return 0;
 }

@@ -246,6 +246,19 @@ void tell_of_sweep(Configuration const& configuration, Console& console) {
     console.line("note: this configuration has a 'sweep', which 'poisson run' leaves out; 'poisson sweep' does it");
 }
 
+/// `poisson run`, `poisson solve` and `poisson sweep --case K` by the ranks of a team.
+ExitCode run_case_of(std::string const& command, Arguments const& a, Configuration const& configuration, RankTeam& team) {
+  Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
+  if (command == "solve")
+    return solve_system(configuration, a.options.run, console, team);
+  if (command == "sweep")
+    return run_sweep_case(configuration, a.sweep_case, a.options.run, console, team);
+  tell_of_sweep(configuration, console);
+  InternalRunOptions internal;
+  internal.team = team;
+  return run_case(configuration, a.options.run, console, internal);
+}
+
 /// `poisson run`, `poisson solve`, `poisson bench` and `poisson sweep --case K` on the ranks that a launcher has started. What all
 /// ranks find wrong the first one tells; after what one alone finds wrong no rank goes on.
 int run_on_ranks(Launch const& launch, std::string const& command, std::vector<std::string> const& words) {
@@ -272,13 +285,7 @@ int run_on_ranks(Launch const& launch, std::string const& command, std::vector<s
     });
     if (int const threads = threads_of_rank(*communicator); a.options.run.threads == 0)
       a.options.run.threads = threads;
-    Console console = team.is_first() ? Console(a.quiet, a.options.run.verbose) : Console::silent();
-    if (command == "solve")
-      return solve_system_on_ranks(*configuration, a.options.run, console, team);
-    if (command == "sweep")
-      return run_sweep_case(*configuration, a.sweep_case, a.options.run, console, team);
-    tell_of_sweep(*configuration, console);
-    return run_case_on_ranks(*configuration, a.options.run, console, team);
+    return run_case_of(command, a, *configuration, team);
   } catch (...) {
     Failure const failure = failure_of(configuration ? &*configuration : nullptr, std::current_exception());
     if (!team.agreed()) {
@@ -366,12 +373,7 @@ int run_command(std::vector<std::string> words) {
   }
   Configuration const configuration =
       command == "solve" ? system_configuration(a.system, a.sets) : load_configuration(a.config, a.sets);
-  if (!a.options.run.matrix_out.empty())
-    SystemFiles(a.options.run.matrix_out).require_free(a.options.run.overwrite);
   return exit_code_of(&configuration, [&]() -> int {
-    Console console(a.quiet, a.options.run.verbose);
-    if (command == "solve")
-      return solve_system(configuration, a.options.run, console);
     if (command == "check") {
       if (a.options.run.threads > 0)
         set_thread_count(a.options.run.threads);
@@ -382,14 +384,12 @@ int run_command(std::vector<std::string> words) {
       list_sweep(configuration);
       return exit_done;
     }
+    Console console(a.quiet, a.options.run.verbose);
     if (a.collect)
       return collect_sweep(configuration, a.options.run, console);
-    if (!a.sweep_case.empty())
-      return run_sweep_case(configuration, a.sweep_case, a.options.run, console);
-    if (command == "sweep")
+    if (command == "sweep" && a.sweep_case.empty())
       return run_sweep(configuration, a.options, console);
-    tell_of_sweep(configuration, console);
-    return run_case(configuration, a.options.run, console);
+    return run_case_of(command, a, configuration, alone_team());
   });
 }
 

@@ -157,17 +157,17 @@ MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshS
   return plan;
 }
 
-AssembledSystem::AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages)
-    : discretization_(discretization) {
-  if (plan.into != AssembledInto::csr && assemble_elements(plan, stages))
+AssembledSystem::AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, MatrixPlan plan, Stages& stages)
+    : discretization_(discretization), config_(config), plan_(std::move(plan)) {
+  if (plan_.into != AssembledInto::csr && assemble_elements(stages))
     return;
   system_ = discretization.assemble();
   matrix_ = std::make_shared<CsrMatrix const>(std::move(system_.matrix));
   nnz_ = matrix_->nnz();
 }
 
-bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) {
-  bool const free = plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device;
+bool AssembledSystem::assemble_elements(Stages& stages) {
+  bool const free = plan_.into == AssembledInto::matrix_free_on_host || plan_.into == AssembledInto::matrix_free_on_device;
   Format const format = free ? Format::matrix_free : Format::half_cds;
   Context& context = stages.context();
   auto const require = [&](std::int64_t bytes) {
@@ -185,7 +185,7 @@ bool AssembledSystem::assemble_elements(MatrixPlan const& plan, Stages& stages) 
       LatticeProblem const problem = discretization_.lattice_problem();
       require(LatticeSystem::peak_bytes(problem, context.backend(), format));
       elements_ = std::make_unique<LatticeSystem>(context, problem, format);
-      if (plan.may_lower && problem.layout.order > 1)
+      if (plan_.may_lower && problem.layout.order > 1)
         lowered_.emplace(problem, discretization_.box_problem_of_order_one());
     }
   } catch (DataError const& error) {
@@ -242,6 +242,18 @@ std::optional<std::size_t> AssembledSystem::held() const {
   return static_cast<std::size_t>(std::find(mask.begin(), mask.end(), std::uint8_t{0}) - mask.begin());
 }
 
+HostVector<double> AssembledSystem::fixed_rows() const {
+  HostVector<double> fixed;
+  if (!elements_) {
+    auto const& mask = system_.constraints.mask();
+    fixed.assign(mask.begin(), mask.end());
+    return fixed;
+  }
+  fixed = fixed_values();
+  std::transform(fixed.begin(), fixed.end(), fixed.begin(), [](double value) { return std::isnan(value) ? 0.0 : 1.0; });
+  return fixed;
+}
+
 void AssembledSystem::correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const {
   auto const of_unknown = [&](std::size_t i) {
     auto const unknown = static_cast<std::int64_t>(i);
@@ -273,17 +285,17 @@ void AssembledSystem::add_point_loads() {
     discretization_.make_compatible(system_.rhs);
 }
 
-void AssembledSystem::store(MatrixPlan const& plan, Stages& stages) {
+void AssembledSystem::store(Stages& stages) {
   if (elements_)
-    stages.adopt(elements_->take_matrix(), plan.choice);
+    stages.adopt(elements_->take_matrix(), plan_.choice);
   else
     stages.convert(matrix_);
 }
 
-OrderOneProvider AssembledSystem::order_one(RunConfig const& config, Stages& stages) const {
-  if (!has_order_one(config, discretization_.summary()))
+OrderOneProvider AssembledSystem::order_one(Stages& stages) const {
+  if (!has_order_one(config_, discretization_.summary()))
     return {};
-  return [this, order = config.problem.order, &stages] {
+  return [this, order = config_.problem.order, &stages] {
     try {
       if (lowered_)
         return make_order_one(stages.context(), *lowered_);

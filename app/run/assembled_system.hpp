@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/run/stages.hpp"
+#include "app/run/system.hpp"
 #include "assembly/discretization.hpp"
 #include "gpu/elements/box_system.hpp"
 #include "gpu/elements/lattice_system.hpp"
@@ -34,54 +35,41 @@ struct MatrixPlan {
 /// Whether multigrid can be given the same problem with elements of order 1 (OrderOne), assembled by gpu/elements.
 [[nodiscard]] bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh);
 
-/// The system of a run, however it was assembled.
-class AssembledSystem {
+/// The system of a rank that has the whole mesh, assembled into CSR or by gpu/elements.
+class AssembledSystem final : public System {
 public:
   /// Assembles. Throws InputError where the data are not admissible, EnvironmentError, Interrupted.
-  AssembledSystem(assembly::Discretization& discretization, MatrixPlan const& plan, Stages& stages);
-  AssembledSystem(AssembledSystem const&) = delete;  // another thread may look at it
+  AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, MatrixPlan plan, Stages& stages);
 
-  /// Gives the matrix to the stages, converted where that is needed.
-  void store(MatrixPlan const& plan, Stages& stages);
-
-  /// For the preconditioner of the matrix in the stages; empty where there is no such problem. This object and the stages outlive
-  /// it.
-  [[nodiscard]] OrderOneProvider order_one(RunConfig const& config, Stages& stages) const;
-
-  [[nodiscard]] HostVector<double> const& rhs() const { return system_.rhs; }
-  [[nodiscard]] bool pure_neumann() const { return system_.pure_neumann; }
-  /// Whether the constant vector spans the null space of the matrix.
-  [[nodiscard]] bool is_singular() const { return assembly::is_singular(system_); }
-  [[nodiscard]] double compatibility_defect() const { return system_.compatibility_defect; }
-  [[nodiscard]] double integral_f() const { return system_.integral_f; }
-  [[nodiscard]] std::int64_t nnz() const { return nnz_; }
-  /// Whether the source is still being checked, on the host while the device solves.
-  [[nodiscard]] bool checks_source() const { return source_warning_.valid(); }
-  /// Empty, or how much of the source the quadrature misses. Waits for the check; one that an interrupt has ended says nothing.
-  [[nodiscard]] std::string source_warning();
-  /// u from the solution x.
-  [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const;
-  /// C^T of the residual of u + u_low from the elements (assembly's solution_residual), which is zero in rows of Dirichlet values
-  /// and tied unknowns; in pure Neumann problems after it was made to sum to zero, as the right-hand side was.
-  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
-  /// The unknown that is held instead of its equation, as LinearSystem::holds_an_unknown says.
-  [[nodiscard]] std::optional<std::size_t> held() const;
-  /// u + u_low += sign C d, for the solution d of the system with such a right-hand side.
-  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
-
-  /// For analyses. Precondition: the plan was to assemble into CSR. The system is without its matrix.
-  [[nodiscard]] assembly::LinearSystem const& system() const { return system_; }
-  [[nodiscard]] CsrMatrix const& matrix() const { return *matrix_; }
+  void store(Stages& stages) override;
+  [[nodiscard]] OrderOneProvider order_one(Stages& stages) const override;
+  [[nodiscard]] HostVector<double> const& rhs() const override { return system_.rhs; }
+  [[nodiscard]] std::optional<double> compatibility_defect() const override {
+    return system_.pure_neumann ? std::optional(system_.compatibility_defect) : std::nullopt;
+  }
+  [[nodiscard]] bool is_singular() const override { return assembly::is_singular(system_); }
+  [[nodiscard]] double integral_f() const override { return system_.integral_f; }
+  [[nodiscard]] std::int64_t nnz() const override { return nnz_; }
+  [[nodiscard]] bool checks_source() const override { return source_warning_.valid(); }
+  [[nodiscard]] std::string source_warning() override;
+  [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const override;
+  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const override;
+  [[nodiscard]] bool holds_an_unknown() const override { return system_.holds_an_unknown; }
+  [[nodiscard]] std::optional<std::size_t> held() const override;
+  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const override;
+  [[nodiscard]] HostVector<double> fixed_rows() const override;
 
 private:
   /// By gpu/elements. False, and nothing is done, where it cannot.
-  bool assemble_elements(MatrixPlan const& plan, Stages& stages);
+  bool assemble_elements(Stages& stages);
   /// To the right-hand side of elements_.
   void add_point_loads();
   /// NaN at unknowns without a Dirichlet value, of elements_.
   [[nodiscard]] HostVector<double> fixed_values() const;
 
   assembly::Discretization const& discretization_;
+  RunConfig const& config_;
+  MatrixPlan plan_;
   assembly::LinearSystem system_;  ///< of elements_ its right-hand side and numbers only
   std::shared_ptr<CsrMatrix const> matrix_;
   std::unique_ptr<ElementSystem> elements_;

@@ -39,11 +39,6 @@ std::string warning_of(Balance const& balance, bool all_given, std::pair<double,
 
 }  // namespace
 
-std::pair<double, double> range_of_k(assembly::Discretization const& discretization, std::span<double const> u) {
-  auto const residual = discretization.residual(u, {});
-  return {residual.smallest_k, residual.largest_k};
-}
-
 void add_to_pair(double value, double& high, double& low) {
   DoubleDouble const sum = DoubleDouble{high, low} + value;
   high = sum.hi;

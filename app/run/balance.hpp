@@ -15,7 +15,7 @@ namespace poisson::app {
 /// high + low += value, and high gets what it can hold of the sum.
 void add_to_pair(double value, double& high, double& low);
 
-/// A solution u + u_low that can be corrected, on one rank or on several; then all of them call.
+/// A solution u + u_low that can be corrected. Functions are collective.
 struct CorrectedSolution {
   /// The residuals of the free unknowns, in rows of the system as the solver has them.
   std::function<HostVector<double>()> residual;
@@ -28,9 +28,6 @@ struct CorrectedSolution {
   std::function<assembly::Quantities()> quantities;
 };
 
-/// The smallest and the largest k.
-[[nodiscard]] std::pair<double, double> range_of_k(assembly::Discretization const& discretization, std::span<double const> u);
-
 /// Judges a solution that is converged, or stagnated, by its balance, which is in quantities. Where it is worse than 1e-6, or what
 /// the tolerance lets through, the system is solved for what is left of the sources and the solution corrected, until fluxes
 /// balance or that gets no further: the residual is taken from the elements and differences of u, so that the rounding of stored
@@ -38,8 +35,8 @@ struct CorrectedSolution {
 /// is that of the data; residuals count instead, where the solver stagnated or an unknown was held. What stagnated is `converged`
 /// once the residual from the elements is as small as was asked for. `range_of_k`: the smallest and the largest k, asked for where
 /// there is something to tell. A balance that is still worse than 1e-6 of what is called converged is a warning of the record, and
-/// one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution. With ranks it is
-/// collective; the first rank's `quantities` count.
+/// one worse than 1e-3 makes the status `stagnated`. `quantities` become those of the corrected solution; the first rank's count.
+/// Collective.
 void settle_balance(Stages& stages, Console& console, std::span<double const> b, CorrectedSolution const& solution, bool all_given,
                     std::function<std::pair<double, double>()> const& range_of_k, assembly::Quantities& quantities);
 

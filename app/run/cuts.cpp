@@ -1,7 +1,7 @@
 #include "app/run/cuts.hpp"
 
 #include "app/io/console.hpp"
-#include "app/run/solution_files.hpp"
+#include "app/run/solution_fields.hpp"
 #include "output/vtk/level_set.hpp"
 #include "output/vtk/vtk_files.hpp"
 
@@ -42,23 +42,23 @@ CutTriangles merged(Communicator& ranks, CutTriangles const& mine) {
 
 class Cutter {
 public:
-  Cutter(output::Mesh const& mesh, assembly::SolutionFields const& fields, RankPart const* part)
+  Cutter(output::Mesh const& mesh, assembly::SolutionFields const& fields, RankPart const& part)
       : mesh_(mesh), fields_(fields), part_(part) {}
 
-  [[nodiscard]] Communicator& ranks() const { return part_ != nullptr ? part_->team.communicator() : alone(); }
+  [[nodiscard]] Communicator& ranks() const { return part_.team.communicator(); }
 
   /// Adds the triangles where a function of the nodes has this value. Returns whether there are any.
   bool add(std::function<double(std::int64_t)> const& value, double level, CutTriangles& to) const {
     CutTriangles found;
     bool any = false;
     for (bool const equal_is_larger : {true, false}) {
-      together([&] { found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger)); });
+      part_.team.together([&] { found = triangles_of(output::level_set(mesh_, value, level, equal_is_larger)); });
       any = any_of_ranks(ranks(), !found.triangles.empty());
       if (any)
         break;
     }
-    if (part_ != nullptr)
-      found = merged(part_->team.communicator(), found);
+    if (!part_.mesh.is_whole())
+      found = merged(ranks(), found);
     auto const first = static_cast<std::int64_t>(to.points.size());
     to.points.insert(to.points.end(), found.points.begin(), found.points.end());
     for (CutTriangles::Triangle triangle : found.triangles) {
@@ -70,22 +70,11 @@ public:
   }
 
 private:
-  template <class Body>
-  void together(Body const& body) const {
-    if (part_ != nullptr)
-      part_->team.together(body);
-    else
-      body();
-  }
-
   [[nodiscard]] CutTriangles triangles_of(output::LevelSet const& set) const {
     CutTriangles result;
     for (output::LevelSet::Point const& point : set.points) {
       CutTriangles::Point& to = result.points.emplace_back();
-      to.between = {point.first, point.second};
-      if (part_ != nullptr)
-        for (std::int64_t& node : to.between)
-          node = part_->mesh.unknown_of_whole(node);
+      to.between = {part_.mesh.unknown_of_whole(point.first), part_.mesh.unknown_of_whole(point.second)};
       auto const a = mesh_.point(point.first), b = mesh_.point(point.second);
       for (std::size_t d = 0; d < 3; ++d)
         to.x[d] = point.interpolate(a[d], b[d]);
@@ -101,7 +90,7 @@ private:
       CutTriangles::Triangle& to = result.triangles.emplace_back();
       auto const cell = static_cast<std::size_t>(set.cells[i]);
       to.points = {set.triangles[3 * i], set.triangles[3 * i + 1], set.triangles[3 * i + 2]};
-      to.cell = part_ != nullptr ? part_->mesh.cell_of_whole(set.cells[i]) : set.cells[i];
+      to.cell = part_.mesh.cell_of_whole(set.cells[i]);
       to.flux = {fields_.flux[3 * cell], fields_.flux[3 * cell + 1], fields_.flux[3 * cell + 2]};
       to.material = fields_.material.empty() ? 0 : fields_.material[cell];
     }
@@ -110,12 +99,12 @@ private:
 
   output::Mesh const& mesh_;
   assembly::SolutionFields const& fields_;
-  RankPart const* part_;
+  RankPart part_;
 };
 
 }  // namespace
 
-Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config, RankPart const* part) {
+Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config, RankPart const& part) {
   Cutter const cutter(mesh, fields, part);
   Cuts cuts;
   cuts.has_exact = config.problem.exact.has_value();

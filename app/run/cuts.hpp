@@ -43,16 +43,16 @@ struct Cuts {
   std::vector<std::string> notes;  ///< on what is empty
 };
 
-/// A part of a mesh on one of several ranks.
+/// The part of a mesh that a rank has.
 struct RankPart {
   RankMesh const& mesh;
   RankTeam& team;
 };
 
-/// Cuts the mesh. Precondition: u is finite. With a `part` this is collective, mesh and fields are those of own cells (no nodes
-/// where there are none), and the first rank has all triangles, as one rank would have them; the others have none.
+/// Cuts the mesh. Precondition: u is finite. `mesh` and `fields` are those of own cells (no nodes where there are none), and the
+/// first rank gets all triangles, in an order that does not depend on the parts; the others get none. Collective.
 [[nodiscard]] Cuts cut_solution(output::Mesh const& mesh, assembly::SolutionFields const& fields, RunConfig const& config,
-                                RankPart const* part = nullptr);
+                                RankPart const& part);
 
 /// Writes the files (.vtp). `mesh` is the whole one.
 void write_cuts(Cuts const& cuts, RunConfig const& config, assembly::MeshSummary const& mesh, ResultsDirectory& directory);

@@ -3,7 +3,7 @@
 #include "app/io/console.hpp"
 #include "app/run/format_choice.hpp"
 #include "app/run/pictures.hpp"
-#include "app/run/solution_files.hpp"
+#include "app/run/solution_fields.hpp"
 #include "assembly/mesh/counts.hpp"
 #include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/memory.hpp"
@@ -223,11 +223,11 @@ std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces) {
   return of_face * faces + output::writer_bytes(output::VtkFormat::vtu, config.output.vtk.compression, 32 * p2 * faces);
 }
 
-void require_host_memory_for(MemoryForecast const& forecast) {
-  MemoryForecast::OfStage const& largest = MemoryForecast::peak(forecast.host);
+void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks) {
   std::string const what = "this run, whose largest stage on the host is '" + largest.name + "' with about " +
-                           bytes_text(static_cast<double>(largest.bytes)) + " in all,";
-  assembly::check_memory(largest.bytes - host_bytes_held(), what.c_str());
+                           bytes_text(static_cast<double>(largest.bytes)) +
+                           (ranks > 1 ? " on each of " + std::to_string(ranks) + " ranks of this machine," : " in all,");
+  assembly::check_memory(ranks * (largest.bytes - host_bytes_held()), what.c_str());
 }
 
 }  // namespace poisson::app

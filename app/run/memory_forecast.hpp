@@ -44,8 +44,8 @@ struct MatrixMemory {
 
 /// Without what analyses take, which refuse by themselves what does not fit.
 [[nodiscard]] MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem);
-/// Throws EnvironmentError where the machine has less memory than the run will need, with the figures of the largest stage.
-void require_host_memory_for(MemoryForecast const& forecast);
+/// Throws EnvironmentError where the machine has less memory than this stage of a run will need, on so many ranks at a time.
+void require_host_memory_for(MemoryForecast::OfStage const& largest, int ranks = 1);
 
 /// Bytes of the surface (surface.vtp) with so many faces of cells, and of its making.
 [[nodiscard]] std::int64_t bytes_of_surface(RunConfig const& config, std::int64_t faces);

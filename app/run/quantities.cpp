@@ -421,34 +421,6 @@ KeyWarnings warnings_of_data(RunConfig const& config, assembly::DataFindings con
   return warnings;
 }
 
-std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points) {
-  std::vector<bool> inside;
-  for (auto const& point : points)
-    inside.push_back(point.cell >= 0);
-  return inside;
-}
-
-std::vector<assembly::ChosenSide> take_sides(assembly::Discretization const& discretization,
-                                             std::vector<assembly::LocatedPoint>& points) {
-  auto chosen = assembly::choose_sides(discretization.sides_of(points));
-  for (auto const& of_point : chosen)
-    discretization.move_to_cell(points[static_cast<std::size_t>(of_point.side.point)], of_point.side.cell);
-  return chosen;
-}
-
-std::vector<assembly::PointValues> values_inside(assembly::Discretization const& discretization, std::span<double const> u,
-                                                 std::vector<assembly::LocatedPoint> const& points) {
-  std::vector<assembly::LocatedPoint> inside;
-  std::copy_if(points.begin(), points.end(), std::back_inserter(inside), [](auto const& point) { return point.cell >= 0; });
-  auto const found = discretization.values_at(u, inside);
-  std::vector<assembly::PointValues> values(points.size());
-  auto next = found.begin();
-  for (std::size_t i = 0; i < points.size(); ++i)
-    if (points[i].cell >= 0)
-      values[i] = *next++;
-  return values;
-}
-
 RequestedQuantities::RequestedQuantities(RunConfig const& config, assembly::MeshSummary const& mesh, assembly::Extent const& extent,
                                          std::vector<bool> inside, NearestNode const& nearest_node)
     : config_(config), mesh_(mesh), points_(requested_points(config)), inside_(std::move(inside)) {

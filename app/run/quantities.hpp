@@ -37,16 +37,6 @@ using QuantityTable = std::vector<std::pair<std::string, nlohmann::ordered_json>
 
 /// The points where a configuration asks for the solution: of probes, then of lines, circles and planes.
 [[nodiscard]] std::vector<std::array<double, 3>> requested_points(RunConfig const& config);
-/// Which points are in the mesh.
-[[nodiscard]] std::vector<bool> are_inside(std::vector<assembly::LocatedPoint> const& points);
-/// Moves points where k jumps to the cells that choose_sides takes, and returns what it says of them.
-std::vector<assembly::ChosenSide> take_sides(assembly::Discretization const& discretization,
-                                             std::vector<assembly::LocatedPoint>& points);
-/// The solution at each point that is in the mesh; at others no more than a place.
-[[nodiscard]] std::vector<assembly::PointValues> values_inside(assembly::Discretization const& discretization,
-                                                               std::span<double const> u,
-                                                               std::vector<assembly::LocatedPoint> const& points);
-
 /// What a configuration asks for besides the fields: probes, lines, circles, planes, and quantities of its own. Here `at_points`
 /// is the solution at requested_points, of which those outside the mesh do not count.
 class RequestedQuantities {

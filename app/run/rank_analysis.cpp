@@ -40,13 +40,20 @@ public:
   }
 
   AnalysedSystem system() {
+    if (parts_.mesh.is_whole()) {
+      matrix_ = parts_.stages.csr();
+      fixed_.clear();
+      for (double const value : parts_.system.fixed_rows())
+        fixed_.push_back(value != 0 ? 1 : 0);
+      return {*matrix_, parts_.stages.stored(), fixed_, parts_.system.is_singular()};
+    }
     if (matrix_ == nullptr) {
       assembly::MeshSummary const& mesh = parts_.mesh.whole;
       if (mesh.dofs > std::numeric_limits<std::int32_t>::max())
         throw InputError("one rank analyses the operator, and counts its columns in 31 bits; this one has " +
                          with_thousands(mesh.dofs));
-      require_host_memory(CsrMatrix::csr_bytes(mesh.dofs, parts_.system.nnz) + 9 * mesh.dofs,
-                          "the operator of all ranks, " + with_thousands(parts_.system.nnz) + " non-zeros on the first one,");
+      require_host_memory(CsrMatrix::csr_bytes(mesh.dofs, parts_.system.nnz()) + 9 * mesh.dofs,
+                          "the operator of all ranks, " + with_thousands(parts_.system.nnz()) + " non-zeros on the first one,");
     }
     ask({AnalysisRequest::What::system});
     if (stored_ == nullptr)
@@ -55,6 +62,8 @@ public:
   }
 
   assembly::Discretization const& discretization() {
+    if (parts_.mesh.is_whole())
+      return *parts_.mesh.own;
     if (!whole_)  // without memory for the matrix, which is there
       whole_.emplace(problem_of(parts_.config), assembly::AssembledInto::half_cds_on_host);
     return *whole_;
@@ -116,7 +125,7 @@ private:
       return;
     std::vector<std::int64_t> const numbers = parts_.mesh.row_numbers();
     HostVector<double> const fixed = gathered_values(parts_.system.fixed_rows(), numbers, parts_.team);
-    CsrMatrix matrix = gathered_matrix(parts_.rows, numbers, parts_.team);
+    CsrMatrix matrix = gathered_matrix(parts_.stages.rank_rows(), numbers, parts_.team);
     parts_.team.together([&] {
       for (double const value : fixed)
         fixed_.push_back(value != 0 ? 1 : 0);
@@ -136,8 +145,8 @@ private:
 
 }  // namespace
 
-std::exception_ptr analyse_on_ranks(AnalysedParts const& parts, ResultRecord& record, Context& context, ResultsDirectory* directory,
-                                    Console& console) {
+std::exception_ptr analyse_run(AnalysedParts const& parts, ResultRecord& record, Context& context, ResultsDirectory* directory,
+                               Console& console) {
   GatheredRun run(parts, context);
   std::exception_ptr failure;
   bool interrupted = false;

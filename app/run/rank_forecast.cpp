@@ -41,10 +41,9 @@ std::optional<LatticeLayout> own_pieces(RunConfig const& config, assembly::MeshS
 
 /// Of a mesh that is no box, from parts of equal size as METIS makes them: of a cell on the rim of one its rank has half of the
 /// nodes, and the cells around are about those of a layer on half of the surface.
-RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ranks) {
+RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ranks, assembly::CheckedProblem const& problem) {
   constexpr double surface = 1.5 * 6;  // of a part, in faces of a cube of as many cells
   constexpr double imbalance = 1.1;    // of rows: rims go to the first of the parts that have them
-  assembly::CheckedProblem const problem(problem_of(config));
   assembly::Estimate const whole = problem.estimate(assembly::AssembledInto::csr);
   RankForecast result;
   result.mesh = whole.mesh;
@@ -248,7 +247,12 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
 }  // namespace
 
 RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks) {
-  return config.is_box() ? forecast_of_box(config, backend, ranks) : forecast_of_parts(config, backend, ranks);
+  return config.is_box() ? forecast_of_box(config, backend, ranks)
+                         : forecast_of_parts(config, backend, ranks, assembly::CheckedProblem(problem_of(config)));
+}
+
+RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks, assembly::CheckedProblem const& problem) {
+  return config.is_box() ? forecast_of_box(config, backend, ranks) : forecast_of_parts(config, backend, ranks, problem);
 }
 
 }  // namespace poisson::app

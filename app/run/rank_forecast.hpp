@@ -22,7 +22,9 @@ struct RankForecast {
   PreconditionerKind preconditioner{};
 };
 
-/// Errors: InputError for what is wrong with the problem.
+/// `problem` is that of the configuration; without it, it is checked first. Errors: InputError for what is wrong with it.
 [[nodiscard]] RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks);
+[[nodiscard]] RankForecast forecast_of_ranks(RunConfig const& config, Backend backend, int ranks,
+                                             assembly::CheckedProblem const& problem);
 
 }  // namespace poisson::app

@@ -117,7 +117,7 @@ void scale_source(RankMesh& mesh, RankTeam& team, double total) {
 }
 
 /// Which points of sources are in a part; the same on all ranks. Collective.
-std::vector<bool> found_places(std::optional<assembly::Discretization> const& part, RankTeam& team) {
+std::vector<bool> found_places(std::shared_ptr<assembly::Discretization> const& part, RankTeam& team) {
   std::vector<bool> found;
   if (part)
     for (auto const& place : part->point_loads().places)
@@ -205,14 +205,29 @@ void exchange_dirichlet_values(RankMesh& mesh, RankTeam& team) {
   mesh.around->set_dirichlet_values(values);
 }
 
-RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
+/// One rank has the whole mesh.
+RankMesh whole_mesh(RunConfig const& config, Forecaster const& forecast) {
+  RankMesh mesh;
+  assembly::CheckedProblem problem(problem_of(config));
+  assembly::AssembledInto const into = forecast(problem);
+  mesh.around = std::make_shared<assembly::Discretization>(std::move(problem), into);
+  mesh.own = mesh.around;
+  mesh.whole = mesh.own->summary();
+  mesh.n_rows = mesh.whole.dofs;
+  mesh.notes = mesh.own->notes();
+  return mesh;
+}
+
+RankMesh mesh_of_box(RunConfig const& config, RankTeam& team, Forecaster const& forecast) {
   RankMesh mesh;
   int const order = config.problem.order, rank = team.rank();
   assembly::ProblemSpec spec = problem_of(config);
   spec.mesh.shared = true;
   BoxPart own, around;
   team.together([&] {
-    mesh.whole = assembly::CheckedProblem(spec).mesh();
+    assembly::CheckedProblem const problem(spec);
+    static_cast<void>(forecast(problem));
+    mesh.whole = problem.mesh();
     BoxPartition const& partition = mesh.box.emplace(spec.mesh.refined_cells(), order, team.size());
     mesh.neighbors = partition.neighbors(rank);
     mesh.n_rows = partition.n_rows(rank);
@@ -237,9 +252,9 @@ RankMesh mesh_of_box(RunConfig const& config, RankTeam& team) {
     mesh.places = mesh.box->places(rank);
     mesh.in_own = nodes_in(own, around, order);
     spec.mesh.part = around;
-    mesh.around.emplace(spec);
+    mesh.around = std::make_shared<assembly::Discretization>(spec);
     spec.mesh.part = own;
-    mesh.own.emplace(spec);
+    mesh.own = std::make_shared<assembly::Discretization>(spec);
   });
   if (spec.source_total)
     scale_source(mesh, team, *spec.source_total);
@@ -287,7 +302,8 @@ void make_own(RankMesh& mesh, assembly::PartOfSpace& part) {
   for (std::int32_t const place : part.in_own_cells)
     mesh.own_unknowns.push_back(part.unknowns[static_cast<std::size_t>(place)]);
   mesh.own_cells = std::move(part.own_cells);
-  mesh.own.emplace(*mesh.around, assembly::places_in(part.around_cells, mesh.own_cells), part.in_own_cells);
+  mesh.own = std::make_shared<assembly::Discretization>(*mesh.around, assembly::places_in(part.around_cells, mesh.own_cells),
+                                                        part.in_own_cells);
   mesh.in_own = std::move(part.in_own_cells);
 }
 
@@ -303,7 +319,7 @@ void make_parts(RankMesh& mesh, RankTeam& team, assembly::ProblemSpec const& spe
       return;
     mesh.places.resize(part.unknowns.size());
     std::iota(mesh.places.begin(), mesh.places.end(), 0);
-    mesh.around.emplace(std::move(*problem));
+    mesh.around = std::make_shared<assembly::Discretization>(std::move(*problem));
     mesh.around_unknowns = part.unknowns;
   });
   problem.reset();
@@ -325,12 +341,13 @@ void make_parts(RankMesh& mesh, RankTeam& team, assembly::ProblemSpec const& spe
 }
 
 /// Every rank makes the lattices, or pieces of lattices, that it needs. None: the mesh is not one of lattices.
-std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team) {
+std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team, Forecaster const& forecast) {
   RankMesh mesh;
   std::optional<assembly::CheckedProblem> problem;
   std::optional<assembly::PartOfSpace> found;
   team.together([&] {
     problem.emplace(problem_of(config));
+    static_cast<void>(forecast(*problem));
     mesh.whole = problem->mesh();
     found = problem->share(team.rank(), team.size());
   });
@@ -359,7 +376,7 @@ std::optional<RankMesh> mesh_of_lattices(RunConfig const& config, RankTeam& team
 }
 
 /// The first rank makes the whole mesh, and sends every rank its part.
-RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team) {
+RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team, Forecaster const& forecast) {
   RankMesh mesh;
   std::optional<assembly::Discretization> whole;
   std::optional<assembly::DividedSpace> divided;
@@ -367,6 +384,7 @@ RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team) {
   int pure_neumann = 0;
   team.on_first([&] {
     assembly::CheckedProblem problem(problem_of(config));
+    static_cast<void>(forecast(problem));
     counts = packed(problem.counts());
     // As for a matrix that is not in CSR: the memory of that is a rank's, not this process's.
     whole.emplace(std::move(problem), assembly::AssembledInto::half_cds_on_host);
@@ -411,11 +429,11 @@ RankMesh mesh_in_parts(RunConfig const& config, RankTeam& team) {
   return mesh;
 }
 
-RankMesh mesh_of_parts(RunConfig const& config, RankTeam& team) {
+RankMesh mesh_of_parts(RunConfig const& config, RankTeam& team, Forecaster const& forecast) {
   if (config.problem.mesh.refinements >= assembly::Space::fewest_refinements_of_lattices)
-    if (std::optional<RankMesh> mesh = mesh_of_lattices(config, team))
+    if (std::optional<RankMesh> mesh = mesh_of_lattices(config, team, forecast))
       return std::move(*mesh);
-  return mesh_in_parts(config, team);
+  return mesh_in_parts(config, team, forecast);
 }
 
 /// The number in a larger lattice of entry i of a part of it that begins at `first`; x fastest.
@@ -438,18 +456,26 @@ std::int64_t node_in_larger(std::int64_t i, BoxPart const& part, int order, Coun
 }  // namespace
 
 std::int64_t RankMesh::cell_of_whole(std::int64_t cell) const {
+  if (is_whole())
+    return cell;
   return box ? in_larger(cell, part.cells, part.first, cells) : own_cells[static_cast<std::size_t>(cell)];
 }
 
 std::int64_t RankMesh::unknown_of_whole(std::int64_t unknown) const {
+  if (is_whole())
+    return unknown;
   return box ? node_in_larger(unknown, part, order, cells) : own_unknowns[static_cast<std::size_t>(unknown)];
 }
 
 std::int64_t RankMesh::around_of_whole(std::int64_t unknown) const {
+  if (is_whole())
+    return unknown;
   return box ? node_in_larger(unknown, part_around, order, cells) : around_unknowns[static_cast<std::size_t>(unknown)];
 }
 
 HostVector<double> RankMesh::of_own_rows(std::span<double const> values) const {
+  if (is_whole())
+    return {values.begin(), values.end()};
   HostVector<double> result(static_cast<std::size_t>(n_rows));
   for (std::size_t unknown = 0; unknown < places.size(); ++unknown)
     if (places[unknown] < n_rows)
@@ -459,23 +485,42 @@ HostVector<double> RankMesh::of_own_rows(std::span<double const> values) const {
 
 std::vector<std::int64_t> RankMesh::row_numbers() const {
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(n_rows));
+  if (is_whole())
+    std::iota(numbers.begin(), numbers.end(), 0);
   for (std::size_t i = 0; i < places.size(); ++i)
     if (places[i] < n_rows)
       numbers[static_cast<std::size_t>(places[i])] = around_of_whole(static_cast<std::int64_t>(i));
   return numbers;
 }
 
+std::span<double const> RankMesh::of_own_cells(HostVector<double> const& values, HostVector<double>& storage) const {
+  if (is_whole())
+    return values;
+  storage.clear();
+  for (std::int32_t const place : in_own)
+    storage.push_back(values[static_cast<std::size_t>(place)]);
+  return storage;
+}
+
 std::vector<std::uint8_t> RankMesh::have_rows() const {
+  if (is_whole())
+    return std::vector<std::uint8_t>(static_cast<std::size_t>(n_rows), 1);
   std::vector<std::uint8_t> result;
   for (std::int32_t const place : places)
     result.push_back(place < n_rows ? 1 : 0);
   return result;
 }
 
-RankMesh rank_mesh(RunConfig const& config, RankTeam& team) {
+Forecaster no_forecast() {
+  return [](assembly::CheckedProblem const&) { return assembly::AssembledInto::half_cds_on_host; };
+}
+
+RankMesh rank_mesh(RunConfig const& config, RankTeam& team, Forecaster const& forecast) {
+  if (team.is_alone())
+    return whole_mesh(config, forecast);
   if (config.is_box())
-    return mesh_of_box(config, team);
-  RankMesh mesh = mesh_of_parts(config, team);
+    return mesh_of_box(config, team, forecast);
+  RankMesh mesh = mesh_of_parts(config, team, forecast);
   if (mesh.whole.periodic)
     tie_unknowns(mesh, team);
   return_freed_memory();

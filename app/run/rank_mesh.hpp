@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,11 +20,12 @@
 
 namespace poisson::app {
 
-/// What this rank has of the mesh, and the rows that follow from it.
+/// What this rank has of the mesh, and the rows that follow from it. A rank without others has the whole mesh (is_whole): `around`
+/// and `own` are one object then, its unknowns are the rows, and the lists of places and numbers are empty.
 struct RankMesh {
   assembly::MeshSummary whole;
-  std::optional<assembly::BoxPartition> box;            ///< of a box
-  std::optional<assembly::Discretization> around, own;  ///< the cells around own rows; own cells. None without cells
+  std::optional<assembly::BoxPartition> box;              ///< of a box
+  std::shared_ptr<assembly::Discretization> around, own;  ///< the cells around own rows; own cells. Null without cells
   std::int64_t n_rows = 0;
   HostVector<std::int32_t> places;   ///< of the unknowns around: the row, or n_rows and the ghost
   std::vector<std::int32_t> in_own;  ///< the unknowns of own cells among those around
@@ -34,6 +36,9 @@ struct RankMesh {
   std::shared_ptr<assembly::NestedLattices const> nested;  ///< of lattices, on all ranks
   std::shared_ptr<assembly::LatticePieces const> pieces;   ///< the same; who has which
 
+  [[nodiscard]] bool is_whole() const { return around != nullptr && around == own; }
+  /// The values at the unknowns of `own` among values at those of `around`. Where both are one, `storage` stays as it is.
+  [[nodiscard]] std::span<double const> of_own_cells(HostVector<double> const& values, HostVector<double>& storage) const;
   /// Whether a row of this rank belongs to an unknown of `around`, for all of these.
   [[nodiscard]] std::vector<std::uint8_t> have_rows() const;
   /// Those of own rows among values at the unknowns of `around`.
@@ -55,8 +60,14 @@ struct RankMesh {
   HostVector<std::int32_t> own_nodes;                                  ///< the same; see PartOfSpace
 };
 
+/// What is to be known of a problem before its mesh is made: called with the checked problem on every rank that makes the mesh or
+/// a part of it. Throws where the run cannot go on. Returns what the matrix will be assembled into, for the check of memory.
+using Forecaster = std::function<assembly::AssembledInto(assembly::CheckedProblem const&)>;
+
+[[nodiscard]] Forecaster no_forecast();
+
 /// What this rank has. Collective. Throws as Discretization.
-[[nodiscard]] RankMesh rank_mesh(RunConfig const& config, RankTeam& team);
+[[nodiscard]] RankMesh rank_mesh(RunConfig const& config, RankTeam& team, Forecaster const& forecast = no_forecast());
 
 /// The node of the mesh that is nearest to x; of equally near ones the lowest, by z, then y, then x. Collective.
 [[nodiscard]] std::array<double, 3> nearest_node(RankMesh const& mesh, RankTeam& team, std::array<double, 3> const& x);

@@ -1,8 +1,10 @@
 #include "app/run/rank_quantities.hpp"
 
+#include "assembly/system/boundary_flux.hpp"
 #include "gpu/core/communicator.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -102,6 +104,8 @@ assembly::Quantities merge(Communicator& ranks, assembly::MeshSummary const& mes
 
 assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
                                          std::span<double const> u, std::span<double const> u_low) {
+  if (mesh.is_whole())
+    return mesh.own->quantities(u, {}, u_low);
   std::optional<assembly::Quantities> mine;
   assembly::BoundaryFluxes by_residuals;
   team.together([&] {
@@ -140,7 +144,70 @@ assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, s
   return all;
 }
 
+assembly::DataFindings data_on_ranks(RankMesh const& mesh, RankTeam& team, RunConfig const& config) {
+  if (mesh.is_whole())
+    return mesh.own->data_findings();
+  assembly::DataFindings mine, all;
+  std::size_t const n_sources = config.problem.point_sources.size() + config.problem.line_sources.size();
+  team.together([&] {
+    if (mesh.own)
+      mine = mesh.own->data_findings();
+  });
+  Communicator& ranks = team.communicator();
+  auto const ranges = gather(ranks, mine.ranges);
+  team.together([&] {
+    // Faces with other conditions at an unknown on the rim of own cells may be other ranks'; all cells around own rows are here.
+    if (mesh.around) {
+      assembly::DataFindings at_rows;
+      for (auto const& of_rank : ranges) {
+        assembly::DataFindings part;
+        part.ranges = of_rank;
+        at_rows.add(part);
+      }
+      mesh.around->add_dirichlet_findings(mesh.have_rows(), at_rows);
+      mine.meeting = at_rows.meeting;
+      mine.sources = at_rows.sources;
+    }
+    mine.sources.resize(n_sources);
+  });
+  auto const sizes = gather(ranks, static_cast<std::int64_t>(mine.jumps.size()));
+  auto const jumps = gather_lists(ranks, mine.jumps);
+  auto const sources = gather_lists(ranks, mine.sources);
+  auto const meetings = gather(ranks, mine.meeting);
+  auto next_jump = jumps.begin();
+  auto next_source = sources.begin();
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    assembly::DataFindings part;
+    part.jumps.assign(next_jump, next_jump + sizes[rank]);
+    part.sources.assign(next_source, next_source + static_cast<std::ptrdiff_t>(n_sources));
+    next_jump += sizes[rank];
+    next_source += static_cast<std::ptrdiff_t>(n_sources);
+    part.ranges = ranges[rank];
+    part.meeting = meetings[rank];
+    all.add(part);
+  }
+  return all;
+}
+
+std::pair<double, double> range_of_k(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around) {
+  std::array<double, 2> mine{std::numeric_limits<double>::infinity(), 0};
+  team.together([&] {
+    if (!mesh.around)
+      return;
+    auto const residual = mesh.around->residual(u_around, {});
+    mine = {residual.smallest_k, residual.largest_k};
+  });
+  std::pair<double, double> result{mine[0], mine[1]};
+  for (auto const& [smallest, largest] : gather(team.communicator(), mine)) {
+    result.first = std::min(result.first, smallest);
+    result.second = std::max(result.second, largest);
+  }
+  return result;
+}
+
 assembly::ErrorNorms errors_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u) {
+  if (mesh.is_whole())  // sqrt(x * x) may be another number than x
+    return mesh.own->errors(u);
   assembly::ErrorNorms mine;
   team.together([&] {
     if (mesh.own)

@@ -3,8 +3,10 @@
 #include "app/run/rank_mesh.hpp"
 #include "app/run/rank_team.hpp"
 #include "assembly/discretization.hpp"
+#include "assembly/system/data_check.hpp"
 
 #include <span>
+#include <utility>
 
 namespace poisson::app {
 
@@ -12,6 +14,12 @@ namespace poisson::app {
 /// `u_low`: low parts of u_around, or empty (Discretization::quantities). Collective. Throws as Discretization::quantities.
 [[nodiscard]] assembly::Quantities quantities_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
                                                        std::span<double const> u, std::span<double const> u_low = {});
+
+/// What the data of the problem are, in all own cells; the same on all ranks. Collective.
+[[nodiscard]] assembly::DataFindings data_on_ranks(RankMesh const& mesh, RankTeam& team, RunConfig const& config);
+
+/// The smallest and the largest k of the whole mesh; u as above. Collective.
+[[nodiscard]] std::pair<double, double> range_of_k(RankMesh const& mesh, RankTeam& team, std::span<double const> u_around);
 
 /// The norms of the error over the whole mesh, on every rank. Collective. Throws as Discretization::errors.
 [[nodiscard]] assembly::ErrorNorms errors_on_ranks(RankMesh const& mesh, RankTeam& team, std::span<double const> u);

@@ -118,16 +118,16 @@ MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assemb
 }
 
 RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context)
-    : RankSystem(mesh, team, Empty()) {
+    : RankSystem(mesh, team, config, Empty()) {
   assemble_rows(config, context);
   sum_sources();
   Communicator& ranks = team.communicator();
   if (!block_)
-    nnz = sum_over(ranks, rows_.matrix->nnz());
+    nnz_ = sum_over(ranks, rows_.matrix->nnz());
   if (mesh.pure_neumann ? *mesh.pure_neumann : !any_of_ranks(ranks, anchored_))
     make_compatible();
   if (holds_an_unknown())
-    hold_first_unknown(mesh_, team_, rows_, b);
+    hold_first_unknown(mesh_, team_, rows_, b_);
 }
 
 /// The matrix and the right-hand side without what must be known of the whole.
@@ -276,8 +276,8 @@ void RankSystem::assemble_lattices(Context& context) {
     emptied = rows.emptied;
     block_ = std::move(rows.block);
   }
-  nnz = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
-  b = std::move(block_->rhs);
+  nnz_ = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
+  b_ = std::move(block_->rhs);
   lattices_ = std::move(lattices);
   team_.together([&] { add_point_loads(); });
 }
@@ -320,7 +320,7 @@ void RankSystem::assemble_block(Context& context) {
       around.high[d] = cells.first[d] + cells.cells[d] + 1;
     }
     block_ = take_block(*box_system_, around, mesh_.box->node_blocks().own[me], mesh_.places, context);
-    b = std::move(block_->rhs);
+    b_ = std::move(block_->rhs);
     anchored_ = box_system_->anchored();
     add_point_loads();
     for (std::size_t face = 0; face < dirichlet.size(); ++face)
@@ -333,7 +333,7 @@ void RankSystem::assemble_block(Context& context) {
       dirichlet[face] = dirichlet[face] || of_rank[face];
   for (std::size_t face = 0; face < dirichlet.size(); ++face)
     free[face / 2] -= dirichlet[face] ? 1 : 0;
-  nnz = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
+  nnz_ = (3 * free[0] - 2) * (3 * free[1] - 2) * (3 * free[2] - 2) + nodes[0] * nodes[1] * nodes[2] - free[0] * free[1] * free[2];
 }
 
 void RankSystem::add_point_loads() {
@@ -343,7 +343,7 @@ void RankSystem::add_point_loads() {
   std::vector<double> const fixed = mesh_.around->dirichlet_values();
   for (auto const& load : loads)
     if (auto const place = mesh_.places[load.unknown]; place < mesh_.n_rows && std::isnan(fixed[load.unknown]))
-      b[static_cast<std::size_t>(place)] += load.value;
+      b_[static_cast<std::size_t>(place)] += load.value;
 }
 
 void RankSystem::assemble() {
@@ -360,14 +360,14 @@ void RankSystem::assemble() {
       return;
     rows_.neighbors = mesh_.neighbors;
     rows_.matrix = rows_in(std::move(system.matrix), mesh_.places, mesh_.n_rows, rows_.n_ghosts());
-    b = mesh_.of_own_rows(system.rhs);
+    b_ = mesh_.of_own_rows(system.rhs);
   });
   if (!mesh_.whole.periodic)
     return;
   has_ties_ = any_of_ranks(team_.communicator(), !mesh_.ties.empty());
   TiedRows tied = tie_rows(mesh_, team_, system.matrix, system.rhs);
   rows_ = std::move(tied.rows);
-  b = std::move(tied.rhs);
+  b_ = std::move(tied.rhs);
   neighbors_ = rows_.neighbors;
   places_ = std::move(tied.places);
   offsets_ = std::move(tied.offsets);
@@ -413,11 +413,17 @@ assembly::SourceLines RankSystem::source_lines() const {
   return lines;
 }
 
-assembly::SourceFindings RankSystem::source_findings() const {
-  if (!mesh_.own)
-    return {};
-  return largest_of_lines_.empty() ? mesh_.own->source_findings()
-                                   : mesh_.own->source_findings(source_of_own_cells().absolute, source_lines());
+std::string RankSystem::source_warning() {
+  assembly::SourceFindings mine, all;
+  team_.together([&] {
+    if (!mesh_.own)
+      return;
+    mine = largest_of_lines_.empty() ? mesh_.own->source_findings()
+                                     : mesh_.own->source_findings(source_of_own_cells().absolute, source_lines());
+  });
+  for (assembly::SourceFindings const& of_rank : gather(team_.communicator(), mine))
+    all.add(of_rank);
+  return all.warning();
 }
 
 void RankSystem::sum_sources() {
@@ -428,11 +434,11 @@ void RankSystem::sum_sources() {
       of_points = mesh_.around->point_loads().integrals.sum;
   });
   Communicator& ranks = team_.communicator();
-  integral_f = sum_over(ranks, of_parts) + gather(ranks, of_points).front();  // every part knows all points
+  integral_f_ = sum_over(ranks, of_parts) + gather(ranks, of_points).front();  // every part knows all points
 }
 
-void RankSystem::store(RunConfig const& config, Stages& stages) {
-  auto const blocks = has_blocks(config) ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
+void RankSystem::store(Stages& stages) {
+  auto const blocks = has_blocks(config_) ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
   if (block_)
     stages.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
   else
@@ -458,16 +464,16 @@ void RankSystem::make_compatible() {
   HostVector<double> weights = weights_;  // of free unknowns
   if (has_ties_)
     restrict_to_free(mesh_, team_, weights);
-  double const total = sum_over(ranks, std::accumulate(b.begin(), b.end(), 0.0));
+  double const total = sum_over(ranks, std::accumulate(b_.begin(), b_.end(), 0.0));
   absolute = sum_over(ranks, absolute) + gather(ranks, of_points).front();
   volume_ = sum_over(ranks, std::accumulate(weights_.begin(), weights_.end(), 0.0));
   exact = {sum_over(ranks, exact.integral), sum_over(ranks, exact.volume)};
   team_.together([&] {
-    compatibility_defect = assembly::Discretization::compatibility_defect(total, absolute);
+    compatibility_defect_ = assembly::Discretization::compatibility_defect(total, absolute);
     if (has_exact)
       mesh_.own->set_mean_of_exact(exact.mean());
   });
-  subtract_constant_source(b, total, weights);
+  subtract_constant_source(b_, total, weights);
 }
 
 void RankSystem::subtract_constant_source(std::span<double> f, double total, std::span<double const> weights) const {
@@ -475,12 +481,13 @@ void RankSystem::subtract_constant_source(std::span<double> f, double total, std
     f[i] -= total / volume_ * weights[i];
 }
 
-OrderOne RankSystem::order_one_of_box(RunConfig config, Context& context) const {
+OrderOne RankSystem::order_one_of_box(Context& context) const {
+  RunConfig config = config_;
   config.problem.order = 1;
   config.matrix.format = Format::half_cds;
   OrderOne result;
   RankMesh mesh = rank_mesh(config, team_);
-  RankSystem system(mesh, team_, Empty());
+  RankSystem system(mesh, team_, config, Empty());
   system.assemble_rows(config, context);
   SplitRows rows;
   std::unique_ptr<Matrix> local;
@@ -499,11 +506,11 @@ OrderOne RankSystem::order_one_of_box(RunConfig config, Context& context) const 
   return result;
 }
 
-OrderOneProvider RankSystem::order_one(RunConfig const& config, Context& context) const {
+OrderOneProvider RankSystem::order_one(Stages& stages) const {
   if (!fixed_.empty())
-    return [this, &config, &context] {
+    return [this, &stages] {
       try {
-        return order_one_of_box(config, context);
+        return order_one_of_box(stages.context());
       } catch (InputError const&) {  // of k at points where elements of higher order have none
         team_.caught();
         return OrderOne{};
@@ -511,29 +518,29 @@ OrderOneProvider RankSystem::order_one(RunConfig const& config, Context& context
     };
   if (!lowered_)
     return {};
-  return [this, &context] {
+  return [this, &stages] {
     try {
-      return make_order_one(context, *lowered_);
+      return make_order_one(stages.context(), *lowered_);
     } catch (DataError const&) {  // cells whose vertices alone do not make a cell
       return OrderOne{};
     }
   };
 }
 
-RankNestedProvider RankSystem::nested_spaces(RunConfig const& config) const {
+RankNestedProvider RankSystem::nested_spaces() const {
   if (mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() || lattices_ != nullptr ||
-      (config.problem.order == 1 && mesh_.nested == nullptr))
+      (config_.problem.order == 1 && mesh_.nested == nullptr))
     return {};
-  return [this, &config] {
+  return [this] {
     RankNestedSpaces result;
     if (mesh_.nested != nullptr)
       result = nested_lattices();
     else
       result.spaces.push_back(space_of_order_one());
-    result.order = config.problem.order;
-    if (config.is_box())
+    result.order = config_.problem.order;
+    if (config_.is_box())
       result.blocks = std::make_shared<RankBlocks const>(
-          assembly::BoxPartition(config.problem.mesh.refined_cells(), 1, team_.size()).node_blocks());
+          assembly::BoxPartition(config_.problem.mesh.refined_cells(), 1, team_.size()).node_blocks());
     return result;
   };
 }
@@ -657,22 +664,6 @@ void RankSystem::correct(std::span<double const> d, double sign, std::span<doubl
     add_to_pair(sign * all[i], u[i], u_low[i]);
 }
 
-std::pair<double, double> RankSystem::range_of_k(std::span<double const> u) const {
-  std::array<double, 2> mine{std::numeric_limits<double>::infinity(), 0};
-  team_.together([&] {
-    if (mesh_.around) {
-      auto const [smallest, largest] = app::range_of_k(*mesh_.around, u);
-      mine = {smallest, largest};
-    }
-  });
-  std::pair<double, double> result{mine[0], mine[1]};
-  for (auto const& [smallest, largest] : gather(team_.communicator(), mine)) {
-    result.first = std::min(result.first, smallest);
-    result.second = std::max(result.second, largest);
-  }
-  return result;
-}
-
 HostVector<double> RankSystem::around_of_rows(std::span<double const> x) const {
   bool const tied = mesh_.whole.periodic;
   HostVector<std::int32_t> const& places = tied ? places_ : mesh_.places;
@@ -696,7 +687,7 @@ void RankSystem::subtract_mean(std::span<double> u) const {
     value -= mean;
 }
 
-HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {
+HostVector<double> RankSystem::reconstruct(HostVector<double> x) const {
   HostVector<double> u = around_of_rows(x);
   if (mesh_.whole.periodic)
     for (std::size_t i = 0; i < u.size(); ++i)
@@ -708,6 +699,12 @@ HostVector<double> RankSystem::reconstruct(std::span<double const> x) const {
   if (pure_neumann())
     subtract_mean(u);
   return u;
+}
+
+std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, MatrixPlan const& plan, Stages& stages) {
+  if (mesh.is_whole())
+    return std::make_unique<AssembledSystem>(*mesh.own, config, plan, stages);
+  return std::make_unique<RankSystem>(mesh, team, config, stages.context());
 }
 
 }  // namespace poisson::app

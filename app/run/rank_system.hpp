@@ -33,8 +33,8 @@ inline constexpr std::int64_t fewest_cells_of_piece = 4;
 /// no stencil.
 [[nodiscard]] MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
 
-/// The system of a problem on several ranks, each with its rows. All functions are collective.
-class RankSystem {
+/// The system of a problem on several ranks, each with its rows.
+class RankSystem final : public System {
 public:
   /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of the context, where that
   /// is the format, lattices likewise into half_cds (of order 1) or matrix_free, boxes of higher order into matrix_free, everything
@@ -44,40 +44,27 @@ public:
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
-  /// Gives the rows to stages.convert or adopt.
-  void store(RunConfig const& config, Stages& stages);
-
-  std::int64_t nnz = 0;                        ///< of all ranks
-  HostVector<double> b;                        ///< of own rows
-  double integral_f = 0;                       ///< of all sources, over the whole mesh
-  std::optional<double> compatibility_defect;  ///< pure Neumann only, as in LinearSystem
-
-  [[nodiscard]] bool pure_neumann() const { return compatibility_defect.has_value(); }
-  /// Of own cells: how well the quadrature sees the source.
-  [[nodiscard]] assembly::SourceFindings source_findings() const;
-  /// Whether the constant vector spans the null space of the matrix.
-  [[nodiscard]] bool is_singular() const { return pure_neumann() && !has_ties_; }
-  /// 1 for own rows of unknowns that are given or tied to others, 0 for those that are free.
-  [[nodiscard]] HostVector<double> fixed_rows() const;
-  /// For multigrid: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where there are
-  /// none, and where boundaries are periodic.
-  [[nodiscard]] RankNestedProvider nested_spaces(RunConfig const& config) const;
-  /// For multigrid from matrix_free on lattices and on boxes of higher order; empty elsewhere.
-  [[nodiscard]] OrderOneProvider order_one(RunConfig const& config, Context& context) const;
-  /// u at the unknowns of mesh.around, from the solution x of own rows. In a pure Neumann problem the mean of u is 0.
-  [[nodiscard]] HostVector<double> reconstruct(std::span<double const> x) const;
-  /// Whether an unknown is held instead of its equation, in a pure Neumann problem, and which own row that is.
-  [[nodiscard]] bool holds_an_unknown() const { return pure_neumann() && has_ties_; }
-  [[nodiscard]] std::optional<std::size_t> held() const;
-  /// As AssembledSystem: u and u_low are those of the unknowns of mesh.around, r and d of own rows.
-  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const;
-  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const;
-  /// The smallest and the largest k of all ranks.
-  [[nodiscard]] std::pair<double, double> range_of_k(std::span<double const> u) const;
+  void store(Stages& stages) override;
+  [[nodiscard]] std::int64_t nnz() const override { return nnz_; }
+  [[nodiscard]] HostVector<double> const& rhs() const override { return b_; }
+  [[nodiscard]] double integral_f() const override { return integral_f_; }
+  [[nodiscard]] std::optional<double> compatibility_defect() const override { return compatibility_defect_; }
+  [[nodiscard]] std::string source_warning() override;
+  [[nodiscard]] bool is_singular() const override { return pure_neumann() && !has_ties_; }
+  [[nodiscard]] HostVector<double> fixed_rows() const override;
+  /// Elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where boundaries are periodic.
+  [[nodiscard]] RankNestedProvider nested_spaces() const override;
+  /// For matrix_free on lattices and on boxes of higher order; empty elsewhere.
+  [[nodiscard]] OrderOneProvider order_one(Stages& stages) const override;
+  [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const override;
+  [[nodiscard]] bool holds_an_unknown() const override { return pure_neumann() && has_ties_; }
+  [[nodiscard]] std::optional<std::size_t> held() const override;
+  [[nodiscard]] HostVector<double> residual(std::span<double const> u, std::span<double const> u_low) const override;
+  void correct(std::span<double const> d, double sign, std::span<double> u, std::span<double> u_low) const override;
 
 private:
   struct Empty {};
-  RankSystem(RankMesh& mesh, RankTeam& team, Empty) : mesh_(mesh), team_(team) {}
+  RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Empty) : mesh_(mesh), team_(team), config_(config) {}
   void assemble_rows(RunConfig const& config, Context& context);
   [[nodiscard]] bool takes_blocks(RunConfig const& config) const;
   [[nodiscard]] bool takes_lattices(RunConfig const& config) const;
@@ -86,7 +73,7 @@ private:
   void assemble_lattices(Context& context);
   [[nodiscard]] LatticeProblem problem_of_cells(std::span<double const> around) const;
   [[nodiscard]] assembly::SourceLines source_lines() const;
-  [[nodiscard]] OrderOne order_one_of_box(RunConfig config, Context& context) const;
+  [[nodiscard]] OrderOne order_one_of_box(Context& context) const;
   void add_point_loads();
   void assemble();
   [[nodiscard]] FieldSums source_of_own_cells() const;
@@ -103,7 +90,12 @@ private:
 
   RankMesh& mesh_;
   RankTeam& team_;
+  RunConfig const& config_;
   MatrixPlan plan_;
+  std::int64_t nnz_ = 0;                        ///< of all ranks
+  HostVector<double> b_;                        ///< of own rows
+  double integral_f_ = 0;                       ///< of all sources, over the whole mesh
+  std::optional<double> compatibility_defect_;  ///< pure Neumann only
   RankRows rows_;
   std::optional<BlockSystem> block_;
   std::unique_ptr<BoxSystem> box_system_;  ///< of a block of a box: for Dirichlet values

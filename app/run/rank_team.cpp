@@ -3,7 +3,10 @@
 #include "app/config/config.hpp"
 #include "app/run/exit_code.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <new>
 #include <optional>
@@ -78,6 +81,13 @@ void RankTeam::agree(std::exception_ptr const& failure, bool tells_rank) {
   default:
     throw std::runtime_error(message);
   }
+}
+
+int RankTeam::n_on_this_machine() const {
+  std::array<char, 256> name{};
+  static_cast<void>(gethostname(name.data(), name.size() - 1));
+  auto const names = gather_texts(communicator_, name.data());
+  return static_cast<int>(std::count(names.begin(), names.end(), std::string(name.data())));
 }
 
 std::string RankTeam::of_first(std::string const& text) {

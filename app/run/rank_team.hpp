@@ -45,11 +45,17 @@ public:
   /// All get the text of the first rank.
   [[nodiscard]] std::string of_first(std::string const& text);
 
+  /// " on 3 ranks", for titles; empty for a rank without others.
+  [[nodiscard]] std::string on_ranks() const { return is_alone() ? "" : " on " + std::to_string(size()) + " ranks"; }
+
+  /// How many ranks run on the machine of this one. Collective.
+  [[nodiscard]] int n_on_this_machine() const;
+
   /// Bytes that only the first rank has, on `receiver`; others get none. Collective.
   [[nodiscard]] std::vector<char> sent_by_first(int receiver, std::vector<char> const& bytes);
 
   /// Whether the exception that is on its way is one that all ranks throw.
-  [[nodiscard]] bool agreed() const { return agreed_; }
+  [[nodiscard]] bool agreed() const { return agreed_ || is_alone(); }
   /// It was caught on all ranks, and they go on.
   void caught() { agreed_ = false; }
 

@@ -1,157 +1,226 @@
 #include "app/run/run.hpp"
 
-#include "app/analysis/analysis.hpp"
 #include "app/analysis/snapshots.hpp"
 #include "app/config/problem.hpp"
 #include "app/run/assembled_system.hpp"
 #include "app/run/balance.hpp"
+#include "app/run/gathered_rows.hpp"
 #include "app/run/memory_forecast.hpp"
 #include "app/run/pictures.hpp"
+#include "app/run/quantities.hpp"
+#include "app/run/rank_analysis.hpp"
+#include "app/run/rank_forecast.hpp"
+#include "app/run/rank_mesh.hpp"
+#include "app/run/rank_points.hpp"
+#include "app/run/rank_quantities.hpp"
+#include "app/run/rank_run.hpp"
 #include "app/run/solution_files.hpp"
 #include "app/run/stages.hpp"
+#include "app/run/system.hpp"
 #include "app/run/system_files.hpp"
 #include "assembly/mesh/coarse_mesh.hpp"
 #include "assembly/system/data_check.hpp"
+#include "gpu/core/communicator.hpp"
+#include "gpu/core/interrupt.hpp"
 
+#include <algorithm>
+#include <array>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace poisson::app {
 
+namespace {
+
+/// The requested quantities, checked. Collective; all ranks have or throw the same.
+std::unique_ptr<RequestedQuantities> check_requests(RunConfig const& config, RankMesh const& mesh, RankTeam& team,
+                                                    std::vector<bool> const& inside, assembly::Extent const& extent) {
+  std::array<double, 3> nearest{};  // to the first probe that is outside
+  for (std::size_t i = 0; i < config.output.probes.size(); ++i)
+    if (!inside[i]) {
+      nearest = nearest_node(mesh, team, config.output.probes[i].at);
+      break;
+    }
+  std::unique_ptr<RequestedQuantities> requested;
+  team.together([&] {
+    requested = std::make_unique<RequestedQuantities>(config, mesh.whole, extent, inside, [&](auto const&) { return nearest; });
+  });
+  return requested;
+}
+
+/// ", in 2 x 1 x 1 blocks", for the line about the mesh; empty where one rank has all.
+std::string cut_text(RankMesh const& mesh, RankTeam const& team) {
+  if (mesh.box) {
+    auto const& blocks = mesh.box->blocks();
+    return ", in " + std::to_string(blocks[0]) + " x " + std::to_string(blocks[1]) + " x " + std::to_string(blocks[2]) + " blocks";
+  }
+  return mesh.is_whole() ? "" : ", in " + std::to_string(team.size()) + " parts";
+}
+
+}  // namespace
+
 ExitCode run_case(Configuration const& configuration, RunOptions const& options, Console& console,
                   InternalRunOptions const& internal) {
   RunConfig const& config = configuration.config();
-  assembly::prepare_for(config.problem.mesh);
-  Stages stages(config, options, console, options.path, internal);
-  ResultRecord& record = stages.record;
+  RankTeam& team = internal.team;
+  require_same_configuration(config, team);
+  team.together([&] {
+    require_runs_on_ranks(config, team.size());
+    assembly::prepare_for(config.problem.mesh);
+  });
   std::optional<SystemFiles> const system_files =
       options.matrix_out.empty() ? std::nullopt : std::optional<SystemFiles>(options.matrix_out);
-  if (system_files)
-    system_files->require_writable();
+  team.on_first([&] {
+    if (system_files)
+      system_files->require_free(options.overwrite);
+  });
+  Stages stages(config, options, console, options.path + team.on_ranks(), internal);
+  ResultRecord& record = stages.record;
+  team.on_first([&] {
+    if (system_files)
+      system_files->require_writable();
+  });
   record.configuration_file = options.path;
   record.fingerprint = fingerprint(config);
   record.order = config.problem.order;
 
-  for (std::string const& warning : configuration.warnings()) {
+  auto const tell = [&](std::string const& warning) {
     record.warnings.push_back(warning);
     console.warning(warning);
-  }
+  };
+  auto const warn = [&](KeyWarnings const& warnings) {
+    for (auto const& [key, text] : warnings)
+      tell(configuration.locate(InputError(key, text)));
+  };
+  for (std::string const& warning : configuration.warnings())
+    tell(warning);
+
   stages.unless_interrupted([&] {
-    auto problem = record.clock.time(Stage::mesh, [&] { return assembly::CheckedProblem(problem_of(config)); });
-    MatrixPlan const plan = plan_matrix(config, stages.backend(), problem.mesh());
-    require_host_memory_for(forecast_memory(config, stages.backend(), problem));
-    auto discretization = record.clock.time(Stage::mesh, [&] { return assembly::Discretization(std::move(problem), plan.into); });
-    for (std::string const& note : discretization.notes()) {
-      record.warnings.push_back(note);
-      console.warning(note);
-    }
-    std::vector<assembly::LocatedPoint> points = discretization.locate(requested_points(config));
-    RequestedQuantities const requested(config, discretization.summary(), discretization.extent(), are_inside(points),
-                                        [&](std::array<double, 3> const& x) { return discretization.nearest_node(x); });
-    auto const warn = [&](KeyWarnings const& warnings) {
-      for (auto const& [key, text] : warnings) {
-        record.warnings.push_back(configuration.locate(InputError(key, text)));
-        console.warning(record.warnings.back());
+    MatrixPlan plan;
+    int const ranks_here = team.n_on_this_machine();
+    auto const forecast = [&](assembly::CheckedProblem const& problem) {
+      if (team.is_alone()) {
+        plan = plan_matrix(config, stages.backend(), problem.mesh());
+        require_host_memory_for(MemoryForecast::peak(forecast_memory(config, stages.backend(), problem).host), 1);
+        return plan.into;
       }
+      RankForecast const of_ranks = forecast_of_ranks(config, stages.backend(), team.size(), problem);
+      MemoryForecast::OfStage largest = MemoryForecast::peak(of_ranks.stages);
+      largest.bytes += of_ranks.program;
+      require_host_memory_for(largest, ranks_here);
+      return assembly::AssembledInto::half_cds_on_host;
     };
-    std::vector<double> moved;
-    for (assembly::LocatedPoint const& point : points)
-      moved.push_back(point.moved);
-    warn(warnings_of_moved(config, moved));
-    warn(warnings_of_moved_sources(config, discretization.point_loads().moved));
-    warn(warnings_of_sides(config, discretization.summary(), take_sides(discretization, points)));
-    require_pictures_in_mesh(config, discretization.extent());
-    record.mesh = discretization.summary();
-    record.extent = discretization.extent();
+    std::optional<RankMesh> made;
+    record.clock.time(Stage::mesh, [&] { made.emplace(rank_mesh(config, team, forecast)); });
+    RankMesh& mesh = *made;
+    for (std::string const& note : mesh.notes)
+      tell(note);
+    record.mesh = mesh.whole;
     record.dofs = record.mesh.dofs;
-    stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns");
-    for (std::string const& note : requested.notes())
+    record.extent = extent_of(mesh, team);
+    RankPoints const points(mesh, team, requested_points(config));
+    auto const requested = check_requests(config, mesh, team, points.inside(), record.extent);
+    warn(warnings_of_moved(config, points.moved()));
+    if (mesh.around)  // the first rank, which tells, has cells
+      warn(warnings_of_moved_sources(config, mesh.around->point_loads().moved));
+    warn(warnings_of_sides(config, mesh.whole, points.sides()));
+    team.together([&] { require_pictures_in_mesh(config, record.extent); });
+    stages.report_stage(Stage::mesh, with_thousands(record.mesh.cells) + " cells, " + with_thousands(record.dofs) + " unknowns" +
+                                         cut_text(mesh, team));
+    if (auto const idle = sum_over(team.communicator(), std::int64_t{mesh.own ? 0 : 1}); idle > 0)
+      console.warning(std::to_string(idle) + " of " + std::to_string(team.size()) +
+                      " ranks have no cells: the mesh has no better division");
+    for (std::string const& note : requested->notes())
       console.line("    " + note);
 
-    auto system = record.clock.time(Stage::assembly, [&] { return AssembledSystem(discretization, plan, stages); });
-    record.nnz = system.nnz();
+    auto const system = record.clock.time(Stage::assembly, [&] { return assemble(mesh, team, config, plan, stages); });
+    record.nnz = system->nnz();
     record.csr_bytes = CsrMatrix::csr_bytes(record.dofs, record.nnz);
+    record.integral_f = system->integral_f();
+    record.compatibility_defect = system->compatibility_defect();
     stages.report_stage(Stage::assembly, with_thousands(record.nnz) + " non-zeros");
-    if (system.pure_neumann()) {
-      record.compatibility_defect = system.compatibility_defect();
-      console.line("    " + pure_neumann_note(system.compatibility_defect()));
-    }
-    record.integral_f = system.integral_f();
-
+    if (system->pure_neumann())
+      console.line("    " + pure_neumann_note(*system->compatibility_defect()));
     auto const warn_of_source = [&] {
-      if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system.source_warning(); });
-          !warning.empty()) {
-        record.warnings.push_back(configuration.locate(InputError("problem.source", warning)));
-        console.warning(record.warnings.back());
-      }
+      if (std::string const warning = record.clock.time(Stage::assembly, [&] { return system->source_warning(); });
+          !warning.empty())
+        warn({{"problem.source", warning}});
     };
-    bool const warn_later = system.checks_source();
+    bool const warn_later = system->checks_source();
     if (!warn_later)
       warn_of_source();
 
-    system.store(plan, stages);
+    system->store(stages);
     if (system_files)  // before the solve: a system that makes a solver fail is one to look at
-      stages.attempt([&](ResultsDirectory&) {
-        record.clock.time(Stage::output, [&] { system_files->write(*stages.csr(), system.rhs(), record.fingerprint, console); });
+      stages.attempt_together([&] {
+        record.clock.time(Stage::output, [&] {
+          system_files->write(stages.rank_rows(), mesh.row_numbers(), system->rhs(), record.fingerprint, team, console);
+        });
       });
-    HostVector<double> x = stages.solve(system.rhs(), system.is_singular(), system.order_one(config, stages));
-    stages.verify(system.rhs(), x);
+    HostVector<double> x = stages.solve(system->rhs(), system->is_singular(), system->order_one(stages), system->nested_spaces(),
+                                        [&] { return mesh.row_numbers(); });
+    stages.verify(system->rhs(), x);
     if (warn_later)
       warn_of_source();
-    HostVector<double> u = record.clock.time(Stage::reconstruct, [&] { return system.reconstruct(std::move(x)); });
-    bool finite = false;
+
+    HostVector<double> u_around = record.clock.time(Stage::reconstruct, [&] { return system->reconstruct(std::move(x)); });
+    HostVector<double> u_low, of_own_cells;  // low parts of u_around; values at the unknowns of own cells
+    std::span<double const> u = mesh.of_own_cells(u_around, of_own_cells);
+    bool const finite = !any_of_ranks(team.communicator(), first_not_finite(u) < u.size());
     std::vector<assembly::PointValues> at_points;
-    record.clock.time(Stage::verify, [&] {
-      finite = first_not_finite(u) == u.size();
-      try {
+    bool measured = false;
+    stages.unless_interrupted("while quantities and errors were computed", [&] {
+      record.clock.time(Stage::verify, [&] {
         if (finite) {
-          assembly::Quantities quantities = discretization.quantities(u);
-          HostVector<double> u_low;
-          auto const residual_of = [&] {
-            u_low.resize(u.size(), 0.0);
-            return system.residual(u, u_low);
+          auto const measure = [&] { return quantities_on_ranks(mesh, team, u_around, u, u_low); };
+          assembly::Quantities quantities = measure();
+          auto const residual = [&] {
+            u_low.resize(u_around.size(), 0.0);
+            return system->residual(u_around, u_low);
           };
-          CorrectedSolution const solution{residual_of, system.held().has_value(), system.held(),
-                                           [&](auto d, double sign) { system.correct(d, sign, u, u_low); },
-                                           [&] { return discretization.quantities(u, {}, u_low); }};
+          auto const correct = [&](std::span<double const> d, double sign) {
+            system->correct(d, sign, u_around, u_low);
+            u = mesh.of_own_cells(u_around, of_own_cells);
+          };
+          CorrectedSolution const solution{residual, system->holds_an_unknown(), system->held(), correct, measure};
           settle_balance(
-              stages, console, system.rhs(), solution, system.pure_neumann(), [&] { return range_of_k(discretization, u); },
+              stages, console, system->rhs(), solution, system->pure_neumann(), [&] { return range_of_k(mesh, team, u_around); },
               quantities);
-          at_points = values_inside(discretization, u, points);
-          record.quantities = requested.evaluate(quantities, record.integral_f, at_points);
-          warn(warnings_of_quantities(config, record.quantities));
-          warn(warnings_of_data(config, discretization.data_findings(), quantities));
+          at_points = points.values(u);
+          team.on_first([&] {
+            record.quantities = requested->evaluate(quantities, record.integral_f, at_points);
+            warn(warnings_of_quantities(config, record.quantities));
+          });
+          warn(warnings_of_data(config, data_on_ranks(mesh, team, config), quantities));
+          measured = true;
         }
         if (config.problem.exact)
-          record.errors = discretization.errors(u);
-      } catch (Interrupted const&) {  // the solution is there, and is written
-        clear_interrupt();
-        record.status = SolverStatus::interrupted;
-        record.reason = "interrupted while quantities and errors were computed; the solution is complete";
-      }
+          record.errors = errors_on_ranks(mesh, team, u);
+      });
     });
-    stages.output([&](ResultsDirectory& directory) {
-      if (internal.keep_unknowns && finite)
-        write_snapshot(u, directory);
-      for (std::string const& note : write_solution_files(discretization, u, config, record, directory)) {
-        record.warnings.push_back(note);
-        console.warning(note);
-      }
-      if (finite) {
-        requested.write_files(at_points, directory);
-        if (config.output.surface)
-          write_surface(discretization.surface(u), discretization.summary(), config, directory);
-      }
-    });
+    SolutionFiles files(config, mesh, team, u_around, u);
+    HostVector<double> unknowns;  // of the whole mesh, where they are kept
+    stages.output(
+        [&](std::filesystem::path const& folder) {
+          files.make(folder, record, record.extent, finite);
+          if (internal.keep_unknowns && finite)
+            unknowns = gathered_values(mesh.of_own_rows(u_around), mesh.row_numbers(), team);
+        },
+        [&](ResultsDirectory& directory) {
+          if (!unknowns.empty())
+            write_snapshot(unknowns, directory);
+          for (std::string const& note : files.write(record, directory))
+            tell(note);
+          if (measured)
+            requested->write_files(at_points, directory);
+          files.write_surface(directory);
+        });
     if (!config.analysis.empty() && record.status != SolverStatus::interrupted)
       stages.analysis([&](Context& context, ResultsDirectory* directory) {
-        auto const sample = [&](assembly::Lattice const& lattice) { return discretization.sample(u, lattice); };
-        auto const system_of = [&]() -> AnalysedSystem {
-          return {system.matrix(), stages.stored(), system.system().constraints.mask(), system.is_singular()};
-        };
-        auto const whole = [&]() -> assembly::Discretization const& { return discretization; };
-        return analyse({config, record.result, context, discretization.extent(), sample, system_of, whole}, *directory,
-                       record.analysis, console);
+        return analyse_run({config, mesh, team, *system, stages, u, record.extent}, record, context, directory, console);
       });
   });
 

@@ -1,267 +1,297 @@
 #include "app/run/solution_files.hpp"
 
-#include "app/config/config.hpp"
-#include "app/io/console.hpp"
 #include "app/io/output_mesh.hpp"
-#include "app/run/cuts.hpp"
-#include "app/run/pictures.hpp"
-#include "app/run/problem_words.hpp"
+#include "gpu/core/error.hpp"
+#include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"
-#include "output/files/atomic_file.hpp"
-#include "output/picture/picture.hpp"
-#include "output/vtk/vtk_files.hpp"
+#include "gpu/formats/rank_matrix.hpp"
+#include "gpu/kernels/backends.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
-#include <filesystem>
-#include <functional>
+#include <cstddef>
+#include <cstdint>
 #include <future>
-#include <set>
-#include <sstream>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace poisson::app {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string residuals_csv(std::vector<double> const& history) {
-  std::ostringstream out;
-  out.imbue(std::locale::classic());
-  out.precision(17);
-  out << "iteration,relative_residual\n";
-  for (std::size_t i = 0; i < history.size(); ++i)
-    out << i << "," << history[i] << "\n";
-  return out.str();
+std::string SolutionFiles::name(int rank) const {
+  return "solution_" + std::to_string(rank) + fs::path(vtk_file_name(config_)).extension().string();
 }
 
-/// The names of ids of the mesh, as the arrays WHAT_ids and WHAT_names.
-void add_names(std::vector<output::WholeArray>& arrays, std::string const& what, std::set<unsigned> const& ids,
-               std::function<std::string(unsigned)> const& name_of_id) {
-  std::vector<int> numbers;
-  std::vector<std::string> names;
-  for (unsigned const id : ids) {
-    numbers.push_back(static_cast<int>(id));
-    names.push_back(name_of_id(id));
-  }
-  arrays.push_back({what + "_ids", std::move(numbers)});
-  arrays.push_back({what + "_names", std::move(names)});
-}
-
-void write_vtk(fs::path const& path, output::Mesh const& mesh, std::vector<output::Field> const& points,
-               std::vector<output::Field> const& cells, RunConfig const& config, assembly::MeshSummary const& summary,
-               output::PiecePlace const* place = nullptr) {
-  auto const of_all = whole_arrays(config, summary);
-  if (vtk_format(config) == output::VtkFormat::vtu)
-    output::write_vtu(path, mesh, points, cells, config.output.vtk, of_all);
-  else if (vtk_format(config) == output::VtkFormat::hdf)
-    output::write_hdf(path, mesh, points, cells, config.output.vtk, of_all);
-  else if (output::ImageGrid const* const image = mesh.image())
-    output::write_vti(path, *image, points, cells, config.output.vtk, place, of_all);
-  else
-    output::write_vtr(path, *mesh.rectilinear(), points, cells, config.output.vtk, place, of_all);
-}
-
-}  // namespace
-
-std::vector<output::WholeArray> arrays_of_case(RunConfig const& config) {
-  std::vector<output::WholeArray> arrays;
-  for (SweepAxis const& axis : config.sweep.axes) {
-    if (!axis.of_case)
-      continue;
-    std::string const& text = *axis.of_case;
-    double number = 0;
-    auto const [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    constexpr std::string_view of_parameters = "parameters.";
-    auto const parameter = axis.path.starts_with(of_parameters) ? config.parameters.find(axis.path.substr(of_parameters.size()))
-                                                                : config.parameters.end();
-    if (parameter != config.parameters.end())
-      arrays.push_back({axis.path, std::vector<double>{parameter->second}});
-    else if (error == std::errc() && end == text.data() + text.size())
-      arrays.push_back({axis.path, std::vector<double>{number}});
-    else
-      arrays.push_back({axis.path, std::vector<std::string>{text}});
-  }
-  return arrays;
-}
-
-std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::MeshSummary const& mesh) {
-  std::vector<output::WholeArray> arrays;
-  add_names(arrays, "material", mesh.material_ids, [&](unsigned id) { return mesh.material_groups.label(id); });
-  add_names(arrays, "boundary", mesh.boundary_ids, [&](unsigned id) {
-    std::string const label = mesh.boundary_groups.label(id);
-    std::string const side = side_of_box(label, config);
-    return side.empty() ? label : side;
-  });
-  auto const of_case = arrays_of_case(config);
-  arrays.insert(arrays.end(), of_case.begin(), of_case.end());
-  return arrays;
-}
-
-PieceFields solution_fields(assembly::SolutionFields const& f, RunConfig const& config) {
-  PieceFields result;
-  auto const add = [&](std::vector<output::Field>& fields, SolutionField field, int components, std::span<double const> values,
-                       std::span<int const> integers = {}) {
-    if (config.output.writes(field) && !(values.empty() && integers.empty()))
-      fields.push_back(
-          {field == SolutionField::u ? config.output.name : std::string(name_of(field)), components, values, integers});
-  };
-  add(result.points, SolutionField::u, 1, f.u);
-  add(result.points, SolutionField::exact, 1, f.exact);  // these two are empty without problem.exact
-  add(result.points, SolutionField::error, 1, f.error);
-  add(result.points, SolutionField::flux_points, 3, f.flux_points);  // empty where it is not asked for
-  add(result.cells, SolutionField::material, 1, {}, f.material);
-  add(result.cells, SolutionField::coefficient, f.coefficient_components, f.coefficient);
-  add(result.cells, SolutionField::flux, 3, f.flux);
-  add(result.cells, SolutionField::gradient, 3, f.gradient);
+output::PiecePlace SolutionFiles::place(int rank) const {
+  output::PiecePlace result{{}, config_.problem.mesh.origin};
+  if (mesh_.box)
+    for (std::size_t d = 0; d < 3; ++d)
+      result.first[d] = config_.problem.order * mesh_.box->cells(rank).first[d];
   return result;
 }
 
-output::VtkFormat vtk_format(RunConfig const& config) {
-  return config.output.vtk_format.value_or(config.is_box() ? output::VtkFormat::image : output::VtkFormat::vtu);
-}
-
-std::string vtk_file_name(RunConfig const& config) {
-  switch (vtk_format(config)) {
-  case output::VtkFormat::vtu:
-    return "solution.vtu";
-  case output::VtkFormat::hdf:
-    return "solution.hdf";
-  case output::VtkFormat::image:
-    break;
+output::PiecesOfMesh SolutionFiles::pieces() const {
+  using Kind = output::PiecesOfMesh::Kind;
+  assembly::MeshSpec const& spec = config_.problem.mesh;
+  output::PiecesOfMesh mesh;
+  mesh.kind = vtk_format(config_) != output::VtkFormat::image   ? Kind::unstructured
+              : config_.problem.order == 1 && !spec.is_graded() ? Kind::image
+                                                                : Kind::rectilinear;
+  std::array<std::int64_t, 3> const cells = spec.refined_cells();
+  mesh.low = spec.origin;
+  for (std::size_t d = 0; d < 3; ++d) {
+    mesh.n[d] = config_.problem.order * cells[d] + 1;
+    mesh.spacing[d] = spec.extent[d] / static_cast<double>(cells[d]);
   }
-  return config.problem.order == 1 && !config.problem.mesh.is_graded() ? "solution.vti" : "solution.vtr";
-}
-
-bool pvd_may_name(std::string const& vtk_file) {
-  return fs::path(vtk_file).extension() != ".hdf";
-}
-
-bool cuts_solution(RunConfig const& config) {
-  return !config.output.slices.empty() || !config.output.contours.empty();
-}
-
-bool needs_fields(RunConfig const& config) {
-  return config.output.vtk_enabled || cuts_solution(config) || !picture_files(config).empty();
-}
-
-std::vector<std::string> write_solution_files(assembly::Discretization const& discretization, std::span<double const> u,
-                                              RunConfig const& config, ResultRecord& record, ResultsDirectory& directory) {
-  bool const cuts = cuts_solution(config);
-  bool const draws = !picture_files(config).empty();
-  std::vector<std::string> notes;
-  if (!config.output.pictures.empty() && !output::pictures_built())
-    notes.emplace_back(no_pictures_note);
-  if (!needs_fields(config))
-    return notes;
-  auto const [nodes, f] = solution_output(discretization, u, config);
-  output::Mesh const mesh = as_output(nodes);
-  if (cuts && std::all_of(f.u.begin(), f.u.end(), [](double value) { return std::isfinite(value); })) {
-    auto const found = cut_solution(mesh, f, config);
-    write_cuts(found, config, discretization.summary(), directory);
-    notes.insert(notes.end(), found.notes.begin(), found.notes.end());
+  for (int const rank : writers_) {
+    output::PiecesOfMesh::Piece piece{name(rank), place(rank).first, {}};
+    if (mesh_.box)
+      for (std::size_t d = 0; d < 3; ++d)
+        piece.n[d] = config_.problem.order * mesh_.box->cells(rank).cells[d] + 1;
+    mesh.pieces.push_back(piece);
   }
-  auto const write_files = [&, &fields = f] {
-    if (!config.output.vtk_enabled)
+  return mesh;
+}
+
+bool SolutionFiles::is_one_file() const {
+  return mesh_.is_whole() || vtk_format(config_) == output::VtkFormat::hdf;
+}
+
+SolutionFiles::SolutionFiles(RunConfig const& config, RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
+                             std::span<double const> u)
+    : config_(config), mesh_(mesh), team_(team), u_around_(u_around), u_(u) {
+  auto const have_cells = gather(team.communicator(), static_cast<std::int32_t>(mesh.own ? 1 : 0));
+  for (int rank = 0; rank < team.size(); ++rank)
+    if (have_cells[static_cast<std::size_t>(rank)] != 0)
+      writers_.push_back(rank);
+}
+
+void SolutionFiles::make_fields() {
+  HostVector<double> const flux =
+      !mesh_.is_whole() && config_.output.writes(SolutionField::flux_points) ? flux_at_own_nodes() : HostVector<double>();
+  team_.together([&] {
+    if (!mesh_.own || !needs_fields(config_))
       return;
-    auto const [points, cells] = solution_fields(fields, config);
-    std::string const name = vtk_file_name(config);
-    if (directory.try_write(name,
-                            [&, &points = points, &cells = cells](fs::path const& path) {
-                              write_vtk(path, mesh, points, cells, config, discretization.summary());
-                            }) &&
-        pvd_may_name(name))
-      directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, name}}); });
-  };
-  // Pictures are drawn while the files are written: neither keeps all threads busy.
-  std::string const title = picture_title(record);
-  PictureMesh const of_mesh{discretization.summary(), discretization.extent()};
-  auto drawing = std::async(draws ? std::launch::async | std::launch::deferred : std::launch::deferred,
-                            [&, &fields = f, threads = record.threads] {
-                              set_thread_count_or_one(threads);
-                              return draw_pictures(config, of_mesh, mesh, fields, title);
-                            });
-  write_files();
-  if (draws)
-    write_drawn(drawing.get(), record, directory);
-  return notes;
-}
-
-std::string picture_title(ResultRecord const& record) {
-  return (record.title.empty() ? configuration_stem(record.configuration_file) : record.title) + ": " +
-         with_thousands(record.mesh.cells) + " cells of order " + std::to_string(record.order) +
-         (record.status == SolverStatus::converged ? "" : ", " + std::string(name_of(record.status)));
-}
-
-void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record, ResultsDirectory& directory) {
-  for (DrawnPicture const& picture : pictures) {
-    bool const written = directory.try_write(picture.file, [&](fs::path const& path) {
-      if (picture.error)
-        std::rethrow_exception(picture.error);
-      output::write_text_file(path, picture.png);
-    });
-    if (written)
-      record.captions[picture.file] = picture.caption;
-    for (auto const& [file, bytes] : picture.more)
-      directory.try_write(file, [&, &text = bytes](fs::path const& path) { output::write_text_file(path, text); });
-  }
-}
-
-assembly::OutputNodes output_nodes(RunConfig const& config) {
-  return config.output.vtk_enabled && vtk_format(config) != output::VtkFormat::image ? assembly::OutputNodes::equidistant
-                                                                                     : assembly::OutputNodes::unknowns;
-}
-
-SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u, RunConfig const& config) {
-  auto const places = output_nodes(config);
-  return {discretization.output_mesh(places),
-          discretization.fields(u, places,
-                                {config.output.writes(SolutionField::flux_points), config.output.writes(SolutionField::gradient)})};
-}
-
-PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, fs::path const& path,
-                        assembly::MeshSummary const& whole, output::PiecePlace const& place) {
-  PieceFields fields = solution_fields(part.fields, config);
-  write_vtk(path, as_output(part.nodes), fields.points, fields.cells, config, whole, &place);
-  static int const integer = 0;
-  for (auto* const list : {&fields.points, &fields.cells})
-    for (output::Field& field : *list) {
-      field.values = {};
-      field.integers = field.integers.empty() ? std::span<int const>() : std::span<int const>(&integer, 1);
-    }
-  return fields;
-}
-
-void write_surface(assembly::BoundarySurface const& s, assembly::MeshSummary const& mesh, RunConfig const& config,
-                   ResultsDirectory& directory) {
-  directory.try_write("surface.vtp", [&](fs::path const& path) {
-    output::write_vtp(path, s.points, s.quads, 4, {{config.output.name, 1, s.u, {}}, {"flux", 3, s.flux, {}}},
-                      {{"boundary", 1, {}, s.boundary}, {"material", 1, {}, s.material}, {"outward_flux", 1, s.outward_flux, {}}},
-                      config.output.vtk, whole_arrays(config, mesh));
+    output_ = solution_output(*mesh_.own, u_, config_);
+    if (!flux.empty())
+      output_->fields.flux_points = flux;
   });
 }
 
-void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory) {
-  auto const& history = record.result.history;
-  directory.try_write("residuals.csv", [&](fs::path const& path) { output::write_text_file(path, residuals_csv(history)); });
-  if (!output.picture || !output::pictures_built())
-    return;
-  output::Curve curve{std::string(name_of(record.solver.method)), {}, history};
-  for (std::size_t i = 0; i < history.size(); ++i)
-    curve.x.push_back(static_cast<double>(i));
-  output::PlotOptions options;
-  options.title = "Relative residual";
-  options.x_label = "iteration";
-  options.y_label = "||r|| / ||b||";
-  options.reference_y = record.solver.tolerance;
-  for (std::string const& ending : output.picture_endings())
-    directory.try_write("residuals" + ending, [&](fs::path const& path) { output::write_plot(path, {curve}, options); });
+void SolutionFiles::write_vtk_files(fs::path const& folder) {
+  PieceFields fields;
+  std::optional<output::Mesh> mesh;
+  team_.together([&] {
+    if (!output_)
+      return;
+    fields = solution_fields(output_->fields, config_);
+    mesh.emplace(as_output(output_->nodes));
+  });
+  auto const attempt = [&](auto const& write) {
+    try {
+      write();
+    } catch (EnvironmentError const& error) {
+      failure_ = error.what();
+    }
+  };
+  if (mesh_.is_whole())
+    attempt([&] { write_vtk(folder / vtk_file_name(config_), *mesh, fields, config_, mesh_.whole); });
+  else if (is_one_file())
+    attempt([&] {
+      output::write_hdf_on_ranks(folder / vtk_file_name(config_), team_.communicator(), mesh ? &*mesh : nullptr, fields.points,
+                                 fields.cells, config_.output.vtk, whole_arrays(config_, mesh_.whole));
+    });
+  else
+    team_.together([&] {
+      if (!mesh)
+        return;
+      output::PiecePlace const at = place(team_.rank());
+      attempt([&] { write_vtk(folder / name(team_.rank()), *mesh, fields, config_, mesh_.whole, &at); });
+      // The file that names the pieces tells whether values are integers.
+      static int const integer = 0;
+      for (auto* const list : {&fields.points, &fields.cells})
+        for (output::Field& field : *list) {
+          field.values = {};
+          field.integers = field.integers.empty() ? std::span<int const>() : std::span<int const>(&integer, 1);
+        }
+      fields_ = std::move(fields);
+    });
+}
+
+/// The mean over all cells around a node: the rank of its row has them.
+HostVector<double> SolutionFiles::flux_at_own_nodes() const {
+  HostVector<double> around, result;
+  team_.together([&] {
+    if (mesh_.around)
+      around = mesh_.around->flux_at_nodes(u_around_, output_nodes(config_));
+    result.resize(3 * mesh_.in_own.size());
+  });
+  auto const host = make_context(Backend::cpu);
+  GhostExchange<double> exchange(*host, team_.communicator(), mesh_.neighbors);
+  HostVector<double> rows(static_cast<std::size_t>(mesh_.n_rows));
+  for (std::size_t d = 0; d < 3; ++d) {
+    for (std::size_t i = 0; i < mesh_.places.size(); ++i)
+      if (mesh_.places[i] < mesh_.n_rows)
+        rows[static_cast<std::size_t>(mesh_.places[i])] = around[3 * i + d];
+    exchange.start(rows.data());
+    double const* const ghosts = exchange.finish();
+    for (std::size_t i = 0; i < mesh_.in_own.size(); ++i) {
+      std::int32_t const place = mesh_.places[static_cast<std::size_t>(mesh_.in_own[i])];
+      result[3 * i + d] = place < mesh_.n_rows ? rows[static_cast<std::size_t>(place)] : ghosts[place - mesh_.n_rows];
+    }
+  }
+  return result;
+}
+
+std::vector<DrawnPicture> SolutionFiles::draw(ResultRecord const& record, assembly::Extent const& extent,
+                                              output::Mesh const& mesh) const {
+  if (picture_files(config_).empty())
+    return {};
+  assembly::SolutionFields const nothing;
+  assembly::SolutionFields const& fields = output_ ? output_->fields : nothing;
+  PictureMesh const of_mesh{mesh_.whole, extent};
+  if (mesh_.is_whole())
+    return draw_pictures(config_, of_mesh, mesh, fields, picture_title(record));
+  std::vector<output::BoundaryFace> faces;
+  team_.together([&] {
+    if (mesh_.own)
+      for (assembly::CellFace const& face : mesh_.own->boundary_faces())
+        faces.push_back({face.cell, face.face});
+  });
+  output::PicturePart const part{team_.communicator(), faces, [&](std::int64_t node) { return mesh_.unknown_of_whole(node); }};
+  return draw_pictures(config_, of_mesh, mesh, fields, picture_title(record), &part);
+}
+
+void SolutionFiles::make(fs::path const& folder, ResultRecord const& record, assembly::Extent const& extent, bool finite) {
+  bool interrupted = false;
+  auto const whatever_happens = [&](auto const& body) {  // the solution is there: it is written first
+    for (bool done = false; !done;)
+      try {
+        body();
+        done = true;
+      } catch (Interrupted const&) {
+        clear_interrupt();
+        interrupted = true;
+      }
+  };
+  whatever_happens([&] { make_fields(); });
+  output::Mesh const mesh = output_ ? as_output(output_->nodes) : output::Mesh(output::Grid{config_.problem.order, {}, {}});
+  // Pictures are drawn while a file is written: neither keeps all threads busy. Of several ranks only one thread sends messages.
+  bool const beside = mesh_.is_whole() && output_ && !picture_files(config_).empty();
+  auto drawing = std::async(beside ? std::launch::async | std::launch::deferred : std::launch::deferred, [&] {
+    if (beside)
+      set_thread_count_or_one(record.threads);
+    return draw(record, extent, mesh);
+  });
+  if (config_.output.vtk_enabled)
+    whatever_happens([&] { write_vtk_files(folder); });
+  failure_ = first_message(team_.communicator(), failure_);
+  if (interrupted)
+    throw Interrupted();
+  if (finite && cuts_solution(config_)) {
+    assembly::SolutionFields const nothing;
+    cuts_ = cut_solution(mesh, output_ ? output_->fields : nothing, config_, {mesh_, team_});
+  }
+  pictures_ = drawing.get();
+  output_.reset();
+  if (finite && config_.output.surface)
+    surface_ = gathered_surface();
+}
+
+/// Nodes that several ranks have are one; its flux is the mean over the faces around it, of all ranks.
+assembly::BoundarySurface SolutionFiles::gathered_surface() const {
+  if (mesh_.is_whole())
+    return mesh_.own->surface(u_);
+  assembly::BoundarySurface mine;
+  team_.together([&] {
+    if (!mesh_.own)
+      return;
+    mine = mesh_.own->surface(u_);
+    for (std::int64_t& unknown : mine.unknowns)
+      unknown = mesh_.unknown_of_whole(unknown);
+  });
+  Communicator& ranks = team_.communicator();
+  auto const points = gather_on_first(ranks, mine.points), u = gather_on_first(ranks, mine.u),
+             flux = gather_on_first(ranks, mine.flux), outward = gather_on_first(ranks, mine.outward_flux);
+  auto const unknowns = gather_on_first(ranks, mine.unknowns), quads = gather_on_first(ranks, mine.quads);
+  auto const around = gather_on_first(ranks, mine.faces_around), boundary = gather_on_first(ranks, mine.boundary),
+             material = gather_on_first(ranks, mine.material);
+  assembly::BoundarySurface all;
+  for (auto const& list : unknowns)
+    all.unknowns.insert(all.unknowns.end(), list.begin(), list.end());
+  std::sort(all.unknowns.begin(), all.unknowns.end());
+  all.unknowns.erase(std::unique(all.unknowns.begin(), all.unknowns.end()), all.unknowns.end());
+  std::size_t const n = all.unknowns.size();
+  all.points.resize(3 * n);
+  all.u.resize(n);
+  all.flux.resize(3 * n);
+  all.faces_around.resize(n);
+  for (std::size_t rank = 0; rank < unknowns.size(); ++rank) {
+    auto const place = [&](std::int64_t node) {
+      return std::lower_bound(all.unknowns.begin(), all.unknowns.end(), unknowns[rank][static_cast<std::size_t>(node)]) -
+             all.unknowns.begin();
+    };
+    for (std::size_t i = 0; i < unknowns[rank].size(); ++i) {
+      auto const at = static_cast<std::size_t>(place(static_cast<std::int64_t>(i)));
+      all.u[at] = u[rank][i];
+      all.faces_around[at] += around[rank][i];
+      for (std::size_t d = 0; d < 3; ++d) {
+        all.points[3 * at + d] = points[rank][3 * i + d];
+        all.flux[3 * at + d] += around[rank][i] * flux[rank][3 * i + d];
+      }
+    }
+    for (std::int64_t const node : quads[rank])
+      all.quads.push_back(place(node));
+    all.boundary.insert(all.boundary.end(), boundary[rank].begin(), boundary[rank].end());
+    all.material.insert(all.material.end(), material[rank].begin(), material[rank].end());
+    all.outward_flux.insert(all.outward_flux.end(), outward[rank].begin(), outward[rank].end());
+  }
+  for (std::size_t i = 0; i < all.flux.size(); ++i)
+    all.flux[i] /= all.faces_around[i / 3];
+  return all;
+}
+
+void SolutionFiles::list_vtk_files(ResultsDirectory& directory) const {
+  // They are written already: they are listed, or the failure.
+  auto const list = [&](std::string const& file) {
+    return directory.try_write(file, [&](fs::path const& path) {
+      if (!failure_.empty() || !fs::exists(path))
+        throw EnvironmentError(failure_.empty() ? path.string() + " was written and is not there" : failure_);
+    });
+  };
+  std::string whole = vtk_file_name(config_);
+  if (is_one_file()) {
+    if (!list(whole) || !pvd_may_name(whole))
+      return;
+  } else {
+    for (int const rank : writers_)
+      if (!list(name(rank)))
+        return;
+    output::PiecesOfMesh const mesh = pieces();
+    whole = "solution" + output::extension_of(mesh.kind);
+    if (!directory.try_write(whole, [&](fs::path const& path) {
+          output::write_pieces(path, mesh, fields_.points, fields_.cells, config_.output.vtk);
+        }))
+      return;
+  }
+  directory.try_write("solution.pvd", [&](fs::path const& path) { output::write_pvd(path, {{0.0, whole}}); });
+}
+
+std::vector<std::string> SolutionFiles::write(ResultRecord& record, ResultsDirectory& directory) const {
+  std::vector<std::string> notes;
+  if (!config_.output.pictures.empty() && !output::pictures_built())
+    notes.emplace_back(no_pictures_note);
+  notes.insert(notes.end(), cuts_.notes.begin(), cuts_.notes.end());
+  write_cuts(cuts_, config_, mesh_.whole, directory);
+  if (config_.output.vtk_enabled)
+    list_vtk_files(directory);
+  write_drawn(pictures_, record, directory);
+  return notes;
+}
+
+void SolutionFiles::write_surface(ResultsDirectory& directory) const {
+  if (surface_)
+    app::write_surface(*surface_, mesh_.whole, config_, directory);
 }
 
 }  // namespace poisson::app

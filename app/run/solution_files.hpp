@@ -1,73 +1,65 @@
 #pragma once
 
-#include "app/config/run_config.hpp"
 #include "app/io/results_directory.hpp"
+#include "app/run/cuts.hpp"
 #include "app/run/pictures.hpp"
+#include "app/run/rank_mesh.hpp"
+#include "app/run/rank_team.hpp"
 #include "app/run/result_record.hpp"
-#include "assembly/discretization.hpp"
+#include "app/run/solution_fields.hpp"
 #include "output/vtk/vtk_files.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace poisson::app {
 
-/// What output.vtk.format: auto stands for.
-[[nodiscard]] output::VtkFormat vtk_format(RunConfig const& config);
-/// The name of the solution's file for ParaView, by output.vtk.format and the mesh.
-[[nodiscard]] std::string vtk_file_name(RunConfig const& config);
-/// Whether a .pvd may name that file: ParaView reads only VTK's XML formats from one.
-[[nodiscard]] bool pvd_may_name(std::string const& vtk_file);
+/// The files of a solution: for ParaView, pictures, slices, contours and the surface, as far as the configuration asks for them. A
+/// rank that has the whole mesh writes one file for ParaView. Of several each one writes its piece, and the first one the file that
+/// names all of them; or the first one writes one file (hdf). The rest is gathered on the first rank.
+class SolutionFiles {
+public:
+  /// `u_around` and `u`: of the unknowns of mesh.around and mesh.own. All arguments outlive this. Collective.
+  SolutionFiles(RunConfig const& config, RankMesh const& mesh, RankTeam& team, std::span<double const> u_around,
+                std::span<double const> u);
 
-/// Whether the configuration asks for slices or contours; for anything that is written from fields.
-[[nodiscard]] bool cuts_solution(RunConfig const& config);
-[[nodiscard]] bool needs_fields(RunConfig const& config);
+  /// Writes the solution for ParaView into `folder`, also when that is interrupted, and makes all else. What goes wrong with files
+  /// is kept for write(). `finite`: u is so, on all ranks. Collective. Throws InputError where `exact` is not finite, Interrupted.
+  void make(std::filesystem::path const& folder, ResultRecord const& record, assembly::Extent const& extent, bool finite);
 
-/// Writes the solution for ParaView, pictures, slices and contours, as far as the configuration asks for them. `u` has a value per
-/// unknown. Captions of pictures go to the record. Returns notes on contours and slices that are empty. Throws EnvironmentError.
-[[nodiscard]] std::vector<std::string> write_solution_files(assembly::Discretization const& discretization,
-                                                            std::span<double const> u, RunConfig const& config,
-                                                            ResultRecord& record, ResultsDirectory& directory);
+  /// Lists what is written, and writes what was made but the surface; captions of pictures go to the record. Returns notes on
+  /// contours and slices that are empty. To be called by the first rank.
+  [[nodiscard]] std::vector<std::string> write(ResultRecord& record, ResultsDirectory& directory) const;
+  /// Writes surface.vtp, if it was made.
+  void write_surface(ResultsDirectory& directory) const;
 
-/// The solution on the nodes and cells of a mesh, or of a part of it, as the configuration's file takes them.
-struct SolutionOutput {
-  assembly::OutputMesh nodes;
-  assembly::SolutionFields fields;
+private:
+  void make_fields();
+  void write_vtk_files(std::filesystem::path const& folder);
+  [[nodiscard]] std::vector<DrawnPicture> draw(ResultRecord const& record, assembly::Extent const& extent,
+                                               output::Mesh const& mesh) const;
+  [[nodiscard]] bool is_one_file() const;  ///< in place of pieces
+  [[nodiscard]] std::string name(int rank) const;
+  [[nodiscard]] output::PiecePlace place(int rank) const;
+  [[nodiscard]] output::PiecesOfMesh pieces() const;
+  [[nodiscard]] assembly::BoundarySurface gathered_surface() const;
+  [[nodiscard]] HostVector<double> flux_at_own_nodes() const;
+  void list_vtk_files(ResultsDirectory& directory) const;
+
+  RunConfig const& config_;
+  RankMesh const& mesh_;
+  RankTeam& team_;
+  std::span<double const> u_around_, u_;
+  std::vector<int> writers_;              ///< the ranks that have cells
+  std::optional<SolutionOutput> output_;  ///< of own cells
+  PieceFields fields_;                    ///< without their values
+  std::string failure_;
+  Cuts cuts_;
+  std::vector<DrawnPicture> pictures_;
+  std::optional<assembly::BoundarySurface> surface_;
 };
-[[nodiscard]] SolutionOutput solution_output(assembly::Discretization const& discretization, std::span<double const> u,
-                                             RunConfig const& config);
-/// The nodes of that file: Lagrange cells need equidistant ones; all else takes those of the unknowns.
-[[nodiscard]] assembly::OutputNodes output_nodes(RunConfig const& config);
-
-/// What files for ParaView tell of a sweep's case: an array of one value for every swept key, by its path.
-[[nodiscard]] std::vector<output::WholeArray> arrays_of_case(RunConfig const& config);
-/// The same, and the names of materials and boundaries of the whole mesh; the sides of a box are -x, +x ...
-[[nodiscard]] std::vector<output::WholeArray> whole_arrays(RunConfig const& config, assembly::MeshSummary const& mesh);
-
-/// The fields of a file or a piece.
-struct PieceFields {
-  std::vector<output::Field> points, cells;
-};
-/// Those that the configuration asks for. `fields` outlive the result.
-[[nodiscard]] PieceFields solution_fields(assembly::SolutionFields const& fields, RunConfig const& config);
-/// Writes the solution on a part of a mesh, as a piece of the whole, to `path`, in the format of the configuration (not hdf).
-/// Returns what write_pieces needs to know of it, the fields without their values. Throws EnvironmentError.
-[[nodiscard]] PieceFields write_piece(SolutionOutput const& part, RunConfig const& config, std::filesystem::path const& path,
-                                      assembly::MeshSummary const& whole, output::PiecePlace const& place);
-
-/// The title of pictures.
-[[nodiscard]] std::string picture_title(ResultRecord const& record);
-
-/// Writes the boundary alone (surface.vtp).
-void write_surface(assembly::BoundarySurface const& surface, assembly::MeshSummary const& mesh, RunConfig const& config,
-                   ResultsDirectory& directory);
-
-/// Writes the pictures that were drawn, and notes their captions.
-void write_drawn(std::vector<DrawnPicture> const& pictures, ResultRecord& record, ResultsDirectory& directory);
-
-/// Writes residuals.csv and, with `picture`, its plot. Throws EnvironmentError.
-void write_residual_files(ResultRecord const& record, OutputSpec const& output, ResultsDirectory& directory);
 
 }  // namespace poisson::app

@@ -142,7 +142,8 @@ void begin_record(ResultRecord& record, RunConfig const& config, std::int64_t n_
 }
 
 void write_solution(Stages& stages, NullSpace const& null_space, std::span<double> x, std::span<double> x_low, Console& console) {
-  stages.output([&](ResultsDirectory& directory) {
+  auto const nothing = [](fs::path const&) {};
+  stages.output(nothing, [&](ResultsDirectory& directory) {
     if (!null_space.constants)  // the solver knows it of the whole
       subtract_means(null_space, x, x_low);
     if (std::size_t const row = first_not_finite(x); row < x.size()) {
@@ -165,9 +166,9 @@ ExitCode finish(Stages& stages, RunConfig const& config) {
   return stages.finish();
 }
 
-/// The first rank reads the files, and sends every rank its rows; it alone has the parts of the null space.
-SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, ResultRecord& record,
-                            NullSpace& null_space) {
+/// The first rank reads the files, and sends every rank its rows; it alone has the parts of the null space, and its defect.
+SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam& team, Stages& stages, NullSpace& null_space,
+                            double& defect) {
   SystemOfFiles system;
   std::array<std::int64_t, 2> sizes{};
   team.on_first([&] {
@@ -175,53 +176,35 @@ SystemShare share_of_system(RunConfig const& config, Console& console, RankTeam&
     sizes = {system.matrix->n_rows, system.matrix->nnz()};
   });
   sizes = gather(team.communicator(), sizes).front();
-  begin_record(record, config, sizes[0], sizes[1]);
-  team.on_first([&] { tell_null_space(system.null_space, system.defect, record, console); });
+  begin_record(stages.record, config, sizes[0], sizes[1]);
   null_space = std::move(system.null_space);
+  defect = system.defect;
+  if (system.matrix != nullptr)
+    stages.box_nodes = box_nodes_of(*system.matrix);
   null_space.constants = gather(team.communicator(), static_cast<std::int32_t>(null_space.constants ? 1 : 0)).front() != 0;
   return shared_out(std::move(system.matrix), std::move(system.b), team);
 }
 
 }  // namespace
 
-ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console) {
-  RunConfig const& config = configuration.config();
-  require_files(*config.system);
-  Stages stages(config, options, console, config.system->matrix);
-  ResultRecord& record = stages.record;
-  record.system = *config.system;
-
-  stages.unless_interrupted([&] {
-    SystemOfFiles system;
-    record.clock.time(Stage::read, [&] { system = read_system(config, console); });
-    begin_record(record, config, system.matrix->n_rows, system.matrix->nnz());
-    stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
-    tell_null_space(system.null_space, system.defect, record, console);
-
-    stages.box_nodes = box_nodes_of(*system.matrix);
-    stages.convert(std::move(system.matrix));
-    HostVector<double> x = stages.solve(system.b, system.null_space.constants);
-    stages.verify(system.b, x);
-    write_solution(stages, system.null_space, x, record.result.x_low, console);
-  });
-  return finish(stages, config);
-}
-
-ExitCode solve_system_on_ranks(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
+ExitCode solve_system(Configuration const& configuration, RunOptions const& options, Console& console, RankTeam& team) {
   RunConfig const& config = configuration.config();
   require_same_configuration(config, team);
   team.on_first([&] { require_files(*config.system); });
   InternalRunOptions internal;
   internal.team = team;
-  Stages stages(config, options, console, config.system->matrix + " on " + std::to_string(team.size()) + " ranks", internal);
+  Stages stages(config, options, console, config.system->matrix + team.on_ranks(), internal);
   ResultRecord& record = stages.record;
   record.system = *config.system;
 
   stages.unless_interrupted([&] {
     SystemShare share;
     NullSpace null_space;
-    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, record, null_space); });
+    double defect = 0;
+    record.clock.time(Stage::read, [&] { share = share_of_system(config, console, team, stages, null_space, defect); });
     stages.report_stage(Stage::read, with_thousands(record.dofs) + " unknowns, " + with_thousands(record.nnz) + " non-zeros");
+    if (team.is_first())
+      tell_null_space(null_space, defect, record, console);
 
     stages.convert(std::move(share.rows), nullptr);
     HostVector<double> x = stages.solve(share.b, null_space.constants);

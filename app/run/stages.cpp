@@ -195,6 +195,8 @@ void Stages::adopt(std::unique_ptr<Matrix> matrix, std::optional<FormatChoice> c
 }
 
 void Stages::convert(RankRows rows, std::shared_ptr<RankBlocks const> blocks) {
+  if (team_.is_alone())
+    return convert(std::move(rows.matrix));
   rows_ = std::move(rows);
   blocks_ = std::move(blocks);
   Communicator& ranks = team_.communicator();
@@ -299,6 +301,8 @@ std::shared_ptr<CsrMatrix const> Stages::csr() const {
 }
 
 RankRows Stages::rank_rows() const {
+  if (team_.is_alone())
+    return {{}, csr()};
   if (rows_.matrix != nullptr)
     return rows_;
   if (auto const* const shared = dynamic_cast<OperatorOfRank const*>(&rank_matrix_->local()); shared != nullptr)

@@ -7,7 +7,7 @@
 #include "app/run/rank_team.hpp"
 #include "app/run/result_record.hpp"
 #include "app/run/run.hpp"
-#include "app/run/solution_files.hpp"
+#include "app/run/solution_fields.hpp"
 #include "gpu/core/context.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/error.hpp"
@@ -53,8 +53,25 @@ public:
     console_.stage(std::string(name_of(stage)), record.clock.seconds(stage), what);
   }
 
-  /// Calls write(results directory). An EnvironmentError is stored, so that the other files and the record are still written;
-  /// finish() throws the first one.
+  /// Calls write(), which is collective and throws the same on all ranks. An EnvironmentError is stored, so that the other files
+  /// and the record are still written; finish() throws the first one.
+  template <class Write>
+  void attempt_together(Write&& write) {
+    try {
+      write();
+    } catch (EnvironmentError const&) {
+      if (!team_.agreed())
+        throw;
+      team_.caught();
+      keep(std::current_exception());
+    } catch (std::bad_alloc const&) {
+      if (!team_.agreed())
+        throw;
+      keep(std::make_exception_ptr(OutOfMemoryError("out of memory while the results were written")));
+    }
+  }
+
+  /// Calls write(results directory) on the first rank alone. Errors are stored likewise.
   template <class Write>
   void attempt(Write&& write) {
     if (!directory_)
@@ -66,19 +83,6 @@ public:
       keep(std::current_exception());
     } catch (std::bad_alloc const&) {
       keep(std::make_exception_ptr(OutOfMemoryError("out of memory while the results were written")));
-    }
-  }
-
-  /// The same for several ranks, of which all call write(), and throw the same.
-  template <class Write>
-  void attempt_together(Write&& write) {
-    try {
-      write();
-    } catch (EnvironmentError const&) {
-      if (!team_.agreed())
-        throw;
-      team_.caught();
-      keep(std::current_exception());
     }
   }
 
@@ -94,10 +98,25 @@ public:
     }
   }
 
+  /// Calls `body`, which follows the solve. An interrupt ends it and is noted in the record with its time, and the run goes on: the
+  /// solution is there, and is written.
+  template <class Body>
+  void unless_interrupted(char const* when, Body&& body) {
+    try {
+      body();
+    } catch (Interrupted const&) {  // thrown on all ranks
+      clear_interrupt();
+      record.status = SolverStatus::interrupted;
+      record.reason = std::string("interrupted ") + when + "; the solution is complete";
+    }
+  }
+
   [[nodiscard]] Backend backend() const { return backend_; }
   [[nodiscard]] Communicator& ranks() const { return team_.communicator(); }
   /// The results directory, on every rank. Collective.
   [[nodiscard]] std::filesystem::path shared_path() {
+    if (directory_)
+      directory_->ensure_writable();
     return team_.of_first(directory_ ? std::filesystem::absolute(directory_->path()).string() : "");
   }
   /// Waits until it is there.
@@ -124,7 +143,7 @@ public:
   /// The matrix in its format, of one rank.
   [[nodiscard]] Matrix const& stored() const { return *stored_; }
 
-  /// With ranks: the rows of this one.
+  /// The rows of this rank, with the same entries.
   [[nodiscard]] RankRows rank_rows() const;
 
   /// Of a box whose matrix comes from a file; see SolverOptions.
@@ -148,11 +167,13 @@ public:
   /// called.
   [[nodiscard]] HostVector<double> correction(std::span<double const> r, double tolerance);
 
-  /// Writes the convergence history, and calls write_solution(directory).
-  template <class WriteSolution>
-  void output(WriteSolution&& write_solution) {
+  /// Writes the convergence history, calls make(folder of the results), which is collective, and write_solution(directory) on the
+  /// first rank. An interrupt of make() is noted in the record.
+  template <class Make, class WriteSolution>
+  void output(Make&& make, WriteSolution&& write_solution) {
     record.clock.time(Stage::output, [&] {
       attempt([&](ResultsDirectory& directory) { write_residual_files(record, config_.output, directory); });
+      unless_interrupted("after the solve", [&] { attempt_together([&] { make(shared_path()); }); });
       attempt(write_solution);
     });
     report_stage(Stage::output, directory_ ? directory_->path().string() : "");
@@ -162,15 +183,11 @@ public:
   /// returns the first failure (or null), which finish() throws. With ranks run() throws Interrupted on all.
   template <class Run>
   void analysis(Run&& run) {
-    try {
+    unless_interrupted("in the analysis", [&] {
       if (directory_)
         directory_->ensure_writable();
       keep(record.clock.time(Stage::analysis, [&] { return run(*context_, directory_ ? &*directory_ : nullptr); }));
-    } catch (Interrupted const&) {
-      clear_interrupt();
-      record.status = SolverStatus::interrupted;
-      record.reason = "interrupted in the analysis; the solution is complete";
-    }
+    });
     console_.end_progress();
     report_stage(Stage::analysis, std::to_string(record.analysis.size()) + " of singular values");
   }

@@ -4,7 +4,7 @@
 #include "app/io/results_directory.hpp"
 #include "app/run/exit_code.hpp"
 #include "app/run/report_page.hpp"
-#include "app/run/solution_files.hpp"
+#include "app/run/solution_fields.hpp"
 #include "app/run/sweep_summary.hpp"
 #include "gpu/core/interrupt.hpp"
 #include "gpu/core/threads.hpp"

@@ -45,6 +45,6 @@ void list_sweep(Configuration const& configuration);
 /// too. Collective. Returns the exit code of the case; its log tells of its errors, and so does standard error. Throws
 /// InputError.
 [[nodiscard]] ExitCode run_sweep_case(Configuration const& configuration, std::string const& name, RunOptions const& options,
-                                      Console& console, RankTeam& team = alone_team());
+                                      Console& console, RankTeam& team);
 
 }  // namespace poisson::app

@@ -74,17 +74,17 @@ ExitCode run_sweep_case(Configuration const& configuration, std::string const& n
   RunOptions case_options = options;
   case_options.overwrite = true;
   InternalRunOptions internal;
+  internal.team = team;
   internal.own_folder = true;
   internal.keep_unknowns = has_snapshots(configuration.config());
   try {
-    ExitCode const code = team.is_alone() ? run_case(*c.configuration, case_options, console, internal)
-                                          : run_case_on_ranks(*c.configuration, case_options, console, team, internal);
+    ExitCode const code = run_case(*c.configuration, case_options, console, internal);
     if (log)
       log->line(exit_code_text(code));
     return code;
   } catch (...) {
     Failure const failure = failure_of(&*c.configuration, std::current_exception());
-    if (!team.is_alone() && !team.agreed()) {  // the caller tells it, and ends the other ranks
+    if (!team.agreed()) {  // the caller tells it, and ends the other ranks
       std::ofstream(root / c.directory / case_log, std::ios::app)
           << "poisson: error: " << told_by(team.rank(), failure.message) << "\n"
           << exit_code_text(failure.code) << std::endl;

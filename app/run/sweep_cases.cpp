@@ -1,7 +1,7 @@
 #include "app/run/sweep_cases.hpp"
 
 #include "app/run/exit_code.hpp"
-#include "app/run/solution_files.hpp"
+#include "app/run/solution_fields.hpp"
 #include "gpu/core/error.hpp"
 #include "gpu/core/input_file.hpp"
 #include "output/files/directory_lock.hpp"

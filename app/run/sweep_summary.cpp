@@ -4,7 +4,7 @@
 #include "app/run/exit_code.hpp"
 #include "app/run/mesh_convergence.hpp"
 #include "app/run/report_page.hpp"
-#include "app/run/solution_files.hpp"
+#include "app/run/solution_fields.hpp"
 #include "output/files/atomic_file.hpp"
 #include "output/vtk/vtk_files.hpp"
 

@@ -77,17 +77,8 @@ void SystemFiles::tell(Console& console) const {
   console.line("    system in " + matrix_.string() + " and " + rhs_.string());
 }
 
-void SystemFiles::write(CsrMatrix const& matrix, std::span<double const> rhs, std::string const& fingerprint,
-                        Console& console) const {
-  if (warns(all_finite(matrix.values) && all_finite(rhs), console))
-    return;
-  write_symmetric_matrix_market(matrix_, matrix, matrix_comment(fingerprint));
-  write_matrix_market_vector(rhs_, rhs, rhs_comment(fingerprint));
-  tell(console);
-}
-
-void SystemFiles::write_on_ranks(RankRows const& rows, std::span<std::int64_t const> numbers, std::span<double const> rhs,
-                                 std::string const& fingerprint, RankTeam& team, Console& console) const {
+void SystemFiles::write(RankRows const& rows, std::span<std::int64_t const> numbers, std::span<double const> rhs,
+                        std::string const& fingerprint, RankTeam& team, Console& console) const {
   Communicator& ranks = team.communicator();
   CsrMatrix const& matrix = *rows.matrix;
   if (warns(!any_of_ranks(ranks, !all_finite(matrix.values) || !all_finite(rhs)), console))

@@ -27,11 +27,10 @@ public:
   void require_writable() const;
   /// Writes both, and says so; warns instead where a value is not finite. `fingerprint` tells of which run they are, and becomes
   /// a comment. Throws EnvironmentError, Interrupted.
-  void write(CsrMatrix const& matrix, std::span<double const> rhs, std::string const& fingerprint, Console& console) const;
-  /// The same on several ranks, each with its rows, whose numbers in the whole are given: the first one writes the files and gets
-  /// some thousand rows of all at a time. Collective; all throw the same.
-  void write_on_ranks(RankRows const& rows, std::span<std::int64_t const> numbers, std::span<double const> rhs,
-                      std::string const& fingerprint, RankTeam& team, Console& console) const;
+  /// Every rank has its rows, whose numbers in the whole are given: the first one writes the files and gets some thousand rows of
+  /// all at a time. Collective; all throw the same.
+  void write(RankRows const& rows, std::span<std::int64_t const> numbers, std::span<double const> rhs,
+             std::string const& fingerprint, RankTeam& team, Console& console) const;
 
 private:
   [[nodiscard]] bool warns(bool finite, Console& console) const;

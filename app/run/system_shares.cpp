@@ -47,6 +47,8 @@ SystemShare unpacked_system(std::vector<char> const& bytes) {
 }  // namespace
 
 SystemShare shared_out(std::shared_ptr<CsrMatrix const> matrix, HostVector<double> b, RankTeam& team) {
+  if (team.size() == 1)
+    return {{{}, std::move(matrix)}, std::move(b)};
   std::vector<std::int64_t> first_rows;
   team.on_first([&] { first_rows = share_out_rows(*matrix, team.size()); });
   std::vector<char> mine;
