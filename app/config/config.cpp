@@ -355,7 +355,7 @@ std::string schema_text() {
   expressions.comment("", "Expressions stand in quotes. Operators: + - * / ^, < <= > >= == !=, && || !, a ? b : c. Names: " +
                               assembly::expression_names() + ". log is the natural logarithm, step(a) is 1 where a >= 0.");
   return "# Reference configuration: every key with its default. All keys may be left out but problem.boundary.\n" +
-         expressions.text() + schema::document_keys(schema::run_keys(), RunConfig{}, "");
+         expressions.text() + schema::document_keys(schema::written_keys(schema::run_keys(), RunConfig{}), "");
 }
 
 namespace {
@@ -431,7 +431,7 @@ std::string schema_text(std::string const& key) {
     layout.block(path, chosen[0].element(layout.indent(path) + "  ", ""));
     element = layout.text();
   }
-  return sections.text() + (element.empty() ? schema::document_keys(chosen, RunConfig{}, "") : element);
+  return sections.text() + (element.empty() ? schema::document_keys(schema::written_keys(chosen, RunConfig{}), "") : element);
 }
 
 std::string json_schema_text() {
@@ -443,7 +443,7 @@ std::string json_schema_text() {
   // An axis of a sweep holds values of the key that it names.
   Json& axes = root["properties"]["sweep"]["properties"];
   for (auto const& k : schema::run_keys()) {
-    if (!k.read || k.path == "sweep" || k.path.starts_with("output."))
+    if (k.is_section() || k.path == "sweep" || k.path.starts_with("output."))
       continue;
     std::string pointer = "#";
     for (auto const& step : split_path(k.path))
@@ -456,8 +456,9 @@ std::string json_schema_text() {
 std::string resolved_yaml(RunConfig const& config) {
   if (config.system)
     return "system:\n  matrix: " + plain_or_quoted(config.system->matrix) +
-           "\n  rhs: " + plain_or_quoted(config.system->rhs_name()) + "\n" + schema::write_keys(schema::system_keys(), config);
-  return schema::write_keys(schema::run_keys(), config);
+           "\n  rhs: " + plain_or_quoted(config.system->rhs_name()) + "\n" +
+           schema::write_keys(schema::written_keys(schema::system_keys(), config));
+  return schema::write_keys(schema::written_keys(schema::run_keys(), config));
 }
 
 RunConfig with_absolute_files(RunConfig config) {

@@ -346,6 +346,33 @@ Json& JsonMap::owner(std::string const& path, bool required) {
   }
 }
 
+KeyText::KeyText(std::string_view path_, std::string_view unit_, std::string_view meaning_, std::string allowed_)
+    : path(path_), unit(unit_), meaning(meaning_), allowed(std::move(allowed_)) {}
+
+KeyText::KeyText(KeyText const&) = default;
+KeyText::KeyText(KeyText&&) noexcept = default;
+KeyText& KeyText::operator=(KeyText const&) = default;
+KeyText& KeyText::operator=(KeyText&&) noexcept = default;
+KeyText::~KeyText() = default;
+
+std::string KeyText::explanation() const {
+  return meaning + (unit.empty() ? "" : " Unit: " + unit + ".");
+}
+
+std::string KeyText::rules() const {
+  return "Allowed: " + allowed + "." + (absent.empty() ? "" : " null: " + absent + ".") +
+         (condition.empty() ? "" : " Only " + condition + ".") + (required_text.empty() ? "" : " Required.");
+}
+
+KeyText::Lines KeyText::in_comments(Lines element) {
+  return [element = std::move(element)](std::string const& indent, std::string const& inner) {
+    std::string lines = element(indent, inner);
+    for (std::size_t at = 0; at < lines.size(); at = lines.find('\n', at) + 1)
+      lines.insert(at + indent.size(), "# ");
+    return lines;
+  };
+}
+
 void JsonMap::section(std::string const& path, std::string const& description) {
   owner(path, false)["properties"][last_name(path)] = {
       {"description", description}, {"type", {"object", "null"}}, {"additionalProperties", false}, {"properties", Json::object()}};
@@ -403,6 +430,50 @@ void Layout::block(std::string const& path, std::string const& lines) {
   out_ += lines;
 }
 
+std::string write_keys(std::vector<WrittenKey> const& keys) {
+  Layout layout("");
+  for (auto const& [key, is_section, value] : keys)
+    if (is_section)
+      layout.heading(key.path);
+    else
+      layout.value(key.path, value.value_or("null"));
+  return layout.text();
+}
+
+std::string write_flow(std::vector<WrittenKey> const& keys) {
+  std::vector<std::string> parts;
+  for (auto const& [key, is_section, value] : keys)
+    if (value)
+      parts.push_back(key.path + ": " + *value);
+  return "{" + join(parts) + "}";
+}
+
+std::string document_keys(std::vector<WrittenKey> const& keys, std::string const& indent) {
+  Layout layout(indent);
+  for (auto const& [key, is_section, value] : keys) {
+    layout.comment(key.path, key.explanation());
+    if (!is_section)
+      layout.comment(key.path, key.rules());
+    if (is_section)
+      layout.heading(key.path);
+    else if (key.document)
+      layout.block(key.path, key.document(layout.indent(key.path) + "  ", ""));
+    else
+      layout.value(key.path, value.value_or("null"));
+  }
+  return layout.text();
+}
+
+std::string document_element(std::vector<WrittenKey> const& keys, std::string const& indent, std::string const& inner) {
+  std::vector<WrittenKey> chosen;
+  for (auto const& written : keys)
+    if (inner.empty() || written.key.path == inner)
+      chosen.push_back(written);
+  std::string lines = document_keys(chosen, indent + "  ");
+  std::string const first = indent + "  " + chosen.front().key.path;
+  lines.replace(lines.find("\n" + first) + 1, indent.size() + 2, indent + "- ");
+  return lines;
+}
 namespace {
 
 void check_names_below(YamlNode const& node, std::string const& prefix, std::string const& shown,

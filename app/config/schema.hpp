@@ -10,13 +10,15 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
-/// Declarations of keys. One statement per key, in app/config/config_keys.cpp, defines its reader, its checks, and its lines in the
+/// Declarations of keys. One statement per key, in app/config/*_keys.cpp, defines its reader, its checks, and its lines in the
 /// schema, in the JSON Schema and in the resolved configuration. Internal to the configuration.
 ///
 /// A value type is a small class with
@@ -191,47 +193,104 @@ struct AutoOr {
   [[nodiscard]] Json json_schema() const { return {{"anyOf", Json::array({Json{{"const", "auto"}}, type.json_schema()})}}; }
 };
 
-/// The declaration of a key of a configuration of type T; without `read`, of a section.
-template <class T>
-struct Key {
-  std::string path;     ///< relative to T: "solver.tolerance"
+/// What is said about a key, whatever it is a key of.
+struct KeyText {
+  using Lines = std::function<std::string(std::string const& indent, std::string const& inner)>;
+  std::string path;     ///< relative to the map: "solver.tolerance"
   std::string unit;     ///< empty where there is none
   std::string meaning;  ///< one or two sentences
   std::string allowed;
-  std::function<void(YamlNode const&, std::string const&, T&)> read;
-  std::function<std::string(T const&)> write;
-  std::function<Json()> json_schema;
   /// Schema lines of a value that has keys itself; of the key `inner` only, unless that is empty.
-  std::function<std::string(std::string const& indent, std::string const& inner)> document;
+  Lines document;
   std::vector<std::string> inner_keys;  ///< keys of each element of a list
   /// Schema lines of an element of a list, or of its key `inner` only; for lists without `document`.
-  std::function<std::string(std::string const& indent, std::string const& inner)> element;
+  Lines element;
   std::string absent;     ///< meaning of null; empty: null is an error
   std::string condition;  ///< when the key is allowed, "with type: robin"
-  std::function<bool(T const&)> applies = [](T const&) { return true; };
-  std::function<bool(T const&)> required = [](T const&) { return false; };
   std::string required_text;
 
-  [[nodiscard]] std::string explanation() const { return meaning + (unit.empty() ? "" : " Unit: " + unit + "."); }
-  [[nodiscard]] std::string rules() const {
-    return "Allowed: " + allowed + "." + (absent.empty() ? "" : " null: " + absent + ".") +
-           (condition.empty() ? "" : " Only " + condition + ".") + (required_text.empty() ? "" : " Required.");
-  }
+  KeyText(std::string_view path, std::string_view unit, std::string_view meaning, std::string allowed);
+  // In schema.cpp, so that they are compiled once and not for the keys of every type.
+  KeyText(KeyText const&);
+  KeyText(KeyText&&) noexcept;
+  KeyText& operator=(KeyText const&);
+  KeyText& operator=(KeyText&&) noexcept;
+  ~KeyText();
+  [[nodiscard]] std::string explanation() const;
+  [[nodiscard]] std::string rules() const;
   [[nodiscard]] bool may_be_null() const { return !absent.empty() || !condition.empty(); }
 
-  Key&& or_null(std::string meaning_of_null) && {
-    absent = std::move(meaning_of_null);
+protected:
+  [[nodiscard]] static Lines in_comments(Lines lines);
+};
+
+/// Reads, writes and describes the value of a key of a configuration of type T.
+template <class T>
+class KeyValue {
+public:
+  KeyValue() = default;
+  KeyValue(KeyValue const&) = delete;
+  KeyValue& operator=(KeyValue const&) = delete;
+  virtual ~KeyValue() = default;
+  virtual void read(YamlNode const& node, std::string const& path, T& out) const = 0;
+  [[nodiscard]] virtual std::string write(T const& value) const = 0;
+  [[nodiscard]] virtual Json json_schema() const = 0;
+};
+
+/// By a value type, for the member that `access` returns. All members of one type share what is compiled.
+template <class T, class Type, class Member>
+class MemberValue final : public KeyValue<T> {
+public:
+  using Access = Member& (*)(T&);
+  MemberValue(Type type, Access access) : type_(std::move(type)), access_(access) {}
+  void read(YamlNode const& node, std::string const& path, T& out) const override { type_.read(node, path, access_(out)); }
+  [[nodiscard]] std::string write(T const& value) const override {
+    return type_.write(std::as_const(access_(const_cast<T&>(value))));
+  }
+  [[nodiscard]] Json json_schema() const override { return type_.json_schema(); }
+
+private:
+  Type type_;
+  Access access_;
+};
+
+/// The declaration of a key of a configuration of type T, or of a section.
+template <class T>
+struct Key : KeyText {
+  using Predicate = bool (*)(T const&);
+  std::shared_ptr<KeyValue<T> const> value;  ///< null of a section
+  Predicate applies = [](T const&) { return true; };
+  Predicate required = [](T const&) { return false; };
+
+  using KeyText::KeyText;
+  [[nodiscard]] bool is_section() const { return value == nullptr; }
+
+  Key&& or_null(std::string_view meaning_of_null) && {
+    absent = meaning_of_null;
     return std::move(*this);
   }
-  Key&& only(std::string text, std::function<bool(T const&)> predicate) && {
-    condition = std::move(text);
-    applies = std::move(predicate);
+  Key&& only(std::string_view text, Predicate predicate) && {
+    condition = text;
+    applies = predicate;
     return std::move(*this);
   }
   Key&& must_be_given(
-      std::string text, std::function<bool(T const&)> predicate = [](T const&) { return true; }) && {
-    required_text = std::move(text);
-    required = std::move(predicate);
+      std::string_view text, Predicate predicate = [](T const&) { return true; }) && {
+    required_text = text;
+    required = predicate;
+    return std::move(*this);
+  }
+  /// Tells the keys of the elements of a list, which live as long as the program.
+  template <class Element>
+  Key&& with_elements(std::vector<Key<Element>> const& keys, Element const& example = {}) &&;
+  /// The schema shows an element, since that is the default.
+  Key&& shown_as_element() && {
+    document = element;
+    return std::move(*this);
+  }
+  /// The schema shows an element in comments, since the list is empty by default.
+  Key&& shown_as_comments() && {
+    document = in_comments(element);
     return std::move(*this);
   }
 };
@@ -239,23 +298,24 @@ template <class T>
 using Keys = std::vector<Key<T>>;
 
 template <class T>
-[[nodiscard]] Key<T> section(std::string path, std::string meaning) {
-  Key<T> key;
-  key.path = std::move(path);
-  key.meaning = std::move(meaning);
-  return key;
+[[nodiscard]] Key<T> section(std::string_view path, std::string_view meaning) {
+  return {path, "", meaning, ""};
 }
 
-/// Declares a key of value type `Type`. `access` returns the member of a T& or T const&.
-template <class T, class Type, class Access>
-[[nodiscard]] Key<T> key(std::string path, Type type, Access access, std::string unit, std::string meaning) {
-  Key<T> result = section<T>(std::move(path), std::move(meaning));
-  result.unit = std::move(unit);
-  result.allowed = type.allowed();
-  result.read = [type, access](YamlNode const& node, std::string const& full, T& out) { type.read(node, full, access(out)); };
-  result.write = [type, access](T const& value) { return type.write(access(value)); };
-  result.json_schema = [type] { return type.json_schema(); };
+template <class T>
+[[nodiscard]] Key<T> key_of_value(std::string_view path, std::string_view unit, std::string_view meaning, std::string allowed,
+                                  std::unique_ptr<KeyValue<T> const> value) {
+  Key<T> result{path, unit, meaning, std::move(allowed)};
+  result.value = std::move(value);
   return result;
+}
+
+/// Declares a key of value type `Type`. `access`, a lambda without captures, returns the member of a T&.
+template <class T, class Type, class Access>
+[[nodiscard]] Key<T> key(std::string_view path, Type type, Access access, std::string_view unit, std::string_view meaning) {
+  using Value = MemberValue<T, Type, std::remove_reference_t<decltype(access(std::declval<T&>()))>>;
+  std::string allowed = type.allowed();
+  return key_of_value<T>(path, unit, meaning, std::move(allowed), std::make_unique<Value const>(std::move(type), access));
 }
 
 /// The node at a relative path of names, or null.
@@ -269,11 +329,11 @@ void read_keys(Keys<T> const& keys, YamlNode const& map, std::string const& path
   std::vector<YamlNode const*> given(keys.size(), nullptr);
   for (std::size_t i = 0; i < keys.size(); ++i) {
     Key<T> const& k = keys[i];
-    YamlNode const* const node = k.read ? descend(map, k.path) : nullptr;
+    YamlNode const* const node = k.is_section() ? nullptr : descend(map, k.path);
     if (!node)
       continue;
     if (node->kind != YamlNode::Kind::null) {
-      k.read(*node, full(k), out);
+      k.value->read(*node, full(k), out);
       given[i] = node;
     } else if (!k.may_be_null())
       reject(node->origin, full(k), "has no value; allowed: " + k.allowed + "; or leave the key out");
@@ -304,57 +364,42 @@ private:
   std::string base_, out_;
 };
 
+/// A key and the value that a configuration has, as YAML.
+struct WrittenKey {
+  KeyText const& key;
+  bool is_section;
+  std::optional<std::string> value;  ///< none of a section, and where the key does not apply
+};
 template <class T>
-[[nodiscard]] std::string write_keys(Keys<T> const& keys, T const& value) {
-  Layout layout("");
+[[nodiscard]] std::vector<WrittenKey> written_keys(Keys<T> const& keys, T const& value) {
+  std::vector<WrittenKey> written;
   for (auto const& k : keys) {
-    if (!k.read)
-      layout.heading(k.path);
-    else
-      layout.value(k.path, k.applies(value) ? k.write(value) : "null");
+    written.push_back({k, k.is_section(), {}});
+    if (!k.is_section() && k.applies(value))
+      written.back().value = k.value->write(value);
   }
-  return layout.text();
+  return written;
 }
 
+/// "key: value" lines below their sections.
+[[nodiscard]] std::string write_keys(std::vector<WrittenKey> const& keys);
 /// "{a: 1, b: 2}", for keys without sections; those that do not apply are omitted.
-template <class T>
-[[nodiscard]] std::string write_flow(Keys<T> const& keys, T const& value) {
-  std::vector<std::string> parts;
-  for (auto const& k : keys)
-    if (k.applies(value))
-      parts.push_back(k.path + ": " + k.write(value));
-  return "{" + join(parts) + "}";
-}
+[[nodiscard]] std::string write_flow(std::vector<WrittenKey> const& keys);
+/// write_keys with what is said about each key in comments above it; `keys` are those of the defaults.
+[[nodiscard]] std::string document_keys(std::vector<WrittenKey> const& keys, std::string const& indent);
+/// The lines of one element of a list: document_keys with a dash before the first key. `inner` as for KeyText::document.
+[[nodiscard]] std::string document_element(std::vector<WrittenKey> const& keys, std::string const& indent,
+                                           std::string const& inner);
 
 template <class T>
-[[nodiscard]] std::string document_keys(Keys<T> const& keys, T const& defaults, std::string const& indent) {
-  Layout layout(indent);
-  for (auto const& k : keys) {
-    layout.comment(k.path, k.explanation());
-    if (k.read)
-      layout.comment(k.path, k.rules());
-    if (!k.read)
-      layout.heading(k.path);
-    else if (k.document)
-      layout.block(k.path, k.document(layout.indent(k.path) + "  ", ""));
-    else
-      layout.value(k.path, k.applies(defaults) ? k.write(defaults) : "null");
-  }
-  return layout.text();
-}
-
-/// The lines of one element of a list: document_keys with a dash before the first key. `inner` as for Key::document.
-template <class T>
-[[nodiscard]] std::string document_element(Keys<T> const& keys, T const& defaults, std::string const& indent,
-                                           std::string const& inner) {
-  Keys<T> chosen;
-  for (auto const& k : keys)
-    if (inner.empty() || k.path == inner)
-      chosen.push_back(k);
-  std::string lines = document_keys(chosen, defaults, indent + "  ");
-  std::string const first = indent + "  " + chosen.front().path;
-  lines.replace(lines.find("\n" + first) + 1, indent.size() + 2, indent + "- ");
-  return lines;
+template <class Element>
+Key<T>&& Key<T>::with_elements(std::vector<Key<Element>> const& keys, Element const& example) && {
+  for (auto const& inner : keys)
+    inner_keys.push_back(inner.path);
+  element = [&keys, example](std::string const& indent, std::string const& inner) {
+    return document_element(written_keys(keys, example), indent, inner);
+  };
+  return std::move(*this);
 }
 
 /// Builds the JSON Schema of a map from its sections and keys. Unknown names are errors.
@@ -382,13 +427,13 @@ template <class T>
 [[nodiscard]] Json json_schema_of(Keys<T> const& keys, T const& defaults) {
   JsonMap map;
   for (auto const& k : keys) {
-    if (!k.read) {
+    if (k.is_section()) {
       map.section(k.path, k.explanation());
       continue;
     }
     bool const has_default = k.applies(defaults) && k.required_text.empty();
-    map.value(k.path, {k.explanation() + " " + k.rules(), k.json_schema(), k.may_be_null(), k.required(defaults),
-                       has_default ? k.write(defaults) : ""});
+    map.value(k.path, {k.explanation() + " " + k.rules(), k.value->json_schema(), k.may_be_null(), k.required(defaults),
+                       has_default ? k.value->write(defaults) : ""});
   }
   return map.take();
 }
