@@ -192,7 +192,7 @@ Estimate make_estimate(ProblemSpec const& spec, MeshCounts const& counts, Proble
     mesh.lexicographic = false;
     mesh.n_diagonals = 0;
   } else if (!mesh.only_csr && counts.box && counts.box->has_equal_cells() && spec.order == 1 && data.constant_coefficient() &&
-             data.diagonal_code() && !spec.mesh.has_places()) {
+             spec.mesh.boundaries.empty() && !has_coefficient_on_host(data)) {
     std::int64_t inner = 1;
     for (std::int64_t const cells : counts.box->cells)
       inner *= cells - 1;

@@ -233,6 +233,7 @@ void print_forecast(RunConfig const& config, int ranks, RankForecast const& fore
       << "#     by stage     " << stages_text(forecast.stages) << "\n";
   if (forecast.on_device > 0)
     out << "#   device memory  about " << bytes_text(static_cast<double>(forecast.on_device)) << " at most\n";
+  out << "#   assembly       " << forecast.assembly << "\n";
   if (!forecast.format.empty())
     out << "#   format         " << forecast.format << "\n";
   out << "#   preconditioner " << name_of(forecast.preconditioner)
@@ -276,6 +277,7 @@ int print_check(Configuration const& configuration, CheckOptions const& options)
       << bytes_text(static_cast<double>(memory.program)) << " of them for the program\n"
       << "#     by stage     " << stages_text(memory.host) << "\n";
 
+  out << "#   assembly       " << memory.assembly << "\n";
   FormatChoice const& choice = memory.format;
   bool const on_device = backend_of(config) == Backend::cuda;
   out << "#   format         " << name_of(choice.format) << (config.matrix.format ? "" : " (auto)") << ", predicted for "

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/run/assembly_plan.hpp"
 #include "app/run/stages.hpp"
 #include "app/run/system.hpp"
 #include "assembly/discretization.hpp"
@@ -15,31 +16,11 @@
 
 namespace poisson::app {
 
-/// How the matrix of a run is made.
-struct MatrixPlan {
-  assembly::AssembledInto into = assembly::AssembledInto::csr;
-  std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it took half_cds before anything is assembled
-  bool may_lower = false;                ///< multigrid may ask for elements of order 1
-};
-
-/// The shape of the matrix, as far as it is known before it is assembled.
-[[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh);
-
-/// Trilinear elements on boxes and lattices are assembled by gpu/elements straight into half_cds where that is the format, given or
-/// taken by `auto`; matrix_free is made there for any mesh and element, and `auto` takes it for higher orders on boxes and refined
-/// meshes where multigrid may be taken. Everything else is assembled into CSR and converted; so are
-/// entries in double_double, matrices that an analysis needs, and those for which matrix.conversion asks for a way of converting.
-/// Errors: InputError for matrix_free with an analysis or another precision.
-[[nodiscard]] MatrixPlan plan_matrix(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
-
-/// Whether multigrid can be given the same problem with elements of order 1 (OrderOne), assembled by gpu/elements.
-[[nodiscard]] bool has_order_one(RunConfig const& config, assembly::MeshSummary const& mesh);
-
 /// The system of a rank that has the whole mesh, assembled into CSR or by gpu/elements.
 class AssembledSystem final : public System {
 public:
   /// Assembles. Throws InputError where the data are not admissible, EnvironmentError, Interrupted.
-  AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, MatrixPlan plan, Stages& stages);
+  AssembledSystem(assembly::Discretization& discretization, RunConfig const& config, AssemblyPlan plan, Stages& stages);
 
   void store(Stages& stages) override;
   [[nodiscard]] OrderOneProvider order_one(Stages& stages) const override;
@@ -69,7 +50,7 @@ private:
 
   assembly::Discretization const& discretization_;
   RunConfig const& config_;
-  MatrixPlan plan_;
+  AssemblyPlan plan_;
   assembly::LinearSystem system_;  ///< of elements_ its right-hand side and numbers only
   std::shared_ptr<CsrMatrix const> matrix_;
   std::unique_ptr<ElementSystem> elements_;

@@ -17,8 +17,6 @@ namespace poisson::app {
 
 namespace {
 
-using assembly::AssembledInto;
-
 /// What CUDA's driver keeps in host memory once there is a context: 125 to 140 MB (H200, CUDA 13).
 constexpr std::int64_t host_bytes_of_cuda = 130 << 20;
 
@@ -132,16 +130,17 @@ MemoryForecast::OfStage const& MemoryForecast::peak(std::vector<OfStage> const& 
 }
 
 MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembly::CheckedProblem const& problem) {
-  MatrixPlan const plan = plan_matrix(config, backend, problem.mesh());
-  assembly::Estimate const estimate = problem.estimate(plan.into);
+  Division const undivided = division_of(config, problem.mesh(), 1);
+  AssemblyPlan const plan = plan_assembly(config, backend, problem.mesh(), undivided);
+  assembly::Estimate const estimate = problem.estimate(plan.into());
   assembly::MeshSummary const& mesh = estimate.mesh;
   assembly::HostMemory const& memory = estimate.memory;
-  bool const cpu = backend == Backend::cpu, csr = plan.into == AssembledInto::csr;
+  bool const cpu = backend == Backend::cpu, csr = plan.route == Route::csr;
   std::int64_t const n = mesh.dofs;
 
   MemoryForecast result;
   result.program = memory.program + (cpu ? 0 : host_bytes_of_cuda);
-  MatrixShape shape = shape_of(config, mesh);
+  MatrixShape shape = shape_of(config, mesh, undivided);
   if (config.matrix.format == Format::matrix_free && shape.n_cells == 0) {
     shape.n_cells = mesh.cells;
     shape.order = config.problem.order;
@@ -153,6 +152,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
     result.format.format = *config.matrix.format;
   else if (plan.choice)
     result.format.format = plan.choice->format;
+  result.assembly = plan.text();
   Format const format = result.format.format;
   MatrixMemory const matrix = csr ? of_csr(result.format, estimate, cpu) : memory_of_elements(format, config, estimate, backend);
 
@@ -164,7 +164,7 @@ MemoryForecast forecast_memory(RunConfig const& config, Backend backend, assembl
   if (!csr && format == Format::half_cds) {
     system.n_lattice_nodes = mesh.lattices * mesh.lattice_nodes * mesh.lattice_nodes * mesh.lattice_nodes;
     system.lattice_cells = mesh.lattice_nodes - 1;
-  } else if (has_order_one(config, mesh))
+  } else if (plan.has_order_one)
     system.order_one = order_one_of(config, problem, backend);
   SolverMemory const solver = solver_memory(system, solver_options(config));
   result.preconditioner = solver.preconditioner;

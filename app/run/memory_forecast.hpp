@@ -23,6 +23,7 @@ struct MemoryForecast {
   std::vector<OfStage> device;  ///< empty with the cpu backend
   std::int64_t program = 0;     ///< bytes on the host for code and libraries, in every stage
   FormatChoice format;
+  std::string assembly;  ///< AssemblyPlan::text
   PreconditionerKind preconditioner{};
 
   [[nodiscard]] static OfStage const& peak(std::vector<OfStage> const& stages);

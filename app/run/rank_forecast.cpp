@@ -23,18 +23,16 @@ namespace {
 /// Code and buffers of MPI in a process: 12 to 16 MiB (Open MPI 4.1).
 constexpr std::int64_t bytes_of_mpi = 14 << 20;
 
-/// The pieces of lattices that a rank has where they are assembled as they are (RankSystem); their sizes.
-std::optional<LatticeLayout> own_pieces(RunConfig const& config, assembly::MeshSummary const& mesh, int ranks,
-                                        std::int64_t n_unknowns) {
-  int const refinements = config.problem.mesh.refinements;
-  int const depth = assembly::depth_of_pieces(mesh.lattices, refinements, ranks);
-  std::int64_t const n_pieces = mesh.lattices << (3 * depth), cells = std::int64_t{1} << (refinements - depth);
-  if (refinements < assembly::Space::fewest_refinements_of_lattices || n_pieces < ranks || cells < fewest_cells_of_piece)
-    return std::nullopt;
+/// What a rank's own lattices are where they are assembled as they are (RankSystem): pieces of lattices, or cells; their sizes.
+LatticeLayout own_lattices(RunConfig const& config, assembly::MeshSummary const& mesh, Division const& division, Route route,
+                           std::int64_t n_unknowns) {
+  std::int64_t const of_all = mesh.cells, ranks = division.ranks;
   LatticeLayout layout;
   layout.order = config.problem.order;
-  layout.cells = static_cast<std::int32_t>(cells);
-  layout.n_lattices = (n_pieces + ranks - 1) / ranks;
+  layout.all_on_rim = route == Route::cells;
+  layout.cells = static_cast<std::int32_t>(route == Route::cells ? 1 : division.piece_cells);
+  std::int64_t const cells = layout.cells;
+  layout.n_lattices = (of_all / (cells * cells * cells) + ranks - 1) / ranks;
   layout.n_unknowns = std::max(n_unknowns, layout.n_inner());
   return layout;
 }
@@ -76,9 +74,12 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
   std::int64_t const making =
       has_lattices ? count(2 * per_cell * cells * of_cells) : whole.memory.making_mesh + count(per_cell * 2 * cells * of_cells);
 
-  MatrixPlan const plan = plan_matrix_on_ranks(config, backend, whole.mesh);
-  std::optional<LatticeLayout> const pieces =
-      plan.into != assembly::AssembledInto::csr ? own_pieces(config, whole.mesh, ranks, unknowns_around) : std::nullopt;
+  Division const into_parts = division_of(config, whole.mesh, ranks);
+  AssemblyPlan const plan = plan_assembly(config, backend, whole.mesh, into_parts);
+  result.assembly = plan.text();
+  std::optional<LatticeLayout> pieces;
+  if (plan.route != Route::csr)
+    pieces = own_lattices(config, whole.mesh, into_parts, plan.route, unknowns_around);
   ExpectedSystem system;
   system.backend = backend;
   system.n_rows = result.rows;
@@ -87,11 +88,17 @@ RankForecast forecast_of_parts(RunConfig const& config, Backend backend, int ran
   MatrixMemory matrix;
   if (pieces) {
     std::int64_t const m = pieces->nodes(), nodes = pieces->n_lattices * m * m * m;
-    system.format = format_of_blocks(plan);
+    system.format = plan.format;
     matrix = memory_of_lattices(system.format, *pieces, whole.varying_fields, backend);
     matrix.host_assembly += 4 * nodes + 12 * unknowns_around;
-    if (system.format == Format::matrix_free) {
-      std::int64_t const vertices = count(static_cast<double>(unknowns_around) / (p * p * p));
+    std::int64_t const vertices = count(static_cast<double>(unknowns_around) / (p * p * p));
+    if (plan.route == Route::cells) {  // multigrid begins with entries
+      if (plan.has_order_one) {
+        system.order_one.order = config.problem.order;
+        system.order_one.rows = vertices;
+        system.order_one.host = 3 * csr;
+      }
+    } else if (system.format == Format::matrix_free) {
       system.order_one = order_one_of_lattices(*pieces, vertices, whole.varying_fields, backend);
     } else {  // and rows of the rim, with what others add to them
       system.n_lattice_nodes = nodes;
@@ -163,16 +170,15 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   std::int64_t const entries = around.entries * rows / around.mesh.dofs, csr = CsrMatrix::csr_bytes(rows, entries);
   // Blocks straight into half_cds leave CSR out, and are there twice for a moment. So are those without entries, which have rows of
   // the nodes on their faces.
-  MatrixPlan const plan = plan_matrix_on_ranks(config, backend, mesh);
+  AssemblyPlan const plan = plan_assembly(config, backend, mesh, division_of(config, mesh, ranks));
   ExpectedSystem system;
   system.backend = backend;
-  bool const in_blocks = may_assemble_blocks(config, plan), free = in_blocks && format_of_blocks(plan) == Format::matrix_free;
-  // Elements of higher order without entries: own cells are lattices.
-  bool const of_cells = format_of_blocks(plan) == Format::matrix_free && !free && partition.n_used() == ranks;
+  bool const in_blocks = plan.route == Route::box, free = in_blocks && plan.format == Format::matrix_free,
+             of_cells = plan.route == Route::cells;
   auto const cells_around = partition.assembled_cells(largest).cells;
   MatrixMemory of_elements;
   if (of_cells) {
-    assembly::Estimate const elements = assembly::estimate(spec, plan.into);
+    assembly::Estimate const elements = assembly::estimate(spec, plan.into());
     LatticeLayout layout = elements.layout;
     layout.n_unknowns = around.mesh.dofs;
     of_elements = memory_of_lattices(Format::matrix_free, layout, elements.varying_fields, backend);
@@ -203,7 +209,7 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   system.nnz = entries;
   system.bytes_per_product = block + 16 * rows;
   system.rows_of_all = mesh.dofs;
-  if (has_blocks(config)) {
+  if (plan.has_box_levels) {
     system.block_nodes = nodes_of_block(partition.node_blocks(), largest);
     system.nodes_of_all = partition.node_blocks().nodes;
   }
@@ -229,6 +235,7 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   std::int64_t const of_assembly = of_cells ? of_elements.device_assembly - block : in_blocks ? block + 8 * around.mesh.dofs : csr;
   RankForecast result;
   result.mesh = mesh;
+  result.assembly = plan.text();
   result.division =
       "blocks         " + std::to_string(blocks[0]) + " x " + std::to_string(blocks[1]) + " x " + std::to_string(blocks[2]);
   if (partition.n_used() < ranks)
@@ -239,7 +246,7 @@ RankForecast forecast_of_box(RunConfig const& config, Backend backend, int ranks
   result.program = around.memory.program + bytes_of_mpi;
   result.on_device = on_device ? block + std::max(of_assembly, solver.device) : 0;
   if (!has_csr)
-    result.format = std::string(name_of(format_of_blocks(plan))) + (config.matrix.format ? "" : " (auto)");
+    result.format = std::string(name_of(plan.format)) + (config.matrix.format ? "" : " (auto)");
   result.preconditioner = solver.preconditioner;
   return result;
 }

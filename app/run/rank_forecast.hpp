@@ -19,6 +19,7 @@ struct RankForecast {
   std::int64_t program = 0;
   std::int64_t on_device = 0;  ///< with the cuda backend
   std::string format;          ///< where it is known
+  std::string assembly;        ///< AssemblyPlan::text
   PreconditionerKind preconditioner{};
 };
 

@@ -5,9 +5,6 @@
 
 namespace poisson::app {
 
-/// Whether the ranks share blocks of a box on which multigrid has levels.
-[[nodiscard]] bool has_blocks(RunConfig const& config);
-
 /// All ranks must have read the same; a file may differ between machines. Collective: all throw InputError where they have not.
 void require_same_configuration(RunConfig const& config, RankTeam& team);
 

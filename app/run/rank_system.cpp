@@ -1,9 +1,9 @@
 #include "app/run/rank_system.hpp"
 
 #include "app/run/balance.hpp"
-#include "app/run/rank_run.hpp"
 #include "app/run/stages.hpp"
 #include "assembly/system/boundary_flux.hpp"
+#include "assembly/system/lattice_problem.hpp"
 #include "gpu/core/communicator.hpp"
 #include "gpu/core/csr_matrix.hpp"
 #include "gpu/core/memory.hpp"
@@ -19,6 +19,7 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -78,45 +79,6 @@ std::shared_ptr<CsrMatrix const> rows_in(CsrMatrix assembled, HostVector<std::in
 
 }  // namespace
 
-bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan) {
-  return plan.into != assembly::AssembledInto::csr && has_blocks(config);
-}
-
-Format format_of_blocks(MatrixPlan const& plan) {
-  using assembly::AssembledInto;
-  bool const free = plan.into == AssembledInto::matrix_free_on_host || plan.into == AssembledInto::matrix_free_on_device;
-  return free ? Format::matrix_free : Format::half_cds;
-}
-
-namespace {
-
-/// In place of matrix_free.
-MatrixPlan in_half_cds(MatrixPlan const& plan) {
-  using assembly::AssembledInto;
-  bool const on_host = plan.into == AssembledInto::matrix_free_on_host;
-  return {on_host ? AssembledInto::half_cds_on_host : AssembledInto::half_cds_on_device, {}, plan.may_lower};
-}
-
-}  // namespace
-
-MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh) {
-  RunConfig of_block = config;  // of a size that gpu/elements takes; each rank sees whether its block is
-  of_block.problem.mesh.refinements = 0;
-  for (std::int64_t& cells : of_block.problem.mesh.cells)
-    cells = std::min<std::int64_t>(cells, 1000);
-  MatrixPlan plan = plan_matrix(config.is_box() ? of_block : config, backend, mesh);
-  bool const has_operator = config.is_box() ? config.problem.order > 1 || mesh.stencil_faces > 0 : mesh.lattices > 0;
-  if (format_of_blocks(plan) == Format::matrix_free && !has_operator) {
-    if (config.matrix.format)
-      throw InputError("matrix.format",
-                       "on several ranks matrix_free is for refined meshes, for boxes of elements of higher order, and for those "
-                       "of order 1 with equal cells, a constant coefficient and no named places; use another format, or auto, or "
-                       "run it without mpirun");
-    plan = in_half_cds(plan);
-  }
-  return plan;
-}
-
 RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context)
     : RankSystem(mesh, team, config, Empty()) {
   assemble_rows(config, context);
@@ -132,84 +94,45 @@ RankSystem::RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, 
 
 /// The matrix and the right-hand side without what must be known of the whole.
 void RankSystem::assemble_rows(RunConfig const& config, Context& context) {
-  team_.together([&] { plan_ = plan_matrix_on_ranks(config, context.backend(), mesh_.whole); });
-  bool in_blocks = takes_blocks(config);
-  bool const free = format_of_blocks(plan_) == Format::matrix_free;
-  if (!in_blocks && !config.matrix.format && free && config.problem.order == 1) {  // thin blocks may have diagonals
-    plan_ = in_half_cds(plan_);
-    in_blocks = takes_blocks(config);
-  }
-  bool const in_lattices = !in_blocks && (takes_lattices(config) || takes_cells(config));
   team_.together([&] {
-    if (in_blocks || in_lattices || config.matrix.format != Format::matrix_free)
-      return;
-    if (config.is_box())
-      throw InputError("matrix.format",
-                       config.problem.order > 1
-                           ? "matrix_free needs cells on every rank; use fewer ranks, or another format"
-                           : "matrix_free needs a block of three nodes or more per direction on every rank, and more than "
-                             "one rank with cells; use fewer ranks, or another format");
-    throw InputError("matrix.format",
-                     "matrix_free on several ranks needs pieces of four cells a side on every rank; refine the mesh "
-                     "more often, use fewer ranks, or another format");
+    Division division = division_of(config, mesh_.whole, team_.size());
+    if (!config.is_box()) {  // as the mesh was divided
+      bool const has_pieces = mesh_.pieces != nullptr && std::ranges::all_of(std::views::iota(0, team_.size()), [&](int rank) {
+                                return std::ranges::find(mesh_.pieces->rank_of, rank) != mesh_.pieces->rank_of.end();
+                              });
+      division.piece_cells = has_pieces ? mesh_.pieces->n : 0;
+    }
+    plan_ = plan_assembly(config, context.backend(), mesh_.whole, division);
   });
-  if (in_blocks)
-    assemble_block(context);
-  else if (in_lattices)
-    assemble_lattices(context);
-  else
+  switch (plan_.route) {
+  case Route::csr:
     assemble();
-}
-
-bool RankSystem::takes_blocks(RunConfig const& config) const {
-  bool mine = may_assemble_blocks(config, plan_);
-  if (mine && mesh_.around) {
-    NodeBox const own = mesh_.box->node_blocks().own[static_cast<std::size_t>(team_.rank())];
-    auto const problem = mesh_.around->box_problem();
-    Format const format = format_of_blocks(plan_);
-    mine = own.count(0) >= 3 && own.count(1) >= 3 && (own.count(2) >= 3 || format == Format::half_cds) && problem &&
-           BoxSystem::can_assemble(*problem, format);
-    // A part that is all of the box would make its right-hand side orthogonal to constants itself.
-    using Type = BoxProblem::Face::Type;
-    mine = mine && std::any_of(problem->faces.begin(), problem->faces.end(),
-                               [](auto const& face) { return face.type == Type::cut || face.type == Type::dirichlet; });
+    break;
+  case Route::box:
+    assemble_block(context);
+    break;
+  case Route::lattices:
+  case Route::cells:
+    assemble_lattices(config.problem.order, context);
   }
-  return !any_of_ranks(team_.communicator(), !mine);
 }
 
-bool RankSystem::takes_lattices(RunConfig const& config) const {
-  using assembly::AssembledInto;
-  bool const free = format_of_blocks(plan_) == Format::matrix_free;
-  if (plan_.into == AssembledInto::csr || (!free && config.problem.order > 1) || mesh_.pieces == nullptr ||
-      mesh_.pieces->n < fewest_cells_of_piece)
-    return false;
-  auto const& rank_of = mesh_.pieces->rank_of;
-  for (int rank = 0; rank < team_.size(); ++rank)  // the same on all ranks
-    if (std::find(rank_of.begin(), rank_of.end(), rank) == rank_of.end())
-      return false;
-  return true;
-}
-
-/// Whether every own cell of a box becomes a lattice, without entries.
-bool RankSystem::takes_cells(RunConfig const& config) const {
-  bool const may = format_of_blocks(plan_) == Format::matrix_free && config.is_box() && config.problem.order > 1;
-  return may && !any_of_ranks(team_.communicator(), !mesh_.own);
-}
-
-/// Own cells, with unknowns as mesh_.places numbers them. `around`: the Dirichlet values of the unknowns around.
-LatticeProblem RankSystem::problem_of_cells(std::span<double const> around) const {
+/// Own cells as lattices, with unknowns as mesh_.places numbers them. `around`: the Dirichlet values of the unknowns around.
+LatticeProblem RankSystem::problem_of_cells(int order, std::span<double const> around) const {
+  std::vector<double> dirichlet(around.size());
+  for (std::size_t unknown = 0; unknown < around.size(); ++unknown)
+    dirichlet[static_cast<std::size_t>(mesh_.places[unknown])] = around[unknown];
+  if (!mesh_.own)
+    return assembly::problem_without_cells(order, dirichlet);
   std::vector<std::int32_t> number;
   number.reserve(mesh_.in_own.size());
   for (std::int32_t const unknown : mesh_.in_own)
     number.push_back(mesh_.places[static_cast<std::size_t>(unknown)]);
-  std::vector<double> dirichlet(around.size());
-  for (std::size_t unknown = 0; unknown < around.size(); ++unknown)
-    dirichlet[static_cast<std::size_t>(mesh_.places[unknown])] = around[unknown];
   return mesh_.own->lattice_problem(number, dirichlet);
 }
 
-void RankSystem::assemble_lattices(Context& context) {
-  Format const format = format_of_blocks(plan_);
+void RankSystem::assemble_lattices(int order, Context& context) {
+  Format const format = plan_.format;
   auto lattices = std::make_shared<RankLattices>();
   HostVector<std::uint8_t> fixed;
   std::int64_t emptied = 0;
@@ -218,9 +141,11 @@ void RankSystem::assemble_lattices(Context& context) {
   team_.together([&] {
     std::optional<assembly::OwnPieces> pieces;
     LatticeProblem problem;
-    std::vector<double> const dirichlet = mesh_.around->dirichlet_values();
-    if (mesh_.box) {
-      problem = problem_of_cells(dirichlet);
+    std::vector<double> const dirichlet = mesh_.around ? mesh_.around->dirichlet_values() : std::vector<double>{};
+    if (plan_.route == Route::cells) {
+      mesh_.own_nodes = {};
+      mesh_.around_cells = {};
+      problem = problem_of_cells(order, dirichlet);
     } else {
       pieces.emplace(mesh_.pieces, team_.rank(), std::ssize(mesh_.places), mesh_.n_rows, std::move(mesh_.own_nodes),
                      std::move(mesh_.around_cells));
@@ -253,10 +178,11 @@ void RankSystem::assemble_lattices(Context& context) {
       mesh_.around->refuse(in_cell);
     }
     if (format == Format::matrix_free) {
-      emptied = mesh_.around->emptied_entries(dirichlet, mesh_.have_rows());
+      if (mesh_.around)
+        emptied = mesh_.around->emptied_entries(dirichlet, mesh_.have_rows());
       if (plan_.may_lower && pieces)
         lowered_.emplace(problem);
-      else if (plan_.may_lower)
+      else if (plan_.may_lower && mesh_.box)
         fixed_ = problem.fixed;
     }
     lattices->layout = std::move(problem.layout);
@@ -279,7 +205,10 @@ void RankSystem::assemble_lattices(Context& context) {
   nnz_ = mesh_.whole.nnz - sum_over(team_.communicator(), emptied);
   b_ = std::move(block_->rhs);
   lattices_ = std::move(lattices);
-  team_.together([&] { add_point_loads(); });
+  team_.together([&] {
+    if (mesh_.around)
+      add_point_loads();
+  });
 }
 
 void RankSystem::assemble_block(Context& context) {
@@ -303,7 +232,7 @@ void RankSystem::assemble_block(Context& context) {
       in_sums.end[d] = in_sums.first[d] + own.cells[d];
     }
     problem.cells_in_sums = in_sums;
-    Format const format = format_of_blocks(plan_);
+    Format const format = plan_.format;
     require_memory(context, BoxSystem::peak_bytes(problem, format, context.backend()),
                    "the matrix in " + std::string(name_of(format)) + ", with its assembly,",
                    "use more ranks, a coarser mesh or the cpu backend");
@@ -384,7 +313,7 @@ FieldSums RankSystem::source_of_own_cells() const {
 /// What gpu/elements has found in the lines of its cells, for own cells.
 assembly::SourceLines RankSystem::source_lines() const {
   assembly::SourceLines lines;
-  if (block_ && lattices_ == nullptr) {  // of the cells around
+  if (plan_.route == Route::box) {  // of the cells around
     assembly::BoxPart const &around = mesh_.part_around, &own = mesh_.part;
     for (std::int64_t z = 0; z < own.cells[2]; ++z)
       for (std::int64_t y = 0; y < own.cells[1]; ++y)
@@ -395,7 +324,7 @@ assembly::SourceLines RankSystem::source_lines() const {
     return lines;
   }
   lines.largest.assign(largest_of_lines_.begin(), largest_of_lines_.end());
-  if (mesh_.box) {  // every cell is a lattice
+  if (plan_.route == Route::cells) {
     lines.cell = [](std::int64_t line, std::int64_t) { return line; };
     return lines;
   }
@@ -438,7 +367,7 @@ void RankSystem::sum_sources() {
 }
 
 void RankSystem::store(Stages& stages) {
-  auto const blocks = has_blocks(config_) ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
+  auto const blocks = plan_.has_box_levels ? std::make_shared<RankBlocks const>(mesh_.box->node_blocks()) : nullptr;
   if (block_)
     stages.adopt(std::move(*block_), std::move(rows_.neighbors), blocks, lattices_, plan_.choice);
   else
@@ -507,7 +436,7 @@ OrderOne RankSystem::order_one_of_box(Context& context) const {
 }
 
 OrderOneProvider RankSystem::order_one(Stages& stages) const {
-  if (!fixed_.empty())
+  if (plan_.route == Route::cells && mesh_.box && plan_.may_lower)
     return [this, &stages] {
       try {
         return order_one_of_box(stages.context());
@@ -528,7 +457,8 @@ OrderOneProvider RankSystem::order_one(Stages& stages) const {
 }
 
 RankNestedProvider RankSystem::nested_spaces() const {
-  if (mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() || lattices_ != nullptr ||
+  bool const by_rows = plan_.route == Route::csr || (plan_.route == Route::cells && !mesh_.box);
+  if (!by_rows || mesh_.whole.periodic || !mesh_.whole.conditioned_surfaces.empty() ||
       (config_.problem.order == 1 && mesh_.nested == nullptr))
     return {};
   return [this] {
@@ -701,7 +631,8 @@ HostVector<double> RankSystem::reconstruct(HostVector<double> x) const {
   return u;
 }
 
-std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, MatrixPlan const& plan, Stages& stages) {
+std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, AssemblyPlan const& plan,
+                                 Stages& stages) {
   if (mesh.is_whole())
     return std::make_unique<AssembledSystem>(*mesh.own, config, plan, stages);
   return std::make_unique<RankSystem>(mesh, team, config, stages.context());

@@ -21,26 +21,11 @@
 
 namespace poisson::app {
 
-/// Smaller pieces of lattices have most of their nodes on rims, and no levels: they are rows by entries.
-inline constexpr std::int64_t fewest_cells_of_piece = 4;
-
-/// Whether ranks assemble blocks of a box straight into half_cds, or matrix_free, where every block has three nodes or more per
-/// direction (in half_cds in x and y) and gpu/elements knows the problem. Otherwise by way of CSR.
-[[nodiscard]] bool may_assemble_blocks(RunConfig const& config, MatrixPlan const& plan);
-/// The format of those blocks.
-[[nodiscard]] Format format_of_blocks(MatrixPlan const& plan);
-/// plan_matrix, without what ranks do not have. Errors: as plan_matrix; InputError where matrix_free is given and the problem has
-/// no stencil.
-[[nodiscard]] MatrixPlan plan_matrix_on_ranks(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh);
-
 /// The system of a problem on several ranks, each with its rows.
 class RankSystem final : public System {
 public:
-  /// Assembles it: blocks of a box of order 1 straight into half_cds or matrix_free, in the memory of the context, where that
-  /// is the format, lattices likewise into half_cds (of order 1) or matrix_free, boxes of higher order into matrix_free, everything
-  /// else into CSR. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors: as
-  /// Discretization::assemble; InputError where blocks are too thin, or lattices too small, for a matrix_free that was asked for.
-  /// The arguments outlive this.
+  /// Assembles it as plan_assembly says. The parts of `mesh` get the mean of the exact solution in a pure Neumann problem. Errors:
+  /// as Discretization::assemble and plan_assembly. The arguments outlive this.
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Context& context);
   /// Of a system that was assembled into CSR, for benchmarks. Moves them.
   [[nodiscard]] RankRows take_rows() { return std::move(rows_); }
@@ -52,9 +37,10 @@ public:
   [[nodiscard]] std::string source_warning() override;
   [[nodiscard]] bool is_singular() const override { return pure_neumann() && !has_ties_; }
   [[nodiscard]] HostVector<double> fixed_rows() const override;
-  /// Elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where boundaries are periodic.
+  /// For multigrid from rows: elements of order 1 inside those of a higher one, and on lattices those on larger cells. Empty where
+  /// boundaries are periodic.
   [[nodiscard]] RankNestedProvider nested_spaces() const override;
-  /// For matrix_free on lattices and on boxes of higher order; empty elsewhere.
+  /// For matrix_free on lattices and on boxes; empty elsewhere.
   [[nodiscard]] OrderOneProvider order_one(Stages& stages) const override;
   [[nodiscard]] HostVector<double> reconstruct(HostVector<double> x) const override;
   [[nodiscard]] bool holds_an_unknown() const override { return pure_neumann() && has_ties_; }
@@ -66,12 +52,9 @@ private:
   struct Empty {};
   RankSystem(RankMesh& mesh, RankTeam& team, RunConfig const& config, Empty) : mesh_(mesh), team_(team), config_(config) {}
   void assemble_rows(RunConfig const& config, Context& context);
-  [[nodiscard]] bool takes_blocks(RunConfig const& config) const;
-  [[nodiscard]] bool takes_lattices(RunConfig const& config) const;
-  [[nodiscard]] bool takes_cells(RunConfig const& config) const;
   void assemble_block(Context& context);
-  void assemble_lattices(Context& context);
-  [[nodiscard]] LatticeProblem problem_of_cells(std::span<double const> around) const;
+  void assemble_lattices(int order, Context& context);
+  [[nodiscard]] LatticeProblem problem_of_cells(int order, std::span<double const> around) const;
   [[nodiscard]] assembly::SourceLines source_lines() const;
   [[nodiscard]] OrderOne order_one_of_box(Context& context) const;
   void add_point_loads();
@@ -91,7 +74,7 @@ private:
   RankMesh& mesh_;
   RankTeam& team_;
   RunConfig const& config_;
-  MatrixPlan plan_;
+  AssemblyPlan plan_;
   std::int64_t nnz_ = 0;                        ///< of all ranks
   HostVector<double> b_;                        ///< of own rows
   double integral_f_ = 0;                       ///< of all sources, over the whole mesh

@@ -99,13 +99,13 @@ ExitCode run_case(Configuration const& configuration, RunOptions const& options,
     tell(warning);
 
   stages.unless_interrupted([&] {
-    MatrixPlan plan;
+    AssemblyPlan plan;
     int const ranks_here = team.n_on_this_machine();
     auto const forecast = [&](assembly::CheckedProblem const& problem) {
       if (team.is_alone()) {
-        plan = plan_matrix(config, stages.backend(), problem.mesh());
+        plan = plan_assembly(config, stages.backend(), problem.mesh(), division_of(config, problem.mesh(), 1));
         require_host_memory_for(MemoryForecast::peak(forecast_memory(config, stages.backend(), problem).host), 1);
-        return plan.into;
+        return plan.into();
       }
       RankForecast const of_ranks = forecast_of_ranks(config, stages.backend(), team.size(), problem);
       MemoryForecast::OfStage largest = MemoryForecast::peak(of_ranks.stages);

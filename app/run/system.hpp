@@ -19,7 +19,7 @@
 namespace poisson::app {
 
 class Stages;
-struct MatrixPlan;
+struct AssemblyPlan;
 
 /// The system A x = b of a run, however it was assembled: this rank has rows of it. Functions are collective. u and u_low are
 /// values at the unknowns of RankMesh::around, x, r and d those of own rows.
@@ -71,7 +71,7 @@ public:
 /// Assembles the system of a mesh. `plan`: of a rank that has the whole mesh; others plan for their parts. The arguments outlive
 /// the system. Collective. Throws InputError where the data are not admissible, or the matrix cannot be what was asked for;
 /// EnvironmentError, Interrupted.
-[[nodiscard]] std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, MatrixPlan const& plan,
+[[nodiscard]] std::unique_ptr<System> assemble(RankMesh& mesh, RankTeam& team, RunConfig const& config, AssemblyPlan const& plan,
                                                Stages& stages);
 
 }  // namespace poisson::app

@@ -13,18 +13,24 @@ namespace poisson::assembly {
 
 namespace {
 
+/// So many cells, each a lattice with all of its nodes in the tables; without the tables.
+LatticeLayout shape_of_cells(std::int64_t n_cells, std::int64_t n_unknowns, int order) {
+  LatticeLayout layout;
+  layout.n_lattices = n_cells;
+  layout.n_unknowns = n_unknowns;
+  layout.order = order;
+  layout.cells = 1;
+  layout.all_on_rim = true;
+  layout.kind_first.assign(static_cast<std::size_t>(order * order * order), 0);
+  return layout;
+}
+
 /// Every cell of a space as a lattice, all of whose nodes are in the tables; without the lists of copies.
 LatticeLayout layout_of_cells(Space const& space) {
   if (space.n_cells > std::numeric_limits<std::int32_t>::max() / space.n_local)
     throw InputError("matrix.format", "matrix_free needs 32-bit indices for the nodes of all cells of this mesh, and " +
                                           std::to_string(space.n_cells) + " cells have too many");
-  LatticeLayout layout;
-  layout.n_lattices = space.n_cells;
-  layout.n_unknowns = space.n_dofs;
-  layout.order = space.order;
-  layout.cells = 1;
-  layout.all_on_rim = true;
-  layout.kind_first.assign(static_cast<std::size_t>(space.order * space.order * space.order), 0);
+  LatticeLayout layout = shape_of_cells(space.n_cells, space.n_dofs, space.order);
   layout.rim_unknowns.resize(static_cast<std::size_t>(space.n_cells * space.n_local));
   parallel_for(n_parts(space.n_cells, space.cells_per_part), [&](std::int64_t i) {
     auto const [begin, end] = part(space.n_cells, space.cells_per_part, i);
@@ -139,15 +145,12 @@ LatticeProblem lattice_problem(Space const& space, ReferenceElement const& eleme
   return problem;
 }
 
-LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
-                               std::span<std::int32_t const> number, std::span<double const> dirichlet) {
-  LatticeProblem problem = problem_of(own, element, data);
-  LatticeLayout& layout = problem.layout;
-  for (std::int32_t& unknown : layout.rim_unknowns)
-    unknown = number[unknown];
-  layout.n_unknowns = std::ssize(dirichlet);
-  list_copies(layout);
-  HostVector<double> const loads = std::move(problem.rim_load);
+namespace {
+
+/// All unknowns are in the tables, and have these Dirichlet values; no loads.
+void set_unknowns(LatticeProblem& problem, std::span<double const> dirichlet) {
+  problem.layout.n_unknowns = std::ssize(dirichlet);
+  list_copies(problem.layout);
   problem.fixed.assign(dirichlet.size(), 0);
   problem.fixed_value.assign(dirichlet.size(), 0);
   problem.rim_load.assign(dirichlet.size(), 0);
@@ -157,6 +160,27 @@ LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element
       problem.fixed_value[i] = dirichlet[i];
       problem.pure_neumann = false;
     }
+}
+
+}  // namespace
+
+LatticeProblem problem_without_cells(int order, std::span<double const> dirichlet) {
+  LatticeProblem problem;
+  problem.layout = shape_of_cells(0, 0, order);
+  problem.pure_neumann = true;
+  set_unknowns(problem, dirichlet);
+  problem.source = {Instruction(Op::constant, 0)};
+  return problem;
+}
+
+LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
+                               std::span<std::int32_t const> number, std::span<double const> dirichlet) {
+  LatticeProblem problem = problem_of(own, element, data);
+  LatticeLayout& layout = problem.layout;
+  for (std::int32_t& unknown : layout.rim_unknowns)
+    unknown = number[unknown];
+  HostVector<double> const loads = std::move(problem.rim_load);
+  set_unknowns(problem, dirichlet);
   for (std::size_t i = 0; i < number.size(); ++i)
     if (problem.fixed[number[i]] == 0)
       problem.rim_load[number[i]] = loads[i];

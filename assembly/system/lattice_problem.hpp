@@ -29,6 +29,9 @@ namespace poisson::assembly {
 [[nodiscard]] LatticeProblem lattice_problem(Space const& own, ReferenceElement const& element, ProblemData const& data,
                                              std::span<std::int32_t const> number, std::span<double const> dirichlet);
 
+/// The same of a rank that has no own cells, but may have unknowns of other ranks' cells.
+[[nodiscard]] LatticeProblem problem_without_cells(int order, std::span<double const> dirichlet);
+
 /// Bytes of a LatticeProblem; of `layout` its sizes.
 [[nodiscard]] std::int64_t lattice_problem_bytes(LatticeLayout const& layout);
 

@@ -66,7 +66,7 @@ private:
   std::shared_ptr<RankLattices const> shared_;
   std::shared_ptr<HostVector<std::uint8_t> const> fixed_;
   Communicator& ranks_;
-  // In single only the first one is there, in double the others.
+  // In single only the first one is there, in double the others; without lattices all are.
   std::unique_ptr<SumExchange<float>> sums_in_single_;
   std::unique_ptr<SumExchange<double>> sums_in_double_;
   std::unique_ptr<SumExchange<DoubleDouble>> extended_sums_;

@@ -496,13 +496,19 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
     bool const is_box = level.lattices.layout.all_on_rim;
     if (any_of_ranks(ranks, is_box ? order_one.own_rows == nullptr
                                    : dynamic_cast<LatticeHalfCds const*>(order_one.matrix.get()) == nullptr)) {
-      // As one rank does: from the entries.
+      // From the entries.
       RankRows const rows{a.neighbors(), std::make_shared<CsrMatrix const>(of_rank->own_rows())};
       SplitRows const parts = split(rows);
       RankMatrix const of_entries(make_matrix(Format::csr, parts.local, context), parts, rows.neighbors, ranks);
-      return rank_hierarchy_of_rows<V>(of_entries, {}, options);
+      return rank_hierarchy_of_rows<V>(of_entries, options.nested_spaces ? options.nested_spaces() : RankNestedSpaces{}, options);
     }
     options.done(context, "elements of order 1");
+    auto const levels_of_box = [&](PreconditionerOptions const& of_levels) {
+      return has_levels(order_one.blocks.get()) ? rank_box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, of_levels)
+                                                : rank_hierarchy_of_rows<V>(*order_one.own_rows, {}, of_levels);
+    };
+    if (is_box && level.lattices.layout.order == 1)  // the same matrix, with entries
+      return levels_of_box(options);
     enter_by_rows();
     auto const add_operator = [&] {  // whether it is the last level
       std::unique_ptr<OperatorOfRank> own = std::is_same_v<V, float> ? of_rank->in_single_on_rank() : nullptr;
@@ -520,9 +526,7 @@ MultigridHierarchy<V> rank_lattice_hierarchy(RankMatrix const& a, Preconditioner
       LevelUnknowns const next = coarse_unknowns(ranks, level, std::move(vertices), coarse_of);
       auto transfer = std::make_unique<OrderOfRankTransfer<V>>(context, ranks, level, next, order_one.fixed, coarse_of);
       rest.multigrid.levels = multigrid.levels - 1;
-      MultigridHierarchy<V> coarser = has_levels(order_one.blocks.get())
-                                          ? rank_box_hierarchy<V>(*order_one.own_rows, *order_one.blocks, rest)
-                                          : rank_hierarchy_of_rows<V>(*order_one.own_rows, {}, rest);
+      MultigridHierarchy<V> coarser = levels_of_box(rest);
       if (coarser.failure.empty())
         transfer->goes_on_in(std::move(coarser.entry), coarser.levels.front().n());
       result.levels.back().to_coarse = std::move(transfer);

@@ -737,11 +737,13 @@ private:
                free_on_ranks = rank_lattices && of_rank->local().format() == Format::matrix_free;
     traits.has_lattice_levels = (lattices != nullptr && has_levels(*lattices)) || (rank_lattices && !free_on_ranks);
     traits.has_csr = matrix != nullptr && becomes_csr(matrix->format());
-    bool const lowers = options_.ranks.get().is_alone() || free_on_ranks ? bool(options_.order_one) : bool(options_.nested_spaces);
+    bool const lowers = options_.ranks.get().is_alone() ? bool(options_.order_one)
+                        : free_on_ranks                 ? options_.order_one || options_.nested_spaces
+                                                        : bool(options_.nested_spaces);
     traits.lowered_from = lowers ? std::max(options_.element_order, 1) : 0;
     if (options_.ranks.get().is_alone() && !options_.csr)
       traits.no_entries = "there are no entries";
-    else if (matrix != nullptr && matrix->format() == Format::matrix_free)
+    else if ((matrix != nullptr && matrix->format() == Format::matrix_free) || free_on_ranks)
       traits.no_entries = no_entries_of_matrix_free;
     std::int64_t const bytes = sum_over(options_.ranks, static_cast<LinearOperator<double> const&>(a_).bytes_per_product());
     // A symmetric half stores a value for two entries.

@@ -35,7 +35,8 @@ POINTS = ("problem.point_sources=[{at: [0.6, 0.1, 0.2], value: 2}, {at: [0.5, 0.
     (3, FREE), (5, PLACES), (3, MATERIALS), (2, POINTS), (3, ("problem.mesh.growth=[1.2, 1, 0.9]",)),
     (3, ("solver.precision=refined", "solver.tolerance=1e-18")), (2, ("solver.precision=double_double", "solver.tolerance=1e-20")),
     (3, ("solver.preconditioner=jacobi",)), (2, ("solver.method=bicgstab", "solver.preconditioner=multigrid")), (2, ("problem.mesh.cells=[1, 7, 6]",)),
-    (2, ("problem.mesh.cells=[2, 1, 1]",))])
+    (2, ("problem.mesh.cells=[2, 1, 1]",)), (3, ("problem.mesh.cells=[1, 1, 2]",)),
+    (3, ("problem.mesh.cells=[1, 1, 2]", "solver.preconditioner=multigrid"))])
 def test_ranks_solve_what_one_solves(poisson, n, settings):
     one, other = both(poisson, BOX, n, "matrix.format=matrix_free", *settings)
     assert one["matrix"]["format"] == other["matrix"]["format"] == "matrix_free"
@@ -68,13 +69,6 @@ def test_multigrid_without_order_one(poisson):
     assert one["solver"]["preconditioner"] == other["solver"]["preconditioner"] == "multigrid"
     assert one["status"] == other["status"] == "converged"
     assert abs(one["solver"]["iterations"] - other["solver"]["iterations"]) <= 1
-
-
-def test_ranks_without_cells_are_refused(poisson):
-    done = on_ranks(poisson, 3, "run", poisson.write(BOX), "--output", "out", "--set", "matrix.format=matrix_free", "--set",
-                    "problem.mesh.cells=[1, 1, 2]", code=1)
-    told = errors_told(done)
-    assert len(told) == 1 and "matrix.format: " in told[0] and "cells on every rank" in told[0], done.stderr
 
 
 @pytest.mark.parametrize("setting, word", [("problem.coefficient='1 - 2*x*x'", "the coefficient is -"),

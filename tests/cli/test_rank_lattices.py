@@ -126,14 +126,11 @@ def test_the_rows_without_entries_are_those_of_one_rank(poisson):
     compare_systems(*both_systems(poisson, config, 2, "matrix.format=matrix_free"))
 
 
-@pytest.mark.parametrize("n, settings, word", [(5, ("problem.mesh.refinements=3",), "pieces of four cells"),
-                                               (2, ("problem.mesh.refinements=0",), "refined meshes")])
-def test_where_ranks_have_no_operator(poisson, n, settings, word):
-    config = poisson.write(BALL)
-    chosen = [item for setting in ("matrix.format=matrix_free", *settings) for item in ("--set", setting)]
-    done = on_ranks(poisson, n, "run", config, "--output", "ranks", *chosen, code=1)
-    told = errors_told(done)
-    assert len(told) == 1 and "matrix.format: " in told[0] and word in told[0], done.stderr
+@pytest.mark.parametrize("order", [1, 2])
+def test_small_pieces_without_entries_are_cells(poisson, order):
+    one, other = both(poisson, BALL, 5, "matrix.format=matrix_free", f"problem.element.order={order}", f"problem.mesh.refinements={4 - order}",
+                      "solver.preconditioner=multigrid")
+    compare_records(one, other, 5)
 
 
 def test_small_pieces_go_by_rows(poisson):

@@ -1,0 +1,75 @@
+#pragma once
+
+#include "app/config/run_config.hpp"
+#include "assembly/discretization.hpp"
+#include "gpu/core/context.hpp"
+#include "gpu/formats/cost.hpp"
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace poisson::app {
+
+/// Which code makes the matrix: `csr` the assembly on the host, the others gpu/elements in the memory of the backend, each in the
+/// format that it is solved in.
+enum class Route {
+  csr,       ///< Discretization::assemble
+  box,       ///< BoxSystem: trilinear elements on a box, or on blocks of it
+  lattices,  ///< LatticeSystem on the lattices of a refined mesh, or on pieces of them
+  cells      ///< LatticeSystem, every cell a lattice by itself
+};
+
+/// What a division of the mesh leaves to every rank. One rank is a division into one part.
+struct Division {
+  int ranks = 1;
+  int with_cells = 1;  ///< ranks that have cells
+  /// Of a box, over the ranks with cells and in every direction: the fewest nodes that a rank owns, and the fewest and the most
+  /// cells around own nodes.
+  std::array<std::int64_t, 3> fewest_nodes{}, fewest_cells{}, most_cells{};
+  std::int64_t piece_cells = 0;  ///< of lattices: cells a side of their pieces, of which every rank has some; 0: no such pieces
+};
+
+/// The division of a mesh by its configuration. For boxes it is exact. Of lattices it takes for granted that every rank gets a
+/// piece where there are enough.
+[[nodiscard]] Division division_of(RunConfig const& config, assembly::MeshSummary const& mesh, int ranks);
+
+/// How the matrix of a run is made, and why so.
+struct AssemblyPlan {
+  Route route = Route::csr;
+  Format format = Format::csr;  ///< in which it is made: half_cds or matrix_free by gpu/elements
+  Backend backend = Backend::cpu;
+  std::optional<FormatChoice> choice{};  ///< what `auto` decided from, where it decided before anything is assembled
+  bool may_lower = false;                ///< the preconditioner is multigrid, or may become it
+  bool has_order_one = false;            ///< multigrid can be given the same problem with elements of order 1 (OrderOne)
+  /// The unknowns are the nodes of a box of order 1, from whose entries multigrid makes levels of boxes.
+  bool has_box_levels = false;
+  std::string why;  ///< in words, for people
+
+  [[nodiscard]] assembly::AssembledInto into() const;
+  /// As in "half_cds, as it is stored (a box of order 1)".
+  [[nodiscard]] std::string text() const;
+};
+
+/// The one decision about the matrix, a function of its arguments alone.
+///
+/// Trilinear elements on boxes and lattices are assembled by gpu/elements straight into half_cds where that is the format, given or
+/// taken by `auto`; matrix_free is made there for any mesh and element, and `auto` takes it for higher orders on boxes and refined
+/// meshes where multigrid may be taken. Everything else is assembled into CSR and converted; so are entries in double_double,
+/// matrices that an analysis needs, and those for which matrix.conversion asks for a way of converting. What matrix_free takes
+/// depends on the problem alone: where blocks or pieces are too small for the faster routes every cell is a lattice. Errors:
+/// InputError where matrix_free is given and the problem does not allow it.
+[[nodiscard]] AssemblyPlan plan_assembly(RunConfig const& config, Backend backend, assembly::MeshSummary const& mesh,
+                                         Division const& division);
+
+/// Whether the unknowns are the nodes of a box of order 1, of which ranks have blocks, and its entries those of neighbours.
+[[nodiscard]] bool has_blocks(RunConfig const& config);
+
+/// The shape of the matrix, as far as it is known before it is assembled.
+[[nodiscard]] MatrixShape shape_of(RunConfig const& config, assembly::MeshSummary const& mesh, Division const& division);
+
+/// Smaller pieces of lattices have most of their nodes on rims, and no levels.
+inline constexpr std::int64_t fewest_cells_of_piece = 4;
+
+}  // namespace poisson::app
